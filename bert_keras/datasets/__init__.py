@@ -1,0 +1,40 @@
+"""Readers of data sets in the formats in which their authors published them."""
+
+from bert_keras.datasets.classification import ClassificationTask, Layout, read_examples
+from bert_keras.datasets.conll import TaggedSentences, read_conll, tag_names
+from bert_keras.datasets.examples import Examples
+from bert_keras.datasets.glue import GLUE_TASKS, detect_glue_task, get_glue_task, load_glue
+from bert_keras.datasets.imdb import load_imdb
+from bert_keras.datasets.multiple_choice import MultipleChoiceExamples, read_multiple_choice
+from bert_keras.datasets.sentiment import load_sentiment_sentences
+from bert_keras.datasets.split import count_shared_texts, split_examples, split_indices
+from bert_keras.datasets.squad import QuestionExample, QuestionSet, read_squad
+from bert_keras.datasets.table import read_table
+from bert_keras.datasets.text import find_text_files, read_documents
+
+__all__ = [
+    "GLUE_TASKS",
+    "ClassificationTask",
+    "Examples",
+    "Layout",
+    "MultipleChoiceExamples",
+    "QuestionExample",
+    "QuestionSet",
+    "TaggedSentences",
+    "count_shared_texts",
+    "detect_glue_task",
+    "find_text_files",
+    "get_glue_task",
+    "load_glue",
+    "load_imdb",
+    "load_sentiment_sentences",
+    "read_conll",
+    "read_documents",
+    "read_examples",
+    "read_multiple_choice",
+    "read_squad",
+    "read_table",
+    "split_examples",
+    "split_indices",
+    "tag_names",
+]

@@ -1,0 +1,233 @@
+"""Reading one labelled text set in whichever of its published layouts a file has."""
+
+import dataclasses
+import itertools
+import os
+import warnings
+
+import numpy as np
+
+from bert_keras.datasets.examples import Examples
+from bert_keras.datasets.files import read_json_lines
+from bert_keras.datasets.table import read_rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where a row keeps its texts and its label.
+
+    Args:
+        texts: tuple of one or two columns, by name or by number.
+        label: the label's column, by name or by number; None where the layout has no labels.
+        num_fields: tuple of the field counts that a row may have; only for columns by number.
+    """
+
+    texts: tuple
+    label: str | int | None = None
+    num_fields: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationTask:
+    """What there is to know about a labelled text set. It is data: no code knows a task's name.
+
+    Args:
+        layouts: tuple of `Layout`, the first that fits the file's first row is used.
+        labels: tuple of `(value in the file, readable name)`, in the order of the class numbers;
+            empty for regression.
+        metrics: tuple of str, what the set's authors report, the main one first.
+        files: dict from a split's name to the file names it may have; the first that exists
+            is used.
+        problem_type: `"single_label"`, `"multi_label"` (the file lists class numbers, separated
+            by commas) or `"regression"`.
+        score_range: (lowest, highest) score of a regression set.
+        skips_broken_rows: bool, whether rows with a wrong number of fields are counted, reported in
+            a warning and left out, for sets published with such rows, or are an error.
+        folders: tuple of str, the names its folder goes by, in lower case without punctuation.
+    """
+
+    layouts: tuple
+    labels: tuple
+    metrics: tuple
+    files: dict
+    problem_type: str = "single_label"
+    score_range: tuple | None = None
+    skips_broken_rows: bool = False
+    folders: tuple = ()
+
+    @property
+    def label_names(self):
+        """Tuple of str: the readable name of each class, in the order of its number."""
+        return tuple(name for _, name in self.labels)
+
+    @property
+    def is_pair(self):
+        """Whether each example is a pair of texts."""
+        return len(self.layouts[0].texts) == 2
+
+
+def read_examples(path, task):
+    """Reads one file of a labelled text set.
+
+    Args:
+        path: TSV, CSV or (`.json`, `.jsonl`) JSON lines file, plain or gzip.
+        task: `ClassificationTask`.
+
+    Returns:
+        `Examples`, with `labels` None where the layout has no label column.
+
+    Raises:
+        ValueError: the file has none of the task's layouts, a row has another number of fields
+            than its layout, or a label does not exist. The message names the file and the line.
+    """
+    rows = _read_any_rows(path)
+    first_line, first = next(rows)
+    layout, columns, is_header = find_layout(path, first, task)
+    counts = (len(first),) if is_header else layout.num_fields
+    if not is_header:
+        rows = itertools.chain([(first_line, first)], rows)
+    rows = list(_whole_rows(path, rows, counts, task.skips_broken_rows))
+    if not rows:
+        raise ValueError(f"{path} holds a header and no rows.")
+    lines = [line for line, _ in rows]
+    columns_read = [[fields[column] for _, fields in rows] for column in columns]
+    num_texts = len(layout.texts)
+    labels = None
+    if len(columns) > num_texts:
+        labels = encode_labels(columns_read[num_texts], task, path, lines)
+    return Examples(
+        texts=columns_read[0] if num_texts == 1 else tuple(columns_read[:2]),
+        labels=labels,
+        label_names=task.label_names,
+        problem_type=task.problem_type,
+    )
+
+
+def find_layout(path, first_row, task):
+    """Returns `(layout, column positions, whether the first row is a header)` of a file.
+
+    The positions are those of the texts and, where the file has it, of the label.
+
+    Raises:
+        ValueError: the first row fits none of the task's layouts.
+    """
+    for layout in task.layouts:
+        wanted = layout.texts if layout.label is None else (*layout.texts, layout.label)
+        if isinstance(layout.texts[0], int):
+            if len(first_row) in layout.num_fields:
+                return layout, wanted, False
+        elif all(column in first_row for column in layout.texts):
+            columns = [first_row.index(column) for column in wanted if column in first_row]
+            return layout, tuple(columns), True
+    expected = "; or ".join(_describe(layout) for layout in task.layouts)
+    raise ValueError(
+        f"{path} has none of the layouts of its task: {expected}. Its first row has "
+        f"{len(first_row)} fields: {repr(first_row)[:200]}. Name the text and label columns, or "
+        f"another task."
+    )
+
+
+def encode_labels(values, task, path, lines):
+    """Returns the labels of a file as the array that `Examples` describes.
+
+    Args:
+        values: list of str, as in the file.
+        task: `ClassificationTask`.
+        path: the file, for the error message.
+        lines: list of int, the line of each value.
+
+    Raises:
+        ValueError: a label does not exist, or a score is not a number in the task's range.
+    """
+    encode = {
+        "single_label": _encode_class,
+        "multi_label": _encode_classes,
+        "regression": _encode_score,
+    }[task.problem_type]
+    numbers = {value: number for number, (value, _) in enumerate(task.labels)}
+    encoded = []
+    for value, line in zip(values, lines, strict=True):
+        try:
+            encoded.append(encode(value, numbers, task))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}: {error} Received: {value!r}") from None
+    return np.array(encoded, "float32" if task.problem_type == "regression" else "int32")
+
+
+def _encode_class(value, numbers, task):
+    if value not in numbers:
+        raise ValueError(f"a label must be one of {list(numbers)}.")
+    return numbers[value]
+
+
+def _encode_classes(value, numbers, task):
+    row = np.zeros(len(numbers), "int32")
+    for part in value.split(","):
+        if part not in numbers:
+            raise ValueError(
+                f"labels must be class numbers from 0 to {len(numbers) - 1}, separated by commas."
+            )
+        row[numbers[part]] = 1
+    return row
+
+
+def _encode_score(value, numbers, task):
+    low, high = task.score_range
+    try:
+        score = float(value)
+    except ValueError:
+        score = np.nan
+    if not low <= score <= high:
+        raise ValueError(f"a score must be a number from {low} to {high}.")
+    return score
+
+
+def _read_any_rows(path):
+    """Yields `(line, fields)`, for JSON lines with their keys as a first row."""
+    name = os.fspath(path).lower().removesuffix(".gz")
+    if not name.endswith((".json", ".jsonl")):
+        yield from read_rows(path)
+        return
+    keys = None
+    for line, record in read_json_lines(path):
+        if keys is None:
+            keys = list(record)
+            yield line, keys
+        missing = [key for key in keys if key not in record]
+        if missing:
+            raise ValueError(
+                f"{path}, line {line}: every object must have the first one's keys, {keys}. "
+                f"Missing: {missing}"
+            )
+        yield line, [str(record[key]) for key in keys]
+    if keys is None:
+        raise ValueError(f"{path} is empty: it needs at least one JSON object.")
+
+
+def _whole_rows(path, rows, counts, skips_broken_rows):
+    """Yields the rows that have as many fields as their layout."""
+    broken = []
+    for line, fields in rows:
+        if len(fields) in counts:
+            yield line, fields
+        elif skips_broken_rows:
+            broken.append(line)
+        else:
+            allowed = " or ".join(str(count) for count in counts)
+            raise ValueError(
+                f"{path}, line {line}: a row must have {allowed} fields. "
+                f"Received {len(fields)}: {repr(fields)[:200]}"
+            )
+    if broken:
+        warnings.warn(
+            f"{path}: {len(broken)} rows have a wrong number of fields and are left out "
+            f"(lines {str(broken[:10])[1:-1]}{', ...' if len(broken) > 10 else ''}).",
+            stacklevel=3,
+        )
+
+
+def _describe(layout):
+    if isinstance(layout.texts[0], str):
+        return f"a header with {list(layout.texts)} (label: {layout.label!r})"
+    counts = " or ".join(str(count) for count in layout.num_fields)
+    return f"no header and {counts} columns"

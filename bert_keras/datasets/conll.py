@@ -1,0 +1,192 @@
+"""Column files of words and tags: CoNLL-2003 and its many relatives, and CoNLL-U."""
+
+import dataclasses
+import os
+import re
+import warnings
+
+from bert_keras.datasets.files import read_lines
+
+# Columns of CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
+_CONLLU_WORD, _CONLLU_TAG = 1, 3
+
+
+@dataclasses.dataclass(frozen=True)
+class TaggedSentences:
+    """Sentences as words, with one tag per word.
+
+    Args:
+        words: list of n lists of str.
+        tags: list of n lists of str, as long as those of `words`.
+    """
+
+    words: list
+    tags: list
+
+    def __len__(self):
+        return len(self.words)
+
+    def take(self, indices):
+        """Returns the `TaggedSentences` at the given positions, in the given order."""
+        if isinstance(indices, slice):
+            indices = range(*indices.indices(len(self)))
+        return TaggedSentences(
+            [self.words[index] for index in indices], [self.tags[index] for index in indices]
+        )
+
+
+def read_conll(path, word_column=None, tag_column=None, segment_index=None):
+    r"""Reads a column file: one word and its tags a line, a blank line after each sentence.
+
+    One rule reads CoNLL-2003, WNUT-17, the Broad Twitter Corpus, Wikigold, MSRA, People's Daily,
+    Weibo and CoNLL-U:
+
+    - Fields are separated by tabs if the first word's line has one, else by spaces and tabs.
+    - A line of white space ends a sentence, as does a line that opens with `-DOCSTART-`.
+    - A line that opens with `#` and has another number of fields than the first word's line is a
+      comment (`# text = ...`). One with the same number is a word: tweets have `#\tO`.
+    - In CoNLL-U (by the name's ending, `.conllu`) the lines of multiword tokens (`1-2`) and of
+      empty nodes (`8.1`) are passed over: their words stand on lines of their own, or nowhere in
+      the text.
+
+    Words are kept as they are, white space in them too (the Broad Twitter Corpus has `"ke s"`).
+    Empty words are kept, since other tools count them too, and reported in a warning.
+
+    Args:
+        path: the file, plain or gzip.
+        word_column: int, column of the words from 0. By default the first; in CoNLL-U the second.
+        tag_column: int, column of the tags. By default the last; in CoNLL-U the fourth, the
+            universal part of speech (4 is the language's own).
+        segment_index: bool, whether each word ends in a digit that is no part of it, the position
+            of the character in its word (Weibo: `科0`). By default it is so if every word of the
+            file has at least two characters and ends in a digit.
+
+    Returns:
+        `TaggedSentences`.
+
+    Raises:
+        ValueError: a line has another number of fields than the first, an empty tag, or not that
+            many columns, or the file has no words. The message names the file and the line.
+
+    Example:
+        ```python
+        train = read_conll("wnut17train.conll")
+        train.words[0][:2], train.tags[0][:2]  # (['@paulwalk', 'It'], ['O', 'O'])
+        ```
+    """
+    is_conllu = os.fspath(path).lower().removesuffix(".gz").endswith(".conllu")
+    if word_column is None:
+        word_column = _CONLLU_WORD if is_conllu else 0
+    if tag_column is None:
+        tag_column = _CONLLU_TAG if is_conllu else -1
+    sentences, empty_lines = [[]], []
+    for line, fields in _read_fields(path):
+        if fields is None:
+            sentences.append([])
+        elif is_conllu and not fields[0].isdigit():
+            if not re.fullmatch(r"\d+[-.]\d+", fields[0]):
+                raise ValueError(
+                    f"{path}, line {line}: the first field of CoNLL-U is a word's number, or a "
+                    f"range such as 1-2. Received: {fields[0]!r}"
+                )
+        else:
+            word, tag = _word_and_tag(path, line, fields, word_column, tag_column)
+            if not word.strip():
+                empty_lines.append(line)
+            sentences[-1].append((word, tag))
+    sentences = [sentence for sentence in sentences if sentence]
+    if not sentences:
+        raise ValueError(f"{path} holds no words.")
+    if empty_lines:
+        warnings.warn(
+            f"{path}: {len(empty_lines)} words are empty (line {empty_lines[0]} is the first).",
+            stacklevel=2,
+        )
+    words = [[word for word, _ in sentence] for sentence in sentences]
+    if _has_segment_index(words) if segment_index is None else segment_index:
+        words = [[word[:-1] for word in sentence] for sentence in words]
+    return TaggedSentences(words, [[tag for _, tag in sentence] for sentence in sentences])
+
+
+def tag_names(*parts):
+    """Returns the tags that occur, `"O"` first and the others in alphabetical order.
+
+    Args:
+        parts: `TaggedSentences`, or lists of lists of str.
+
+    Returns:
+        Tuple of str: a tag's place is its number.
+    """
+    found = set()
+    for part in parts:
+        for tags in part.tags if isinstance(part, TaggedSentences) else part:
+            found.update(tags)
+    return tuple(sorted(found, key=lambda tag: (tag != "O", tag)))
+
+
+def _read_fields(path):
+    """Yields `(line number, fields)`, with None for the fields where a sentence ends."""
+    split, num_fields = _find_columns(path)
+    for number, line in _numbered_lines(path):
+        if _ends_sentence(line):
+            yield number, None
+            continue
+        fields = split(line)
+        if len(fields) == num_fields:
+            yield number, fields
+        elif not line.startswith("#"):
+            raise ValueError(
+                f"{path}, line {number}: every word's line must have as many fields as the first, "
+                f"{num_fields}. Received {len(fields)}: {fields}"
+            )
+
+
+def _find_columns(path):
+    """Returns how to split lines, and into how many fields, by the first that is no comment."""
+    for _, line in _numbered_lines(path):
+        if not _ends_sentence(line) and not line.startswith("#"):
+            split = _split_tabs if "\t" in line else _split_white_space
+            return split, len(split(line))
+    raise ValueError(f"{path} holds no words.")
+
+
+def _numbered_lines(path):
+    for number, line in enumerate(read_lines(path), start=1):
+        yield number, line.rstrip("\r\n")
+
+
+def _ends_sentence(line):
+    return not line.strip(" \t") or line.startswith("-DOCSTART-")
+
+
+def _split_tabs(line):
+    return line.split("\t")
+
+
+def _split_white_space(line):
+    # Not str.split(): words may hold U+3000 or U+00A0, which are no separators.
+    return re.split("[ \t]+", line.strip(" \t"))
+
+
+def _word_and_tag(path, line, fields, word_column, tag_column):
+    for name, column in (("word_column", word_column), ("tag_column", tag_column)):
+        if not -len(fields) <= column < len(fields):
+            raise ValueError(
+                f"{path}, line {line}: there are {len(fields)} columns, numbered from 0. "
+                f"Received {name}={column}."
+            )
+    if len(fields) == 1:
+        raise ValueError(
+            f"{path}, line {line}: a line must hold a word and its tag, separated by a tab or a "
+            f"space. Received: {fields[0]!r}"
+        )
+    tag = fields[tag_column].strip()
+    if not tag:
+        raise ValueError(f"{path}, line {line}: the tag of {fields[word_column]!r} is empty.")
+    return fields[word_column], tag
+
+
+def _has_segment_index(words):
+    return all(
+        len(word) > 1 and word[-1] in "0123456789" for sentence in words for word in sentence
+    )

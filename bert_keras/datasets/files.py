@@ -1,0 +1,168 @@
+"""Bytes of a file to text, line by line, with errors that name file, line and byte."""
+
+import codecs
+import gzip
+import json
+import os
+import warnings
+import zlib
+
+# Longest first: the mark of UTF-16 (little endian) opens that of UTF-32.
+BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def read_lines(path, errors="strict"):
+    r"""Yields the lines of a text file, plain or gzip, each with its line ending.
+
+    Only `"\n"` ends a line. `str.splitlines` also cuts at U+0085, U+2028, form feeds and others,
+    which real corpora hold inside sentences. UTF-8 files are streamed, so that a corpus may be
+    larger than memory.
+
+    Args:
+        path: the file; gzip is recognised by its first bytes, not by its name.
+        errors: `"strict"` or `"replace"`: what to do with bytes that are not UTF-8 (or, where the
+            file opens with that byte order mark, UTF-16 or UTF-32). `"replace"` puts U+FFFD
+            in their place and warns once with the number of lines touched.
+
+    Yields:
+        str, a line with its ending. A byte order mark at the beginning is dropped.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file holds bytes of another encoding, NUL characters, or broken gzip data.
+            The message names the file, the line and the byte.
+    """
+    if errors not in ("strict", "replace"):
+        raise ValueError(f'`errors` must be "strict" or "replace". Received: {errors!r}')
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        raise ValueError(f"A text file is needed, and {path} is a folder. Name a file inside it.")
+    try:
+        with _open_plain_or_gzip(path) as stream:
+            head = stream.peek(4)[:4]
+            for mark, encoding in BYTE_ORDER_MARKS:
+                if head.startswith(mark):
+                    yield from _decode_whole(stream.read(), path, encoding, errors)
+                    return
+            yield from decode_lines(stream, path, errors)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(
+            f"{path} is not a complete gzip file ({error}). Fetch or compress it again."
+        ) from error
+
+
+def decode_lines(stream, path, errors="strict"):
+    """Yields the lines of a stream of bytes in UTF-8; see `read_lines`, which uses it.
+
+    Args:
+        stream: binary file object.
+        path: what error messages call it.
+        errors: `"strict"` or `"replace"`.
+    """
+    offset = 0
+    num_replaced = 0
+    for number, raw in enumerate(stream, start=1):
+        if number == 1 and raw.startswith(codecs.BOM_UTF8):
+            offset, raw = len(codecs.BOM_UTF8), raw[len(codecs.BOM_UTF8) :]
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            if errors == "strict":
+                raise ValueError(
+                    f"{path}, line {number}, byte {offset + error.start}: "
+                    f"0x{raw[error.start]:02x} is not UTF-8. Convert the file to UTF-8, for "
+                    f"example with `iconv -f latin1 -t utf-8`."
+                ) from error
+            num_replaced += 1
+            line = raw.decode("utf-8", errors="replace")
+        if "\0" in line and errors == "strict":
+            raise ValueError(
+                f"{path}, line {number}: holds NUL characters. It is not a text file, or it is "
+                f"UTF-16 without a byte order mark: convert it to UTF-8."
+            )
+        offset += len(raw)
+        yield line
+    if num_replaced:
+        warnings.warn(
+            f"{path}: {num_replaced} lines hold bytes that are not UTF-8; U+FFFD replaces them.",
+            stacklevel=2,
+        )
+
+
+def read_text(path):
+    """Returns the whole text of a file, read as `read_lines` reads it."""
+    return "".join(read_lines(path))
+
+
+def read_json(path):
+    """Returns the content of a JSON file, plain or gzip.
+
+    Raises:
+        ValueError: the file is not JSON. The message names the file, the line and the column.
+    """
+    return _parse_json(read_text(path), path)
+
+
+def read_json_lines(path):
+    """Yields `(line number, dict)` for each line of a JSON lines file that is not blank.
+
+    Raises:
+        ValueError: a line is not a JSON object. The message names the file and the line.
+    """
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        record = _parse_json(line, path, number)
+        if not isinstance(record, dict):
+            raise ValueError(
+                f"{path}, line {number}: each line must be one JSON object. "
+                f"Received a {type(record).__name__}."
+            )
+        yield number, record
+
+
+def _parse_json(text, path, line=1):
+    """Returns the value of JSON that begins on the given line of a file."""
+    try:
+        value = json.loads(text)
+        if "\\ud" in text.lower():
+            # Escapes can spell half a surrogate pair, which no tokenizer takes: it has no UTF-8.
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{path}, line {line + error.lineno - 1}, column {error.colno}: not JSON ({error.msg})."
+        ) from error
+    except RecursionError as error:
+        raise ValueError(f"{path}, line {line}: JSON nested too deeply to be data.") from error
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{path}, line {line}: holds half of a surrogate pair, {error.object[error.start]!r}, "
+            f"which is no character. Write the character itself, or both halves."
+        ) from error
+    return value
+
+
+def _open_plain_or_gzip(path):
+    with open(path, "rb") as stream:
+        is_gzip = stream.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if is_gzip else open(path, "rb")
+
+
+def _decode_whole(raw, path, encoding, errors):
+    try:
+        text = raw.decode(encoding, errors=errors)
+    except UnicodeDecodeError as error:
+        number = raw[: error.start].decode(encoding, errors="replace").count("\n") + 1
+        raise ValueError(
+            f"{path}, line {number}, byte {error.start}: not {encoding.upper()}, which the file's "
+            f"byte order mark announces ({error.reason}). Convert the file to UTF-8."
+        ) from error
+    lines = text.split("\n")
+    yield from (line + "\n" for line in lines[:-1])
+    if lines[-1]:
+        yield lines[-1]

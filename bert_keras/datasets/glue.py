@@ -1,0 +1,314 @@
+"""GLUE and its Chinese and multi-label neighbours: one table of tasks and their files.
+
+The label order is that of the processors in google-research/bert (`run_classifier.py`), which most
+published checkpoints follow: MNLI is contradiction, entailment, neutral. The `datasets` hub has
+entailment, neutral, contradiction; compare label names, not numbers, across libraries.
+
+Reference: Wang et al., "GLUE: A Multi-Task Benchmark and Analysis Platform for Natural Language
+Understanding", ICLR 2019, https://arxiv.org/abs/1804.07461
+"""
+
+import os
+import types
+
+from bert_keras.datasets.classification import (
+    ClassificationTask,
+    Layout,
+    encode_labels,
+    find_layout,
+    read_examples,
+)
+from bert_keras.datasets.table import read_rows
+
+_ENTAILMENT = (("entailment", "entailment"), ("not_entailment", "not_entailment"))
+
+# Demszky et al. 2020, in the order of the authors' emotions.txt.
+_EMOTIONS = (
+    "admiration",
+    "amusement",
+    "anger",
+    "annoyance",
+    "approval",
+    "caring",
+    "confusion",
+    "curiosity",
+    "desire",
+    "disappointment",
+    "disapproval",
+    "disgust",
+    "embarrassment",
+    "excitement",
+    "fear",
+    "gratitude",
+    "grief",
+    "joy",
+    "love",
+    "nervousness",
+    "optimism",
+    "pride",
+    "realization",
+    "relief",
+    "remorse",
+    "sadness",
+    "surprise",
+    "neutral",
+)
+
+_TSV_FILES = {
+    "train": ("train.tsv",),
+    "dev": ("dev.tsv",),
+    "test": ("test.tsv",),
+}
+
+GLUE_TASKS = types.MappingProxyType(
+    {
+        # Warstadt et al. 2019: grammatical or not. Source, label, author's mark, sentence.
+        "cola": ClassificationTask(
+            layouts=(
+                Layout((3,), 1, num_fields=(4,)),
+                Layout(("sentence",), None),
+            ),
+            labels=(("0", "unacceptable"), ("1", "acceptable")),
+            metrics=("matthews_correlation",),
+            files=_TSV_FILES,
+            folders=("cola",),
+        ),
+        # Socher et al. 2013: sentiment of phrases (train) and sentences of film reviews.
+        "sst2": ClassificationTask(
+            layouts=(Layout(("sentence",), "label"),),
+            labels=(("0", "negative"), ("1", "positive")),
+            metrics=("accuracy",),
+            files=_TSV_FILES,
+            folders=("sst2", "sst"),
+        ),
+        # Dolan and Brockett 2005: do two sentences of the news say the same?
+        "mrpc": ClassificationTask(
+            layouts=(Layout(("#1 String", "#2 String"), "Quality"),),
+            labels=(("0", "not_equivalent"), ("1", "equivalent")),
+            metrics=("f1", "accuracy"),
+            files={
+                "train": ("train.tsv", "msr_paraphrase_train.txt"),
+                "dev": ("dev.tsv",),
+                "test": ("test.tsv",),
+                "test_labelled": ("msr_paraphrase_test.txt",),
+            },
+            folders=("mrpc",),
+        ),
+        # Cer et al. 2017: similarity from 0 to 5. The original files have no header, and in some
+        # rows two more columns, the sources.
+        "stsb": ClassificationTask(
+            layouts=(
+                Layout(("sentence1", "sentence2"), "score"),
+                Layout((5, 6), 4, num_fields=(7, 9)),
+            ),
+            labels=(),
+            metrics=("pearson", "spearman"),
+            files={
+                "train": ("train.tsv", "sts-train.tsv", "sts-train.csv"),
+                "dev": ("dev.tsv", "sts-dev.tsv", "sts-dev.csv"),
+                "test": ("test.tsv",),
+                "test_labelled": ("original/sts-test.tsv", "sts-test.tsv", "sts-test.csv"),
+            },
+            problem_type="regression",
+            score_range=(0.0, 5.0),
+            folders=("stsb", "stsbenchmark"),
+        ),
+        # Quora question pairs. GLUE's train and dev files hold a few rows cut short.
+        "qqp": ClassificationTask(
+            layouts=(Layout(("question1", "question2"), "is_duplicate"),),
+            labels=(("0", "not_duplicate"), ("1", "duplicate")),
+            metrics=("f1", "accuracy"),
+            files=_TSV_FILES,
+            skips_broken_rows=True,
+            folders=("qqp",),
+        ),
+        # Williams et al. 2018. `dev.csv` (premise, hypothesis, label) holds both dev sets, the
+        # 9,815 matched rows first.
+        "mnli": ClassificationTask(
+            layouts=(
+                Layout(("sentence1", "sentence2"), "gold_label"),
+                Layout(("premise", "hypothesis"), "label"),
+            ),
+            labels=(
+                ("contradiction", "contradiction"),
+                ("entailment", "entailment"),
+                ("neutral", "neutral"),
+            ),
+            metrics=("accuracy",),
+            files={
+                "train": ("train.tsv", "train.csv"),
+                "dev": ("dev_matched.tsv", "dev.csv"),
+                "dev_mismatched": ("dev_mismatched.tsv",),
+                "test": ("test_matched.tsv",),
+                "test_mismatched": ("test_mismatched.tsv",),
+            },
+            folders=("mnli", "multinli"),
+        ),
+        # SQuAD as sentence pairs: does the sentence answer the question?
+        "qnli": ClassificationTask(
+            layouts=(Layout(("question", "sentence"), "label"),),
+            labels=_ENTAILMENT,
+            metrics=("accuracy",),
+            files=_TSV_FILES,
+            folders=("qnli",),
+        ),
+        # Dagan et al. 2005 and after.
+        "rte": ClassificationTask(
+            layouts=(Layout(("sentence1", "sentence2"), "label"),),
+            labels=_ENTAILMENT,
+            metrics=("accuracy",),
+            files=_TSV_FILES,
+            folders=("rte",),
+        ),
+        # Levesque et al. 2011: does a sentence with its pronoun replaced still follow?
+        "wnli": ClassificationTask(
+            layouts=(Layout(("sentence1", "sentence2"), "label"),),
+            labels=(("0", "not_entailment"), ("1", "entailment")),
+            metrics=("accuracy",),
+            files=_TSV_FILES,
+            folders=("wnli",),
+        ),
+        # Chinese reviews of hotels, books and computers.
+        "chnsenticorp": ClassificationTask(
+            layouts=(Layout(("text_a",), "label"),),
+            labels=(("0", "negative"), ("1", "positive")),
+            metrics=("accuracy",),
+            files=_TSV_FILES,
+            folders=("chnsenticorp",),
+        ),
+        # CLUE, Xu et al. 2020: do two questions to a bank ask the same? JSON lines in CLUE.
+        "afqmc": ClassificationTask(
+            layouts=(
+                Layout(("sentence1", "sentence2"), "label"),
+                Layout((0, 1), 2, num_fields=(3,)),
+                Layout((0, 1), None, num_fields=(2,)),
+            ),
+            labels=(("0", "different"), ("1", "same")),
+            metrics=("accuracy",),
+            files={
+                "train": ("train.txt", "train.tsv", "train.json"),
+                "dev": ("dev.txt", "dev.tsv", "dev.json"),
+                "test": ("test.txt", "test.tsv", "test.json"),
+            },
+            folders=("afqmc", "afqmcpublic"),
+        ),
+        # Demszky et al. 2020: text, numbers of its emotions, id of the comment.
+        "goemotions": ClassificationTask(
+            layouts=(Layout((0,), 1, num_fields=(3,)),),
+            labels=tuple((str(number), name) for number, name in enumerate(_EMOTIONS)),
+            metrics=("f1_macro", "f1_micro"),
+            files=_TSV_FILES,
+            problem_type="multi_label",
+            folders=("goemotions",),
+        ),
+    }
+)
+
+
+def load_glue(task, data_dir, split):
+    """Reads one split of a GLUE task, or of another task of `GLUE_TASKS`, from its original files.
+
+    Args:
+        task: str, a key of `GLUE_TASKS` (`"cola"`, `"sst2"`, ...); punctuation and case do not
+            count. None finds it with `detect_glue_task`.
+        data_dir: folder with the files as they were published.
+        split: `"train"`, `"dev"`, `"test"` (without labels in GLUE), for MNLI also
+            `"dev_mismatched"` and `"test_mismatched"`, for MRPC and STS-B also `"test_labelled"`.
+
+    Returns:
+        `Examples`. `labels` is None where the file has none.
+
+    Raises:
+        ValueError: there is no such task or split, or the file is not in the task's format.
+        FileNotFoundError: the folder holds none of the split's files.
+
+    Example:
+        ```python
+        examples = load_glue("mrpc", "glue_data/MRPC", "dev")
+        examples.texts[0][0], examples.texts[1][0], examples.label_names[examples.labels[0]]
+        ```
+    """
+    task = get_glue_task(detect_glue_task(data_dir) if task is None else task)
+    if split not in task.files:
+        raise ValueError(f"`split` must be one of {list(task.files)}. Received: {split!r}")
+    _check_folder(data_dir)
+    path = _find_file(data_dir, task.files[split])
+    if path is None:
+        raise FileNotFoundError(
+            f"Split {split!r} is read from {' or '.join(task.files[split])}, and {data_dir} holds "
+            f"none of them. It holds: {sorted(os.listdir(data_dir))[:20]}"
+        )
+    return read_examples(path, task)
+
+
+def get_glue_task(name):
+    """Returns the `ClassificationTask` of a name; `"SST-2"` and `"sst2"` are one.
+
+    Raises:
+        ValueError: there is no such task. The message lists them.
+    """
+    key = _normalize_name(name)
+    for known, task in GLUE_TASKS.items():
+        if key == known or key in task.folders:
+            return task
+    raise ValueError(f"`task` must be one of {list(GLUE_TASKS)}. Received: {name!r}")
+
+
+def detect_glue_task(data_dir):
+    """Returns the name of the task that a folder holds, by the folder's name or else its content.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        ValueError: the folder's labelled files fit no task, or more than one.
+    """
+    _check_folder(data_dir)
+    folder = _normalize_name(os.path.basename(os.path.abspath(data_dir)))
+    for name, task in GLUE_TASKS.items():
+        if folder in task.folders:
+            return name
+    fitting = [name for name, task in GLUE_TASKS.items() if _fits(data_dir, task)]
+    if len(fitting) == 1:
+        return fitting[0]
+    found = f"more than one task: {fitting}" if fitting else "none of the tasks"
+    raise ValueError(
+        f"The files in {data_dir} fit {found}. Name the task, one of {list(GLUE_TASKS)}."
+    )
+
+
+def _fits(data_dir, task):
+    """Whether the first labelled row of the folder's train or dev file is one of the task."""
+    path = _find_file(data_dir, task.files["train"] + task.files["dev"])
+    if path is None:
+        return False
+    try:
+        if path.endswith(".json"):
+            return read_examples(path, task).labels is not None
+        rows = read_rows(path)
+        line, fields = next(rows)
+        layout, columns, is_header = find_layout(path, fields, task)
+        if is_header:
+            line, fields = next(rows)
+        if len(columns) == len(layout.texts):
+            return False
+        encode_labels([fields[columns[-1]]], task, path, [line])
+    except (ValueError, IndexError, StopIteration):
+        return False
+    return True
+
+
+def _check_folder(data_dir):
+    if not os.path.isdir(data_dir):
+        raise FileNotFoundError(f"There is no folder {data_dir}. Name one that holds the files.")
+
+
+def _find_file(data_dir, names):
+    for name in names:
+        for suffix in ("", ".gz"):
+            path = os.path.join(data_dir, *name.split("/")) + suffix
+            if os.path.isfile(path):
+                return path
+    return None
+
+
+def _normalize_name(name):
+    return "".join(letter for letter in str(name).casefold() if letter.isalnum())

@@ -1,0 +1,62 @@
+"""Sentiment Labelled Sentences: 3,000 sentences of reviews, 1,000 each of three sites.
+
+Reference: Kotzias, Denil, de Freitas and Smyth, "From Group to Individual Labels using Deep
+Features", KDD 2015. UCI Machine Learning Repository, https://doi.org/10.24432/C57604
+"""
+
+import os
+
+import numpy as np
+
+from bert_keras.datasets.classification import ClassificationTask, Layout, read_examples
+from bert_keras.datasets.examples import Examples
+from bert_keras.datasets.split import split_examples
+
+SENTIMENT_SENTENCES_FILES = (
+    "amazon_cells_labelled.txt",
+    "imdb_labelled.txt",
+    "yelp_labelled.txt",
+)
+
+_TASK = ClassificationTask(
+    layouts=(Layout((0,), 1, num_fields=(2,)),),
+    labels=(("0", "negative"), ("1", "positive")),
+    metrics=("accuracy", "f1"),
+    files={},
+)
+
+
+def load_sentiment_sentences(folder, test_size=600, seed=0):
+    """Reads the Sentiment Labelled Sentences and splits them in a training and a test part.
+
+    The set comes without a split. This one is fixed by `seed`, keeps the share of each site and
+    label in both parts, and puts no sentence in both: 19 sentences, such as "Great phone.", occur
+    more than once if case and white space do not count. White space around a sentence is dropped.
+
+    Args:
+        folder: folder with `amazon_cells_labelled.txt`, `imdb_labelled.txt` and
+            `yelp_labelled.txt`, each line `sentence<TAB>label`.
+        test_size: int, how many of the 3,000 sentences are for testing.
+        seed: int.
+
+    Returns:
+        `(train, test)`, both `Examples` with the label names `("negative", "positive")`.
+
+    Raises:
+        FileNotFoundError: one of the files is missing.
+        ValueError: a file is in another format. The message names the file and the line.
+
+    Example:
+        ```python
+        train, test = load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
+        len(train), len(test)  # (2400, 600)
+        ```
+    """
+    texts, labels, strata = [], [], []
+    for name in SENTIMENT_SENTENCES_FILES:
+        part = read_examples(os.path.join(folder, name), _TASK)
+        texts += [text.strip() for text in part.texts]
+        labels += part.labels.tolist()
+        strata += [(name, label) for label in part.labels.tolist()]
+    examples = Examples(texts, np.array(labels, "int32"), _TASK.label_names)
+    return split_examples(examples, test_size, seed, strata)

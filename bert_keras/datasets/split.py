@@ -1,0 +1,131 @@
+"""Splitting a set in two parts so that no text is in both."""
+
+import collections
+import hashlib
+
+import numpy as np
+
+from bert_keras.datasets.examples import Examples
+
+
+def normalize_text(text):
+    """Returns a text as duplicates are compared: case folded, white space runs as one space.
+
+    Example:
+        ```python
+        normalize_text("  Great \\t PHONE. ")  # 'great phone.'
+        ```
+    """
+    return " ".join(text.casefold().split())
+
+
+def split_indices(texts, test_size, seed=0, strata=None):
+    """Splits positions in two parts, by the text, so that no text is in both.
+
+    Random splits of sets that repeat sentences test a model on what it has learned by heart. Here
+    equal texts (see `normalize_text`) form a group that goes to one part. Within each stratum
+    groups are ordered by a keyed hash of their text, and the first ones that fit its share of
+    `test_size` are the test part. The hash makes the split independent of the order of the
+    texts, of the platform and of NumPy's version.
+
+    Args:
+        texts: list of str, or a tuple of two lists for pairs (a pair is equal if both texts are).
+        test_size: int, the number of test examples, or float, their share of all. Groups of
+            duplicates may leave the test part a few examples short.
+        seed: int or str.
+        strata: optional sequence of hashable values, one per text, such as labels: each keeps
+            its share in both parts. A group of duplicates counts in the stratum of its
+            first member.
+
+    Returns:
+        Two int64 NumPy arrays, the positions of the training and of the test examples, each in
+        ascending order.
+
+    Raises:
+        ValueError: `test_size` leaves one of the parts empty, or `strata` has another length.
+    """
+    keys = _keys(texts)
+    strata = [0] * len(keys) if strata is None else list(strata)
+    if len(strata) != len(keys):
+        raise ValueError(
+            f"`strata` must have one value per text. Received {len(strata)} for {len(keys)} texts."
+        )
+    num_test = _num_test(test_size, len(keys))
+    groups = collections.defaultdict(list)
+    for position, key in enumerate(keys):
+        groups[key].append(position)
+    by_stratum = collections.defaultdict(list)
+    for key in sorted(groups, key=lambda key: _hash(seed, key)):
+        members = groups[key]
+        by_stratum[strata[members[0]]].append(members)
+    sizes = {name: sum(map(len, members)) for name, members in by_stratum.items()}
+    shares = _largest_remainder(sizes, num_test)
+    test = []
+    for name, members in by_stratum.items():
+        test += _take_groups(members, shares[name])
+    test = np.array(sorted(test), "int64")
+    train = np.setdiff1d(np.arange(len(keys), dtype="int64"), test)
+    if not len(test) or not len(train):
+        raise ValueError(
+            f"`test_size` must leave examples in both parts. Received test_size={test_size} for "
+            f"{len(keys)} texts, {len(groups)} of them different, in {len(by_stratum)} strata."
+        )
+    return train, test
+
+
+def split_examples(examples, test_size, seed=0, strata=None):
+    """Splits `Examples` in two, stratified by label unless told otherwise; see `split_indices`.
+
+    Returns:
+        `(train, test)`, both `Examples`.
+    """
+    if strata is None and examples.labels is not None and examples.problem_type == "single_label":
+        strata = np.asarray(examples.labels).tolist()
+    train, test = split_indices(examples.texts, test_size, seed, strata)
+    return examples.take(train), examples.take(test)
+
+
+def count_shared_texts(first, second):
+    """Returns how many different texts (or pairs) are in both, compared by `normalize_text`."""
+    first, second = (part.texts if isinstance(part, Examples) else part for part in (first, second))
+    return len(set(_keys(first)) & set(_keys(second)))
+
+
+def _keys(texts):
+    columns = texts if isinstance(texts, tuple) else (texts,)
+    return [tuple(normalize_text(text) for text in pair) for pair in zip(*columns, strict=True)]
+
+
+def _num_test(test_size, num_texts):
+    is_share = isinstance(test_size, float)
+    if isinstance(test_size, bool) or not 0 < test_size < (1 if is_share else num_texts):
+        raise ValueError(
+            "`test_size` must be a number of examples below that of all "
+            f"({num_texts}), or a share between 0.0 and 1.0. Received: {test_size!r}"
+        )
+    return round(test_size * num_texts) if is_share else int(test_size)
+
+
+def _hash(seed, key):
+    text = "\0".join((str(seed), *key))
+    # Lone surrogates come out of JSON escapes; they are texts like any other here.
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _largest_remainder(sizes, total):
+    """Shares `total` out in proportion to `sizes`, in whole numbers that sum to it."""
+    exact = {name: total * size / sum(sizes.values()) for name, size in sizes.items()}
+    shares = {name: int(share) for name, share in exact.items()}
+    left = total - sum(shares.values())
+    by_remainder = sorted(exact, key=lambda name: (shares[name] - exact[name], str(name)))
+    for name in by_remainder[:left]:
+        shares[name] += 1
+    return shares
+
+
+def _take_groups(groups, share):
+    taken = []
+    for members in groups:
+        if len(taken) + len(members) <= share:
+            taken += members
+    return taken

@@ -1,0 +1,158 @@
+"""Question answering sets in SQuAD's JSON: SQuAD 1.1 and 2.0, CMRC 2018, DRCD."""
+
+import dataclasses
+from typing import NamedTuple
+
+from bert_keras.datasets.files import read_json
+
+
+class Answer(NamedTuple):
+    """An answer's text, and where it starts in the context, in characters."""
+
+    text: str
+    start: int
+
+
+@dataclasses.dataclass(frozen=True)
+class QuestionExample:
+    """A question about a context, with the answers that people gave.
+
+    Args:
+        id: str, the question's own.
+        question: str.
+        context: str.
+        answers: tuple of `Answer` as in the file; empty for unanswerable questions and for
+            unlabelled sets.
+        is_impossible: bool, whether SQuAD 2.0 says that the context does not answer it.
+    """
+
+    id: str
+    question: str
+    context: str
+    answers: tuple = ()
+    is_impossible: bool = False
+
+    @property
+    def spans(self):
+        """Tuple of the `answers` that stand in the context where they say: those to train on."""
+        return tuple(answer for answer in self.answers if _stands_in(self.context, answer))
+
+
+class AnswerMismatch(NamedTuple):
+    """An answer that does not equal the context from its start: `found` stands there."""
+
+    question_id: str
+    text: str
+    start: int
+    found: str
+
+
+class QuestionSet(NamedTuple):
+    """What `read_squad` returns: a list of `QuestionExample` and one of `AnswerMismatch`."""
+
+    examples: list
+    mismatches: list
+
+
+def read_squad(path):
+    """Reads a file in SQuAD's JSON format and checks every answer against its span.
+
+    CMRC 2018 has 200 answers (of 9,657 in its dev file) whose start is -1 or whose text is not
+    what stands there. They are reported in `mismatches` and left in `answers`, since the official
+    scores compare texts; `QuestionExample.spans`, which training uses, leaves them out. Nothing is
+    repaired: the same text elsewhere in the context may be another answer.
+
+    Args:
+        path: the `.json` file, plain or gzip.
+
+    Returns:
+        `QuestionSet(examples, mismatches)`.
+
+    Raises:
+        ValueError: the file is not JSON in this layout, an id occurs twice, or a context is blank.
+            The message names the file and the place in it.
+
+    Example:
+        ```python
+        examples, mismatches = read_squad("cmrc2018_dev.json")
+        len(examples), len(mismatches)  # (3219, 200)
+        ```
+
+    Reference: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
+    EMNLP 2016, https://arxiv.org/abs/1606.05250
+    """
+    content = read_json(path)
+    examples, mismatches, ids = [], [], set()
+    for place, context, record in _questions(path, content):
+        example = _example(f"{path}, {place}", context, record)
+        if example.id in ids:
+            raise ValueError(f"{path}, {place}: the id {example.id!r} occurs twice.")
+        ids.add(example.id)
+        examples.append(example)
+        mismatches += [
+            AnswerMismatch(example.id, answer.text, answer.start, _span(context, answer))
+            for answer in example.answers
+            if not _stands_in(context, answer)
+        ]
+    if not examples:
+        raise ValueError(f"{path} holds no questions.")
+    return QuestionSet(examples, mismatches)
+
+
+def _questions(path, content):
+    """Yields `(place, context, question record)` for each question."""
+    articles = _get(path, content, "data", list)
+    for i, article in enumerate(articles):
+        place = f"data[{i}]"
+        for j, paragraph in enumerate(_get(f"{path}, {place}", article, "paragraphs", list)):
+            place = f"data[{i}].paragraphs[{j}]"
+            context = _get(f"{path}, {place}", paragraph, "context", str)
+            if not context.strip():
+                raise ValueError(f"{path}, {place}: the context is blank.")
+            for k, record in enumerate(_get(f"{path}, {place}", paragraph, "qas", list)):
+                yield f"{place}.qas[{k}]", context, record
+
+
+def _example(place, context, record):
+    answers = tuple(
+        Answer(
+            _get(f"{place}.answers[{number}]", answer, "text", str),
+            _get(f"{place}.answers[{number}]", answer, "answer_start", int),
+        )
+        for number, answer in enumerate(_get(place, record, "answers", list, default=[]))
+    )
+    is_impossible = _get(place, record, "is_impossible", bool, default=False)
+    if is_impossible and answers:
+        raise ValueError(f"{place}: an impossible question must have no answers.")
+    return QuestionExample(
+        id=_get(place, record, "id", str),
+        question=_get(place, record, "question", str),
+        context=context,
+        answers=answers,
+        is_impossible=is_impossible,
+    )
+
+
+def _get(place, record, key, kind, default=None):
+    if not isinstance(record, dict):
+        raise ValueError(f"{place}: a JSON object is needed. Received {_describe(record)}.")
+    value = record.get(key, default)
+    # A bool is an int for Python, and is none in this format.
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        found = "nothing" if value is None else _describe(value)
+        raise ValueError(f"{place}: {key!r} must be of type {kind.__name__}. Received {found}.")
+    return value
+
+
+def _describe(value):
+    return f"a {type(value).__name__}, {repr(value)[:80]}"
+
+
+def _stands_in(context, answer):
+    return bool(answer.text) and answer.start >= 0 and _span(context, answer) == answer.text
+
+
+def _span(context, answer):
+    if answer.start < 0:
+        return ""
+    return context[answer.start : answer.start + len(answer.text)]

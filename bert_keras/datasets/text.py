@@ -1,0 +1,120 @@
+"""Raw text corpora as documents made of passages: what pre-training reads."""
+
+import os
+
+from bert_keras.datasets.files import read_lines
+
+_ENDINGS = (".txt", ".txt.gz")
+
+
+def find_text_files(paths):
+    """Returns the text files that `paths` names, those below a folder sorted by path.
+
+    Args:
+        paths: str or path, or a list of them: files of any name, and folders, of which the
+            `.txt` and `.txt.gz` files are taken.
+
+    Returns:
+        List of str.
+
+    Raises:
+        FileNotFoundError: a path does not exist, or a folder holds no text file.
+    """
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    files = []
+    for path in map(os.fspath, paths):
+        if os.path.isdir(path):
+            found = [
+                os.path.join(folder, name)
+                for folder, _, names in os.walk(path)
+                for name in names
+                if name.lower().endswith(_ENDINGS)
+            ]
+            if not found:
+                raise FileNotFoundError(f"{path} holds no {' or '.join(_ENDINGS)} file.")
+            files += sorted(found)
+        elif os.path.isfile(path):
+            files.append(path)
+        else:
+            raise FileNotFoundError(f"There is no file or folder {path}.")
+    return files
+
+
+def read_documents(paths, documents="file", passages="paragraph", errors="strict"):
+    r"""Yields the documents of text files, each a list of passages.
+
+    Three conventions cover most corpora:
+
+    | corpus | `documents` | `passages` |
+    |---|---|---|
+    | a book a file, blank lines between wrapped paragraphs (Gutenberg) | "file" | "paragraph" |
+    | a passage a line, however long (Chinese novels, WikiText) | "file" | "line" |
+    | a sentence a line, blank lines between documents (BERT) | "blank_line" | "line" |
+
+    Files are read line by line: one document is in memory at a time.
+
+    Args:
+        paths: files and folders; see `find_text_files`.
+        documents: `"file"` or `"blank_line"`, what ends a document.
+        passages: `"paragraph"`, lines up to a blank one joined by a space, or `"line"`.
+        errors: `"strict"` or `"replace"`, for bytes that are not UTF-8; see `read_lines`.
+
+    Yields:
+        A list of str without white space at their ends, none of them empty. Documents without
+        any text are passed over.
+
+    Raises:
+        FileNotFoundError: a path does not exist.
+        ValueError: a file is badly encoded (the message names file, line and byte), or
+            an argument is not one of its values.
+
+    Example:
+        ```python
+        for passages in read_documents("gutenberg/"):
+            print(len(passages), passages[0])
+        ```
+    """
+    for name, value, allowed in (
+        ("documents", documents, ("file", "blank_line")),
+        ("passages", passages, ("paragraph", "line")),
+        ("errors", errors, ("strict", "replace")),
+    ):
+        if value not in allowed:
+            raise ValueError(f"`{name}` must be one of {allowed}. Received: {value!r}")
+    return _documents(find_text_files(paths), documents == "blank_line", passages, errors)
+
+
+def _documents(files, ends_at_blank_line, passages, errors):
+    split = _paragraphs if passages == "paragraph" else _lines
+    for path in files:
+        document = []
+        for passage in split(read_lines(path, errors)):
+            if passage:
+                document.append(passage)
+            elif ends_at_blank_line and document:
+                yield document
+                document = []
+        if document:
+            yield document
+
+
+def _lines(lines):
+    """Yields lines; blank ones are empty strings."""
+    for line in lines:
+        yield line.strip()
+
+
+def _paragraphs(lines):
+    """Yields paragraphs, and an empty string after each."""
+    paragraph = []
+    for line in lines:
+        line = line.strip()
+        if line:
+            paragraph.append(line)
+        elif paragraph:
+            yield " ".join(paragraph)
+            yield ""
+            paragraph = []
+    if paragraph:
+        yield " ".join(paragraph)

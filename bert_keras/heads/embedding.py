@@ -1,0 +1,52 @@
+"""The head that makes one vector of a text."""
+
+import keras
+from keras import ops
+
+from bert_keras.layers.pooler import POOLINGS, pool
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class EmbeddingHead(keras.layers.Layer):
+    """Pools the tokens' vectors and, if asked to, scales the result to length 1.
+
+    It has no weights: what is learned is learned by the backbone.
+
+    Args:
+        pooling: `"mean"`, `"cls"`, `"max"` or `"pooler"`, see `bert_keras.layers.pooler.pool`.
+        normalize: bool, whether vectors have length 1, so that dot products are cosines.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        outputs: dict of a backbone.
+        padding_mask: `(batch, seq_len)`, or `None`.
+
+    Returns:
+        float32 `(batch, hidden_dim)`.
+
+    Reference:
+        [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3.
+    """
+
+    def __init__(self, pooling="mean", normalize=True, **kwargs):
+        super().__init__(**kwargs)
+        if pooling not in POOLINGS:
+            raise ValueError(f"`pooling` must be one of {POOLINGS}. Received: {pooling!r}.")
+        self.pooling = pooling
+        self.normalize = normalize
+
+    def build(self, input_shape=None):
+        self.built = True
+
+    def call(self, outputs, padding_mask=None):
+        # A mean of hundreds of tokens, and small differences of cosines, want float32.
+        outputs = {
+            key: ops.cast(outputs[key], "float32")
+            for key in ("sequence_output", "pooled_output")
+            if key in outputs
+        }
+        vectors = pool(outputs, padding_mask, self.pooling)
+        return ops.normalize(vectors, axis=-1) if self.normalize else vectors
+
+    def get_config(self):
+        return {**super().get_config(), "pooling": self.pooling, "normalize": self.normalize}

@@ -1,0 +1,122 @@
+"""Multi-head self-attention."""
+
+import keras
+from keras import ops
+
+from bert_keras.layers.initializer import bert_initializer
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class SelfAttention(keras.layers.Layer):
+    """Lets every token take in what it needs from every other token of its sequence.
+
+    Per head, `softmax(Q K^T / sqrt(head_dim)) V` with `Q, K, V` linear in the input; the heads are
+    concatenated and mixed by an output projection (Vaswani et al., 2017, section 3.2). Dropout
+    acts on the attention probabilities, as in the original code.
+
+    The backend's fused kernel computes it whenever dropout is inactive and the probabilities are
+    not asked for; the explicit formula does otherwise. Both give the same numbers up to rounding.
+    A row in which every key is masked attends to all keys alike and stays finite.
+
+    Args:
+        num_heads: int, must divide `hidden_dim`.
+        hidden_dim: int, width of input and output.
+        dropout: float, rate on the attention probabilities.
+        initializer_range: float, standard deviation of the initial kernels.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        hidden_states: float, `(batch, seq_len, hidden_dim)`.
+        attention_mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, `True` where
+            a query (third axis) may attend to a key (fourth axis); `None` allows all.
+        return_attentions: bool, whether the probabilities are returned too.
+        training: bool, whether dropout is active.
+
+    Returns:
+        `(output, attentions)`: float `(batch, seq_len, hidden_dim)`, and float
+        `(batch, num_heads, seq_len, seq_len)` after softmax and before dropout, or `None`.
+
+    Raises:
+        ValueError: `num_heads` does not divide `hidden_dim`.
+
+    Reference:
+        [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762).
+    """
+
+    def __init__(self, num_heads, hidden_dim, dropout=0.1, initializer_range=0.02, **kwargs):
+        super().__init__(**kwargs)
+        if hidden_dim % num_heads:
+            raise ValueError(
+                "`hidden_dim` must be a multiple of `num_heads`. Received: "
+                f"hidden_dim={hidden_dim}, num_heads={num_heads}."
+            )
+        self.num_heads = num_heads
+        self.hidden_dim = hidden_dim
+        self.head_dim = hidden_dim // num_heads
+        self.initializer_range = initializer_range
+        self.query = self._projection("query")
+        self.key = self._projection("key")
+        self.value = self._projection("value")
+        self.output_dense = self._projection("output")
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def _projection(self, name):
+        return keras.layers.Dense(
+            self.hidden_dim,
+            kernel_initializer=bert_initializer(self.initializer_range),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, input_shape=None):
+        for projection in (self.query, self.key, self.value, self.output_dense):
+            projection.build((None, None, self.hidden_dim))
+
+    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
+        query = self._split_heads(self.query(hidden_states))
+        key = self._split_heads(self.key(hidden_states))
+        value = self._split_heads(self.value(hidden_states))
+        if return_attentions or (training and self.dropout.rate) or not self._has_fused_kernel():
+            context, attentions = self._explicit(query, key, value, attention_mask, training)
+        else:
+            context = ops.dot_product_attention(query, key, value, mask=attention_mask)
+            attentions = None
+        context = ops.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
+        return self.output_dense(context), attentions if return_attentions else None
+
+    def _split_heads(self, x):
+        """`(batch, seq_len, hidden_dim)` to `(batch, seq_len, num_heads, head_dim)`."""
+        return ops.reshape(x, (*ops.shape(x)[:2], self.num_heads, self.head_dim))
+
+    def _explicit(self, query, key, value, attention_mask, training):
+        scores = ops.einsum("bqhd,bkhd->bhqk", query * self.head_dim**-0.5, key)
+        # float16 overflows at 65,504 and bfloat16 has three digits: the softmax is in float32.
+        scores = ops.cast(scores, "float32")
+        if attention_mask is not None:
+            scores = ops.where(attention_mask, scores, -1e9)
+        attentions = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        dropped = self.dropout(attentions, training=training)
+        return ops.einsum("bhqk,bkhd->bqhd", dropped, value), attentions
+
+    def _has_fused_kernel(self):
+        # JAX's attention refuses float16 on the CPU.
+        return not (keras.backend.backend() == "jax" and self.compute_dtype == "float16")
+
+    def compute_output_spec(
+        self, hidden_states, attention_mask=None, return_attentions=False, training=None
+    ):
+        batch, seq_len = hidden_states.shape[:2]
+        output = keras.KerasTensor((batch, seq_len, self.hidden_dim), dtype=self.compute_dtype)
+        if not return_attentions:
+            return output, None
+        shape = (batch, self.num_heads, seq_len, seq_len)
+        return output, keras.KerasTensor(shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "hidden_dim": self.hidden_dim,
+            "dropout": self.dropout.rate,
+            "initializer_range": self.initializer_range,
+        }

@@ -1,0 +1,114 @@
+"""The embeddings of BERT: token + segment + position, normalised."""
+
+import keras
+from keras import ops
+
+from bert_keras.layers.initializer import bert_initializer
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class BertEmbeddings(keras.layers.Layer):
+    """Sums a token, a segment and a position vector, then normalises and drops out.
+
+    `output = Dropout(LayerNorm(token[id] + segment[segment_id] + position[i]))`, section 3 and
+    figure 2 of the paper. Positions are learned, so a sequence longer than
+    `max_sequence_length` has no representation.
+
+    Args:
+        vocabulary_size: int, rows of the token table.
+        hidden_dim: int, width of every table.
+        max_sequence_length: int, rows of the position table.
+        num_segments: int, rows of the segment table; 0 leaves segments out.
+        dropout: float, rate after the norm.
+        layer_norm_epsilon: float, added to the variance.
+        initializer_range: float, standard deviation of the truncated normal that fills the tables.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        token_ids: int, `(batch, seq_len)`.
+        segment_ids: int, `(batch, seq_len)`, or `None` for segment 0 everywhere.
+        training: bool, whether dropout is active.
+
+    Returns:
+        float, `(batch, seq_len, hidden_dim)`.
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        hidden_dim,
+        max_sequence_length=512,
+        num_segments=2,
+        dropout=0.1,
+        layer_norm_epsilon=1e-12,
+        initializer_range=0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+        self.max_sequence_length = max_sequence_length
+        self.num_segments = num_segments
+        self.initializer_range = initializer_range
+        # Reversible, so that a masked language model can decode with the same table.
+        self.token_embedding = keras.layers.ReversibleEmbedding(
+            vocabulary_size,
+            hidden_dim,
+            embeddings_initializer=bert_initializer(initializer_range),
+            dtype=self.dtype_policy,
+            name="token_embedding",
+        )
+        self.position_embedding = keras.layers.Embedding(
+            max_sequence_length,
+            hidden_dim,
+            embeddings_initializer=bert_initializer(initializer_range),
+            dtype=self.dtype_policy,
+            name="position_embedding",
+        )
+        if num_segments:
+            self.segment_embedding = keras.layers.Embedding(
+                num_segments,
+                hidden_dim,
+                embeddings_initializer=bert_initializer(initializer_range),
+                dtype=self.dtype_policy,
+                name="segment_embedding",
+            )
+        self.layer_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
+        )
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, input_shape=None):
+        self.token_embedding.build((None, None))
+        self.position_embedding.build((None,))
+        if self.num_segments:
+            self.segment_embedding.build((None, None))
+        self.layer_norm.build((None, None, self.hidden_dim))
+
+    def call(self, token_ids, segment_ids=None, training=None):
+        x = self.token_embedding(token_ids)
+        x = x + self.position_embedding(ops.arange(ops.shape(token_ids)[1], dtype="int32"))
+        if self.num_segments:
+            if segment_ids is None:
+                # One row for all; it broadcasts over batch and length.
+                segment_ids = ops.zeros((1, 1), dtype="int32")
+            x = x + self.segment_embedding(segment_ids)
+        return self.dropout(self.layer_norm(x), training=training)
+
+    def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
+        return (*token_ids_shape, self.hidden_dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+            "max_sequence_length": self.max_sequence_length,
+            "num_segments": self.num_segments,
+            "dropout": self.dropout.rate,
+            "layer_norm_epsilon": self.layer_norm.epsilon,
+            "initializer_range": self.initializer_range,
+        }

@@ -1,0 +1,159 @@
+"""The encoder: a stack of blocks of self-attention and feed-forward."""
+
+import keras
+
+from bert_keras.layers.attention import SelfAttention
+from bert_keras.layers.feed_forward import FeedForward
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class EncoderBlock(keras.layers.Layer):
+    """One Transformer block, normalised after each residual sum as BERT does it.
+
+    `a = LayerNorm(x + Dropout(SelfAttention(x)))`, then
+    `output = LayerNorm(a + Dropout(FeedForward(a)))`.
+
+    Args:
+        num_heads: int, attention heads.
+        hidden_dim: int, width of input and output.
+        intermediate_dim: int, width inside the feed-forward network.
+        dropout: float, rate on both residual branches.
+        attention_dropout: float, rate on the attention probabilities.
+        activation: name or callable, see `bert_keras.layers.feed_forward.get_activation`.
+        layer_norm_epsilon: float, added to the variance.
+        initializer_range: float, standard deviation of the initial kernels.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        hidden_states: float, `(batch, seq_len, hidden_dim)`.
+        attention_mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
+        return_attentions: bool, whether the attention probabilities are returned too.
+        training: bool, whether dropout is active.
+
+    Returns:
+        `(output, attentions)`: float `(batch, seq_len, hidden_dim)`, and float
+        `(batch, num_heads, seq_len, seq_len)` or `None`.
+
+    Reference:
+        [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        dropout=0.1,
+        attention_dropout=0.1,
+        activation="gelu",
+        layer_norm_epsilon=1e-12,
+        initializer_range=0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.hidden_dim = hidden_dim
+        self.attention = SelfAttention(
+            num_heads,
+            hidden_dim,
+            dropout=attention_dropout,
+            initializer_range=initializer_range,
+            dtype=self.dtype_policy,
+            name="attention",
+        )
+        self.attention_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="attention_norm"
+        )
+        self.feed_forward = FeedForward(
+            intermediate_dim,
+            hidden_dim,
+            activation=activation,
+            initializer_range=initializer_range,
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+        self.feed_forward_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="feed_forward_norm"
+        )
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, input_shape=None):
+        shape = (None, None, self.hidden_dim)
+        self.attention.build(shape)
+        self.attention_norm.build(shape)
+        self.feed_forward.build(shape)
+        self.feed_forward_norm.build(shape)
+
+    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
+        attended, attentions = self.attention(
+            hidden_states,
+            attention_mask=attention_mask,
+            return_attentions=return_attentions,
+            training=training,
+        )
+        attended = self.dropout(attended, training=training)
+        hidden_states = self.attention_norm(hidden_states + attended)
+        transformed = self.dropout(self.feed_forward(hidden_states), training=training)
+        return self.feed_forward_norm(hidden_states + transformed), attentions
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.attention.num_heads,
+            "hidden_dim": self.hidden_dim,
+            "intermediate_dim": self.feed_forward.intermediate_dim,
+            "dropout": self.dropout.rate,
+            "attention_dropout": self.attention.dropout.rate,
+            "activation": self.feed_forward.activation,
+            "layer_norm_epsilon": self.attention_norm.epsilon,
+            "initializer_range": self.attention.initializer_range,
+        }
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class Encoder(keras.layers.Layer):
+    """`num_layers` blocks, each on the output of the one before.
+
+    Args:
+        num_layers: int, number of blocks.
+        **block_arguments: the arguments of `EncoderBlock`; and `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        hidden_states: float, `(batch, seq_len, hidden_dim)`, the embeddings.
+        attention_mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
+        return_attentions: bool, whether each block's attention probabilities are returned too.
+        training: bool, whether dropout is active.
+
+    Returns:
+        `(hidden_states, attentions)`: a tuple of `num_layers + 1` floats
+        `(batch, seq_len, hidden_dim)`, the embeddings first and the encoder's output last; and a
+        tuple of `num_layers` floats `(batch, num_heads, seq_len, seq_len)`, or of `None`.
+    """
+
+    def __init__(self, num_layers, name=None, dtype=None, trainable=True, **block_arguments):
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        self.num_layers = num_layers
+        self.blocks = [
+            EncoderBlock(dtype=self.dtype_policy, name=f"layer_{i}", **block_arguments)
+            for i in range(num_layers)
+        ]
+
+    def build(self, input_shape=None):
+        for block in self.blocks:
+            block.build()
+
+    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
+        all_hidden_states, all_attentions = [hidden_states], []
+        for block in self.blocks:
+            hidden_states, attentions = block(
+                hidden_states,
+                attention_mask=attention_mask,
+                return_attentions=return_attentions,
+                training=training,
+            )
+            all_hidden_states.append(hidden_states)
+            all_attentions.append(attentions)
+        return tuple(all_hidden_states), tuple(all_attentions)
+
+    def get_config(self):
+        block = self.blocks[0].get_config()
+        return {**block, **super().get_config(), "num_layers": self.num_layers}

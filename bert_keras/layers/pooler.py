@@ -1,0 +1,97 @@
+"""From one vector a token to one vector a sequence."""
+
+import keras
+from keras import ops
+
+from bert_keras.layers.initializer import bert_initializer
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class Pooler(keras.layers.Layer):
+    """Turns the first token's vector, `[CLS]`, into one for the whole sequence.
+
+    `output = tanh(x_0 W + b)`. Pre-training by next sentence prediction gives it its meaning;
+    checkpoints without that objective leave it untrained.
+
+    Args:
+        hidden_dim: int, width of input and output.
+        initializer_range: float, standard deviation of the initial kernel.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        hidden_states: float, `(batch, seq_len, hidden_dim)`.
+
+    Returns:
+        float, `(batch, hidden_dim)`.
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1; `pooler` in
+        google-research/bert, `modeling.py`.
+    """
+
+    def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
+        super().__init__(**kwargs)
+        self.hidden_dim = hidden_dim
+        self.initializer_range = initializer_range
+        self.dense = keras.layers.Dense(
+            hidden_dim,
+            activation="tanh",
+            kernel_initializer=bert_initializer(initializer_range),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+
+    def build(self, input_shape=None):
+        self.dense.build((None, self.hidden_dim))
+
+    def call(self, hidden_states):
+        return self.dense(hidden_states[:, 0])
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], self.hidden_dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "initializer_range": self.initializer_range,
+        }
+
+
+POOLINGS = ("pooler", "cls", "mean", "max")
+
+
+def pool(outputs, padding_mask, pooling):
+    """Reduces a backbone's outputs to one vector a sequence; padding does not count.
+
+    Args:
+        outputs: dict of a backbone: `sequence_output` `(batch, seq_len, hidden_dim)`,
+            `pooled_output` `(batch, hidden_dim)`.
+        padding_mask: `(batch, seq_len)`, 1 or `True` for real tokens, or `None` for all.
+        pooling: `"pooler"` for `pooled_output`, `"cls"` for the first token's vector, `"mean"` and
+            `"max"` over the real tokens.
+
+    Returns:
+        float, `(batch, hidden_dim)`.
+
+    Raises:
+        ValueError: `pooling` is unknown, or asks for a pooler that the backbone does not have.
+    """
+    if pooling not in POOLINGS:
+        raise ValueError(f"`pooling` must be one of {POOLINGS}. Received: {pooling!r}.")
+    if pooling == "pooler":
+        if "pooled_output" not in outputs:
+            raise ValueError(
+                "pooling='pooler' needs a backbone with a pooler. Use 'cls', 'mean' or 'max'."
+            )
+        return outputs["pooled_output"]
+    x = outputs["sequence_output"]
+    if pooling == "cls":
+        return x[:, 0]
+    if padding_mask is None:
+        return ops.mean(x, axis=1) if pooling == "mean" else ops.max(x, axis=1)
+    if pooling == "max":
+        keep = ops.expand_dims(ops.cast(padding_mask, "bool"), -1)
+        return ops.max(ops.where(keep, x, ops.cast(-3e4, x.dtype)), axis=1)
+    weights = ops.expand_dims(ops.cast(padding_mask, x.dtype), -1)
+    return ops.sum(x * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1)

@@ -1,0 +1,201 @@
+"""Exact match and F1 of Chinese answers, as CMRC 2018's official script computes them.
+
+Chinese has no spaces, so each Chinese character is a unit, and so is each word of other scripts.
+F1 is that of the longest run of units that answer and prediction share. DRCD's authors publish no
+script; figures for it (Chinese-BERT-wwm, CLUE) are computed by this one too.
+"""
+
+import re
+
+from bert_keras.metrics.spans import check_texts
+
+# The script's own list. It means to hold the ellipsis, but as two characters, which never match.
+_PUNCTUATION = "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』"
+_WITHOUT_PUNCTUATION = str.maketrans("", "", _PUNCTUATION)
+_CHINESE_OR_RUN = re.compile("[\u4e00-\u9fa5]|[^\u4e00-\u9fa5]+")
+
+
+# Penn Treebank's conventions for English words, in the order in which they apply, in lower case
+# and without the rules for characters of `_PUNCTUATION`: neither capitals nor those arrive here.
+_TREEBANK_RULES = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"[«‘„]", r" \g<0> "),
+        # A double quote opens at the beginning, after a space or a bracket; else it closes.
+        (r'^"', " `` "),
+        (r"""([ (\[{<])(?:"|'')""", r"\1 `` "),
+        (r"(?<!\w)'(?!(?:re|ve|ll|m|t|s|d|n)\b)(?=\w)", "' "),
+        # A full stop is a word of its own only at the end, before closing quotes and brackets.
+        (r"""([^.])\.([\])}>"'» ]*)\s*$""", r"\1 . \2 "),
+        # Commas stay within numbers.
+        (r",(\D)", r" , \1"),
+        (r",$", " , "),
+        (r"\.{2,}|[;@#$%&‒-―?!]", r" \g<0> "),
+        (r"([^'])' ", r"\1 ' "),
+        (r"[\]\[(){}<>»]", r" \g<0> "),
+        (r"''|\"", " '' "),
+        (r"\s+|$", " "),
+        (r"([^' ])('[smd]|') ", r"\1 \2 "),
+        (r"([^' ])('ll|'re|'ve|n't) ", r"\1 \2 "),
+        *(
+            (pattern, r" \1 \2 ")
+            for pattern in (
+                r"\b(can)(not)\b",
+                r"\b(d)('ye)\b",
+                r"\b(gim|lem)(me)\b",
+                r"\b(gon)(na)\b",
+                r"\b(got)(ta)\b",
+                r"\b(more)('n)\b",
+                r"\b(wan)(na)(?=\s)",
+                r" ('t)(is|was)\b",
+            )
+        ),
+    )
+)
+
+
+def split_words(text):
+    """Splits lower-case text of a script with spaces into words, as Penn Treebank does.
+
+    Equals `nltk.word_tokenize(text, preserve_line=True)` of NLTK 3.10. Double quotes become
+    "``" and "''".
+
+    Args:
+        text: a string, the part of an answer between two Chinese characters.
+
+    Returns:
+        List of words.
+
+    Example:
+        >>> split_words("it's 1,000 km.")
+        ['it', "'s", '1,000', 'km', '.']
+    """
+    for pattern, replacement in _TREEBANK_RULES:
+        text = pattern.sub(replacement, text)
+    return text.split()
+
+
+def segment(text, word_tokenize=split_words):
+    """Splits an answer into units: Chinese characters one by one, other scripts by words.
+
+    The text is lower-cased and common Chinese and some ASCII punctuation removed first.
+
+    Args:
+        text: a string.
+        word_tokenize: function from a string without Chinese to a list of words. The official
+            script uses `nltk.word_tokenize`, which differs from the default only where a full
+            stop ends a sentence amid the text, and needs NLTK's sentence model.
+
+    Returns:
+        List of strings.
+
+    Example:
+        >>> segment("《战国 Musou 3》")
+        ['战', '国', 'musou', '3']
+    """
+    text = text.lower().strip().translate(_WITHOUT_PUNCTUATION)
+    units = []
+    for part in _CHINESE_OR_RUN.findall(text):
+        units.extend(part if "\u4e00" <= part <= "\u9fa5" else word_tokenize(part))
+    return units
+
+
+def _longest_common_run(first, second):
+    """Length of the longest run of equal items in two lists."""
+    longest, ending = 0, {}
+    places = {}
+    for index, item in enumerate(second):
+        places.setdefault(item, []).append(index)
+    for item in first:
+        # `ending[j]`: length of the common run that ends at this item and at `second[j]`.
+        ending = {index: ending.get(index - 1, 0) + 1 for index in places.get(item, ())}
+        longest = max(longest, *ending.values(), 0)
+    return longest
+
+
+def exact_match(answer, predicted):
+    """1.0 if both texts are equal in lower case and without punctuation, else 0.0.
+
+    White space within the text counts.
+
+    Example:
+        >>> exact_match("《三国志》", "三国志")
+        1.0
+    """
+
+    def normalize(text):
+        return text.lower().strip().translate(_WITHOUT_PUNCTUATION)
+
+    return float(normalize(answer) == normalize(predicted))
+
+
+def common_run_f1(answer, predicted, word_tokenize=split_words):
+    """F1 of the longest run of units that two texts share.
+
+    With `n` units in it, precision = n / units predicted, recall = n / units of the answer.
+    Unlike SQuAD's F1, order counts, and two texts without a unit score 0.
+
+    Args:
+        answer: the right answer.
+        predicted: the predicted text.
+        word_tokenize: see `segment`.
+
+    Returns:
+        A float from 0 to 1.
+
+    Example:
+        >>> common_run_f1("光荣公司", "光荣")
+        0.6666666666666666
+    """
+    answer_units = segment(answer, word_tokenize)
+    predicted_units = segment(predicted, word_tokenize)
+    common = _longest_common_run(answer_units, predicted_units)
+    if common == 0:
+        return 0.0
+    precision, recall = common / len(predicted_units), common / len(answer_units)
+    return 2 * precision * recall / (precision + recall)
+
+
+def cmrc_scores(answers, predictions, word_tokenize=split_words):
+    """Exact match and F1 over a data set as `cmrc2018_evaluate.py` computes them.
+
+    A question without a prediction scores 0 and is counted as skipped.
+
+    Args:
+        answers: dict from question id to the list of its right answers, one at least.
+        predictions: dict from question id to the predicted text.
+        word_tokenize: see `segment`.
+
+    Returns:
+        Dict with `exact_match`, `f1` and `average` (of the two), percentages, and `total` and
+        `skipped`, numbers of questions.
+
+    Raises:
+        ValueError: on no questions, a question without answers, or texts that are not strings.
+
+    Example:
+        >>> cmrc_scores({"q": ["光荣"]}, {"q": "光荣。"})["exact_match"]
+        100.0
+
+    Reference:
+        Cui et al. (2019), A Span-Extraction Dataset for Chinese Machine Reading Comprehension.
+    """
+    check_texts(answers, predictions)
+    exact = f1 = skipped = 0
+    for name, texts in answers.items():
+        if not texts:
+            raise ValueError(f"Each question needs an answer. Received: none for {name!r}.")
+        if name not in predictions:
+            skipped += 1
+            continue
+        predicted = predictions[name]
+        exact += max(exact_match(text, predicted) for text in texts)
+        f1 += max(common_run_f1(text, predicted, word_tokenize) for text in texts)
+    exact, f1 = 100.0 * exact / len(answers), 100.0 * f1 / len(answers)
+    return {
+        "exact_match": exact,
+        "f1": f1,
+        "average": (exact + f1) * 0.5,
+        "total": len(answers),
+        "skipped": skipped,
+    }

@@ -1,0 +1,204 @@
+"""Keras metrics for `compile(weighted_metrics=[...])`: F1, Matthews correlation, perplexity.
+
+Their means over batches are wrong, since they are not means over examples. These metrics add up
+counts or losses, so they equal the functions in `classification` and `masked_lm` on all examples.
+
+Accuracy needs nothing of ours: `keras.metrics.SparseCategoricalAccuracy()` leaves positions of
+weight 0 out. Put all of them under `weighted_metrics`: under `metrics` Keras does not hand the
+weights on, and padding would count.
+"""
+
+import keras
+from keras import ops
+
+
+def _weights_like(values, sample_weight, dtype):
+    """Weights of the values' shape: ones, or those given, one per value or per leading axes."""
+    weights = ops.ones(ops.shape(values), dtype)
+    if sample_weight is None:
+        return weights
+    given = ops.cast(sample_weight, dtype)
+    if len(given.shape) > len(values.shape):  # (batch, 1) for values (batch,)
+        return ops.reshape(given, ops.shape(values))
+    missing = (1,) * (len(values.shape) - len(given.shape))
+    return weights * ops.reshape(given, tuple(ops.shape(given)) + missing)
+
+
+class ConfusionMatrixMetric(keras.metrics.Metric):
+    """A metric that is a function of the confusion matrix; the base of those below.
+
+    Labels outside 0 to `num_classes - 1`, such as the customary -100, count nowhere, and nor do
+    examples or positions of weight 0. Counts are float32: exact up to 16.7 million per cell.
+
+    Args:
+        num_classes: number of classes.
+        name: name in the logs.
+        dtype: dtype of the counts; float32 also under mixed precision.
+
+    Call arguments:
+        y_true: integer tensor of any shape, such as `(batch,)` or `(batch, seq_len)`.
+        y_pred: float tensor of that shape and `(num_classes,)`: logits or probabilities.
+        sample_weight: optional tensor of `y_true`'s shape, or `(batch,)`.
+    """
+
+    def __init__(self, num_classes, name=None, dtype="float32"):
+        super().__init__(name=name, dtype=dtype)
+        if not isinstance(num_classes, int) or num_classes < 2:
+            raise ValueError(
+                f"`num_classes` must be an integer of at least 2. Received: {num_classes!r}."
+            )
+        self.num_classes = num_classes
+        self.matrix = self.add_variable((num_classes, num_classes), "zeros", name="matrix")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        y_pred = ops.convert_to_tensor(y_pred)
+        if y_pred.shape[-1] != self.num_classes:
+            raise ValueError(
+                f"The last axis of predictions must hold {self.num_classes} classes. "
+                f"Received: shape {tuple(y_pred.shape)}."
+            )
+        predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
+        true = ops.reshape(ops.cast(y_true, "int32"), ops.shape(predicted))
+        weights = _weights_like(predicted, sample_weight, self.dtype)
+        valid = ops.logical_and(true >= 0, true < self.num_classes)
+        weights = ops.where(valid, weights, 0)
+        cells = ops.where(valid, true * self.num_classes + predicted, 0)
+        counts = ops.segment_sum(
+            ops.reshape(weights, (-1,)), ops.reshape(cells, (-1,)), self.num_classes**2
+        )
+        self.matrix.assign_add(ops.reshape(counts, (self.num_classes, self.num_classes)))
+
+    def get_config(self):
+        return {**super().get_config(), "num_classes": self.num_classes}
+
+
+def _divide(numerator, denominator):
+    """Quotient, 0 where the denominator is 0."""
+    empty = denominator == 0
+    return ops.where(empty, 0.0, numerator / ops.where(empty, 1.0, denominator))
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class SparseF1Score(ConfusionMatrixMetric):
+    """F1 of integer labels, as `precision_recall_f1` computes it over all examples.
+
+    `keras.metrics.F1Score` wants one-hot labels; its other averages are the same. Macro is over
+    all `num_classes`; a class that never occurs counts as 0.
+
+    Args:
+        num_classes: number of classes.
+        average: `"binary"` (F1 of the class `positive`, as GLUE scores MRPC and QQP), `"micro"`
+            or `"macro"`.
+        positive: the class scored by `"binary"`.
+        name: name in the logs.
+        dtype: dtype of the counts.
+
+    Example:
+        >>> metric = SparseF1Score(num_classes=2)
+        >>> metric.update_state([1, 1, 0], [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+        >>> round(float(metric.result()), 4)
+        0.6667
+    """
+
+    def __init__(self, num_classes, average="binary", positive=1, name="f1", dtype="float32"):
+        super().__init__(num_classes, name=name, dtype=dtype)
+        if average not in ("binary", "micro", "macro"):
+            raise ValueError(
+                f'`average` must be "binary", "micro" or "macro". Received: {average!r}.'
+            )
+        if average == "binary" and not 0 <= positive < num_classes:
+            raise ValueError(
+                f"`positive` must lie between 0 and {num_classes - 1}. Received: {positive!r}."
+            )
+        self.average = average
+        self.positive = positive
+
+    def result(self):
+        matrix = ops.convert_to_tensor(self.matrix)
+        right = ops.diagonal(matrix)
+        counts = ops.sum(matrix, axis=0) + ops.sum(matrix, axis=1)
+        if self.average == "micro":
+            return _divide(2 * ops.sum(right), ops.sum(counts))
+        f1 = _divide(2 * right, counts)
+        return f1[self.positive] if self.average == "binary" else ops.mean(f1)
+
+    def get_config(self):
+        return {**super().get_config(), "average": self.average, "positive": self.positive}
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class MatthewsCorrelation(ConfusionMatrixMetric):
+    """Matthews correlation, as `matthews_correlation` computes it over all examples.
+
+    GLUE scores CoLA by it.
+
+    Args:
+        num_classes: number of classes.
+        name: name in the logs.
+        dtype: dtype of the counts.
+
+    Example:
+        >>> metric = MatthewsCorrelation(num_classes=2)
+        >>> metric.update_state([1, 0], [[0.0, 1.0], [1.0, 0.0]])
+        >>> round(float(metric.result()), 4)
+        1.0
+    """
+
+    def __init__(self, num_classes=2, name="matthews", dtype="float32"):
+        super().__init__(num_classes, name=name, dtype=dtype)
+
+    def result(self):
+        # Class by class against the rest: right · rest - missed · wrong sums up to the formula's
+        # numerator, and unlike `c s - t·p` loses no digits in float32 where one class is rare.
+        matrix = ops.convert_to_tensor(self.matrix)
+        total = ops.sum(matrix)
+        true, predicted = ops.sum(matrix, axis=1), ops.sum(matrix, axis=0)
+        right = ops.diagonal(matrix)
+        missed, wrong = true - right, predicted - right
+        rest = total - true - wrong
+        covariance = ops.sum(right * rest - missed * wrong)
+        true_variance = ops.sum(true * (total - true))
+        predicted_variance = ops.sum(predicted * (total - predicted))
+        return _divide(covariance, ops.sqrt(true_variance) * ops.sqrt(predicted_variance))
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class MaskedPerplexity(keras.metrics.Metric):
+    """Perplexity of a masked language model at its masked positions, over all batches.
+
+    Sums losses and weights, so it equals `masked_perplexity` of all batches together, whatever
+    their sizes; the exp of a mean of batch losses would not. `nan` until a position has weight.
+
+    Args:
+        name: name in the logs.
+        dtype: dtype of the sums; float32 also under mixed precision.
+
+    Call arguments:
+        y_true: integer tensor `(batch, num_predictions)`.
+        y_pred: float tensor `(batch, num_predictions, vocabulary_size)`, logits.
+        sample_weight: optional tensor `(batch, num_predictions)`.
+
+    Example:
+        >>> metric = MaskedPerplexity()
+        >>> metric.update_state([[1]], [[[0.0, 0.0, 0.0, 0.0]]])
+        >>> round(float(metric.result()), 4)
+        4.0
+    """
+
+    def __init__(self, name="perplexity", dtype="float32"):
+        super().__init__(name=name, dtype=dtype)
+        self.loss_sum = self.add_variable((), "zeros", name="loss_sum")
+        self.weight_sum = self.add_variable((), "zeros", name="weight_sum")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        labels = ops.cast(y_true, "int32")
+        logits = ops.cast(y_pred, self.dtype)
+        weights = _weights_like(labels, sample_weight, self.dtype)
+        # Padding may hold any label, and an invalid one gives nan on some backends: 0 × nan.
+        labels = ops.where(weights != 0, labels, 0)
+        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+        self.loss_sum.assign_add(ops.sum(weights * losses))
+        self.weight_sum.assign_add(ops.sum(weights))
+
+    def result(self):
+        return ops.exp(self.loss_sum / self.weight_sum)

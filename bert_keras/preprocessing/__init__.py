@@ -1,0 +1,51 @@
+"""Text to the arrays that models take: packing, truncation, batching, windows, word labels."""
+
+from bert_keras.preprocessing.batching import (
+    BucketedBatches,
+    bucket_lengths,
+    length_buckets,
+    pad_labels,
+    restore_order,
+    sorted_batches,
+)
+from bert_keras.preprocessing.packing import pack, packed_lengths, truncate, truncated_lengths
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor, split_pairs
+from bert_keras.preprocessing.windows import (
+    Windows,
+    cut_windows,
+    document_positions,
+    join_windows,
+    max_context,
+    take_windows,
+)
+from bert_keras.preprocessing.word_alignment import (
+    first_pieces,
+    labels_to_pieces,
+    pieces_to_words,
+)
+
+__all__ = [
+    "BucketedBatches",
+    "Ragged",
+    "TextPreprocessor",
+    "Windows",
+    "bucket_lengths",
+    "cut_windows",
+    "document_positions",
+    "first_pieces",
+    "join_windows",
+    "labels_to_pieces",
+    "length_buckets",
+    "max_context",
+    "pack",
+    "packed_lengths",
+    "pad_labels",
+    "pieces_to_words",
+    "restore_order",
+    "sorted_batches",
+    "split_pairs",
+    "take_windows",
+    "truncate",
+    "truncated_lengths",
+]

@@ -1,0 +1,332 @@
+"""Batches of texts of similar length, so that short texts do not pay for long ones."""
+
+import math
+
+import keras
+import numpy as np
+
+from bert_keras.preprocessing.ragged import Ragged
+
+
+def length_buckets(max_length):
+    """Returns the lengths that batches are padded to, the last one `max_length`.
+
+    Multiples of 16 up to 64, of 32 up to 128, of 64 beyond: a handful of shapes to compile, and
+    little padding where texts are short and many.
+
+    Example:
+
+    >>> length_buckets(128), length_buckets(50)
+    ((16, 32, 48, 64, 96, 128), (16, 32, 48, 50))
+    """
+    steps = [*range(16, 64, 16), *range(64, 128, 32), *range(128, max_length, 64)]
+    return (*(step for step in steps if step < max_length), max_length)
+
+
+def bucket_lengths(lengths, buckets):
+    """Returns for each length the smallest bucket that holds it.
+
+    Args:
+        lengths: int or int array.
+        buckets: increasing ints.
+
+    Raises:
+        ValueError: a length is above the last bucket.
+    """
+    buckets = np.asarray(buckets, dtype=np.int64)
+    if buckets.ndim != 1 or not len(buckets) or np.any(np.diff(buckets) <= 0) or buckets[0] < 1:
+        raise ValueError(f"`buckets` must be positive and increase. Received: {buckets}.")
+    places = np.searchsorted(buckets, lengths)
+    if np.any(places == len(buckets)):
+        raise ValueError(
+            f"`buckets` must hold the longest row. Received: last bucket {buckets[-1]}, longest "
+            f"row {np.max(lengths)}."
+        )
+    return buckets[places]
+
+
+def sorted_batches(lengths, batch_size=32, token_budget=None, buckets=None):
+    """Splits rows into batches by length, the longest first, for prediction.
+
+    The longest come first, so that a batch which does not fit into memory fails at once. With a
+    token budget the number of rows follows the length, and there is one shape per bucket.
+
+    Args:
+        lengths: int `(num_rows,)`.
+        batch_size: int, rows in a batch where there is no `token_budget`.
+        token_budget: int, the most tokens in a batch, padding included: a batch of padded length
+            `n` has `max(1, token_budget // n)` rows.
+        buckets: increasing ints to pad to; None for `length_buckets` of the longest row.
+
+    Returns:
+        A list of pairs of the batch's rows, int64 `(size,)`, and the length to pad to, int.
+    """
+    lengths = np.asarray(lengths, dtype=np.int64)
+    if not len(lengths):
+        return []
+    padded = bucket_lengths(lengths, buckets or length_buckets(int(lengths.max())))
+    order = np.argsort(-padded, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        length = int(padded[order[start]])
+        size = batch_size if token_budget is None else max(1, token_budget // length)
+        batches.append((order[start : start + size], length))
+        start += size
+    return batches
+
+
+def restore_order(computed, batches):
+    """Puts rows that were computed batch by batch back into the order of the data.
+
+    Args:
+        computed: array `(num_rows, ...)`, the batches' results one after the other.
+        batches: list of pairs of rows and padded length, as `sorted_batches` returns.
+
+    Returns:
+        An array `(num_rows, ...)`.
+    """
+    computed = np.asarray(computed)
+    restored = np.empty_like(computed)
+    restored[np.concatenate([rows for rows, _ in batches])] = computed
+    return restored
+
+
+class BucketedBatches(keras.utils.PyDataset):
+    """Batches for `fit` and `evaluate` whose rows have similar lengths.
+
+    Each epoch the rows are shuffled, sorted by padded length within windows of `window` batches,
+    cut into batches, and the batches are shuffled again. A batch is padded to the smallest of a few
+    fixed lengths that holds it, so XLA compiles a handful of shapes. The order depends on `seed`
+    and the number of the epoch alone: set `epoch` to continue a run where it stopped.
+
+    The number moves on when every batch has been read between `on_epoch_begin` and `on_epoch_end`;
+    the latter alone says little, since Keras also calls it before the first epoch. `fit` shuffles
+    the batches' order once more by Python's global `random`; `fit(shuffle=False)` leaves the order
+    to this class, and loses nothing. The first two batches differ in length where any do: on
+    TensorFlow, Keras takes an axis on which these two agree for one that never changes.
+
+    Generic over what a row is: `make_inputs` packs sentences, windows or choices.
+
+    Args:
+        lengths: int `(num_rows,)`, the length of each row once packed.
+        make_inputs: function of the rows, int64 `(size,)`, and the length to pad to, int, that
+            returns the inputs dict of a batch.
+        labels: array `(num_rows, ...)`, or a `Ragged` of one label per token, or a dict of such.
+        sample_weight: the same for weights. For `Ragged` labels the default is 1 for every token
+            that has a label and 0 for padding.
+        batch_size: int.
+        shuffle: bool. False gives the same batches in each epoch, sorted by length over all rows,
+            the longest first: for `evaluate`, and for `predict` with `restore_order` after it.
+        seed: int.
+        window: int, how many batches are sorted together. Larger windows waste less on padding
+            and mix lengths less.
+        buckets: increasing ints; None for `length_buckets` of the longest row.
+        pad_last_batch: bool, fill the one batch that is smaller than the others with copies of a
+            row that weigh 0, which spares XLA a shape. Losses and metrics must then be weighted
+            means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
+        epoch: int, the number of the first epoch.
+
+    Example:
+
+    ```python
+    ids, _ = preprocessor.tokenize(texts)
+
+    def make_inputs(rows, length):
+        return preprocessor.pack(ids.take(rows), length=length)
+
+    batches = BucketedBatches(preprocessor.packed_lengths(ids), make_inputs, labels)
+    model.fit(batches, epochs=3)
+    ```
+    """
+
+    def __init__(
+        self,
+        lengths,
+        make_inputs,
+        labels=None,
+        sample_weight=None,
+        *,
+        batch_size=32,
+        shuffle=True,
+        seed=0,
+        window=100,
+        buckets=None,
+        pad_last_batch=False,
+        epoch=0,
+    ):
+        # Without `workers`: batches are cheap to make, and Keras's workers read a whole epoch ahead
+        # of a model that is not built yet, which would count as one.
+        super().__init__()
+        lengths = np.asarray(lengths, dtype=np.int64)
+        if not len(lengths):
+            raise ValueError("Batches need at least one row. Received: none.")
+        if batch_size < 1 or window < 1:
+            raise ValueError(
+                "`batch_size` and `window` must be at least 1. Received: "
+                f"batch_size={batch_size}, window={window}."
+            )
+        self.make_inputs = make_inputs
+        self.labels = _as_columns(labels, len(lengths), "labels")
+        self.sample_weight = _as_columns(sample_weight, len(lengths), "sample_weight")
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.seed = seed
+        self.window = window
+        self.pad_last_batch = pad_last_batch
+        self.buckets = tuple(buckets or length_buckets(int(lengths.max())))
+        self._padded = bucket_lengths(lengths, self.buckets)
+        self._within_epoch = False
+        self.epoch = epoch
+
+    @property
+    def epoch(self):
+        """Number of the current epoch; setting it orders the rows as that epoch does."""
+        return self._epoch
+
+    @epoch.setter
+    def epoch(self, epoch):
+        self._epoch = epoch
+        self._read = set()
+        self.batches = self._order_rows()
+
+    def _order_rows(self):
+        """Returns a list of (rows, padded length), one for each batch."""
+        if self.shuffle:
+            generator = np.random.default_rng([self.seed, self._epoch])
+            order = generator.permutation(len(self._padded))
+            size = self.window * self.batch_size
+            windows = [order[start : start + size] for start in range(0, len(order), size)]
+            batches = [batch for rows in windows for batch in self._cut(rows)]
+            batches = [batches[index] for index in generator.permutation(len(batches))]
+        else:
+            batches = self._cut(np.arange(len(self._padded)))
+        return _vary_first_two(batches)
+
+    def _cut(self, rows):
+        pieces = sorted_batches(self._padded[rows], self.batch_size, buckets=self.buckets)
+        return [(rows[piece], length) for piece, length in pieces]
+
+    def __len__(self):
+        return math.ceil(len(self._padded) / self.batch_size)
+
+    def __getitem__(self, index):
+        """Returns `(inputs,)`, `(inputs, labels)` or `(inputs, labels, sample_weight)`."""
+        rows, length = self.batches[index]
+        if self._within_epoch:
+            self._read.add(index)
+        num_rows = len(rows)
+        if self.pad_last_batch:
+            rows = np.concatenate([rows, np.repeat(rows[:1], self.batch_size - num_rows)])
+        inputs = self.make_inputs(rows, length)
+        if self.labels is None:
+            return (inputs,)
+        labels = pad_labels(self.labels, rows, length)
+        weights = self._weights(rows, length)
+        if weights is None:
+            return inputs, labels
+        return inputs, labels, _without_copies(weights, num_rows)
+
+    def _weights(self, rows, length):
+        if not isinstance(self.labels, dict):
+            return self._column_weights(self.labels, self.sample_weight, rows, length)
+        given = self.sample_weight
+        weights = {
+            key: self._column_weights(
+                column, given.get(key) if isinstance(given, dict) else given, rows, length
+            )
+            for key, column in self.labels.items()
+        }
+        if all(weight is None for weight in weights.values()):
+            return None
+        ones = np.ones(len(rows), np.float32)
+        return {key: ones.copy() if weight is None else weight for key, weight in weights.items()}
+
+    def _column_weights(self, labels, weights, rows, length):
+        """Returns the weights of one column of labels, or None where all are 1."""
+        if isinstance(weights, Ragged):
+            return pad_labels(weights, rows, length)
+        if isinstance(labels, Ragged):
+            has_label = (np.arange(length) < labels.lengths[rows, None]).astype(np.float32)
+            return has_label if weights is None else has_label * weights[rows, None]
+        if weights is None:
+            return np.ones(len(rows), np.float32) if self.pad_last_batch else None
+        return weights[rows]
+
+    def on_epoch_begin(self):
+        """Begins to note which batches are read."""
+        self._within_epoch = True
+
+    def on_epoch_end(self):
+        """Orders the rows anew if all batches have been read since the last time."""
+        self._within_epoch = False
+        if self.shuffle and len(self._read) == len(self):
+            self.epoch += 1
+
+    def restore_order(self, outputs):
+        """Puts the rows of `predict`'s output into the order of the data, for `shuffle=False`.
+
+        Args:
+            outputs: array `(num_rows, ...)`, in the order of these batches.
+
+        Returns:
+            An array `(num_rows, ...)`.
+        """
+        outputs = np.asarray(outputs)
+        if self.pad_last_batch:
+            outputs = self._drop_copies(outputs)
+        return restore_order(outputs, self.batches)
+
+    def _drop_copies(self, outputs):
+        sizes = np.array([len(rows) for rows, _ in self.batches])
+        row = np.arange(len(outputs))
+        return outputs[row % self.batch_size < sizes[row // self.batch_size]]
+
+
+def pad_labels(labels, rows, length):
+    """Returns the labels of some rows: one label per row as it is, one per token padded with 0.
+
+    Args:
+        labels: array `(num_rows, ...)`, `Ragged`, or a dict of such.
+        rows: int64 `(size,)`.
+        length: int, the length that labels per token are padded to.
+    """
+    if isinstance(labels, dict):
+        return {key: pad_labels(column, rows, length) for key, column in labels.items()}
+    if isinstance(labels, Ragged):
+        return labels.take(rows).to_dense(length)
+    return labels[rows]
+
+
+def _as_columns(columns, num_rows, name):
+    if columns is None:
+        return None
+    if isinstance(columns, dict):
+        return {
+            key: _as_columns(column, num_rows, f"{name}[{key!r}]")
+            for key, column in columns.items()
+        }
+    if not isinstance(columns, Ragged):
+        columns = np.asarray(columns)
+    if len(columns) != num_rows:
+        raise ValueError(
+            f"`{name}` must have one entry for each of the {num_rows} rows. Received: "
+            f"{len(columns)}."
+        )
+    return columns
+
+
+def _vary_first_two(batches):
+    for index in range(1, len(batches)):
+        if batches[index][1] != batches[0][1]:
+            batches[1], batches[index] = batches[index], batches[1]
+            break
+    return batches
+
+
+def _without_copies(weights, num_rows):
+    """Sets the weights of the rows that only fill the batch to 0."""
+    if isinstance(weights, dict):
+        return {key: _without_copies(weight, num_rows) for key, weight in weights.items()}
+    # Selecting rows made a copy, so the data set's own weights stay as they are.
+    weights[num_rows:] = 0
+    return weights

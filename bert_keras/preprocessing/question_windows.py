@@ -1,0 +1,171 @@
+"""Questions and contexts to windows, and places in the context to columns of a window and back."""
+
+import itertools
+
+import numpy as np
+
+from bert_keras.preprocessing.packing import pack
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.windows import cut_windows, take_windows
+
+_NUM_SPECIAL = 3
+# The tokenizer's results take many times the memory of the arrays made of them.
+_TEXTS_AT_ONCE = 2048
+
+
+class QuestionWindows:
+    """Windows `[CLS] question [SEP] part of the context [SEP]` over contexts of any length.
+
+    A context that is longer than the room left by its question is cut into windows that overlap,
+    one every `stride` tokens, as in Google's run_squad.py. Several questions about one context
+    share its tokens: it is tokenized once.
+
+    Args:
+        preprocessor: a `TextPreprocessor`; its `max_length` is that of a window.
+        questions: list of str.
+        contexts: list of str, as many.
+        stride: int, tokens between the beginnings of two windows.
+        max_question_length: int, tokens that stay of a question, from its beginning. At most half
+            of the room for text stays in any case, so that the context has the other half.
+
+    Attributes:
+        contexts: the list of str, as given.
+        windows: `Windows`, where `documents` says the question's index.
+        first_columns: int64 `(num_windows,)`, the column of the window's first context token.
+        lengths: int64 `(num_windows,)`, packed lengths.
+
+    Raises:
+        ValueError: no question, a question or context without tokens, or too small a `max_length`.
+    """
+
+    def __init__(self, preprocessor, questions, contexts, *, stride, max_question_length):
+        room = preprocessor.max_length - _NUM_SPECIAL
+        if room < 2:
+            raise ValueError(
+                "`max_length` must leave room for a question and a context beside 3 special "
+                f"tokens. Received: max_length={preprocessor.max_length}."
+            )
+        if not questions:
+            raise ValueError("At least one question is needed. Received: none.")
+        self.contexts = contexts
+        self._preprocessor = preprocessor
+        tokenizer = preprocessor.tokenizer
+        asked = Ragged.from_flat(*tokenizer.flat_ids(questions))
+        _check_not_empty(asked.lengths, questions, "question")
+        kept = np.minimum(asked.lengths, min(max_question_length, room // 2))
+        self._question_ids = Ragged(asked.values, asked.starts, kept)
+
+        places = {text: place for place, text in enumerate(dict.fromkeys(contexts))}
+        self._text_of = np.array([places[text] for text in contexts], np.int64)
+        self._tokens, self._begins, self._ends = _tokenize_with_offsets(tokenizer, list(places))
+        lengths = self._tokens.lengths[self._text_of]
+        _check_not_empty(lengths, contexts, "context")
+
+        self.windows = cut_windows(lengths, room - kept, stride)
+        self._window_ids = take_windows(self._tokens.take(self._text_of), self.windows)
+        self.first_columns = 2 + kept[self.windows.documents]
+        self.lengths = self.first_columns + self.windows.lengths + 1
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def pack(self, rows, length):
+        """Returns the inputs of some windows, see `bert_keras.preprocessing.packing.pack`.
+
+        Args:
+            rows: int64 `(size,)`, indices of windows.
+            length: int, the length to pad to.
+        """
+        tokenizer = self._preprocessor.tokenizer
+        return pack(
+            self._question_ids.take(self.windows.documents[rows]),
+            self._window_ids.take(rows),
+            cls_id=tokenizer.cls_token_id,
+            sep_id=tokenizer.sep_token_id,
+            pad_id=tokenizer.pad_token_id,
+            max_length=self._preprocessor.max_length,
+            length=length,
+        )
+
+    def tokens_of(self, questions, starts, ends):
+        """Returns the tokens that cover spans of characters.
+
+        Args:
+            questions: int64 `(size,)`, whose contexts are meant.
+            starts: int64 `(size,)`, first characters.
+            ends: int64 `(size,)`, the characters after the last.
+
+        Returns:
+            Two int64 arrays `(size,)`, the first and the last token in the context. Where a span
+            covers no token, such as white space, the last one comes before the first.
+        """
+        texts = self._text_of[questions]
+        # Sorting keys in which all texts follow one another find every place by one search.
+        step = 1 + int(self._ends.values.max())
+        text_of_token = np.repeat(np.arange(len(self._tokens)), self._tokens.lengths)
+        end_keys = text_of_token * step + self._ends.values
+        begin_keys = text_of_token * step + self._begins.values
+        first = np.searchsorted(end_keys, texts * step + np.minimum(starts, step - 1), "right")
+        last = np.searchsorted(begin_keys, texts * step + np.minimum(ends, step - 1), "left") - 1
+        return first - self._tokens.starts[texts], last - self._tokens.starts[texts]
+
+    def characters_of(self, questions, first, last):
+        """Returns where runs of tokens lie in the original contexts, in characters.
+
+        Args:
+            questions: int64 `(size,)`, whose contexts are meant.
+            first: int64 `(size,)`, first tokens.
+            last: int64 `(size,)`, last tokens, themselves included.
+
+        Returns:
+            Two int64 arrays `(size,)`, the first characters and those after the last.
+        """
+        before = self._tokens.starts[self._text_of[questions]]
+        return self._begins.values[before + first], self._ends.values[before + last]
+
+    def columns_of(self, first, last):
+        """Returns the labels of each window: the columns of its question's answer.
+
+        Args:
+            first: int64 `(num_questions,)`, the answers' first tokens; -1 for no answer.
+            last: int64 `(num_questions,)`, the answers' last tokens.
+
+        Returns:
+            Two int32 arrays `(num_windows,)`, start and end. Both are 0, the column of `[CLS]`,
+            where the window does not hold the whole answer, as in run_squad.py.
+        """
+        question = self.windows.documents
+        first, last = first[question], last[question]
+        begin = self.windows.starts
+        inside = (first >= begin) & (last < begin + self.windows.lengths)
+        shift = self.first_columns - begin
+        starts = np.where(inside, first + shift, 0)
+        return starts.astype(np.int32), np.where(inside, last + shift, 0).astype(np.int32)
+
+
+def _tokenize_with_offsets(tokenizer, texts):
+    """Returns three `Ragged`, one row a text: ids, first characters, characters after the last."""
+    ids, offsets, lengths = [], [], []
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        encodings = tokenizer.encode(texts[start : start + _TEXTS_AT_ONCE])
+        # Without [CLS] and [SEP].
+        rows = [encoding.ids[1:-1] for encoding in encodings]
+        lengths += map(len, rows)
+        ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
+        pairs = itertools.chain.from_iterable(encoding.offsets[1:-1] for encoding in encodings)
+        offsets.append(np.fromiter(itertools.chain.from_iterable(pairs), np.int64).reshape(-1, 2))
+    offsets = np.concatenate(offsets)
+    return tuple(
+        Ragged.from_flat(values, lengths)
+        for values in (np.concatenate(ids), offsets[:, 0], offsets[:, 1])
+    )
+
+
+def _check_not_empty(lengths, texts, name):
+    if np.all(lengths):
+        return
+    index = int(np.argmin(lengths))
+    raise ValueError(
+        f"Every {name} needs a token. Received {texts[index][:60]!r}, of which the tokenizer "
+        "leaves nothing. Leave such examples out."
+    )

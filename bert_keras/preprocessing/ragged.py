@@ -1,0 +1,95 @@
+"""Rows of different lengths in one flat array."""
+
+import itertools
+
+import numpy as np
+
+
+class Ragged:
+    """Rows of different lengths: row `i` is `values[starts[i] : starts[i] + lengths[i]]`.
+
+    Rows are views into the shared `values`; they may overlap, leave gaps and come in any order, so
+    truncating, selecting and cutting windows out of rows copies no tokens.
+
+    Args:
+        values: array `(total,)`.
+        starts: int64 `(num_rows,)`, where each row begins.
+        lengths: int64 `(num_rows,)`.
+
+    Example:
+
+    >>> rows = Ragged.from_rows([[1, 2, 3], [], [4]])
+    >>> rows.lengths.tolist(), rows[0].tolist(), rows.to_lists()
+    ([3, 0, 1], [1, 2, 3], [[1, 2, 3], [], [4]])
+    """
+
+    def __init__(self, values, starts, lengths):
+        self.values = np.asarray(values)
+        self.starts = np.asarray(starts, dtype=np.int64)
+        self.lengths = np.asarray(lengths, dtype=np.int64)
+
+    @classmethod
+    def from_flat(cls, values, lengths):
+        """Makes rows that lie one after the other in `values`."""
+        lengths = np.asarray(lengths, dtype=np.int64)
+        if lengths.sum() != len(values):
+            raise ValueError(
+                "`lengths` must add up to the number of values. Received: sum "
+                f"{lengths.sum()}, {len(values)} values."
+            )
+        return cls(values, np.cumsum(lengths) - lengths, lengths)
+
+    @classmethod
+    def from_rows(cls, rows, dtype=np.int32):
+        """Makes rows from a list of lists or arrays, or returns a `Ragged` as it is."""
+        if isinstance(rows, cls):
+            return rows
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        flat = itertools.chain.from_iterable(rows)
+        return cls.from_flat(np.fromiter(flat, dtype, int(lengths.sum())), lengths)
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def __getitem__(self, row):
+        """Returns one row as an array."""
+        start = self.starts[row]
+        return self.values[start : start + self.lengths[row]]
+
+    def take(self, rows):
+        """Returns the rows of an index array, in its order."""
+        return Ragged(self.values, self.starts[rows], self.lengths[rows])
+
+    def to_lists(self):
+        """Returns the rows as a list of lists."""
+        return [self[row].tolist() for row in range(len(self))]
+
+    def scatter(self, out, columns):
+        """Writes row `i` into `out[i, columns[i] :]`.
+
+        Args:
+            out: array `(num_rows, width)`, changed in place.
+            columns: int or int `(num_rows,)`, where each row goes.
+        """
+        row = np.repeat(np.arange(len(self)), self.lengths)
+        # Position of each value within its own row.
+        position = np.arange(len(row)) - np.repeat(
+            np.cumsum(self.lengths) - self.lengths, self.lengths
+        )
+        columns = np.broadcast_to(columns, len(self))
+        out[row, columns[row] + position] = self.values[self.starts[row] + position]
+
+    def to_dense(self, width=None, padding=0):
+        """Returns the rows as an array `(num_rows, width)`, filled up on the right.
+
+        Args:
+            width: int, at least the longest row; None for just that.
+            padding: what to fill with.
+        """
+        longest = int(self.lengths.max(initial=0))
+        width = longest if width is None else width
+        if longest > width:
+            raise ValueError(f"Rows must fit. Received: width={width}, longest row {longest}.")
+        out = np.full((len(self), width), padding, dtype=self.values.dtype)
+        self.scatter(out, 0)
+        return out

@@ -1,0 +1,82 @@
+"""Sentences of words to windows of pieces, each word on its first piece in one window."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.windows import cut_windows, max_context, take_windows
+
+# The library's results take many times the memory of the arrays made of them.
+SENTENCES_AT_ONCE = 2048
+
+
+class WordWindows(NamedTuple):
+    """Windows over sentences; a sentence that fits has one.
+
+    Words are numbered through all sentences: those of the second go on where the first ends.
+
+    Fields:
+        ids: `Ragged` int32, one row per window: ids of its pieces, without special tokens.
+        words: `Ragged` int64, one row per window and an entry for each of its tokens, `[CLS]` and
+            `[SEP]` too: the number of the word that is labelled and predicted there, or -1. Each
+            word occurs once: on its first piece, in the window where that has the most context.
+        sentences: int64 `(num_windows,)`, the index of the sentence.
+    """
+
+    ids: Ragged
+    words: Ragged
+    sentences: np.ndarray
+
+
+def cut_words(tokenizer, sentences, max_length, stride):
+    """Tokenizes sentences of words and cuts those that do not fit into overlapping windows.
+
+    A word of which the tokenizer leaves nothing (empty, or control characters alone) is read as
+    the unknown token, so that every word has a piece, a label and a prediction.
+
+    Args:
+        tokenizer: a `WordPieceTokenizer`.
+        sentences: list of lists of str.
+        max_length: int, the longest sequence, special tokens included.
+        stride: int, pieces between the beginnings of two windows.
+
+    Returns:
+        `WordWindows`.
+    """
+    ids, words = _pieces(tokenizer, sentences)
+    windows = cut_windows(ids.lengths, max_length - 2, stride)
+    numbers = words.values
+    is_first = np.ones(len(numbers), dtype=bool)
+    is_first[1:] = numbers[1:] != numbers[:-1]
+    inside = take_windows(words, windows)
+    window = np.repeat(np.arange(len(inside)), inside.lengths)
+    begins = np.cumsum(inside.lengths) - inside.lengths
+    token = np.arange(len(window))
+    piece = inside.starts[window] + token - begins[window]
+    lengths = inside.lengths + 2
+    with_special = np.full(int(lengths.sum()), -1, dtype=np.int64)
+    counts = is_first[piece] & max_context(windows).values
+    with_special[token + 2 * window + 1] = np.where(counts, numbers[piece], -1)
+    return WordWindows(
+        take_windows(ids, windows), Ragged.from_flat(with_special, lengths), windows.documents
+    )
+
+
+def _pieces(tokenizer, sentences):
+    """Returns two `Ragged`, one row per sentence: ids of the pieces, and their words' numbers."""
+    ids, words, first_word = [], [], 0
+    for start in range(0, len(sentences), SENTENCES_AT_ONCE):
+        part = sentences[start : start + SENTENCES_AT_ONCE]
+        for sentence, encoding in zip(part, tokenizer.encode_words(part), strict=True):
+            ids.extend(encoding.ids[1:-1])
+            words.extend(first_word + word for word in encoding.word_ids[1:-1])
+            first_word += len(sentence)
+    ids, words = np.array(ids, np.int32), np.array(words, np.int64)
+    lost = np.setdiff1d(np.arange(first_word), words)
+    places = np.searchsorted(words, lost)
+    ids = np.insert(ids, places, tokenizer.unknown_token_id)
+    words = np.insert(words, places, lost)
+    sentence_of_word = np.repeat(np.arange(len(sentences)), [len(words) for words in sentences])
+    lengths = np.bincount(sentence_of_word[words], minlength=len(sentences))
+    return Ragged.from_flat(ids, lengths), Ragged.from_flat(words, lengths)

@@ -1,0 +1,141 @@
+"""The files by which sentence-transformers tells how a checkpoint becomes a sentence's vector.
+
+They lie beside a checkpoint in Hugging Face's layout:
+
+| file | what is read of it |
+|---|---|
+| `modules.json` | the modules in their order: `Transformer`, `Pooling`, and maybe `Normalize` |
+| `1_Pooling/config.json` | the pooling: one flag a mode until version 5, then `pooling_mode` |
+| `sentence_bert_config.json` | `max_seq_length`; newer versions keep it with the tokenizer |
+
+Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.html
+"""
+
+import json
+import os
+from pathlib import Path
+
+# Their pooling -> ours.
+_POOLINGS = {"cls": "cls", "mean": "mean", "max": "max"}
+_OLD_FLAGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+_PACKAGE = "sentence_transformers.models"
+
+
+def read_settings(folder):
+    """Returns what a folder says of its embeddings, `{}` where it has no `modules.json`.
+
+    Args:
+        folder: path of the folder.
+
+    Returns:
+        A dict: `pooling`, a str; `normalize`, a bool; and `max_length`, an int, where it is given.
+
+    Raises:
+        ValueError: a file is damaged, or the embeddings are made by other modules than pooling and
+            normalisation (dense layers, several poolings side by side).
+    """
+    folder = Path(folder)
+    if not (folder / "modules.json").is_file():
+        return {}
+    modules = _read_json(folder / "modules.json", list)
+    try:
+        kinds = [module["type"].rpartition(".")[2] for module in modules]
+        paths = [module.get("path", "") for module in modules]
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"{folder / 'modules.json'} must list modules, each with 'type' and 'path'."
+        ) from error
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise ValueError(
+            f"{folder / 'modules.json'} makes embeddings with the modules {kinds}. Supported: "
+            "Transformer, Pooling and, at the end, Normalize. Give both `pooling` and `normalize` "
+            "to leave its modules aside."
+        )
+    settings = {"pooling": _read_pooling(folder, paths[1]), "normalize": len(kinds) == 3}
+    path = folder / paths[0] / "sentence_bert_config.json"
+    if path.is_file():
+        max_length = _read_json(path, dict).get("max_seq_length")
+        if max_length is not None:
+            settings["max_length"] = max_length
+    return settings
+
+
+def _read_pooling(folder, name):
+    path = folder / name / "config.json"
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{folder / 'modules.json'} names a file outside its folder: {name!r}.")
+    config = _read_json(path, dict)
+    modes = config.get("pooling_mode")
+    if modes is None:
+        modes = [mode for flag, mode in _OLD_FLAGS.items() if config.get(flag)] or ["mean"]
+    modes = [modes] if isinstance(modes, str) else modes
+    if len(modes) != 1 or modes[0] not in _POOLINGS:
+        raise ValueError(
+            f"{path} asks for the pooling {modes}. Supported: one of {sorted(_POOLINGS)}. Give "
+            "both `pooling` and `normalize` to choose others than it was trained with."
+        )
+    return _POOLINGS[modes[0]]
+
+
+def write_settings(folder, pooling, normalize, max_length, hidden_dim):
+    """Writes the files for sentence-transformers into a folder that holds a checkpoint.
+
+    The form is that of versions before 5, which all versions read.
+
+    Args:
+        folder: path of an existing folder.
+        pooling: `"cls"`, `"mean"` or `"max"`.
+        normalize: bool.
+        max_length: int, the longest sequence, special tokens included.
+        hidden_dim: int, width of the vectors.
+
+    Raises:
+        ValueError: the pooling has no counterpart there.
+    """
+    theirs = {ours: name for name, ours in _POOLINGS.items()}
+    if pooling not in theirs:
+        raise ValueError(
+            f"The pooling must have a counterpart in sentence-transformers, one of "
+            f"{sorted(theirs)}. Received: {pooling!r}."
+        )
+    folder = Path(folder)
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    listed = [
+        {"idx": i, "name": str(i), "path": path, "type": f"{_PACKAGE}.{kind}"}
+        for i, (path, kind) in enumerate(modules[: 2 + bool(normalize)])
+    ]
+    flags = {flag: mode == theirs[pooling] for flag, mode in _OLD_FLAGS.items()}
+    _write_json({"max_seq_length": max_length}, folder / "sentence_bert_config.json")
+    _write_json({"word_embedding_dimension": hidden_dim, **flags}, folder / "1_Pooling/config.json")
+    # Last: the other files are read only where this one is.
+    _write_json(listed, folder / "modules.json")
+
+
+def _read_json(path, kind):
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is missing or no valid JSON ({error}).") from error
+    if not isinstance(value, kind):
+        raise ValueError(
+            f"{path} must hold a JSON {'object' if kind is dict else 'list'}. Received: "
+            f"{type(value).__name__}."
+        )
+    return value
+
+
+def _write_json(value, path):
+    path.parent.mkdir(exist_ok=True)
+    partial = path.with_name(f".partial-{os.getpid()}-{path.name}")
+    try:
+        partial.write_text(json.dumps(value, indent=2), encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,323 @@
+"""From what a user calls a checkpoint to the local folder that holds it.
+
+`resolve` takes a registered name, a local folder, `hf://owner/name` or
+`kaggle://owner/model/framework/variation` and returns a folder with a config in it. What the files
+mean is not its business. Two kinds of errors: `ValueError` for a source that is written wrongly or
+refused, `FileNotFoundError` (or another `OSError`) for one that could not be had.
+"""
+
+import difflib
+import fnmatch
+import importlib.util
+import os
+import pathlib
+import re
+from collections.abc import Iterable
+
+from bert_keras.presets.registry import PRESETS, RegisteredPreset
+
+CONFIG_FILES = ("config.json", "bert_config.json")
+
+# What is downloaded from a Hugging Face repository: the files of the layouts that can be read from
+# there, and nothing else (no pickles, no copies of the weights in other formats).
+DOWNLOADED_FILES = (
+    "config.json",
+    "metadata.json",
+    "preprocessor.json",
+    "task.json",
+    "task.weights.h5",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "modules.json",
+    "sentence_bert_config.json",
+    "*_Pooling/config.json",
+    "tokenizer/*.json",
+    "tokenizer/*.txt",
+    "assets/tokenizer/*.txt",
+    "model.safetensors",
+    "model-*.safetensors",
+    "model.safetensors.index.json",
+    "model.weights.h5",
+    "model_*.weights.h5",
+    "model.weights.json",
+)
+
+_READABLE_WEIGHTS = ("*.safetensors", "*.weights.h5", "*.index")
+_PICKLED_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle")
+_OTHER_WEIGHTS = ("*.h5", "*.msgpack", "*.onnx", "*.gguf", "*.ot", "*.tflite")
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # One letter is a drive on Windows.
+# Names of owners, repositories and models: nothing that could climb out of a cache folder.
+_NAME = r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]*"
+_HUGGING_FACE = re.compile(
+    rf"hf://(?P<repository>{_NAME}/{_NAME})(@(?P<revision>{_NAME}(/{_NAME})*))?"
+)
+_KAGGLE = re.compile(rf"kaggle://(?P<handle>{_NAME}/{_NAME}/{_NAME}/{_NAME}(/[0-9]+)?)")
+_LOCAL_WORKS = "A local folder with the same files works too."
+
+
+def resolve(source: str | os.PathLike) -> pathlib.Path:
+    """Returns the local folder of a checkpoint, downloading it first where need be.
+
+    Downloads go through `huggingface_hub` and `kagglehub`, with their caches, their environment
+    variables (`HF_ENDPOINT`, `HF_HOME`, `HF_TOKEN`, `HF_HUB_OFFLINE`, ...) and their progress bars;
+    a checkpoint that is in the cache is found there without a network. Pickled weights are neither
+    downloaded nor accepted.
+
+    Args:
+        source: one of
+            - a registered name: `"bert_base_en_uncased"`; see `registry.PRESETS`;
+            - a local folder: `"checkpoints/mine"`, or any `os.PathLike`;
+            - a Hugging Face repository: `"hf://owner/name"`, or at a branch, tag or commit
+              `"hf://owner/name@revision"`;
+            - a Kaggle model: `"kaggle://owner/model/framework/variation"`, or
+              `"kaggle://owner/model/framework/variation/version"`.
+
+    Returns:
+        `pathlib.Path` of a folder that exists and holds `config.json` or `bert_config.json`.
+
+    Raises:
+        TypeError: if `source` is neither a string nor a path.
+        ValueError: if `source` is an unknown name or a malformed address, or if its weights are
+            there only in formats that are refused.
+        FileNotFoundError: if there is no such folder, repository or revision, no permission to
+            read it, no network to look for it, or no config in it.
+        OSError: if a download fails for another reason.
+        ImportError: if the package that downloads is not installed.
+
+    Example:
+
+    ```python
+    folder = resolve("hf://sentence-transformers/all-MiniLM-L6-v2")
+    sorted(path.name for path in folder.iterdir())  # ['config.json', 'model.safetensors', ...]
+    ```
+    """
+    if isinstance(source, os.PathLike):
+        return _local_folder(os.fspath(source))
+    if not isinstance(source, str):
+        raise TypeError(
+            "A checkpoint must be named by a string or a path. Received: "
+            f"{source!r} of type {type(source).__name__}."
+        )
+    if source in PRESETS:
+        return _registered(source, PRESETS[source])
+    if _SCHEME.match(source):
+        return _address(source)
+    looks_like_a_path = source.startswith((".", "~", os.sep)) or len(pathlib.Path(source).parts) > 2
+    if looks_like_a_path or (source and os.path.exists(source)):
+        return _local_folder(source)
+    raise ValueError(
+        "A checkpoint must be a registered name, a local folder, 'hf://owner/name' or "
+        f"'kaggle://owner/model/framework/variation'. Received: {source!r}, which is neither a "
+        f"registered name nor a folder in {os.getcwd()!r}.{_suggestion(source)} Registered names: "
+        f"{', '.join(sorted(PRESETS))}."
+    )
+
+
+def _suggestion(source: str) -> str:
+    """Guesses what somebody meant by a name that is not registered."""
+    if _HUGGING_FACE.fullmatch(f"hf://{source}"):
+        return f" For a Hugging Face repository write 'hf://{source}'."
+    name = source.lower().replace("-", "_")
+    close = difflib.get_close_matches(name, PRESETS, n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
+
+
+def _registered(name: str, preset: RegisteredPreset) -> pathlib.Path:
+    """Returns the first of the preset's places that can be had."""
+    failures = []
+    cause = None
+    for place in preset.places:
+        try:
+            if place.startswith("package://"):
+                return _package_folder(place, preset.extra)
+            return _address(place)
+        except (OSError, ImportError) as error:
+            failures.append(f"- {place}: {error}")
+            cause = error
+    raise FileNotFoundError(
+        f"The preset {name!r} must be installed, cached or downloadable. Received none of its "
+        "places:\n" + "\n".join(failures)
+    ) from cause
+
+
+def _package_folder(place: str, extra: str | None) -> pathlib.Path:
+    """Returns a folder inside an installed Python package, without importing the package."""
+    package, _, folder = place.removeprefix("package://").partition("/")
+    spec = importlib.util.find_spec(package)
+    for location in (spec and spec.submodule_search_locations) or ():
+        if (pathlib.Path(location) / folder).is_dir():
+            return _checked(pathlib.Path(location) / folder, place)
+    raise FileNotFoundError(
+        f"The Python package {package!r} is not installed: `pip install 'bert_keras[{extra}]'`."
+    )
+
+
+def _address(source: str) -> pathlib.Path:
+    """Returns the folder for an address with a scheme."""
+    if match := _HUGGING_FACE.fullmatch(source):
+        return _hugging_face(source, match["repository"], match["revision"])
+    if match := _KAGGLE.fullmatch(source):
+        return _kaggle(source, match["handle"])
+    hint = ""
+    if match := re.match(rf"https?://(?:huggingface\.co|hf\.co)/({_NAME}/{_NAME})", source):
+        hint = f" Did you mean 'hf://{match[1]}'?"
+    raise ValueError(
+        "The address of a checkpoint must be 'hf://owner/name', 'hf://owner/name@revision' or "
+        f"'kaggle://owner/model/framework/variation'. Received: {source!r}.{hint}"
+    )
+
+
+def _local_folder(source: str) -> pathlib.Path:
+    folder = pathlib.Path(os.path.expanduser(source))
+    if os.path.isdir(folder):
+        return _checked(folder, source)
+    if os.path.exists(folder):
+        advice = (
+            "Load it with `keras.saving.load_model`."
+            if folder.suffix == ".keras"
+            else f"Give the folder that holds it: {str(folder.parent)!r}."
+        )
+        raise ValueError(
+            f"A checkpoint must be a folder. Received: {source!r}, which is a file. {advice}"
+        )
+    raise FileNotFoundError(
+        f"The folder of a checkpoint must exist. Received: {source!r}, which does not. The current "
+        f"directory is {os.getcwd()!r}."
+    )
+
+
+def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib.Path:
+    """Downloads a Hugging Face repository, or finds it in the cache."""
+    try:
+        import huggingface_hub
+        from huggingface_hub import errors
+    except ImportError as error:
+        raise ImportError(
+            f"Downloading {source!r} needs the package huggingface_hub: `pip install "
+            f"huggingface_hub`. {_LOCAL_WORKS}"
+        ) from error
+
+    try:
+        folder = pathlib.Path(
+            huggingface_hub.snapshot_download(
+                repository, revision=revision, allow_patterns=list(DOWNLOADED_FILES)
+            )
+        )
+    # The client's own HTTP library differs between its versions, so its errors have no one class.
+    except Exception as error:
+        raise _explained(error, errors, source, repository, revision) from error
+
+    names = _names(folder)
+    if not _any_match(names, _READABLE_WEIGHTS):
+        # What was not downloaded is not in the folder: ask, to say what is there instead.
+        try:
+            names = huggingface_hub.HfApi().list_repo_files(repository, revision=revision)
+        except Exception:
+            names = _names(folder)  # Offline now: say what can be said without.
+    return _checked(folder, source, names)
+
+
+def _explained(error, errors, source: str, repository: str, revision: str | None) -> OSError:
+    """Returns the error to raise for one of `huggingface_hub`, whose classes `errors` holds."""
+    if isinstance(error, errors.GatedRepoError):
+        return FileNotFoundError(
+            f"A Hugging Face repository must be open to you. Received: {source!r}, whose owner "
+            f"asks for consent. Accept the terms at https://huggingface.co/{repository} and log in "
+            f"with `hf auth login` (or set HF_TOKEN). {_LOCAL_WORKS}"
+        )
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return FileNotFoundError(
+            f"A Hugging Face repository must exist. Received: {source!r}, which does not, or is "
+            "private and you are not logged in (`hf auth login`). Check the spelling of "
+            f"'owner/name'. {_LOCAL_WORKS}"
+        )
+    if isinstance(error, errors.RevisionNotFoundError):
+        return FileNotFoundError(
+            "The revision of a Hugging Face repository must be one of its branches, tags or "
+            f"commits. Received: {source!r}, where there is no {revision!r}."
+        )
+    if isinstance(error, errors.LocalEntryNotFoundError):
+        return FileNotFoundError(
+            "A Hugging Face repository must be in the local cache or within reach of the network. "
+            f"Received: {source!r}, which is neither ({_first_line(error)}). Check the connection "
+            f"and the variables HF_ENDPOINT, HF_HUB_OFFLINE and HTTPS_PROXY. {_LOCAL_WORKS}"
+        )
+    return OSError(
+        f"A download must come to its end. Received: {source!r}, which failed with "
+        f"{type(error).__name__} ({_first_line(error)}). Nothing half-written is used: try again. "
+        f"{_LOCAL_WORKS}"
+    )
+
+
+def _kaggle(source: str, handle: str) -> pathlib.Path:
+    """Downloads a Kaggle model, or finds it in the cache."""
+    try:
+        import kagglehub
+    except ImportError as error:
+        raise ImportError(
+            f"Downloading {source!r} needs the package kagglehub: `pip install kagglehub`. "
+            f"{_LOCAL_WORKS}"
+        ) from error
+    try:
+        folder = pathlib.Path(kagglehub.model_download(handle))
+    # As for Hugging Face; an error that carries an HTTP response says whether the model exists.
+    except Exception as error:
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        error_class = FileNotFoundError if status in (401, 403, 404) else OSError
+        raise error_class(
+            f"A Kaggle model must exist and be open to you. Received: {source!r}, which failed "
+            f"with {type(error).__name__} ({_first_line(error)}). Check the spelling, the "
+            "connection, and your Kaggle credentials if the model asks for consent. "
+            f"{_LOCAL_WORKS}"
+        ) from error
+    return _checked(folder, source)
+
+
+def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = None) -> pathlib.Path:
+    """Returns the folder if it can be a checkpoint; `names` are its files if they are known."""
+    names = _names(folder) if names is None else names
+    if not any((folder / name).is_file() for name in CONFIG_FILES):
+        raise FileNotFoundError(
+            f"The folder of a checkpoint must hold {' or '.join(CONFIG_FILES)}. Received: "
+            f"{source!r}, which holds: {', '.join(sorted(names)[:20]) or 'nothing'}. Give the "
+            "folder that the checkpoint was saved to."
+        )
+    if _any_match(names, _READABLE_WEIGHTS):
+        return folder
+    if pickles := _any_match(names, _PICKLED_WEIGHTS):
+        raise ValueError(
+            "Weights must be in a format that holds no code. Received: "
+            f"{source!r}, which has only {', '.join(pickles)}: reading a pickle runs whatever code "
+            "is in it. If you trust its origin, convert it once with `transformers`, in an "
+            "environment with nothing to lose, and load the new folder: "
+            "`AutoModelForPreTraining.from_pretrained(old).save_pretrained(new)`, or the class of "
+            "its task; `transformers` before 5 also wants `safe_serialization=True`."
+        )
+    if others := _any_match(names, _OTHER_WEIGHTS):
+        raise ValueError(
+            "Weights must be in one of the formats safetensors, Keras (`*.weights.h5`) or "
+            f"TensorFlow 1 checkpoint. Received: {source!r}, which has only {', '.join(others)}. "
+            "Convert it with the library that wrote it."
+        )
+    return folder
+
+
+def _names(folder: pathlib.Path) -> list[str]:
+    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+
+
+def _any_match(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    """Returns the file names that match one of the patterns, sorted."""
+    return sorted(
+        name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    )
+
+
+def _first_line(error: Exception) -> str:
+    """Returns the first line of an error's text; the whole of it is chained to ours."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return next(filter(None, lines), "").rstrip(".")

@@ -1,0 +1,271 @@
+"""Reading and writing safetensors files, the weights format of Hugging Face checkpoints.
+
+A safetensors file is a JSON header (name, dtype, shape and byte range of each tensor) followed by
+the raw bytes: unlike a pickle it holds no code, and one tensor can be read without the others. The
+`safetensors` package parses it and refuses headers that lie about sizes; this module adds sharded
+checkpoints, bfloat16 and errors that name the file and the way out.
+"""
+
+import json
+import os
+import pathlib
+import uuid
+from collections.abc import Iterator, Mapping
+
+import ml_dtypes
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+
+# The format's dtypes that NumPy has, and bfloat16, which `ml_dtypes` (a dependency of Keras) adds
+# to NumPy when it is imported: the safetensors package finds it there.
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_DTYPES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U64": "uint64",
+    "U32": "uint32",
+    "U16": "uint16",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+
+
+class SafetensorsCheckpoint(Mapping):
+    """The tensors of a checkpoint by name, each read from disk when it is asked for.
+
+    Opening reads and checks the headers only. `checkpoint[name]` reads one tensor through a memory
+    map into an array of its own and keeps no copy, so that a checkpoint is never held twice in
+    memory; asking twice reads twice. No file stays open in between.
+
+    Attributes:
+        shapes: dict from tensor name to shape, known without reading the tensor.
+        metadata: dict of strings, the free text of the file's header (of the first shard that has
+            some); Hugging Face writes `{"format": "pt"}`.
+    """
+
+    def __init__(self, file_of: Mapping[str, pathlib.Path], shapes, metadata):
+        self._file_of = file_of
+        self.shapes = shapes
+        self.metadata = metadata
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        array = _open(self._file_of[name]).get_tensor(name)
+        return array.astype(np.float32) if array.dtype == _BFLOAT16 else array
+
+    def __contains__(self, name) -> bool:
+        return name in self._file_of  # Mapping's own would read the tensor to find out.
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._file_of)
+
+    def __len__(self) -> int:
+        return len(self._file_of)
+
+
+def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
+    """Opens a safetensors checkpoint as a read-only mapping from tensor name to NumPy array.
+
+    Args:
+        source: a `.safetensors` file, a `.safetensors.index.json` file, or a folder that holds
+            `model.safetensors` or, for a checkpoint in several shards,
+            `model.safetensors.index.json`. The single file wins where both exist.
+
+    Returns:
+        A `SafetensorsCheckpoint`. Arrays have the dtype of the file (float64, float32, float16,
+        integers or bool), except that bfloat16 arrives as float32, which holds each of its values
+        exactly.
+
+    Raises:
+        FileNotFoundError: if there is no such file, or no checkpoint in the folder.
+        ValueError: if a file is truncated or its header is wrong, if an index names a shard that
+            is missing or outside the folder or a tensor that its shard does not hold, or if a
+            tensor has a dtype that NumPy cannot hold (float8, float4).
+
+    Example:
+
+    ```python
+    checkpoint = read_safetensors("all-MiniLM-L6-v2")
+    checkpoint.shapes["pooler.dense.weight"]  # (384, 384), nothing read yet
+    kernel = checkpoint["pooler.dense.weight"]  # float32 array
+    ```
+
+    Reference: https://huggingface.co/docs/safetensors
+    """
+    path = _locate(pathlib.Path(source))
+    if not path.name.endswith(".index.json"):
+        file_of, shapes, metadata = _read_header(path)
+        return SafetensorsCheckpoint(file_of, shapes, metadata)
+
+    tensor_to_shard = _read_index(path)
+    file_of, shapes, metadata = {}, {}, {}
+    for shard in sorted(set(tensor_to_shard.values())):
+        shard_file_of, shard_shapes, shard_metadata = _read_header(path.parent / shard)
+        for name in shard_file_of:
+            # The index decides where a tensor lives; one it forgot is still there to be read, so
+            # that nothing in the checkpoint goes unnoticed.
+            if tensor_to_shard.setdefault(name, shard) == shard:
+                file_of[name] = shard_file_of[name]
+                shapes[name] = shard_shapes[name]
+        metadata = metadata or shard_metadata
+    for name, shard in tensor_to_shard.items():
+        if name not in file_of:
+            raise ValueError(
+                f"Each shard of a checkpoint must hold the tensors that its index names. Received: "
+                f"{path}, which expects {name!r} in {shard}, where it is not. The files are not of "
+                "one checkpoint: download all of them again."
+            )
+    return SafetensorsCheckpoint(file_of, shapes, metadata)
+
+
+def write_safetensors(
+    path: str | os.PathLike,
+    tensors: Mapping[str, np.ndarray],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Writes arrays to one safetensors file, whole or not at all.
+
+    The bytes go to a temporary file in the same folder that takes the place of `path` only when
+    it is complete: an interrupted save leaves the earlier file as it was.
+
+    Args:
+        path: the file to write; its folder must exist.
+        tensors: dict from tensor name to array, of a dtype that `read_safetensors` reads. Arrays
+            may have any memory layout; they are stored in C order.
+        metadata: dict of strings for the header. `transformers` loads a file only if it finds
+            `{"format": "pt"}` there.
+
+    Raises:
+        TypeError: if a name or a metadata entry is not a string, or an array holds objects or
+            text.
+        ValueError: if a tensor is called `__metadata__`, a name the format reserves.
+        FileNotFoundError: if the folder does not exist.
+    """
+    path = pathlib.Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            "A safetensors file must be written into a folder that exists. Received: "
+            f"{str(path)!r}. Create {str(path.parent)!r} first."
+        )
+    metadata = dict(metadata) if metadata else None
+    for key, value in (metadata or {}).items():
+        if not (isinstance(key, str) and isinstance(value, str)):
+            raise TypeError(
+                "Metadata of a safetensors file must be strings. Received: "
+                f"{key!r}: {value!r}. Convert with `str`."
+            )
+    # `asarray` and not `ascontiguousarray`, which turns a scalar into an array of one element.
+    arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
+    for name, array in arrays.items():
+        _check_writable(name, array)
+
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        safetensors.numpy.save_file(arrays, temporary, metadata=metadata)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _locate(source: pathlib.Path) -> pathlib.Path:
+    """Returns the safetensors or index file that `source` is or holds."""
+    if source.is_file():
+        return source
+    for name in (WEIGHTS_FILE, INDEX_FILE):
+        if (source / name).is_file():
+            return source / name
+    raise FileNotFoundError(
+        f"A safetensors checkpoint must be a file, or a folder that holds {WEIGHTS_FILE} or "
+        f"{INDEX_FILE}. Received: {str(source)!r}, which "
+        + ("holds neither." if source.is_dir() else "does not exist.")
+    )
+
+
+def _read_header(path: pathlib.Path) -> tuple[dict, dict, dict]:
+    """Returns the file of each tensor, the shape of each tensor, and the header's free text."""
+    checkpoint = _open(path)
+    shapes = {}
+    for name in checkpoint.keys():  # noqa: SIM118 (`safe_open` is no mapping)
+        tensor = checkpoint.get_slice(name)
+        if tensor.get_dtype() not in _DTYPES:
+            raise ValueError(
+                f"Tensors must have one of the dtypes {', '.join(_DTYPES)}. Received: "
+                f"{tensor.get_dtype()} for {name!r} in {path}. Convert the checkpoint to float32, "
+                "float16 or bfloat16 with the library that wrote it."
+            )
+        shapes[name] = tuple(tensor.get_shape())
+    return dict.fromkeys(shapes, path), shapes, dict(checkpoint.metadata() or {})
+
+
+def _open(path: pathlib.Path):
+    """Returns a `safetensors.safe_open` of the file, whose header has been checked."""
+    try:
+        return safetensors.safe_open(path, framework="numpy")
+    except safetensors.SafetensorError as error:
+        raise ValueError(
+            f"A safetensors file must be whole and well-formed. Received: {path} with "
+            f"{path.stat().st_size} bytes: {error}. {_way_out(path)}"
+        ) from error
+
+
+def _way_out(path: pathlib.Path) -> str:
+    """Says what to do about a file that is no safetensors file."""
+    with open(path, "rb") as file:
+        start = file.read(32)
+    if start.startswith(b"version https://git-lfs"):
+        return "It is a Git LFS pointer, not the weights: run `git lfs pull` in its repository."
+    return "It is damaged or was not copied to its end: download it again."
+
+
+def _read_index(path: pathlib.Path) -> dict[str, str]:
+    """Returns the shard's file name for each tensor of a sharded checkpoint."""
+    rule = (
+        'The index of a sharded checkpoint must be JSON like {"weight_map": {tensor name: file '
+        f"name of a shard in the same folder}}}}. Received: {path}, "
+    )
+    try:
+        tensor_to_shard = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
+        names = set(tensor_to_shard) | set(tensor_to_shard.values())
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{rule}which is not. It is damaged: download it again.") from error
+    if not tensor_to_shard or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{rule}which names none. It is damaged: download it again.")
+    for shard in sorted(set(tensor_to_shard.values())):
+        # A hostile index must not make us read outside the folder, on any system.
+        if shard != pathlib.PureWindowsPath(shard).name or not shard.endswith(".safetensors"):
+            raise ValueError(
+                f"{rule}which names the shard {shard!r}. Do not use this checkpoint unless you "
+                "trust its origin."
+            )
+        if not (path.parent / shard).is_file():
+            raise ValueError(
+                f"{rule}which names the shard {shard!r}, where there is no such file. The download "
+                "is incomplete: download it again."
+            )
+    return tensor_to_shard
+
+
+def _check_writable(name: str, array: np.ndarray) -> None:
+    if not isinstance(name, str):
+        raise TypeError(
+            f"Tensor names must be strings. Received: {name!r} of type {type(name).__name__}."
+        )
+    if name == "__metadata__":
+        raise ValueError(
+            "A tensor cannot be called '__metadata__', a name reserved by the safetensors format. "
+            "Pass free text as `metadata`."
+        )
+    if array.dtype.name not in _DTYPES.values():
+        raise TypeError(
+            f"Tensors must have one of the dtypes {', '.join(_DTYPES.values())}. Received: "
+            f"{name!r} of dtype {array.dtype}. Convert it with `astype`."
+        )

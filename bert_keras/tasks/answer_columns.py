@@ -1,0 +1,184 @@
+"""Questions, contexts and answers as users pass them: recognise, check, count what is unusable."""
+
+import warnings
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_keras.datasets.squad import Answer, QuestionExample
+
+
+class Unusable(NamedTuple):
+    """Stands for the answer of an example that cannot be trained on, with the reason, a str."""
+
+    reason: str
+
+
+MISPLACED = Unusable("the answer does not stand in the context where it says")
+BLANK_QUESTION = Unusable("the question is blank")
+NO_TOKEN = Unusable("the answer covers no token")
+TOO_LONG = Unusable("the answer is longer than what two windows share, and fits into none")
+
+
+def are_examples(x):
+    """Whether `x` is a list of `bert_keras.datasets.QuestionExample`."""
+    return isinstance(x, (list, tuple)) and any(isinstance(row, QuestionExample) for row in x[:1])
+
+
+def as_columns(x, y=None):
+    """Returns questions and contexts as two columns, and answers as a third.
+
+    Args:
+        x: a list of `QuestionExample`, or anything else, which is returned as it is; a pair of str
+            becomes two columns of one.
+        y: answers or `None`; must be `None` for examples, which have their own.
+
+    Returns:
+        `x` and `y`.
+
+    Raises:
+        ValueError: `y` comes with examples, or an example is neither answered nor impossible.
+    """
+    if not are_examples(x):
+        if isinstance(x, tuple) and len(x) == 2 and all(isinstance(text, str) for text in x):
+            x = tuple([text] for text in x)
+        is_columns = isinstance(x, tuple) and isinstance(y, tuple)
+        return x, list(y) if is_columns else y
+    if y is not None:
+        raise ValueError(
+            "A list of QuestionExample has its answers in it. Received further ones: leave `y` "
+            "out, or pass `(questions, contexts)` and answers."
+        )
+    columns = ([example.question for example in x], [example.context for example in x])
+    return columns, [_answer_of(example) for example in x]
+
+
+def _answer_of(example):
+    if not example.question.strip():
+        return BLANK_QUESTION
+    if example.answers:
+        return example.spans[0] if example.spans else MISPLACED
+    return None if example.is_impossible else Unusable("it has no answer and is not impossible")
+
+
+def read_answers(contexts, answers):
+    """Returns where the answers lie, in characters.
+
+    Args:
+        contexts: list of str.
+        answers: column of `(text, start)`, `None` for no answer, a list of such for several right
+            answers, of which the first that stands in the context counts, or `Unusable`.
+
+    Returns:
+        starts: int64 `(num_examples,)`, first characters; -1 for no answer.
+        ends: int64 `(num_examples,)`, characters after the last; -1 for no answer.
+        unusable: dict from index to `Unusable`.
+
+    Raises:
+        TypeError: an answer has another form.
+        ValueError: a span reaches outside its context.
+    """
+    starts = np.full(len(contexts), -1, np.int64)
+    ends = np.full(len(contexts), -1, np.int64)
+    unusable = {}
+    for index, (context, given) in enumerate(zip(contexts, answers, strict=True)):
+        if isinstance(given, Unusable):
+            unusable[index] = given
+            continue
+        candidates = _candidates(given, index)
+        standing = [answer for answer in candidates if _stands_in(context, answer, index)]
+        if standing:
+            starts[index] = standing[0].start
+            ends[index] = standing[0].start + len(standing[0].text)
+        elif candidates:
+            unusable[index] = MISPLACED
+    return starts, ends, unusable
+
+
+def _candidates(given, index):
+    if given is None:
+        return []
+    is_one = isinstance(given, (list, tuple)) and len(given) == 2 and isinstance(given[0], str)
+    rows = [given] if is_one else given
+    if not isinstance(rows, (list, tuple)) or not all(map(_is_answer, rows)):
+        raise TypeError(
+            "An answer must be (text, start character), None where there is none, or a list of "
+            f"such pairs. Received at the index {index}: {given!r}."
+        )
+    return [Answer(*row) for row in rows]
+
+
+def _is_answer(row):
+    return (
+        isinstance(row, (list, tuple))
+        and len(row) == 2
+        and isinstance(row[0], str)
+        and isinstance(row[1], (int, np.integer))
+        and not isinstance(row[1], bool)
+    )
+
+
+def _stands_in(context, answer, index):
+    end = answer.start + len(answer.text)
+    if answer.start < 0 or end > len(context):
+        raise ValueError(
+            f"An answer must lie in its context. Received at the index {index} the characters "
+            f"{answer.start} to {end} of a context of {len(context)}."
+        )
+    return bool(answer.text) and context[answer.start : end] == answer.text
+
+
+def check_not_blank(questions, contexts, unusable=()):
+    """Raises `ValueError` when a question or context has no character but white space.
+
+    Args:
+        questions: list of str.
+        contexts: list of str.
+        unusable: indices that do not matter.
+    """
+    for name, texts in (("question", questions), ("context", contexts)):
+        for index, text in enumerate(texts):
+            if not text.strip() and index not in unusable:
+                raise ValueError(
+                    f"Every {name} needs text. Received at the index {index}: {text[:40]!r}. Leave "
+                    f"out examples whose {name} is empty or blank."
+                )
+
+
+def report(unusable, num_examples):
+    """Warns of the examples that are left out, counted by reason.
+
+    Args:
+        unusable: dict from index to `Unusable`.
+        num_examples: int, of all examples.
+
+    Raises:
+        ValueError: nothing is left.
+    """
+    if not unusable:
+        return
+    reasons = Counter(entry.reason for entry in unusable.values())
+    first = {entry.reason: index for index, entry in reversed(unusable.items())}
+    listed = "; ".join(
+        f"{count} because {reason} (the first at the index {first[reason]})"
+        for reason, count in reasons.items()
+    )
+    message = f"{len(unusable)} of {num_examples} examples are left out: {listed}."
+    if len(unusable) == num_examples:
+        raise ValueError(f"{message} At least one usable example is needed.")
+    warnings.warn(message, stacklevel=2)
+
+
+def right_answers(x, y):
+    """Returns the texts of all right answers, a list of str for each example.
+
+    Args:
+        x: a list of `QuestionExample`, or anything else.
+        y: `None` for examples, else a column of answers, see `read_answers`.
+    """
+    if are_examples(x):
+        return [[answer.text for answer in example.answers] for example in x]
+    if y is None:
+        raise ValueError("Answers are needed. Received: y=None.")
+    return [[a.text for a in _candidates(given, index)] for index, given in enumerate(y)]

@@ -1,0 +1,251 @@
+"""Which of several texts fits a context best."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_keras.heads.sequence import SequenceHead
+from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.tasks.columns import is_text
+from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.task import Task
+from bert_keras.tokenizers.texts import as_texts
+from bert_keras.training.losses import SparseCrossentropy
+
+# The logit of a choice that is not there: its probability is 0, and all stays finite.
+NO_CHOICE = -1e9
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class MultipleChoice(Task):
+    """Picks the choice that goes with a context: an ending of a story, an answer to a question.
+
+    Each choice becomes the pair `[CLS] context [SEP] choice [SEP]`; dropout and one dense layer
+    give its pooled output a score, and the softmax over the choices is their probability, section
+    4.4 of the paper.
+
+    `fit`, `evaluate` and `predict` take `(contexts, choices)`: a column of str, and a list of as
+    many lists of str. Where numbers of choices differ, the shorter lists are filled up with choices
+    that are all padding. Such a choice, in ready inputs `(batch, num_choices, seq_len)` too, has
+    the logit -1e9 and the probability 0. Label smoothing gives it a share all the same, and is
+    refused for texts with differing numbers.
+
+    Args:
+        backbone: a `Backbone`.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        dropout: float, rate before the dense layer; `None` takes the backbone's.
+        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`.
+        frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Call arguments:
+        inputs: dict of ints `(batch, num_choices, seq_len)`, see `bert_keras.inputs`.
+        training: bool, whether dropout is active.
+
+    Returns:
+        float32 `(batch, num_choices)`, logits.
+
+    Example:
+    ```python
+    model = bert_keras.MultipleChoice.from_preset("minilm_l6_en_uncased")
+    contexts = ["She opens the hood of the car.", "He dives into the pool."]
+    choices = [["She looks at the engine.", "She eats it."], ["He burns.", "He gets wet."]]
+    model.fit((contexts, choices), [0, 1], epochs=3)
+    model.choose(contexts[0], choices[0])
+    ```
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 4.4.
+    """
+
+    def __init__(
+        self,
+        backbone,
+        preprocessor=None,
+        dropout=None,
+        pooling="pooler",
+        frozen=None,
+        **kwargs,
+    ):
+        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        self.pooling = pooling
+        self.dropout = backbone.dropout if dropout is None else dropout
+        self.head = SequenceHead(
+            1,
+            backbone.hidden_dim,
+            dropout=self.dropout,
+            pooling=pooling,
+            initializer_range=backbone.initializer_range,
+            dtype=self.dtype_policy,
+            name="head",
+        )
+        if pooling != "pooler" and hasattr(backbone, "pooler"):
+            # Nothing depends on it: without this, Keras would warn that it has no gradient.
+            backbone.pooler.trainable = False
+        self.build()
+        self.compile()
+
+    def call(self, inputs, training=None):
+        merged = merge_groups(inputs)
+        outputs = self.encode(merged, training=training)
+        scores = self.head(outputs, padding_mask=merged.get(PADDING_MASK), training=training)
+        num_choices = ops.shape(inputs[TOKEN_IDS])[1]
+        logits = ops.reshape(ops.cast(scores, "float32"), (-1, num_choices))
+        if PADDING_MASK not in inputs:
+            return logits
+        exists = ops.any(ops.cast(inputs[PADDING_MASK], "bool"), axis=-1)
+        return ops.where(exists, logits, NO_CHOICE)
+
+    def check_arrays(self, inputs):
+        """Raises when NumPy inputs are not `(batch, num_choices, seq_len)` or do not fit."""
+        self.backbone.check_arrays(inputs, num_axes=3)
+
+    def default_loss(self, label_smoothing):
+        """Returns cross-entropy over the choices."""
+        return SparseCrossentropy(label_smoothing=label_smoothing)
+
+    def default_metrics(self):
+        """Returns accuracy."""
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def encode_labels(self, labels):
+        """Returns the positions of the right choices, counted from 0.
+
+        Args:
+            labels: int `(num_examples,)`.
+
+        Returns:
+            int32 `(num_examples,)`.
+
+        Raises:
+            ValueError: a label is no int.
+        """
+        labels = np.asarray(labels)
+        if labels.dtype.kind not in "iu" or labels.ndim != 1:
+            raise ValueError(
+                "Labels must be one int an example, the position of the right choice. Received: "
+                f"dtype {labels.dtype}, shape {labels.shape}."
+            )
+        return labels.astype("int32")
+
+    def is_raw(self, x):
+        """Whether `x` is meant as contexts and choices.
+
+        Args:
+            x: anything passed to `fit`, `evaluate` or `predict`.
+        """
+        return isinstance(x, tuple) or is_text(x)
+
+    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
+        """Returns the batches of contexts with their choices, see `Task.raw_batches`."""
+        self.check_has_preprocessor()
+        contexts, choices = _checked_columns(x)
+        counts = np.array([len(row) for row in choices])
+        if y is not None:
+            y = self.encode_labels(y)
+            _check_labels(y, np.arange(counts.max()) < counts[:, None])
+            self._check_smoothing(counts)
+        context_ids, _ = self.preprocessor.tokenize(contexts)
+        choice_ids, _ = self.preprocessor.tokenize([text for row in choices for text in row])
+        owners = np.repeat(np.arange(len(contexts)), counts)
+        places = np.full((len(contexts), counts.max()), -1)
+        places[np.arange(counts.max()) < counts[:, None]] = np.arange(len(owners))
+        lengths, make_inputs = group_texts(
+            self.preprocessor, context_ids.take(owners), choice_ids, places
+        )
+        return self.bucketed(
+            lengths,
+            make_inputs,
+            labels=y,
+            sample_weight=sample_weight,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            epoch=epoch,
+        )
+
+    def _check_smoothing(self, counts):
+        if self._compiled_with["label_smoothing"] and counts.min() < counts.max():
+            raise ValueError(
+                "`label_smoothing` needs as many choices for each context. Received: from "
+                f"{counts.min()} to {counts.max()} choices. Compile with label_smoothing=0.0."
+            )
+
+    def _data(self, x, y=None, *args, **kwargs):
+        data = super()._data(x, y, *args, **kwargs)
+        if isinstance(x, dict) and y is not None:
+            _check_labels(data["y"], _existing(x))
+        return data
+
+    def choose(self, context, choices, batch_size=None, verbose=0):
+        """Answers as a person would read it.
+
+        Args:
+            context: a str, or a column of str.
+            choices: for one context a list of str, for a column a list of as many such lists.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            For a str one dict, for a column a list of dicts: `{"choice": text, "index": its
+            position, "probabilities": [float, ...]}`, one probability for each choice given.
+        """
+        if isinstance(context, str):
+            return self.choose([context], [choices], batch_size, verbose)[0]
+        logits = self.predict((context, choices), batch_size=batch_size, verbose=verbose)
+        return [_answer(row, scores) for row, scores in zip(choices, logits, strict=True)]
+
+    def get_config(self):
+        return {**super().get_config(), "dropout": self.dropout, "pooling": self.pooling}
+
+
+def _answer(choices, logits):
+    logits = logits[: len(choices)]
+    exponentials = np.exp(logits - logits.max())
+    best = int(logits.argmax())
+    return {
+        "choice": choices[best],
+        "index": best,
+        "probabilities": (exponentials / exponentials.sum()).tolist(),
+    }
+
+
+def _checked_columns(x):
+    """Returns contexts, a list of str, and choices, a list of lists of str."""
+    if not isinstance(x, tuple) or len(x) != 2:
+        raise ValueError(
+            "Multiple choice takes a tuple of contexts and of their choices, (list of str, list of "
+            f"lists of str). Received: {type(x).__name__} of length {len(x)}."
+        )
+    contexts = as_texts(x[0], "contexts")
+    rows = x[1].tolist() if hasattr(x[1], "tolist") else x[1]
+    if not contexts or len(rows) != len(contexts):
+        raise ValueError(
+            "There must be one list of choices for each context, and at least one context. "
+            f"Received: {len(contexts)} contexts and {len(rows)} lists of choices."
+        )
+    rows = [as_texts(row, f"choices[{index}]") for index, row in enumerate(rows)]
+    for index, row in enumerate(rows):
+        if not row:
+            raise ValueError(
+                f"Each context needs at least one choice. Received: none at the index {index}."
+            )
+    return contexts, rows
+
+
+def _existing(inputs):
+    """Returns which choices of ready inputs are there: bool `(batch, num_choices)`."""
+    key = PADDING_MASK if PADDING_MASK in inputs else TOKEN_IDS
+    array = ops.convert_to_numpy(inputs[key])
+    return (array != 0).any(axis=-1) if key == PADDING_MASK else np.ones(array.shape[:2], bool)
+
+
+def _check_labels(labels, exists):
+    num_choices = exists.shape[1]
+    inside = (labels >= 0) & (labels < num_choices)
+    inside &= exists[np.arange(len(labels)), np.clip(labels, 0, num_choices - 1)]
+    if not inside.all():
+        row = int(np.argmin(inside))
+        raise ValueError(
+            "A label must be the position of one of the example's choices, from 0 to "
+            f"{exists[row].sum() - 1}. Received {labels[row]} at the index {row}."
+        )

@@ -1,0 +1,450 @@
+"""Answers that are spans of a text: extractive question answering."""
+
+import keras
+import numpy as np
+
+from bert_keras.heads.span import MASKED_LOGIT, SpanHead
+from bert_keras.inputs import PADDING_MASK
+from bert_keras.metrics.spans import squad_v2_scores
+from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
+from bert_keras.preprocessing.question_windows import QuestionWindows
+from bert_keras.preprocessing.text_preprocessor import split_pairs
+from bert_keras.tasks import answer_columns
+from bert_keras.tasks.span_search import NORMALIZATIONS, find_spans
+from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
+from bert_keras.training.losses import SpanCrossentropy
+
+OUTPUTS = ("start_logits", "end_logits")
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class QuestionAnswering(Task):
+    """Answers a question by the span of a context that says it, or says that none does.
+
+    Section 4.2 of the paper: a dense layer gives each token two logits, and the probability that
+    the answer runs from token i to token j is `softmax(start)[i] * softmax(end)[j]`. The loss is
+    the mean of the two cross-entropies; where there is no answer, `[CLS]` is the label of both, as
+    in section 4.3.
+
+    Contexts of any length are read in windows that overlap. Answers are found by the tokenizer's
+    offsets and are always slices of the context as given, spelling and spaces untouched. Examples
+    whose answer does not stand where it says are left out of training, with a warning that counts
+    them.
+
+    | what | form |
+    |---|---|
+    | raw x | `(questions, contexts)`, two columns of str; or a list of `QuestionExample` |
+    | raw y | column of `(text, start character)`, of `None` for no answer, or of lists of answers |
+    | ready x | the dict of arrays of `bert_keras.inputs` |
+    | ready y | dict or tuple of `start_logits`, `end_logits`: int `(batch,)`, positions |
+    | output | dict `start_logits`, `end_logits`, float32 `(batch, seq_len)`, -1e9 at padding |
+
+    Args:
+        backbone: a `Backbone`.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only. Its `max_length` is
+            that of a window; BERT's recipe has 384.
+        stride: int, tokens between the beginnings of two windows.
+        max_question_length: int, tokens that stay of a question; never above half of the window.
+        max_answer_length: int, tokens of the longest answer given.
+        normalization: `"document"` or `"per_window"`, over what probabilities sum to 1, see
+            `bert_keras.tasks.span_search.find_spans`. Both are the same for contexts of one window.
+        no_answer_threshold: float, or `None` to answer always, as in SQuAD 1.1. A question has no
+            answer where `log P(no answer) - log P(best span)` is above it; see
+            `tune_no_answer_threshold`.
+        frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+    ```python
+    qa = bert_keras.QuestionAnswering.from_preset("minilm_l6_en_uncased", max_length=384)
+    examples, mismatches = bert_keras.datasets.read_squad("train-v1.1.json")
+    qa.fit(examples, epochs=2)
+    qa.answer("In what country is Normandy?", "Normandy is a region of France.")
+    # {"answer": "France", "start": 24, "end": 30, "probability": 0.97}
+    ```
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), sections 4.2 and 4.3.
+    """
+
+    def __init__(
+        self,
+        backbone,
+        preprocessor=None,
+        stride=128,
+        max_question_length=64,
+        max_answer_length=30,
+        normalization="document",
+        no_answer_threshold=None,
+        frozen=None,
+        **kwargs,
+    ):
+        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        sizes = {
+            "stride": stride,
+            "max_question_length": max_question_length,
+            "max_answer_length": max_answer_length,
+        }
+        _check_arguments(sizes, normalization)
+        self.stride = stride
+        self.max_question_length = max_question_length
+        self.max_answer_length = max_answer_length
+        self.normalization = normalization
+        self.no_answer_threshold = no_answer_threshold
+        self.head = SpanHead(
+            backbone.hidden_dim,
+            initializer_range=backbone.initializer_range,
+            dtype=self.dtype_policy,
+            name="head",
+        )
+        if hasattr(backbone, "pooler"):
+            # It takes no part, so there is no gradient for it.
+            backbone.pooler.trainable = False
+        self.build()
+        self.compile()
+
+    def call(self, inputs, training=None):
+        outputs = self.encode(inputs, training=training)
+        start, end = self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
+        return {"start_logits": start, "end_logits": end}
+
+    def default_loss(self, label_smoothing):
+        """Returns the mean of the cross-entropies of start and end."""
+        if label_smoothing:
+            raise ValueError(
+                "The labels of a span are not smoothed, since padding and question are no "
+                f"positions of an answer. Received: label_smoothing={label_smoothing}."
+            )
+        return {name: SpanCrossentropy(reduction="mean_with_sample_weight") for name in OUTPUTS}
+
+    def default_metrics(self):
+        """Returns the share of right starts and of right ends, a dict of one list an output."""
+        return {
+            name: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")] for name in OUTPUTS
+        }
+
+    def encode_labels(self, labels):
+        """Returns the labels of ready inputs as a dict, checked.
+
+        Args:
+            labels: dict of `start_logits` and `end_logits`, or a tuple of both: int `(batch,)`.
+
+        Returns:
+            Dict of two int32 arrays `(batch,)`.
+
+        Raises:
+            ValueError: something is missing, negative, or a span ends before it starts.
+        """
+        if isinstance(labels, tuple) and len(labels) == 2:
+            labels = dict(zip(OUTPUTS, labels, strict=True))
+        if not isinstance(labels, dict) or set(labels) != set(OUTPUTS):
+            raise ValueError(
+                "Labels of ready inputs must be a dict of the arrays 'start_logits' and "
+                f"'end_logits', or a tuple of both. Received: {type(labels).__name__}."
+            )
+        start, end = (np.asarray(labels[name]) for name in OUTPUTS)
+        fits = start.ndim == 1 and start.shape == end.shape
+        if not fits or start.dtype.kind not in "iu" or end.dtype.kind not in "iu":
+            raise ValueError(
+                "Starts and ends must be ints of the same shape (num_examples,). Received: "
+                f"{start.dtype} {start.shape} and {end.dtype} {end.shape}."
+            )
+        wrong = (start < 0) | (end < start)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                "A span must start at 0 or later and end where it starts or later. Received at "
+                f"the index {row}: start {start[row]}, end {end[row]}."
+            )
+        return {"start_logits": start.astype("int32"), "end_logits": end.astype("int32")}
+
+    # From text to windows
+
+    def is_raw(self, x):
+        """Whether `x` is questions and contexts: two columns, or a list of `QuestionExample`."""
+        return answer_columns.are_examples(x) or super().is_raw(x)
+
+    def fit(self, x=None, y=None, *args, validation_data=None, **kwargs):
+        """Trains, see `Task.fit`; takes a list of `QuestionExample` too, without `y`.
+
+        Args:
+            x: see the class.
+            y: see the class.
+            *args: see `Task.fit`.
+            validation_data: `(x, y)`, a list of `QuestionExample`, or a dataset.
+            **kwargs: see `Task.fit`.
+
+        Returns:
+            A `keras.callbacks.History`.
+        """
+        x, y = answer_columns.as_columns(x, y)
+        if answer_columns.are_examples(validation_data):
+            validation_data = answer_columns.as_columns(validation_data)
+        return super().fit(x, y, *args, validation_data=validation_data, **kwargs)
+
+    def evaluate(self, x=None, y=None, *args, **kwargs):
+        """Returns the loss and the shares of right starts and ends over windows.
+
+        Scores of answers as texts need `answer` and `bert_keras.metrics`.
+
+        Args:
+            x: see the class.
+            y: see the class.
+            *args: see `Task.evaluate`.
+            **kwargs: see `Task.evaluate`.
+
+        Returns:
+            See `Task.evaluate`.
+        """
+        return super().evaluate(*answer_columns.as_columns(x, y), *args, **kwargs)
+
+    def predict(self, x, batch_size=None, **kwargs):
+        """Returns the logits; of raw text, of all windows, one question's after the other's.
+
+        Args:
+            x: see the class.
+            batch_size: int, 32 by default.
+            **kwargs: see `Task.predict`.
+
+        Returns:
+            Dict `start_logits`, `end_logits`: float32 `(batch, seq_len)`; for raw text
+            `(num_windows, longest)`.
+        """
+        if not self.is_raw(x):
+            return super().predict(x, batch_size=batch_size, **kwargs)
+        return self._predict_windows(self.cut(x), batch_size, **kwargs)
+
+    def cut(self, x):
+        """Returns the windows over questions and contexts, a `QuestionWindows`.
+
+        Args:
+            x: see the class.
+
+        Raises:
+            TypeError, ValueError: texts do not fit, are blank, or there is no preprocessor.
+        """
+        self.check_has_preprocessor()
+        questions, contexts = split_pairs(answer_columns.as_columns(x)[0])
+        if contexts is None:
+            raise ValueError(
+                "A question needs a context. Received one column of text: pass "
+                "(questions, contexts)."
+            )
+        answer_columns.check_not_blank(questions, contexts)
+        return QuestionWindows(
+            self.preprocessor,
+            questions,
+            contexts,
+            stride=self.stride,
+            max_question_length=self.max_question_length,
+        )
+
+    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
+        """Returns the batches of windows, with labels where there are any, see `Task`.
+
+        Examples whose answer cannot be found among the tokens are left out, with a warning.
+        """
+        options = {"batch_size": batch_size, "shuffle": shuffle, "epoch": epoch}
+        if y is None:
+            windows = self.cut(x)
+            return self.bucketed(windows.lengths, windows.pack, **options)
+        questions, contexts = split_pairs(x)
+        starts, ends, unusable = answer_columns.read_answers(contexts, y)
+        answer_columns.check_not_blank(questions, contexts, unusable)
+        usable = np.array([i for i in range(len(questions)) if i not in unusable], np.int64)
+        if not len(usable):
+            answer_columns.report(unusable, len(questions))
+        windows = self.cut(([questions[i] for i in usable], [contexts[i] for i in usable]))
+        has_answer = starts[usable] >= 0
+        first, last = _answer_tokens(windows, starts[usable], ends[usable])
+        columns = windows.columns_of(first, last)
+        documents = windows.windows.documents
+        is_held = np.zeros(len(usable), bool)
+        is_held[documents[columns[0] > 0]] = True
+        for i in np.flatnonzero(has_answer & ~is_held):
+            reason = answer_columns.NO_TOKEN if first[i] < 0 else answer_columns.TOO_LONG
+            unusable[int(usable[i])] = reason
+        answer_columns.report(unusable, len(questions))
+        rows = np.flatnonzero((is_held | ~has_answer)[documents])
+        if sample_weight is not None:
+            weights = np.asarray(sample_weight, "float32")
+            options["sample_weight"] = weights[usable[documents[rows]]]
+        return self.bucketed(
+            windows.lengths[rows],
+            lambda batch, length: windows.pack(rows[batch], length),
+            labels={name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)},
+            **options,
+        )
+
+    def _predict_windows(self, windows, batch_size=None, **kwargs):
+        batch_size = batch_size or DEFAULT_BATCH_SIZE
+        padded = bucket_lengths(windows.lengths, length_buckets(self.preprocessor.max_length))
+        longest = int(padded.max())
+        if len(windows) <= batch_size:
+            # One batch at the longest length costs less than compiling for several.
+            padded[:] = longest
+        logits = np.full((2, len(windows), longest), MASKED_LOGIT, "float32")
+        # One length after the other, since all outputs of a call must have the same shape.
+        for length in np.unique(padded)[::-1].tolist():
+            rows = np.flatnonzero(padded == length)
+            batches = self.bucketed(
+                padded[rows],
+                lambda batch, length, rows=rows: windows.pack(rows[batch], length),
+                batch_size=min(batch_size, 1 << (len(rows) - 1).bit_length()),
+                shuffle=False,
+            )
+            outputs = super().predict(batches, **kwargs)
+            for part, name in zip(logits, OUTPUTS, strict=True):
+                part[rows, :length] = batches.restore_order(outputs[name])
+        return dict(zip(OUTPUTS, logits, strict=True))
+
+    # From windows to answers
+
+    def n_best(self, x, size=20, batch_size=None, verbose=0):
+        """Returns for each question the best spans, and how likely there is no answer.
+
+        Args:
+            x: see the class.
+            size: int, spans wanted a question.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            List of `bert_keras.tasks.span_search.NBest`, one a question.
+
+        Raises:
+            TypeError, ValueError: texts do not fit, or are blank.
+        """
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+            raise ValueError(f"The number of answers must be an int from 1. Received: {size!r}.")
+        windows = self.cut(x)
+        logits = self._predict_windows(windows, batch_size, verbose=verbose)
+        return find_spans(
+            windows,
+            logits["start_logits"],
+            logits["end_logits"],
+            size=size,
+            max_answer_length=self.max_answer_length,
+            normalization=self.normalization,
+        )
+
+    def answer(self, question, context, top_k=1, batch_size=None, verbose=0):
+        """Answers as a person would read it.
+
+        Args:
+            question: a str or a column of str.
+            context: a str, for all questions, or a column of as many.
+            top_k: int, answers wanted a question.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            For `top_k=1` a dict `{"answer": str, "start": int, "end": int, "probability": float}`,
+            start and end in characters of the context; for more, a list of up to `top_k` such
+            dicts, the best first. For a column of questions, a list of these. "No answer", which
+            needs a `no_answer_threshold`, has `""` and twice `None`.
+
+        Raises:
+            TypeError, ValueError: texts do not fit, or are blank.
+        """
+        is_one = isinstance(question, str)
+        questions = [question] if is_one else question
+        contexts = [context] * len(questions) if isinstance(context, str) else context
+        found = self.n_best((questions, contexts), top_k, batch_size, verbose)
+        answers = [self._readable(best, top_k) for best in found]
+        if top_k == 1:
+            answers = [best[0] for best in answers]
+        return answers[0] if is_one else answers
+
+    def _readable(self, best, top_k):
+        spans = [best.no_answer, *best.spans] if self.has_no_answer(best) else best.spans
+        return [
+            {
+                "answer": span.text,
+                "start": span.start,
+                "end": span.end,
+                "probability": span.probability,
+            }
+            for span in spans[:top_k]
+        ]
+
+    def has_no_answer(self, best):
+        """Whether an `NBest` says "no answer" at this task's threshold."""
+        threshold = self.no_answer_threshold
+        return threshold is not None and best.no_answer_score > threshold
+
+    def tune_no_answer_threshold(
+        self, x, y=None, metric="f1", found=None, batch_size=None, verbose=0
+    ):
+        """Finds, and sets, the threshold that scores best on examples not trained on.
+
+        The score it returns is an upper bound for these very examples; see `squad_v2_scores`,
+        whose threshold this is. Only where no threshold beats "no answer" everywhere, for which
+        the official script says 0.0, it lies below all scores and means just that.
+
+        Args:
+            x: see the class.
+            y: see the class; all right answers count.
+            metric: `"f1"` or `"exact"`, of SQuAD 2.0.
+            found: what `n_best(x)` returned, or `None` to compute it.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            Dict with `threshold` and the metric by its name, a percentage.
+
+        Raises:
+            ValueError: `metric` is another, or the examples do not have both kinds of questions.
+        """
+        if metric not in ("f1", "exact"):
+            raise ValueError(f"`metric` must be 'f1' or 'exact'. Received: {metric!r}.")
+        answers = answer_columns.right_answers(x, y)
+        if all(answers) or not any(answers):
+            raise ValueError(
+                "A threshold is tuned on questions with and without answers. Received: "
+                f"{sum(map(bool, answers))} of {len(answers)} questions with an answer."
+            )
+        found = self.n_best(x, 1, batch_size, verbose) if found is None else found
+        no_answer_scores = {i: best.no_answer_score for i, best in enumerate(found)}
+        scores = squad_v2_scores(
+            dict(enumerate(answers)),
+            {i: best.spans[0].text for i, best in enumerate(found)},
+            no_answer_scores,
+        )
+        threshold, best = scores[f"best_{metric}_thresh"], scores[f"best_{metric}"]
+        if best == 100.0 * scores["NoAns_total"] / scores["total"]:
+            threshold = min(no_answer_scores.values()) - 1.0
+        self.no_answer_threshold = threshold
+        return {"threshold": threshold, metric: best}
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "stride": self.stride,
+            "max_question_length": self.max_question_length,
+            "max_answer_length": self.max_answer_length,
+            "normalization": self.normalization,
+            "no_answer_threshold": self.no_answer_threshold,
+        }
+
+
+def _answer_tokens(windows, starts, ends):
+    """Returns first and last token of each question's answer; -1 for both where it has none."""
+    tokens = np.full((2, len(starts)), -1, np.int64)
+    rows = np.flatnonzero(starts >= 0)
+    found = np.stack(windows.tokens_of(rows, starts[rows], ends[rows]))
+    tokens[:, rows] = np.where(found[0] <= found[1], found, -1)
+    return tokens
+
+
+def _check_arguments(sizes, normalization):
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+            raise ValueError(f"`{name}` must be an int from 1. Received: {size!r}.")
+    if normalization not in NORMALIZATIONS:
+        raise ValueError(
+            f"`normalization` must be one of {NORMALIZATIONS}. Received: {normalization!r}."
+        )

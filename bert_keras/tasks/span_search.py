@@ -1,0 +1,213 @@
+"""Finds the best spans of text, and how likely there is none, in the logits of windows."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_keras.preprocessing.windows import document_positions, max_context
+
+NORMALIZATIONS = ("document", "per_window")
+# Scores of spans computed at once, which bounds the memory: 16 MB.
+_SCORES_AT_ONCE = 2**22
+
+
+class Span(NamedTuple):
+    """A candidate answer.
+
+    Fields:
+        text: str, `context[start:end]`; `""` for "no answer".
+        start: int, its first character in the context; `None` for "no answer".
+        end: int, the character after its last, likewise.
+        probability: float.
+        start_logit: float, the model's logit of its first token, `[CLS]` for "no answer".
+        end_logit: float, the model's logit of its last token, likewise.
+    """
+
+    text: str
+    start: int | None
+    end: int | None
+    probability: float
+    start_logit: float
+    end_logit: float
+
+
+class NBest(NamedTuple):
+    """What is known about one question.
+
+    Fields:
+        spans: list of `Span`, the best first, of different texts; at least one.
+        no_answer: `Span` without text, how likely it is that there is no answer.
+        no_answer_score: float, `log P(no answer) - log P(best span)`. With the normalisation
+            `"document"` this is the "null odds" of Google's run_squad.py.
+    """
+
+    spans: list
+    no_answer: Span
+    no_answer_score: float
+
+
+def find_spans(questions, start_logits, end_logits, *, size, max_answer_length, normalization):
+    """Returns the best spans of each question from the logits of its windows.
+
+    With `S` and `E` the softmax of start and end logits, a span from token i to token j has the
+    probability `S[i] E[j]`, and "no answer" has `S[0] E[0]` at `[CLS]`. Over which tokens a softmax
+    runs is the `normalization`:
+
+    - `"per_window"`: over the tokens of one window, as in training. A span then competes with spans
+      of windows that do not hold the answer, whose probabilities sum to 1 as well.
+    - `"document"`: over all windows of the document: each token of the context once, in the window
+      where it has the most context, and `[CLS]` once, of the window that most believes in an
+      answer. Ranks spans by `start_logit + end_logit`, as run_squad.py does.
+
+    A span counts in the window where its first token has the most context, so each counts once.
+    All spans of up to `max_answer_length` tokens are compared; run_squad.py compares those between
+    the 20 best starts and the 20 best ends of each window. "No answer" takes the score of the
+    window that least believes in it: one window with an answer is enough.
+
+    Args:
+        questions: `QuestionWindows`.
+        start_logits: float `(num_windows, length)`, far below 0 at padding.
+        end_logits: float `(num_windows, length)`, likewise.
+        size: int, spans wanted a question.
+        max_answer_length: int, tokens of the longest answer.
+        normalization: `"document"` or `"per_window"`.
+
+    Returns:
+        List of `NBest`, one a question.
+    """
+    windows, length = questions.windows, start_logits.shape[1]
+    positions = document_positions(windows, questions.first_columns, length)
+    may_start = np.zeros(positions.shape, bool)
+    max_context(windows).scatter(may_start, questions.first_columns)
+    logits = np.stack([start_logits, end_logits]).astype(np.float32)
+    # The windows of a question lie one after the other.
+    firsts = np.flatnonzero(np.diff(windows.documents, prepend=-1))
+    if normalization == "per_window":
+        norms = _log_sum_exp(logits)
+    else:
+        norms = _document_norms(logits, may_start, windows.documents, firsts)[:, windows.documents]
+    scores = logits - norms[:, :, None]
+    no_answer = _lowest_no_answer(scores, windows.documents, firsts)
+    # Texts repeat at different places, and only the best of each is kept.
+    found = _best_spans(
+        np.where(may_start, scores[0], -np.inf),
+        np.where(positions >= 0, scores[1], -np.inf),
+        max_answer_length,
+        1 if size == 1 else 2 * size + 10,
+    )
+    null_scores = scores[:, no_answer, 0].sum(0)
+    null_logits = logits[:, no_answer, 0]
+    return _collect(questions, logits, positions, found, null_scores, null_logits, size)
+
+
+def _lowest_no_answer(scores, documents, firsts):
+    """Returns of each question the window that least believes in "no answer", the first of equals.
+
+    Args:
+        scores: float `(2, num_windows, length)`.
+        documents: int64 `(num_windows,)`, the windows' questions.
+        firsts: int64 `(num_questions,)`, each question's first window.
+    """
+    return np.lexsort((scores[:, :, 0].sum(0), documents))[firsts]
+
+
+def _log_sum_exp(values):
+    highest = values.max(axis=-1, keepdims=True)
+    return (highest + np.log(np.exp(values - highest).sum(-1, keepdims=True)))[..., 0]
+
+
+def _document_norms(logits, counts_here, documents, firsts):
+    """Returns the logarithms of both softmaxes' denominators: `(2, num_questions)`."""
+    # A window of which every token counts elsewhere adds nothing.
+    sums = _log_sum_exp(np.where(counts_here, logits, -1e9))
+    chosen = _lowest_no_answer(logits, documents, firsts)
+    sums[:, chosen] = np.logaddexp(sums[:, chosen], logits[:, chosen, 0])
+    return np.logaddexp.reduceat(sums, firsts, axis=1)
+
+
+def _best_spans(start_scores, end_scores, max_answer_length, size):
+    """Returns the best spans of each window, in no order.
+
+    Args:
+        start_scores: float `(num_windows, length)`, -inf where no span may start.
+        end_scores: float `(num_windows, length)`, -inf where none may end.
+        max_answer_length: int, the longest span.
+        size: int, spans wanted a window.
+
+    Returns:
+        Windows, first columns, last columns and scores of all spans found: four arrays
+        `(num_spans,)`.
+    """
+    length = start_scores.shape[1]
+    width = min(max_answer_length, length)
+    ends = np.pad(end_scores, ((0, 0), (0, width - 1)), constant_values=-np.inf)
+    # The best n spans start at the n starts with the best spans of their own.
+    starts = _largest(start_scores + _sliding_maximum(ends, width), size)
+    at_once = max(1, _SCORES_AT_ONCE // (starts.shape[1] * width))
+    found = []
+    for begin in range(0, len(starts), at_once):
+        windows = np.arange(begin, min(begin + at_once, len(starts)))[:, None]
+        firsts = starts[windows[:, 0]]
+        lasts = firsts[:, :, None] + np.arange(width)
+        scores = start_scores[windows, firsts][:, :, None] + ends[windows[:, :, None], lasts]
+        best, offsets = np.divmod(_largest(scores.reshape(len(windows), -1), size), width)
+        scores = scores[np.arange(len(windows))[:, None], best, offsets]
+        firsts = np.take_along_axis(firsts, best, 1)
+        windows = np.broadcast_to(windows, best.shape)
+        is_span = np.isfinite(scores)
+        found.append([a[is_span] for a in (windows, firsts, firsts + offsets, scores)])
+    return [np.concatenate(arrays) for arrays in zip(*found, strict=True)]
+
+
+def _largest(values, size):
+    """Returns the columns of the `size` largest values of each row, in no order."""
+    if size == 1:
+        return values.argmax(1)[:, None]
+    size = min(size, values.shape[1])
+    return np.argpartition(values, -size, axis=1)[:, -size:]
+
+
+def _sliding_maximum(values, width):
+    """Returns the largest of each `width` values in a row: `(num_rows, num_columns - width + 1)`.
+
+    Covers the width by steps of 1, 2, 4, ... and a last one that may overlap.
+    """
+    covered = 1
+    while covered < width:
+        step = min(covered, width - covered)
+        values = np.maximum(values[:, :-step], values[:, step:])
+        covered += step
+    return values
+
+
+def _collect(questions, logits, positions, found, null_scores, null_logits, size):
+    windows, firsts, lasts, scores = found
+    owners = questions.windows.documents[windows]
+    order = np.lexsort((lasts, firsts, windows, -scores, owners))
+    windows, firsts, lasts, scores, owners = (a[order] for a in (*found, owners))
+    begins, ends = questions.characters_of(
+        owners, positions[windows, firsts], positions[windows, lasts]
+    )
+    columns = [
+        begins.tolist(),
+        ends.tolist(),
+        np.exp(scores).tolist(),
+        logits[0, windows, firsts].tolist(),
+        logits[1, windows, lasts].tolist(),
+    ]
+    bounds = np.searchsorted(owners, np.arange(len(null_scores) + 1))
+    margins = (null_scores - scores[bounds[:-1]]).tolist()
+    nulls = np.stack([np.exp(null_scores), *null_logits], axis=1).tolist()
+    bounds = bounds.tolist()
+    results = []
+    for question, context in enumerate(questions.contexts):
+        spans = {}
+        for row in range(bounds[question], bounds[question + 1]):
+            begin, end, *numbers = (column[row] for column in columns)
+            spans.setdefault(context[begin:end], (begin, end, *numbers))
+            if len(spans) == size:
+                break
+        best = [Span(text, *span) for text, span in spans.items()]
+        no_answer = Span("", None, None, *nulls[question])
+        results.append(NBest(best, no_answer, margins[question]))
+    return results

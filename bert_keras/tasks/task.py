@@ -1,0 +1,609 @@
+"""The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
+
+import random
+import warnings
+
+import keras
+import numpy as np
+
+from bert_keras.inputs import check_keys
+from bert_keras.models.backbone import Backbone, dtype_config
+from bert_keras.models.model import BuiltModel, arguments_of
+from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.presets import presets
+from bert_keras.tasks.columns import check_same_length, is_text, num_examples, split_off_end
+from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
+from bert_keras.training.optimizer import AdamW
+from bert_keras.training.schedules import WarmupDecay
+
+DEFAULT_BATCH_SIZE = 32
+FROZEN_PARTS = (None, "backbone", "embeddings")
+
+
+class Task(BuiltModel):
+    """A model that `fit` trains from raw text: backbone, head and preprocessor.
+
+    A subclass makes `self.head`, says which loss and metrics are its own (`default_loss`,
+    `default_metrics`), how labels look (`encode_labels`), and answers as a person would read it.
+
+    `fit`, `evaluate` and `predict` take
+
+    - raw text, when the task has a preprocessor: a list, NumPy array or pandas column of str, or a
+      tuple of two such columns for text pairs. Batches hold texts of like length and are padded to
+      few different lengths, so that short texts do not pay for long ones;
+    - ready inputs: the dict of arrays of `bert_keras.inputs`, a `keras.utils.PyDataset`, a
+      `tf.data.Dataset`, a torch `DataLoader`.
+
+    A task is compiled when it is made. The defaults are BERT's recipe: AdamW with weight decay on
+    kernels only, gradients clipped to norm 1, the learning rate rising over the first tenth of the
+    steps and falling linearly to 0. With that default optimizer each call of `fit` is one training
+    run of its own, with a fresh optimizer and schedule; `initial_epoch` above 0 continues the run.
+
+    Args:
+        backbone: a `Backbone`.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        frozen: what does not train: `None`, `"embeddings"`, `"backbone"`, or an int `n` for the
+            embeddings and the first `n` encoder layers. A frozen backbone runs without dropout.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+    """
+
+    # Arguments whose change makes a preset's head useless.
+    head_arguments = ()
+
+    def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
+        if not isinstance(backbone, Backbone):
+            raise TypeError(
+                "`backbone` must be a bert_keras backbone, such as `BertBackbone`. Received: "
+                f"{type(backbone).__name__}. Presets load by `{type(self).__name__}.from_preset`."
+            )
+        kwargs.setdefault("dtype", backbone.dtype_policy)
+        super().__init__(**kwargs)
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.frozen = frozen
+        self._check_preprocessor()
+        self._freeze()
+
+    def _check_preprocessor(self):
+        if self.preprocessor is None:
+            return
+        if not isinstance(self.preprocessor, TextPreprocessor):
+            raise TypeError(
+                "`preprocessor` must be a bert_keras `TextPreprocessor`. Received: "
+                f"{type(self.preprocessor).__name__}."
+            )
+        longest = self.backbone.max_sequence_length
+        if self.preprocessor.max_length > longest:
+            raise ValueError(
+                f"The preprocessor's `max_length` must be at most {longest}, the length of the "
+                f"backbone's position table. Received: {self.preprocessor.max_length}."
+            )
+        self._check_vocabulary()
+
+    def _check_vocabulary(self):
+        tokenizer = self.preprocessor.tokenizer
+        if tokenizer.has_vocabulary and tokenizer.vocabulary_size > self.backbone.vocabulary_size:
+            raise ValueError(
+                f"The tokenizer's vocabulary has {tokenizer.vocabulary_size} tokens, the backbone "
+                f"only {self.backbone.vocabulary_size} embeddings. Use the tokenizer of the same "
+                "checkpoint."
+            )
+
+    def _freeze(self):
+        layers = self.backbone.num_layers
+        is_count = isinstance(self.frozen, int) and not isinstance(self.frozen, bool)
+        if not (self.frozen in FROZEN_PARTS or (is_count and 0 <= self.frozen <= layers)):
+            raise ValueError(
+                f"`frozen` must be one of {FROZEN_PARTS} or an int from 0 to {layers}, the encoder "
+                f"layers. Received: {self.frozen!r}."
+            )
+        if self.frozen == "backbone":
+            self.backbone.trainable = False
+        if is_count or self.frozen == "embeddings":
+            self.backbone.embeddings.trainable = False
+        for block in self.backbone.encoder.blocks[: self.frozen if is_count else 0]:
+            block.trainable = False
+
+    def build(self, input_shape=None):
+        if not self.head.built:
+            self.head.build()
+
+    @property
+    def input_names(self):
+        """Names of the inputs that this task knows."""
+        return self.backbone.input_names
+
+    def check_arrays(self, inputs):
+        """Raises when NumPy inputs do not fit the backbone, see `Backbone.check_arrays`."""
+        self.backbone.check_arrays(inputs)
+
+    def encode(self, inputs, training=None, **options):
+        """Calls the backbone; a frozen one runs as in inference."""
+        return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
+
+    # What a subclass says of itself
+
+    def default_loss(self, label_smoothing):
+        """Returns the loss that `compile(loss="auto")` stands for."""
+        raise NotImplementedError(f"{type(self).__name__} must define `default_loss`.")
+
+    def default_metrics(self):
+        """Returns the weighted metrics that `compile(weighted_metrics="auto")` stands for."""
+        return []
+
+    def learning_rate_multipliers(self):
+        """Returns the multipliers of the default optimizer, see `AdamW`: none."""
+        return ()
+
+    def encode_labels(self, labels):
+        """Returns labels as the array that the loss takes, after checking every one of them."""
+        raise NotImplementedError(f"{type(self).__name__} must define `encode_labels`.")
+
+    # Training
+
+    def compile(
+        self,
+        optimizer="auto",
+        loss="auto",
+        *,
+        learning_rate=5e-5,
+        weight_decay=0.01,
+        warmup=0.1,
+        decay="linear",
+        label_smoothing=0.0,
+        weighted_metrics="auto",
+        **kwargs,
+    ):
+        """Configures training; every argument has the default of BERT's recipe.
+
+        Args:
+            optimizer: `"auto"`, or any Keras optimizer, for which the next four do not count.
+            loss: `"auto"` for the task's own, or any Keras loss.
+            learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5.
+            weight_decay: float, on kernels and embeddings, not on biases and norms.
+            warmup: float, fraction of the steps of `fit`; or int, number of steps.
+            decay: shape after the warm-up, see `WarmupDecay`.
+            label_smoothing: float from 0 up to 1, for `loss="auto"`.
+            weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics.
+            **kwargs: `metrics`, `jit_compile`, `run_eagerly`, `steps_per_execution`, see
+                `keras.Model.compile`.
+        """
+        self._recipe = {
+            "learning_rate": learning_rate,
+            "weight_decay": weight_decay,
+            "warmup": warmup,
+            "decay": decay,
+        }
+        self._compiled_with = {
+            "loss": loss,
+            "label_smoothing": label_smoothing,
+            "weighted_metrics": weighted_metrics,
+            **kwargs,
+        }
+        self._has_own_recipe = isinstance(optimizer, str) and optimizer == "auto"
+        if self._has_own_recipe:
+            # Until `fit` knows how many steps there are.
+            optimizer = AdamW(learning_rate, weight_decay=weight_decay)
+        self._compile_with(optimizer)
+
+    def _compile_with(self, optimizer):
+        arguments = dict(self._compiled_with)
+        label_smoothing = arguments.pop("label_smoothing")
+        if self._has_own("loss"):
+            arguments["loss"] = self.default_loss(label_smoothing)
+        elif label_smoothing:
+            raise ValueError(
+                "`label_smoothing` is for loss='auto'. Received another loss with "
+                f"label_smoothing={label_smoothing}: set it in that loss."
+            )
+        if self._has_own("weighted_metrics"):
+            arguments["weighted_metrics"] = self.default_metrics()
+        super().compile(optimizer=optimizer, **arguments)
+
+    def get_compile_config(self):
+        """Returns what `compile_from_config` needs; the backend's own choices are left out."""
+        arguments = {k: v for k, v in self._compiled_with.items() if k != "jit_compile"}
+        return {
+            "recipe": self._recipe,
+            "has_own_recipe": self._has_own_recipe,
+            "arguments": keras.saving.serialize_keras_object(arguments),
+            "optimizer": keras.saving.serialize_keras_object(self.optimizer),
+            "has_optimizer_state": self.optimizer.built,
+        }
+
+    def compile_from_config(self, config):
+        """Compiles as `get_compile_config` says, with the optimizer's state ready to be loaded."""
+        self._recipe = dict(config["recipe"])
+        self._compiled_with = keras.saving.deserialize_keras_object(config["arguments"])
+        self._has_own_recipe = config["has_own_recipe"]
+        self._compile_with(keras.saving.deserialize_keras_object(config["optimizer"]))
+        # Before the first `fit` a file holds no state, and what is not built waits for none.
+        if config["has_optimizer_state"]:
+            self.optimizer.build(self.trainable_variables)
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        *,
+        validation_data=None,
+        validation_split=0.0,
+        sample_weight=None,
+        shuffle=True,
+        initial_epoch=0,
+        steps_per_epoch=None,
+        validation_batch_size=None,
+        **kwargs,
+    ):
+        """Trains, from raw text or from ready inputs, like `keras.Model.fit`.
+
+        Args:
+            x: texts, or ready inputs, see the class.
+            y: labels; `None` for datasets that yield them.
+            batch_size: int, 32 by default.
+            epochs: int.
+            validation_data: `(x, y)`, `(x, y, sample_weight)`, or a dataset.
+            validation_split: float, share of the examples, taken from the end, to validate on.
+            sample_weight: float, `(num_examples,)`.
+            shuffle: bool, whether texts or arrays are shuffled before each epoch.
+            initial_epoch: int, above 0 to continue a run with its optimizer.
+            steps_per_epoch: int, needed with the default recipe for datasets without a length.
+            validation_batch_size: int, `batch_size` by default.
+            **kwargs: `verbose`, `callbacks`, `class_weight`, `validation_steps`,
+                `validation_freq`, see `keras.Model.fit`.
+
+        Returns:
+            A `keras.callbacks.History`.
+
+        Raises:
+            TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
+        """
+        if validation_split and validation_data is None and self._is_examples(x):
+            (x, y, sample_weight), validation_data = split_off_end(
+                x, y, sample_weight, validation_split
+            )
+        data = self._data(x, y, sample_weight, batch_size, shuffle=shuffle, epoch=initial_epoch)
+        if kwargs.get("class_weight") is not None and self.is_raw(x):
+            data["x"].pad_last_batch = False  # Keras takes class weights or sample weights
+        if isinstance(validation_data, (tuple, list)):
+            validation = self._data(
+                *validation_data, batch_size=validation_batch_size or batch_size
+            )
+            kwargs["validation_batch_size"] = validation["batch_size"]
+            validation_data = validation["x"]
+            if validation["y"] is not None:
+                validation_data = (validation["x"], validation["y"], validation["sample_weight"])
+        if self._has_own_recipe and initial_epoch == 0:
+            steps = steps_per_epoch or _num_batches(data["x"], data["batch_size"])
+            self._compile_with(self._recipe_optimizer(max(1, steps * epochs)))
+        return super().fit(
+            **data,
+            epochs=epochs,
+            validation_data=validation_data,
+            # Batches of texts come shuffled.
+            shuffle=shuffle and not self.is_raw(x),
+            initial_epoch=initial_epoch,
+            steps_per_epoch=steps_per_epoch,
+            **kwargs,
+        )
+
+    def _recipe_optimizer(self, total_steps):
+        recipe = dict(self._recipe)
+        weight_decay = recipe.pop("weight_decay")
+        schedule = WarmupDecay(recipe.pop("learning_rate"), total_steps, **recipe)
+        return AdamW(
+            schedule,
+            weight_decay=weight_decay,
+            learning_rate_multipliers=self.learning_rate_multipliers(),
+        )
+
+    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
+        """Returns loss and metrics, from raw text or from ready inputs.
+
+        Args:
+            x: texts, or ready inputs, see the class.
+            y: labels; `None` for datasets that yield them.
+            batch_size: int, 32 by default.
+            sample_weight: float, `(num_examples,)`.
+            **kwargs: `verbose`, `steps`, `callbacks`, `return_dict`, see `keras.Model.evaluate`.
+
+        Returns:
+            A float, a list of floats, or with `return_dict=True` a dict of floats by name.
+
+        Raises:
+            TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
+        """
+        return super().evaluate(**self._data(x, y, sample_weight, batch_size), **kwargs)
+
+    def predict(self, x, batch_size=None, **kwargs):
+        """Returns the task's raw outputs, from raw text or from ready inputs, in their order.
+
+        Texts are sorted by length for the computation and put back into their order.
+
+        Args:
+            x: texts, or ready inputs, see the class.
+            batch_size: int, 32 by default.
+            **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
+
+        Returns:
+            NumPy arrays in the structure of the task's output.
+
+        Raises:
+            TypeError, ValueError: texts or inputs do not fit; before any compute.
+        """
+        if not self.is_raw(x):
+            return super().predict(x, batch_size=batch_size, **kwargs)
+        batches = self.raw_batches(x, batch_size=_at_most(batch_size, num_examples(x)))
+        outputs = super().predict(batches, **kwargs)
+        return keras.tree.map_structure(batches.restore_order, outputs)
+
+    def _data(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, epoch=0):
+        """Returns `x`, `y`, `sample_weight`, `batch_size` for Keras, with everything checked."""
+        if not self._is_examples(x):
+            return {"x": x, "y": y, "sample_weight": sample_weight, "batch_size": batch_size}
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} needs labels to train or to be evaluated. Received: y=None."
+            )
+        if isinstance(x, dict):
+            check_keys(x, self.input_names)
+            x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
+        check_same_length(x, y, sample_weight)
+        batch_size = batch_size or DEFAULT_BATCH_SIZE
+        if self.is_raw(x):
+            batches = self.raw_batches(x, y, sample_weight, batch_size, shuffle, epoch)
+            return {"x": batches, "y": None, "sample_weight": None, "batch_size": None}
+        self.check_arrays(x)
+        y = self.encode_labels(y)
+        return {"x": x, "y": y, "sample_weight": sample_weight, "batch_size": batch_size}
+
+    def _is_examples(self, x):
+        """Whether `x` holds all examples at once, rather than being a dataset of batches."""
+        return self.is_raw(x) or isinstance(x, dict)
+
+    def is_raw(self, x):
+        """Whether `x` is what the preprocessor takes: texts, or for some tasks columns of others.
+
+        Args:
+            x: anything passed to `fit`, `evaluate` or `predict`.
+        """
+        return is_text(x)
+
+    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
+        """Returns the batches of raw examples, with labels where there are any.
+
+        Args:
+            x: raw examples, see `is_raw`.
+            y: labels as a user gives them, or `None`.
+            sample_weight: float `(num_examples,)`, or `None`.
+            batch_size: int.
+            shuffle: bool, whether each epoch has an order of its own.
+            epoch: int, number of the first epoch.
+
+        Returns:
+            A `BucketedBatches`.
+
+        Raises:
+            TypeError, ValueError: texts or labels do not fit, or there is no preprocessor.
+        """
+        self.check_has_preprocessor()
+        y = None if y is None else self.encode_labels(y)
+        ids, pair_ids = self.preprocessor.tokenize(x)
+
+        def make_inputs(rows, length):
+            pairs = None if pair_ids is None else pair_ids.take(rows)
+            return self.preprocessor.pack(ids.take(rows), pairs, length=length)
+
+        return self.bucketed(
+            self.preprocessor.packed_lengths(ids, pair_ids),
+            make_inputs,
+            labels=y,
+            sample_weight=sample_weight,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            epoch=epoch,
+        )
+
+    def check_has_preprocessor(self):
+        """Raises `ValueError` when raw examples came and there is nothing to tokenize them."""
+        if self.preprocessor is None:
+            raise ValueError(
+                f"This {type(self).__name__} has no preprocessor, so it cannot take text. Pass a "
+                "`TextPreprocessor` to its constructor, or the dict of arrays of bert_keras.inputs."
+            )
+
+    def bucketed(self, lengths, make_inputs, labels=None, **options):
+        """Returns `BucketedBatches` with this task's seed and, where it saves compiling, padding.
+
+        Args:
+            lengths: int `(num_rows,)`, packed lengths.
+            make_inputs: function of rows and padded length, see `BucketedBatches`.
+            labels: labels as the loss takes them, or `None`.
+            **options: `sample_weight`, `batch_size`, `shuffle`, `epoch`.
+        """
+        # XLA compiles a last batch of its own size anew, which costs more than rows that weigh 0.
+        # In `evaluate` it does not pad: Keras's mean of the losses counts rows, not weights.
+        pad_last_batch = keras.backend.backend() != "torch" and (
+            labels is None or (options.get("shuffle") and self._ignores_weight_0())
+        )
+        return BucketedBatches(
+            lengths,
+            make_inputs,
+            labels=labels,
+            seed=random.getrandbits(31),
+            pad_last_batch=pad_last_batch,
+            # The same few lengths whatever the data, so that `evaluate` compiles no new ones.
+            buckets=length_buckets(self.preprocessor.max_length),
+            **options,
+        )
+
+    def _has_own(self, name):
+        given = self._compiled_with[name]
+        return isinstance(given, str) and given == "auto"
+
+    def _ignores_weight_0(self):
+        return self._has_own("loss") and not self._compiled_with.get("metrics")
+
+    # Files
+
+    def save_assets(self, folder):
+        """Writes the tokenizer's vocabulary into a `.keras` file's assets."""
+        if self.preprocessor is not None:
+            self.preprocessor.save_assets(folder)
+
+    def load_assets(self, folder):
+        """Reads the tokenizer's vocabulary from a `.keras` file's assets."""
+        if self.preprocessor is not None:
+            self.preprocessor.load_assets(folder)
+            self._check_vocabulary()
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": dtype_config(self),
+            "backbone": keras.saving.serialize_keras_object(self.backbone),
+            "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
+            "frozen": self.frozen,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for name in ("backbone", "preprocessor"):
+            if isinstance(config.get(name), dict):
+                config[name] = keras.saving.deserialize_keras_object(config[name])
+        return super().from_config(config)
+
+    @classmethod
+    def from_preset(cls, preset, *, load_weights=True, **kwargs):
+        """Returns a task on the backbone and the tokenizer of a preset.
+
+        A preset that holds a head for this task, such as a fine-tuned checkpoint, brings it along
+        with its label names; otherwise the head starts at random, which a warning says.
+
+        Args:
+            preset: str or path: a registered name, a local folder in this package's or Hugging
+                Face's layout, `"hf://owner/name"` or `"kaggle://owner/model/framework/variation"`.
+            load_weights: bool, `False` keeps random initial weights.
+            **kwargs: arguments of the task (`num_classes=3`, `preprocessor=None`), of the backbone
+                (`attention_dropout=0.0`) and of the preprocessor (`max_length=128`). An argument
+                that several of them know, such as `dropout`, goes to each; `attention_dropout` is
+                an argument of its own.
+
+        Returns:
+            An instance of this class.
+
+        Raises:
+            TypeError: none of the constructors knows an argument.
+            ValueError: the preset does not exist, is damaged, or does not fit the arguments.
+
+        Example:
+        ```python
+        classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", num_classes=3)
+        ```
+        """
+        source = presets.open_preset(preset)
+        backbone_class = source.backbone_class(Backbone)
+        known = {
+            "task": arguments_of(cls) - {"backbone"},
+            "backbone": arguments_of(backbone_class),
+            "preprocessor": arguments_of(TextPreprocessor) - {"tokenizer"},
+        }
+        unknown = [name for name in kwargs if not any(name in names for names in known.values())]
+        if unknown:
+            raise TypeError(
+                f"{cls.__name__}.from_preset takes arguments of the task, {sorted(known['task'])}"
+                f", of the backbone, {sorted(known['backbone'])}, and of the preprocessor, "
+                f"{sorted(known['preprocessor'])}. Received: {unknown}."
+            )
+        given = {
+            part: {name: value for name, value in kwargs.items() if name in names}
+            for part, names in known.items()
+        }
+        given["backbone"].pop("name", None)
+        saved = source.task_arguments(cls.__name__)
+        new_head = any(
+            name in kwargs and name in saved and kwargs[name] != saved[name]
+            for name in cls.head_arguments
+        )
+        if new_head:
+            saved = {}
+        backbone = source.backbone(Backbone, **given["backbone"])
+        if load_weights:
+            source.load_backbone_weights(backbone)
+        if "preprocessor" not in kwargs:
+            given["task"]["preprocessor"] = _preprocessor_of(
+                source, cls.__name__, backbone, given["preprocessor"]
+            )
+        saved.pop("name", None)
+        task = cls(backbone, **{**saved, **given["task"]})
+        if load_weights and new_head:
+            warnings.warn(
+                f"The preset's head was made for other {list(cls.head_arguments)} than asked for, "
+                "so the head starts at random and needs training.",
+                stacklevel=2,
+            )
+        elif load_weights:
+            source.load_head_weights(task)
+        return task
+
+    def save_to_preset(self, folder):
+        """Writes backbone, head, tokenizer and settings into a folder for `from_preset`.
+
+        Args:
+            folder: str or path, made when missing. Files of the same name are replaced, each in
+                one step.
+        """
+        presets.save_task(self, folder)
+
+    def export_to_huggingface(self, folder):
+        """Writes a folder that `transformers.AutoModelFor...from_pretrained` loads.
+
+        Args:
+            folder: str or path, made when missing. Holds weights with the head, label names, and
+                the tokenizer.
+
+        Raises:
+            ValueError: the task or its options have no counterpart there.
+        """
+        presets.export_to_huggingface(self.backbone, folder, task=self)
+
+
+def _preprocessor_of(source, task_name, backbone, arguments):
+    config = source.preprocessor_config(task_name)
+    if config is not None:
+        preprocessor = keras.saving.deserialize_keras_object(config)
+        if not isinstance(preprocessor, TextPreprocessor):
+            raise ValueError(
+                f"The preset's preprocessor must be a TextPreprocessor. Received: "
+                f"{type(preprocessor).__name__}."
+            )
+        preprocessor.load_assets(source.tokenizer_folder)
+        settings = {"max_length": preprocessor.max_length, "truncation": preprocessor.truncation}
+        return TextPreprocessor(preprocessor.tokenizer, **{**settings, **arguments})
+    tokenizer = WordPieceTokenizer.load(source.tokenizer_folder)
+    longest = min(tokenizer.model_max_length or np.inf, backbone.max_sequence_length)
+    return TextPreprocessor(tokenizer, **{"max_length": int(longest), **arguments})
+
+
+def _at_most(batch_size, count):
+    """Returns the batch size, or for fewer examples the next power of two: few shapes, no waste."""
+    return min(batch_size or DEFAULT_BATCH_SIZE, 1 << max(0, count - 1).bit_length())
+
+
+def _num_batches(x, batch_size):
+    """Returns the number of batches of an epoch."""
+    if isinstance(x, dict):
+        return -(-num_examples(x) // batch_size)
+    try:
+        return len(x)
+    except TypeError:
+        raise ValueError(
+            "The default learning-rate schedule must know how many batches an epoch has, and this "
+            f"dataset ({type(x).__name__}) does not say. Pass `steps_per_epoch`, or an optimizer "
+            "of your own to `compile`."
+        ) from None

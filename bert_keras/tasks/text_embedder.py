@@ -1,0 +1,389 @@
+"""Texts as vectors whose cosine says how alike the texts are."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_keras.heads.embedding import EmbeddingHead
+from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.metrics.retrieval import cosine_similarity_matrix
+from bert_keras.presets import presets
+from bert_keras.presets.formats import sentence_transformers
+from bert_keras.tasks.columns import is_columns, is_text, num_examples
+from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.task import Task
+from bert_keras.tokenizers.texts import as_texts
+from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
+
+# Objective -> its loss, the least and the most columns of texts.
+OBJECTIVES = {
+    "ranking": (MultipleNegativesRanking, 2, None),
+    "similarity": (CosineRegression, 2, 2),
+    "triplet": (TripletLoss, 3, 3),
+}
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class TextEmbedder(Task):
+    """Gives each text a vector; texts of like meaning get vectors of like direction.
+
+    The vectors of a text's tokens are pooled into one. Training brings texts that belong together
+    near to one another; `objective` says what `fit` takes and which loss it lowers:
+
+    | objective | x | y | loss |
+    |---|---|---|---|
+    | `"ranking"` | `(anchors, positives)`, further columns: hard negatives | none, or groups | \
+`MultipleNegativesRanking` |
+    | `"similarity"` | `(first, second)` | scores from -1 to 1 | `CosineRegression` |
+    | `"triplet"` | `(anchors, positives, negatives)` | none | `TripletLoss` |
+
+    Columns are lists of str of equal length: the texts of a row belong together, and each is
+    embedded by itself. For other settings of a loss compile with an instance of it,
+    `embedder.compile(loss=MultipleNegativesRanking(symmetric=True))`. Groups, in ranking, are a
+    number or a name for each row: rows of one group are no negatives of one another. Ready inputs
+    have the columns on an axis after `batch`: `(batch, num_texts, seq_len)`.
+
+    Args:
+        backbone: a `Backbone`.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        pooling: `"mean"` over the real tokens, `"cls"`, `"max"`, or `"pooler"`.
+        normalize: bool, whether vectors have length 1.
+        objective: `"ranking"`, `"similarity"` or `"triplet"`.
+        frozen: `None`, `"embeddings"`, or an int, see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Call arguments:
+        inputs: dict of ints `(batch, seq_len)` or `(batch, num_texts, seq_len)`.
+        training: bool, whether dropout is active.
+
+    Returns:
+        float32 `(batch, hidden_dim)` or `(batch, num_texts, hidden_dim)`.
+
+    Raises:
+        ValueError: `pooling` or `objective` is unknown.
+
+    Example:
+    ```python
+    embedder = bert_keras.TextEmbedder.from_preset("minilm_l6_en_uncased")
+    embedder.embed(["A man is eating.", "Someone eats."]).shape  # (2, 384)
+    embedder.semantic_search("Who eats?", ["A man is eating.", "It rains."], top_k=1)
+    embedder.fit((["A man is eating."], ["Someone eats."]))
+    ```
+
+    Reference:
+        [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084).
+    """
+
+    def __init__(
+        self,
+        backbone,
+        preprocessor=None,
+        pooling="mean",
+        normalize=True,
+        objective="ranking",
+        frozen=None,
+        **kwargs,
+    ):
+        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        if objective not in OBJECTIVES:
+            raise ValueError(
+                f"`objective` must be one of {tuple(OBJECTIVES)}. Received: {objective!r}."
+            )
+        self.pooling = pooling
+        self.normalize = normalize
+        self.objective = objective
+        self.head = EmbeddingHead(pooling, normalize, dtype=self.dtype_policy, name="head")
+        if pooling != "pooler" and hasattr(backbone, "pooler"):
+            # Nothing depends on it: without this, Keras would warn that it has no gradient.
+            backbone.pooler.trainable = False
+        self.build()
+        self.compile()
+
+    def call(self, inputs, training=None):
+        if len(inputs[TOKEN_IDS].shape) == 2:
+            return self._vectors(inputs, training)
+        num_texts = ops.shape(inputs[TOKEN_IDS])[1]
+        vectors = self._vectors(merge_groups(inputs), training)
+        return ops.reshape(vectors, (-1, num_texts, self.backbone.hidden_dim))
+
+    def _vectors(self, inputs, training):
+        outputs = self.encode(inputs, training=training)
+        return self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
+
+    def check_arrays(self, inputs):
+        """Raises when NumPy inputs fit neither `(batch, seq_len)` nor columns of such."""
+        has_columns = np.ndim(inputs[TOKEN_IDS]) == 3
+        self.backbone.check_arrays(inputs, num_axes=3 if has_columns else 2)
+
+    def default_loss(self, label_smoothing):
+        """Returns the loss of `objective`."""
+        if label_smoothing:
+            raise ValueError(
+                "Embeddings have no classes whose labels could be smoothed. Received: "
+                f"label_smoothing={label_smoothing}."
+            )
+        return OBJECTIVES[self.objective][0]()
+
+    def encode_labels(self, labels):
+        """Returns what the objective needs beside the texts.
+
+        Args:
+            labels: scores for `"similarity"`, groups for `"ranking"`, anything for `"triplet"`.
+
+        Returns:
+            float32 or int32 `(num_examples,)`.
+
+        Raises:
+            ValueError: a score is not a number from -1 to 1, or the shape differs.
+        """
+        labels = np.asarray(labels)
+        if labels.ndim != 1:
+            raise ValueError(
+                f"Scores and groups must be one value a row. Received the shape {labels.shape}."
+            )
+        if self.objective == "ranking":
+            return np.unique(labels, return_inverse=True)[1].astype("int32")
+        if self.objective == "triplet":
+            return np.zeros(len(labels), "int32")
+        if labels.dtype.kind not in "iuf" or not (np.abs(labels) <= 1).all():
+            raise ValueError(
+                "Scores must be cosines, numbers from -1 to 1. Received: "
+                f"{_first_wrong(labels)}. Divide the scores of STS-B, from 0 to 5, by 5."
+            )
+        return labels.astype("float32")
+
+    def is_raw(self, x):
+        """Whether `x` holds texts: a str, a column of str, or a tuple of columns.
+
+        Args:
+            x: anything passed to `fit`, `evaluate` or `predict`.
+        """
+        return is_text(x) or (is_columns(x) and all(is_text(column) for column in x))
+
+    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
+        """Returns the batches of texts, or of rows of texts, see `Task.raw_batches`."""
+        self.check_has_preprocessor()
+        columns = [as_texts(column) for column in x] if is_columns(x) else [_as_column(x)]
+        _check_equally_long(columns)
+        if y is not None:
+            y = self.encode_labels(y)
+        ids, _ = self.preprocessor.tokenize([text for column in columns for text in column])
+        places = np.arange(len(ids)).reshape(len(columns), -1).T
+        lengths, make_groups = group_texts(self.preprocessor, ids, None, places)
+
+        def make_inputs(rows, length):
+            inputs = make_groups(rows, length)
+            return inputs if is_columns(x) else {key: a[:, 0] for key, a in inputs.items()}
+
+        return self.bucketed(
+            lengths,
+            make_inputs,
+            labels=y,
+            sample_weight=sample_weight,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            epoch=epoch,
+        )
+
+    def _data(self, x, y=None, *args, **kwargs):
+        if self._is_examples(x):
+            self._check_columns(x)
+            if y is None and self.objective != "similarity":
+                # Every row a group of its own.
+                y = np.arange(num_examples(x))
+        return super()._data(x, y, *args, **kwargs)
+
+    def _check_columns(self, x):
+        _, least, most = OBJECTIVES[self.objective]
+        if isinstance(x, dict):
+            shape = np.shape(x.get(TOKEN_IDS, ()))
+            num_texts = shape[1] if len(shape) == 3 else 1
+        else:
+            num_texts = len(x) if is_columns(x) else 1
+        if not least <= num_texts <= (most or num_texts):
+            wanted = f"{least}" if least == most else f"at least {least}"
+            raise ValueError(
+                f"The objective {self.objective!r} trains on {wanted} columns of texts. Received: "
+                f"{num_texts}. Pass a tuple, such as `fit((anchors, positives))`."
+            )
+
+    def _ignores_weight_0(self):
+        # In ranking, rows that only fill a batch would be negatives of the others.
+        return self.objective != "ranking" and super()._ignores_weight_0()
+
+    # Answers
+
+    def predict(self, x, batch_size=None, **kwargs):
+        """Returns the vectors of texts, of columns of texts, or of ready inputs.
+
+        Args:
+            x: see the class.
+            batch_size: int, 32 by default.
+            **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
+
+        Returns:
+            float32 array `(num_examples, hidden_dim)`, or for columns
+            `(num_examples, num_texts, hidden_dim)`.
+
+        Raises:
+            TypeError, ValueError: texts or inputs do not fit; before any compute.
+        """
+        predict = super().predict
+        if is_columns(x):
+            _check_equally_long(x)
+            return np.stack([predict(column, batch_size, **kwargs) for column in x], axis=1)
+        if not isinstance(x, dict) or np.ndim(x.get(TOKEN_IDS)) != 3:
+            return predict(x, batch_size, **kwargs)
+        # Once it has seen inputs of two ranks, TensorFlow's graph knows neither.
+        self.check_inputs(x)
+        merged = {key: np.reshape(array, (-1, np.shape(array)[-1])) for key, array in x.items()}
+        vectors = predict(merged, batch_size, **kwargs)
+        return vectors.reshape(*np.shape(x[TOKEN_IDS])[:2], self.backbone.hidden_dim)
+
+    def embed(self, texts, batch_size=None, verbose=0):
+        """Returns the vectors of texts.
+
+        Args:
+            texts: a str, or a column of str.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            float32 array `(num_texts, hidden_dim)`; for a str `(hidden_dim,)`.
+
+        Raises:
+            TypeError: something is not text.
+        """
+        if isinstance(texts, str):
+            return self.embed([texts], batch_size, verbose)[0]
+        texts = as_texts(texts)
+        if not texts:
+            return np.zeros((0, self.backbone.hidden_dim), "float32")
+        return self.predict(texts, batch_size=batch_size, verbose=verbose)
+
+    def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
+        """Finds the documents nearest to each query, by cosine.
+
+        Args:
+            queries: a str, a column of str, or vectors of `embed`.
+            documents: a column of str, or vectors of `embed`: worth keeping where the documents
+                stay and queries come.
+            top_k: int, documents a query at most.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            For each query a list of `{"index": place of the document, "score": cosine}`, best
+            first, with `"text"` where documents are texts; for a str, or one vector, that list
+            alone.
+
+        Raises:
+            ValueError: `top_k` is below 1, or vectors have the wrong shape.
+        """
+        if top_k < 1:
+            raise ValueError(f"`top_k` must be at least 1. Received: {top_k!r}.")
+        found_by = self._as_vectors(queries, batch_size, verbose)
+        found = self._as_vectors(documents, batch_size, verbose)
+        answers = [
+            [{"index": int(i), "score": float(row[i])} for i in best]
+            for row, best in _nearest(np.atleast_2d(found_by), found, top_k)
+        ]
+        if is_text(documents):
+            texts = as_texts(documents)
+            for answer in answers:
+                for hit in answer:
+                    hit["text"] = texts[hit["index"]]
+        return answers[0] if found_by.ndim == 1 else answers
+
+    def _as_vectors(self, texts, batch_size, verbose):
+        if is_text(texts) or len(texts) == 0:
+            return self.embed(texts, batch_size, verbose)
+        vectors = np.asarray(texts)
+        if vectors.dtype.kind != "f" or vectors.shape[-1] != self.backbone.hidden_dim:
+            raise ValueError(
+                f"Vectors must be floats of width {self.backbone.hidden_dim}, as `embed` returns "
+                f"them. Received: dtype {vectors.dtype}, shape {vectors.shape}."
+            )
+        return vectors
+
+    # Files
+
+    @classmethod
+    def from_preset(cls, preset, load_weights=True, **kwargs):
+        """Returns an embedder on the backbone and the tokenizer of a preset, see `Task`.
+
+        A folder of sentence-transformers brings its pooling, its normalisation and its longest
+        sequence along, from `modules.json` and the files beside it.
+
+        Args:
+            preset: str or path, see `Task.from_preset`.
+            load_weights: bool, `False` keeps random initial weights.
+            **kwargs: arguments of the task, the backbone and the preprocessor; they come before
+                what the preset says.
+
+        Returns:
+            A `TextEmbedder`.
+
+        Raises:
+            ValueError: see `Task.from_preset`; or the folder's embeddings need other modules than
+                pooling and normalisation.
+        """
+        source = presets.open_preset(preset)
+        is_ours = source.task_name() == keras.saving.get_registered_name(cls)
+        if not is_ours and not {"pooling", "normalize"} <= set(kwargs):
+            kwargs = {**sentence_transformers.read_settings(source.folder), **kwargs}
+        return super().from_preset(preset, load_weights, **kwargs)
+
+    def export_to_huggingface(self, folder):
+        """Writes a folder that transformers' `AutoModel` and sentence-transformers load.
+
+        Args:
+            folder: str or path, made when missing.
+
+        Raises:
+            ValueError: the family or the pooling has no counterpart there.
+        """
+        longest = self.backbone.max_sequence_length
+        if self.preprocessor is not None:
+            longest = self.preprocessor.max_length
+        presets.export_to_huggingface(self.backbone, folder)
+        if self.preprocessor is not None:
+            self.preprocessor.tokenizer.save(folder)
+        sentence_transformers.write_settings(
+            folder, self.pooling, self.normalize, longest, self.backbone.hidden_dim
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "pooling": self.pooling,
+            "normalize": self.normalize,
+            "objective": self.objective,
+        }
+
+
+def _check_equally_long(columns):
+    if len({len(column) for column in columns}) > 1:
+        raise ValueError(
+            "Columns of texts must be equally long. Received lengths: "
+            f"{[len(column) for column in columns]}."
+        )
+
+
+def _as_column(texts):
+    return [texts] if isinstance(texts, str) else as_texts(texts)
+
+
+def _first_wrong(scores):
+    if scores.dtype.kind not in "iuf":
+        return f"dtype {scores.dtype}"
+    index = int(np.argmin(np.abs(scores) <= 1))
+    return f"{scores[index]} at the index {index}"
+
+
+def _nearest(queries, documents, top_k):
+    """Yields for each query its cosines and the places of the highest, best first."""
+    for start in range(0, len(queries), 256):  # keeps the matrix of cosines small
+        similarities = cosine_similarity_matrix(queries[start : start + 256], documents)
+        best = np.argsort(-similarities, axis=1, kind="stable")[:, :top_k]
+        yield from zip(similarities, best, strict=True)

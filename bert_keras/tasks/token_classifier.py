@@ -1,0 +1,572 @@
+"""Tags for words: named entities, parts of speech, word segmentation."""
+
+import re
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_keras.heads.token import TokenHead
+from bert_keras.inputs import PADDING_MASK
+from bert_keras.metrics.entities import entity_scores, extract_entities
+from bert_keras.preprocessing.batching import bucket_lengths, length_buckets, sorted_batches
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.word_windows import cut_words
+from bert_keras.tasks.sentences import as_sentences, place_words
+from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
+from bert_keras.training.losses import SparseCrossentropy
+
+# The transitions of a conditional random field start at 0 and must reach about 1 within the few
+# hundred steps of a fine-tuning. Adam moves a weight by about its learning rate a step, so at the
+# encoder's rate they would stay where they are.
+CRF_LEARNING_RATE_MULTIPLIER = 100.0
+
+# Words a call of the conditional random field decodes, padding included.
+_DECODED_AT_ONCE = 2**16
+
+_ENTITY_TAG = re.compile(r"[BIESMLU](-.+)?|O")
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class TokenClassifier(Task):
+    """Gives each word of a sentence a tag: named entities, parts of speech.
+
+    Dropout and a dense layer on each token, section 5.3 of the paper. A word's first piece carries
+    its tag; its other pieces, `[CLS]`, `[SEP]` and padding weigh 0.
+
+    Sentences come as lists of words (for Chinese, of characters), or as plain texts, which the
+    tokenizer splits at white space and around punctuation. Sentences longer than the preprocessor's
+    `max_length` are read through overlapping windows, in training too: each word counts once, in
+    the window where it has the most context, and none is lost.
+
+    With `crf=True` the tags of a sentence are scored together by a `LinearChainCRF` over its words.
+    The loss is then the negative log-likelihood, divided by the number of words. The weights of the
+    field are a part of the model that the loss needs, and a Keras loss sees labels and outputs
+    only. A loss object that holds the field would save it a second time in a `.keras` file; a layer
+    that takes labels would make them inputs of `predict`. So the model's outputs are the
+    emissions, and the task overrides `compute_loss`, which Keras calls on every backend with the
+    weights in reach. Decoding happens after the windows of a sentence are joined.
+
+    Args:
+        backbone: a `Backbone`.
+        num_classes: int, number of tags.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        dropout: float, rate before the dense layer; `None` takes the backbone's.
+        label_names: list of `num_classes` str, such as `"B-PER"`, or `None` to use numbers.
+        crf: bool, whether a conditional random field scores whole sequences of tags.
+        stride: int, pieces between the beginnings of two windows over a long sentence; `None` for
+            half a window.
+        frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Call arguments:
+        inputs: dict of `(batch, seq_len)`, see `bert_keras.inputs`. Labels are int
+            `(batch, seq_len)`; positions without a label have `sample_weight` 0. Without
+            `sample_weight` every token that is not padding counts.
+
+    Returns:
+        float32, `(batch, seq_len, num_classes)`, logits, or the emissions of the field.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+    ```python
+    names = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+    tagger = bert_keras.TokenClassifier.from_preset(
+        "minilm_l6_en_uncased", num_classes=len(names), label_names=names
+    )
+    tagger.fit([["Ada", "Lovelace", "lived", "in", "London"]],
+               [["B-PER", "I-PER", "O", "O", "B-LOC"]], epochs=3)
+    tagger.tag("Ada Lovelace lived in London.")
+    tagger.save("entities.keras")
+    ```
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 5.3.
+    """
+
+    head_arguments = ("num_classes", "crf")
+
+    def __init__(
+        self,
+        backbone,
+        num_classes,
+        preprocessor=None,
+        dropout=None,
+        label_names=None,
+        crf=False,
+        stride=None,
+        frozen=None,
+        **kwargs,
+    ):
+        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        _check_tags(num_classes, label_names)
+        if stride is not None and not (_is_int(stride) and stride >= 1):
+            raise ValueError(f"`stride` must be an int from 1, or None. Received: {stride!r}.")
+        self.num_classes = num_classes
+        self.label_names = None if label_names is None else tuple(label_names)
+        self.crf = bool(crf)
+        self.stride = stride
+        self.dropout = backbone.dropout if dropout is None else dropout
+        # No tag depends on the pooler: without this it would have no gradient, which Keras warns
+        # of, and decay all the same.
+        if hasattr(backbone, "pooler"):
+            backbone.pooler.trainable = False
+        self.head = TokenHead(
+            num_classes,
+            backbone.hidden_dim,
+            dropout=self.dropout,
+            crf=self.crf,
+            initializer_range=backbone.initializer_range,
+            dtype=self.dtype_policy,
+            name="head",
+        )
+        self.build()
+        self.compile()
+
+    def call(self, inputs, training=None):
+        outputs = self.encode(inputs, training=training)
+        return ops.cast(self.head(outputs, training=training), "float32")
+
+    # Loss
+
+    def compile(self, optimizer="auto", loss="auto", **kwargs):
+        """Configures training, see `Task.compile`; with a CRF the loss is its own.
+
+        Args:
+            optimizer: see `Task.compile`.
+            loss: see `Task.compile`.
+            **kwargs: see `Task.compile`.
+
+        Raises:
+            ValueError: a loss is given for a model with a CRF.
+        """
+        if self.crf and not (isinstance(loss, str) and loss == "auto"):
+            raise ValueError(
+                "With crf=True the loss is the field's negative log-likelihood, loss='auto'. "
+                f"Received: loss={loss!r}. Make the task with crf=False for another loss."
+            )
+        super().compile(optimizer, loss, **kwargs)
+
+    def default_loss(self, label_smoothing):
+        """Returns cross-entropy a token, or what averages the field's likelihoods."""
+        if not self.crf:
+            return SparseCrossentropy(label_smoothing=label_smoothing)
+        if label_smoothing:
+            raise ValueError(
+                "A conditional random field has no labels to smooth. Received: "
+                f"label_smoothing={label_smoothing}."
+            )
+        return _AsComputed(reduction="mean_with_sample_weight")
+
+    def default_metrics(self):
+        """Returns the share of right tags; with a CRF of the emissions alone, before decoding."""
+        name = "emission_accuracy" if self.crf else "accuracy"
+        return [keras.metrics.SparseCategoricalAccuracy(name=name)]
+
+    def learning_rate_multipliers(self):
+        """Returns the optimizer's multipliers: the field learns faster than the encoder."""
+        return [("head/crf/", CRF_LEARNING_RATE_MULTIPLIER)] if self.crf else []
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Returns the loss, see `keras.Model.compute_loss` and this class's docstring.
+
+        Args:
+            x: dict of inputs.
+            y: int `(batch, seq_len)`, tags.
+            y_pred: float `(batch, seq_len, num_classes)`.
+            sample_weight: float `(batch, seq_len)`, or `None`.
+            training: bool.
+        """
+        if self.crf:
+            if sample_weight is None:
+                sample_weight = x.get(PADDING_MASK)
+            if sample_weight is None:
+                sample_weight = ops.ones_like(y_pred[..., 0])
+            weights = ops.cast(sample_weight, "float32")
+            counts = weights > 0
+            num_words = ops.maximum(ops.sum(ops.cast(counts, "float32"), axis=-1), 1.0)
+            likelihood = self.head.crf.log_likelihood(y_pred, y, counts)
+            # Averaged over sentences with their words' weights, this is a mean over words.
+            y = y_pred = -likelihood / num_words
+            sample_weight = ops.sum(weights, axis=-1)
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    # Labels and inputs
+
+    def encode_labels(self, labels):
+        """Returns the labels of ready inputs as the array that the loss takes.
+
+        Args:
+            labels: int `(batch, seq_len)`.
+
+        Returns:
+            int32 `(batch, seq_len)`.
+
+        Raises:
+            ValueError: the shape does not fit, or a label is no class.
+        """
+        labels = np.asarray(labels)
+        if labels.ndim != 2 or labels.dtype.kind not in "iu":
+            raise ValueError(
+                "Labels of ready inputs must be ints of the shape (num_examples, seq_len). "
+                f"Received the shape {labels.shape} and the dtype {labels.dtype}."
+            )
+        wrong = (labels < 0) | (labels >= self.num_classes)
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0].tolist()
+            raise ValueError(
+                f"Labels must be the ints 0 to {self.num_classes - 1}, num_classes="
+                f"{self.num_classes}. Received {labels[row, column]} at the index {(row, column)}. "
+                "Positions without a label have label 0 and sample_weight 0."
+            )
+        return labels.astype("int32")
+
+    def _data(self, x, y=None, sample_weight=None, *args, **kwargs):
+        data = super()._data(x, y, sample_weight, *args, **kwargs)
+        if isinstance(x, dict) and sample_weight is None and PADDING_MASK in x:
+            data["sample_weight"] = np.asarray(x[PADDING_MASK], "float32")
+        return data
+
+    def is_raw(self, x):
+        """Whether `x` holds sentences: a str, or a list, array or column of str or word lists.
+
+        Raises:
+            TypeError: `x` is a tuple, which could be two sentences or a pair.
+        """
+        if isinstance(x, tuple):
+            raise TypeError(
+                "Sentences must come in a list, an array or a column. Received: a tuple. Pass "
+                "list(sentences); pairs of texts have no tags."
+            )
+        return isinstance(x, list) or super().is_raw(x)
+
+    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
+        """Returns the batches of windows over sentences, see `Task.raw_batches`.
+
+        Args:
+            x: sentences, see the class.
+            y: for each sentence a list of as many tags as it has words, by name or number.
+            sample_weight: float `(num_sentences,)`, or `None`.
+            batch_size: int, windows in a batch.
+            shuffle: bool.
+            epoch: int.
+        """
+        sentences = self._words_of(x)
+        labels = None if y is None else self._numbers_of(sentences, y)
+        windows = self._cut(sentences)
+        options = {"batch_size": batch_size, "shuffle": shuffle, "epoch": epoch}
+        if labels is not None:
+            words = windows.words.values
+            counts = (words >= 0).astype("float32")
+            if sample_weight is not None:
+                of_windows = np.asarray(sample_weight, "float32")[windows.sentences]
+                counts *= np.repeat(of_windows, windows.words.lengths)
+            options["sample_weight"] = Ragged.from_flat(counts, windows.words.lengths)
+            # Where there is no word, number -1 finds the 0 at the end.
+            values = np.append(labels, np.int32(0))[words]
+            options["labels"] = Ragged.from_flat(values, windows.words.lengths)
+        return self.bucketed(windows.words.lengths, self._packing(windows), **options)
+
+    def _words_of(self, sentences):
+        """Returns sentences as lists of words."""
+        return [_slices(text, spans) for text, spans in self._placed(sentences)]
+
+    def _placed(self, sentences):
+        self.check_has_preprocessor()
+        return place_words(self.preprocessor.tokenizer, as_sentences(sentences))
+
+    def _cut(self, sentences):
+        max_length = self.preprocessor.max_length
+        stride = self.stride or max(1, (max_length - 2) // 2)
+        return cut_words(self.preprocessor.tokenizer, sentences, max_length, stride)
+
+    def _packing(self, windows):
+        def make_inputs(rows, length):
+            return self.preprocessor.pack(windows.ids.take(rows), length=length)
+
+        return make_inputs
+
+    def _numbers_of(self, sentences, tags):
+        """Returns the numbers of all sentences' tags, int32 `(num_words,)`, checked one by one."""
+        names = self.label_names or ()
+        numbers = {name: number for number, name in enumerate(names)}
+        numbers |= {number: number for number in range(self.num_classes)}
+        flat = []
+        rows = tags.tolist() if hasattr(tags, "tolist") else tags
+        for index, (words, row) in enumerate(zip(sentences, rows, strict=True)):
+            row = row.tolist() if hasattr(row, "tolist") else row
+            if isinstance(row, str) or not hasattr(row, "__len__"):
+                raise TypeError(
+                    "Tags must be a list for each sentence, with one tag a word. Received for "
+                    f"sentence {index}: {row!r}."
+                )
+            if len(row) != len(words):
+                raise ValueError(
+                    f"Each word needs one tag. Received {len(words)} words and {len(row)} tags in "
+                    f"sentence {index}: {_shortened(words)} with {_shortened(row)}."
+                )
+            for place, tag in enumerate(row):
+                number = numbers.get(tag) if isinstance(tag, str) or _is_int(tag) else None
+                if number is None:
+                    raise ValueError(self._unknown_tag(tag, words[place], place, index))
+                flat.append(number)
+        return np.array(flat, "int32")
+
+    def _unknown_tag(self, tag, word, place, index):
+        where = f"Received {tag!r} for the word {word!r}, number {place} of sentence {index}."
+        if isinstance(tag, str) and self.label_names is None:
+            return (
+                f"Tags given by name need `label_names`. {where} Pass label_names=[...] when "
+                "making the task."
+            )
+        known = list(self.label_names or ())
+        return (
+            f"Every tag must be one of {known} or an int from 0 to {self.num_classes - 1}. {where}"
+        )
+
+    # Answers
+
+    def predict(self, x, batch_size=None, **kwargs):
+        """Returns the logits of tokens, or for raw sentences those of their words.
+
+        Args:
+            x: sentences or ready inputs, see the class.
+            batch_size: int, 32 by default.
+            **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
+
+        Returns:
+            float32 `(batch, seq_len, num_classes)`; for raw sentences a list of float32
+            `(num_words, num_classes)`, one array a sentence. With a CRF these are the emissions.
+
+        Raises:
+            TypeError, ValueError: sentences or inputs do not fit; before any compute.
+        """
+        if not self.is_raw(x):
+            return super().predict(x, batch_size=batch_size, **kwargs)
+        return self._predict_words(self._words_of(x), batch_size, **kwargs)
+
+    def _predict_words(self, sentences, batch_size=None, **kwargs):
+        if not sentences:
+            return []
+        windows = self._cut(sentences)
+        batch_size = batch_size or DEFAULT_BATCH_SIZE
+        lengths = windows.words.lengths
+        padded = bucket_lengths(lengths, length_buckets(self.preprocessor.max_length))
+        if len(padded) <= batch_size:
+            # One batch at the longest length costs less than compiling for several.
+            padded[:] = padded.max()
+        num_words = [len(words) for words in sentences]
+        logits = np.zeros((sum(num_words), self.num_classes), "float32")
+        # One length after the other, since all outputs of a call must have the same shape.
+        for length in np.unique(padded)[::-1].tolist():
+            rows = np.flatnonzero(padded == length)
+            part = windows._replace(ids=windows.ids.take(rows))
+            batches = self.bucketed(
+                padded[rows],
+                self._packing(part),
+                shuffle=False,
+                batch_size=min(batch_size, 1 << (len(rows) - 1).bit_length()),
+            )
+            outputs = batches.restore_order(super().predict(batches, **kwargs))
+            words = windows.words.take(rows).to_dense(length, padding=-1)
+            logits[words[words >= 0]] = outputs[words >= 0]
+        return np.split(logits, np.cumsum(num_words)[:-1])
+
+    def predict_tags(self, sentences, batch_size=None, verbose=0):
+        """Returns the tags of each sentence's words.
+
+        Args:
+            sentences: see the class.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            For each sentence a list with one tag a word: its name, or its number where the task
+            has no `label_names`.
+        """
+        logits = self._predict_words(self._words_of(sentences), batch_size, verbose=verbose)
+        return [self._named(tags) for tags in self._decode(logits)]
+
+    def tag(self, sentences, batch_size=None, verbose=0):
+        """Answers as a person would read it.
+
+        Args:
+            sentences: a str, or a column of str or of word lists, see the class.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            For a str one dict; for a column, a list of dicts:
+
+            - `"text"`: the str given; of a word list, its words joined by spaces, or by nothing
+              where each is a single character.
+            - `"words"`: list of `(word, tag)`.
+            - `"entities"`: list of dicts `{"type": str, "text": str, "start": int, "end": int,
+              "score": float}`, where `text[start:end]` is the entity's text and `score` the mean of
+              its words' probabilities. Empty for tags that mark no entities, such as parts of
+              speech. Sequences that break the scheme are read as conlleval reads them: `I-PER`
+              after `O` begins an entity.
+
+        Example:
+
+        ```python
+        tagger.tag("Ada Lovelace lived in London.")["entities"]
+        # [{"type": "PER", "text": "Ada Lovelace", "start": 0, "end": 12, "score": 0.99},
+        #  {"type": "LOC", "text": "London", "start": 22, "end": 28, "score": 0.98}]
+        ```
+        """
+        placed = self._placed(sentences)
+        logits = self._predict_words(
+            [_slices(*place) for place in placed], batch_size, verbose=verbose
+        )
+        tags = self._decode(logits)
+        probabilities = self._probabilities(logits, tags)
+        answers = [
+            self._answer(*place, *answer)
+            for place, *answer in zip(placed, tags, probabilities, strict=True)
+        ]
+        return answers[0] if isinstance(sentences, str) else answers
+
+    def _answer(self, text, spans, tags, probabilities):
+        names = self._named(tags)
+        entities = []
+        for kind, first, last in extract_entities(names) if self._marks_entities else []:
+            start, end = spans[first][0], spans[last - 1][1]
+            entities.append(
+                {
+                    "type": kind,
+                    "text": text[start:end],
+                    "start": start,
+                    "end": end,
+                    "score": float(np.mean(probabilities[first:last])),
+                }
+            )
+        return {
+            "text": text,
+            "words": list(zip(_slices(text, spans), names, strict=True)),
+            "entities": entities,
+        }
+
+    @property
+    def _marks_entities(self):
+        names = self.label_names
+        return names is not None and all(_ENTITY_TAG.fullmatch(name) for name in names)
+
+    def _named(self, tags):
+        return [int(t) if self.label_names is None else self.label_names[t] for t in tags]
+
+    def _decode(self, logits):
+        """Returns for each sentence the numbers of its tags."""
+        if not self.crf:
+            return [rows.argmax(axis=-1) for rows in logits]
+        return self._by_chain(self.head.crf.decode, logits)
+
+    def _probabilities(self, logits, tags):
+        """Returns for each sentence the probabilities of its words' tags."""
+        if self.crf:
+            of_tags = self._by_chain(self.head.crf.marginals, logits)
+        else:
+            of_tags = [_softmax(rows) for rows in logits]
+        return [p[np.arange(len(t)), t] for p, t in zip(of_tags, tags, strict=True)]
+
+    def _by_chain(self, compute, logits):
+        """Runs a method of the field over whole sentences, padded to few different shapes."""
+        results = [None] * len(logits)
+        lengths = [max(1, len(rows)) for rows in logits]
+        for batch, length in sorted_batches(lengths, token_budget=_DECODED_AT_ONCE):
+            emissions = np.zeros((len(batch), length, self.num_classes), "float32")
+            for row, index in enumerate(batch):
+                emissions[row, : len(logits[index])] = logits[index]
+            mask = np.arange(length) < np.array([[len(logits[index])] for index in batch])
+            computed = keras.ops.convert_to_numpy(compute(emissions, mask))
+            for row, index in enumerate(batch):
+                results[index] = computed[row, : len(logits[index])]
+        return results
+
+    def evaluate_tags(self, sentences, tags, scheme=None, batch_size=None, verbose=0):
+        """Returns how well whole sentences are tagged, after decoding, over all their words.
+
+        Args:
+            sentences: see the class.
+            tags: for each sentence a list of tags, by name or number.
+            scheme: `None` for conlleval's reading, `"IOB2"`, ..., see
+                `bert_keras.metrics.entities.extract_entities`.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            Dict with `accuracy`, the share of words whose tag is right; where the tags mark
+            entities also what `bert_keras.metrics.entity_scores` returns: `precision`, `recall`,
+            `f1` and others of whole entities.
+
+        Raises:
+            TypeError, ValueError: sentences and tags do not fit each other; before any compute.
+        """
+        words = self._words_of(sentences)
+        if len(words) != len(tags):
+            raise ValueError(
+                f"Each sentence needs a list of tags. Received: {len(words)} sentences and "
+                f"{len(tags)} lists."
+            )
+        true = self._numbers_of(words, tags)
+        if not len(true):
+            raise ValueError("There must be words to measure on. Received: none.")
+        decoded = self._decode(self._predict_words(words, batch_size, verbose=verbose))
+        scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}
+        if self._marks_entities:
+            true = np.split(true, np.cumsum([len(sentence) for sentence in words])[:-1])
+            named = [[self._named(row) for row in rows] for rows in (true, decoded)]
+            scores |= entity_scores(*named, scheme=scheme)
+        return scores
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "dropout": self.dropout,
+            "label_names": None if self.label_names is None else list(self.label_names),
+            "crf": self.crf,
+            "stride": self.stride,
+        }
+
+
+class _AsComputed(keras.losses.Loss):
+    """Averages what `compute_loss` has computed for each sentence.
+
+    So the weighted mean, and its scaling where several devices share a batch, stay Keras's.
+    """
+
+    def call(self, y_true, y_pred):
+        return y_pred
+
+
+def _check_tags(num_classes, label_names):
+    if not (_is_int(num_classes) and 2 <= num_classes <= 2**16):
+        raise ValueError(f"`num_classes` must be an int from 2. Received: {num_classes!r}.")
+    if label_names is not None and (
+        len(label_names) != num_classes or len(set(label_names)) != num_classes
+    ):
+        raise ValueError(
+            f"`label_names` must be num_classes={num_classes} different names. Received: "
+            f"{list(label_names)}."
+        )
+
+
+def _is_int(value):
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _slices(text, spans):
+    return [text[start:end] for start, end in spans]
+
+
+def _shortened(values, most=8):
+    shown = ", ".join(repr(value) for value in values[:most])
+    return f"[{shown}{', ...' if len(values) > most else ''}]"
+
+
+def _softmax(rows):
+    exponentials = np.exp(rows - rows.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)

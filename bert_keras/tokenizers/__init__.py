@@ -1,0 +1,6 @@
+"""Text to token ids and back, and the training of vocabularies."""
+
+from bert_keras.tokenizers.training import train_wordpiece
+from bert_keras.tokenizers.wordpiece import Encoding, WordPieceTokenizer
+
+__all__ = ["Encoding", "WordPieceTokenizer", "train_wordpiece"]

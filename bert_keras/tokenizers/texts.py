@@ -1,0 +1,61 @@
+"""The check that what should be text is text."""
+
+from collections.abc import Sequence
+
+
+def as_texts(texts, name="texts"):
+    """Returns a column of texts as a list of str.
+
+    Args:
+        texts: a list, tuple, NumPy array or pandas Series of str (anything with `tolist()`).
+        name: str, what the caller calls this argument, for the error message.
+
+    Returns:
+        A list of str, the same objects.
+
+    Raises:
+        TypeError: something is not a str; the message names the index and what came.
+    """
+    if hasattr(texts, "tolist"):
+        texts = texts.tolist()
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
+        raise TypeError(
+            f"`{name}` must be a list, tuple, array or column of str. Received: {describe(texts)}."
+        )
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"`{name}` must hold str only. Received: {name}[{index}] is {describe(text)}."
+                f"{_advice(text)}"
+            )
+    return list(texts)
+
+
+def describe(value):
+    """Returns the value, shortened, and its type, for an error message."""
+    shown = repr(value)
+    if len(shown) > 60:
+        shown = shown[:57] + "..."
+    return f"{shown} of type {type(value).__name__}"
+
+
+def _advice(value):
+    if isinstance(value, bytes):
+        return " Decode bytes first, for instance with `value.decode('utf-8')`."
+    if isinstance(value, (list, tuple)):
+        return (
+            " Sentence pairs are two columns, the first texts and the second texts, in the same "
+            "order; turn rows into columns with `firsts, seconds = zip(*rows)`."
+        )
+    if value is None or isinstance(value, float):
+        return " Drop rows without text, or replace the missing text with ''."
+    return ""
+
+
+def replace_surrogates(text):
+    """Replaces lone surrogates, which UTF-8 cannot hold, with U+FFFD, one character for one.
+
+    BERT's text cleaning drops U+FFFD, so such characters vanish from the pieces while the offsets
+    of everything else stay what they were.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

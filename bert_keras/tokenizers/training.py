@@ -1,0 +1,148 @@
+"""Training of WordPiece vocabularies from text."""
+
+import os
+import tempfile
+from collections import Counter
+
+import tokenizers
+
+from bert_keras.tokenizers.texts import describe, replace_surrogates
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def train_wordpiece(
+    files=None,
+    texts=None,
+    *,
+    vocabulary_size=30522,
+    lowercase=True,
+    strip_accents=None,
+    split_chinese=True,
+    min_frequency=2,
+    limit_alphabet=1000,
+    special_tokens=SPECIAL_TOKENS,
+):
+    """Trains a WordPiece vocabulary on text, read line by line.
+
+    Starting from single characters, the pair of neighbouring pieces that occurs most often in the
+    words of the text is merged into a new piece, again and again, until the vocabulary is full.
+    Google never published the trainer behind BERT's vocabularies, which merged by gain in
+    likelihood; this one merges by frequency, as Hugging Face's does. The same text gives the same
+    vocabulary on every run: the library's own trainer numbers characters in the random order of a
+    hash table, so they are counted and sorted here first.
+
+    Args:
+        files: path of a UTF-8 text file, or a list of such paths.
+        texts: iterable of str, in place of `files`. An iterator that can be read only once is
+            written to a temporary file, since the text is read three times.
+        vocabulary_size: int, an upper bound: small texts give fewer tokens.
+        lowercase: bool, as the tokenizer that will use the vocabulary.
+        strip_accents: bool or None, likewise.
+        split_chinese: bool, likewise.
+        min_frequency: int, how often a pair must occur to be merged.
+        limit_alphabet: int, how many different characters are kept, the most frequent first.
+        special_tokens: tokens put at the beginning, in this order.
+
+    Returns:
+        A list of str for `WordPieceTokenizer`: special tokens, characters, continuing characters
+        (`##a`), then merged pieces, the most frequent first.
+
+    Raises:
+        ValueError: there is no text, a file is not UTF-8, or the alphabet alone is larger than
+            `vocabulary_size`.
+
+    Example:
+
+    >>> train_wordpiece(texts=["low lower lowest"] * 2, vocabulary_size=20)[-3:]
+    ['##w', 'lo', 'low']
+    """
+    normalizer = tokenizers.normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=split_chinese,
+        strip_accents=strip_accents,
+        lowercase=lowercase,
+    )
+    special_tokens = list(special_tokens)
+    with tempfile.TemporaryDirectory() as folder:
+        texts = _as_rereadable(files, texts, folder)
+        alphabet = _alphabet(texts, normalizer, limit_alphabet)
+        # One merge-free run finds the characters that occur inside words.
+        found = _train(texts, normalizer, [], alphabet, vocabulary_size=0, min_frequency=1)
+        characters = sorted(alphabet) + sorted(piece for piece in found if len(piece) > 1)
+        fixed = special_tokens + [piece for piece in characters if piece not in special_tokens]
+        if len(fixed) > vocabulary_size:
+            raise ValueError(
+                "`vocabulary_size` must hold the special tokens and the alphabet. Received: "
+                f"vocabulary_size={vocabulary_size}, but there are {len(special_tokens)} special "
+                f"tokens and {len(fixed) - len(special_tokens)} characters at the beginning and "
+                "inside of words. Raise it, or lower `limit_alphabet`."
+            )
+        # Listed as special tokens, the characters get their ids in this order.
+        ids = _train(texts, normalizer, fixed, alphabet, vocabulary_size, min_frequency)
+    return sorted(ids, key=ids.get)
+
+
+def _train(texts, normalizer, first_tokens, alphabet, vocabulary_size, min_frequency):
+    """Runs the library's trainer and returns its vocabulary, a dict from token to id."""
+    backend = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
+    backend.normalizer = normalizer
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=vocabulary_size,
+        min_frequency=min_frequency,
+        special_tokens=first_tokens,
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+    )
+    backend.train_from_iterator(texts(), trainer)
+    return backend.get_vocab()
+
+
+def _alphabet(texts, normalizer, limit):
+    counts = Counter()
+    for text in texts():
+        counts.update(normalizer.normalize_str(text))
+    characters = [character for character in counts if not character.isspace()]
+    if not characters:
+        raise ValueError("A vocabulary needs text to be trained on. Received: no characters.")
+    return sorted(characters, key=lambda character: (-counts[character], character))[:limit]
+
+
+def _as_rereadable(files, texts, folder):
+    """Returns a function that gives a fresh iterator over the texts each time it is called."""
+    if (files is None) == (texts is None):
+        raise ValueError("Pass either `files` or `texts`. Received: both, or neither.")
+    if files is not None:
+        paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+        return lambda: _lines(paths)
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(f"`texts` must be an iterable of str. Received: {describe(texts)}.")
+    if iter(texts) is not texts:
+        return lambda: map(_checked, texts)
+    path = os.path.join(folder, "texts.txt")
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(_checked(text) + "\n" for text in texts)
+    return lambda: _lines([path])
+
+
+def _lines(paths):
+    for path in paths:
+        with open(path, encoding="utf-8-sig", newline="\n") as file:
+            try:
+                yield from file
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"Text files must be UTF-8. Received: {os.fspath(path)} ({error.reason})."
+                ) from error
+
+
+def _checked(text):
+    if not isinstance(text, str):
+        raise TypeError(f"`texts` must give str only. Received: {describe(text)}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return replace_surrogates(text)
+    return text

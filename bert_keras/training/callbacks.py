@@ -1,0 +1,212 @@
+"""Callbacks for fine-tuning: the best epoch by any metric, and gradual unfreezing."""
+
+import math
+
+import keras
+
+
+class BestOnMetric(keras.callbacks.Callback):
+    """Measures the model after each epoch, keeps the best weights, and can stop early.
+
+    A metric such as entity F1, SQuAD F1 or Matthews correlation is a number of the whole
+    development set, not a mean over batches, and needs answers, not losses. So it is a function of
+    the model. With an optimizer that averages weights (`use_ema`) the averages are measured and
+    kept, as they are what `fit` would end with.
+
+    Differs from `keras.callbacks.EarlyStopping` in that the best weights are restored also when
+    training runs to its end, in that the first epoch counts, and in that NaN is never the best. The
+    optimizer keeps its last state.
+
+    Args:
+        measure: callable, `measure(model)` returns a float, or a dict of floats by name.
+        name: str; the value is logged as `val_<name>`. Of a dict every value is logged under its
+            own name, and the one called `name` decides.
+        mode: `"max"` when higher is better, or `"min"`.
+        patience: int, epochs without a new best after which training stops, or `None` for never.
+        min_delta: float, what a new best must be better by.
+        restore_best_weights: bool, whether training ends with the best weights or the last ones.
+        verbose: bool, whether each new best and the end are printed.
+
+    Attributes:
+        best: float, the best value, or `None` before the first epoch.
+        best_epoch: int, its epoch, counted from 0.
+
+    Raises:
+        ValueError: an argument is outside its range; `measure` returns a dict without `name`.
+
+    Example:
+    ```python
+    best = BestOnMetric(
+        lambda model: entity_f1(dev_tags, model.tag(dev_sentences)), name="entity_f1", patience=2
+    )
+    model.fit(sentences, tags, epochs=10, callbacks=[best])
+    ```
+    """
+
+    def __init__(
+        self,
+        measure,
+        name="metric",
+        mode="max",
+        patience=None,
+        min_delta=0.0,
+        restore_best_weights=True,
+        verbose=False,
+    ):
+        super().__init__()
+        if not callable(measure):
+            raise ValueError(f"`measure` must be a function of the model. Received: {measure!r}.")
+        if mode not in ("max", "min"):
+            raise ValueError(f"`mode` must be 'max' or 'min'. Received: {mode!r}.")
+        if patience is not None and patience < 1:
+            raise ValueError(f"`patience` must be at least 1, or None. Received: {patience!r}.")
+        self.measure = measure
+        self.name = name
+        self.mode = mode
+        self.patience = patience
+        self.min_delta = min_delta
+        self.restore_best_weights = restore_best_weights
+        self.verbose = verbose
+        self.best = None
+        self.best_epoch = None
+
+    def on_train_begin(self, logs=None):
+        self.best = self.best_epoch = self._best_weights = None
+
+    def on_epoch_end(self, epoch, logs=None):
+        current = self.model.get_weights()
+        averages = _put_averages(self.model)
+        value = self._measure_and_log(logs)
+        if self._is_best(value):
+            self.best, self.best_epoch = value, epoch
+            # A copy is needed only of what the model will not keep.
+            self._best_weights = self.model.get_weights() if averages else current
+            self._say(f"Epoch {epoch + 1}: {self.name} {value:.4f} is the best so far.")
+        if averages:
+            self.model.set_weights(current)
+        waited = epoch - (self.best_epoch if self.best_epoch is not None else -1)
+        if self.patience is not None and waited >= self.patience:
+            self._say(f"Epoch {epoch + 1}: no better {self.name} for {waited} epochs, stopping.")
+            self.model.stop_training = True
+
+    def on_train_end(self, logs=None):
+        if self.restore_best_weights and self._best_weights is not None:
+            self._say(f"Restoring the weights of epoch {self.best_epoch + 1}.")
+            self.model.set_weights(self._best_weights)
+        self._best_weights = None
+
+    def _measure_and_log(self, logs):
+        measured = self.measure(self.model)
+        values = measured if isinstance(measured, dict) else {self.name: measured}
+        if self.name not in values:
+            raise ValueError(
+                f"`measure` must return a float, or a dict with the key {self.name!r}. Received "
+                f"keys: {sorted(values)}."
+            )
+        if logs is not None:
+            logs.update({f"val_{name}": float(value) for name, value in values.items()})
+        return float(values[self.name])
+
+    def _is_best(self, value):
+        if math.isnan(value):
+            return False
+        if self.best is None:
+            return True
+        gain = value - self.best if self.mode == "max" else self.best - value
+        return gain > self.min_delta
+
+    def _say(self, message):
+        if self.verbose:
+            print(message)
+
+
+class GradualUnfreezing(keras.callbacks.Callback):
+    """Starts with the head alone and thaws the model stage by stage, from the top.
+
+    In the first stage everything that a later stage names is frozen; each later stage thaws its own
+    variables. It depends on the epoch's number alone, so that a run continued with
+    `initial_epoch` is in the right stage. When training ends, what is frozen stays so until the
+    next `compile` or `optimizer.unfreeze`.
+
+    It needs this package's `AdamW` or `Lamb`, see `AdamW.freeze`: setting `trainable` without
+    compiling again is ignored by TensorFlow and breaks JAX. The frozen layers' gradients are still
+    computed; to save that time, freeze before `compile`.
+
+    Args:
+        stages: sequence of sequences of regular expressions, searched in variable paths: what the
+            second, third, ... stage thaws. See `stages_from_the_top`.
+        epochs_per_stage: int, epochs before the next stage begins.
+
+    Raises:
+        ValueError: `epochs_per_stage` is below 1; when training begins, the optimizer cannot freeze
+            or an expression is found in no path.
+
+    Example:
+    ```python
+    model.fit(x, y, epochs=8, callbacks=[GradualUnfreezing(stages_from_the_top(num_layers=6))])
+    ```
+
+    Reference:
+        [Howard and Ruder, 2018](https://arxiv.org/abs/1801.06146), section 3.3 (ULMFiT).
+    """
+
+    def __init__(self, stages, epochs_per_stage=1):
+        super().__init__()
+        if epochs_per_stage < 1:
+            raise ValueError(
+                f"`epochs_per_stage` must be at least 1. Received: {epochs_per_stage!r}."
+            )
+        self.stages = [list(stage) for stage in stages]
+        self.epochs_per_stage = epochs_per_stage
+
+    def on_train_begin(self, logs=None):
+        self._optimizer = _inner_optimizer(self.model)
+        if not hasattr(self._optimizer, "freeze"):
+            raise ValueError(
+                "Gradual unfreezing needs an optimizer with `freeze`: compile the model with "
+                f"bert_keras.AdamW or Lamb. Received: {type(self._optimizer).__name__}."
+            )
+        if not self._optimizer.built:
+            # TensorFlow would build it at the first step.
+            self.model.optimizer.build(self.model.trainable_variables)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        num_thawed = epoch // self.epochs_per_stage
+        # First all that is frozen: a variable may be named by an earlier and a later stage.
+        for stage in self.stages[num_thawed:]:
+            self._optimizer.freeze(*stage)
+        for stage in self.stages[:num_thawed]:
+            self._optimizer.unfreeze(*stage)
+
+
+def stages_from_the_top(num_layers, layers_per_stage=1):
+    """Returns the stages of `GradualUnfreezing` for a backbone: last layer first, embeddings last.
+
+    The pooler and everything outside the backbone are in no stage and move from the beginning.
+
+    Args:
+        num_layers: int, encoder layers of the backbone.
+        layers_per_stage: int, how many of them thaw together.
+
+    Returns:
+        List of lists of regular expressions.
+    """
+    from_the_top = [rf"(^|/)encoder/layer_{i}/" for i in reversed(range(num_layers))]
+    stages = [
+        from_the_top[i : i + layers_per_stage] for i in range(0, num_layers, layers_per_stage)
+    ]
+    return [*stages, [r"(^|/)embeddings/"]]
+
+
+def _inner_optimizer(model):
+    """Returns the optimizer that makes the steps, from within a loss-scaling one where needed."""
+    return getattr(model.optimizer, "inner_optimizer", model.optimizer)
+
+
+def _put_averages(model):
+    """Gives the model its averaged weights and returns `True`, if the optimizer keeps such."""
+    optimizer = _inner_optimizer(model)
+    if not getattr(optimizer, "use_ema", False):
+        return False
+    optimizer.finalize_variable_values(model.trainable_variables)
+    return True

@@ -1,0 +1,187 @@
+"""Losses that train sentence embeddings: of pairs, scored pairs and triplets.
+
+All take the vectors of the texts that belong together, `(batch, num_texts, hidden_dim)`, as
+`TextEmbedder` returns them for columns of texts, and divide by the sum of the weights.
+"""
+
+import keras
+from keras import ops
+
+DISTANCES = ("cosine", "euclidean")
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class MultipleNegativesRanking(keras.losses.Loss):
+    """Each anchor must find its own positive among those of the whole batch.
+
+    With anchors `a`, positives `p` and, where there are more columns, hard negatives `n`:
+
+    ```
+    loss_i = -log(exp(s cos(a_i, p_i)) / sum_j (exp(s cos(a_i, p_j)) + exp(s cos(a_i, n_j))))
+    ```
+
+    Larger batches have more negatives and teach more. `symmetric` adds the way back, the positive
+    looking for its anchor among the anchors, and takes the mean of both. The paper's score is the
+    dot product without a scale; cosine times 20 is what Sentence-BERT's authors use.
+
+    Rows with the same label are no negatives of one another: give each group of texts that mean the
+    same a number, and different numbers, such as the row's own, to all others.
+
+    Args:
+        scale: float, above 0: the inverse of the softmax's temperature.
+        symmetric: bool, whether positives look for their anchors too.
+        reduction: str, see `keras.losses.Loss`. A row of weight 0 remains a negative of the others.
+        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: int, `(batch,)`, the group of each row. Exact up to 2^24.
+        y_pred: float, `(batch, num_texts, hidden_dim)`: anchor, positive, hard negatives.
+        sample_weight: float, `(batch,)`, or `None` for 1 everywhere.
+
+    Raises:
+        ValueError: `scale` is not above 0, or there are fewer than two columns of texts.
+
+    Reference:
+        [Henderson et al., 2017](https://arxiv.org/abs/1705.00652), section 4.4;
+        `MultipleNegativesRankingLoss` of sentence-transformers.
+    """
+
+    def __init__(self, scale=20.0, symmetric=False, reduction="mean_with_sample_weight", **kwargs):
+        super().__init__(reduction=reduction, **kwargs)
+        if not scale > 0:
+            raise ValueError(f"`scale` must be above 0. Received: {scale!r}.")
+        self.scale = scale
+        self.symmetric = symmetric
+
+    def call(self, y_true, y_pred):
+        check_num_texts(y_pred, 2)
+        vectors = ops.normalize(y_pred, axis=-1)
+        batch, _, hidden_dim = ops.shape(vectors)
+        # The positives of the batch, then its first hard negatives, and so on.
+        candidates = ops.reshape(ops.swapaxes(vectors[:, 1:], 0, 1), (-1, hidden_dim))
+        scores = self.scale * ops.matmul(vectors[:, 0], ops.transpose(candidates))
+        row = ops.arange(batch)
+        group = ops.reshape(y_true, (-1,))
+        is_same = ops.logical_and(group[:, None] == group, row[:, None] != row)
+        to_positives = ops.where(is_same, ops.cast(-1e9, scores.dtype), scores[:, :batch])
+        forward = _crossentropy(row, ops.concatenate([to_positives, scores[:, batch:]], axis=1))
+        if not self.symmetric:
+            return forward
+        return 0.5 * (forward + _crossentropy(row, ops.transpose(to_positives)))
+
+    def get_config(self):
+        return {**super().get_config(), "scale": self.scale, "symmetric": self.symmetric}
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class CosineRegression(keras.losses.Loss):
+    """The cosine of two texts' vectors must equal their score: `(cos(u, v) - score)^2`.
+
+    Args:
+        reduction: str, see `keras.losses.Loss`.
+        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: float, `(batch,)`, scores from -1 to 1.
+        y_pred: float, `(batch, 2, hidden_dim)`: first and second text.
+        sample_weight: float, `(batch,)`, or `None` for 1 everywhere.
+
+    Reference:
+        [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3, "Regression
+        Objective Function".
+    """
+
+    def __init__(self, reduction="mean_with_sample_weight", **kwargs):
+        super().__init__(reduction=reduction, **kwargs)
+
+    def call(self, y_true, y_pred):
+        check_num_texts(y_pred, 2, 2)
+        score = ops.reshape(y_true, (-1,))
+        return ops.square(cosine(y_pred[:, 0], y_pred[:, 1]) - score)
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class TripletLoss(keras.losses.Loss):
+    """An anchor must be nearer to its positive than to its negative, by a margin.
+
+    `loss = max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where the distance `d` is
+    `1 - cos`, or Euclidean. The paper has the Euclidean distance with a margin of 1; the distance
+    of normalised vectors is at most 2.
+
+    Args:
+        margin: float, above 0.
+        distance: `"cosine"` or `"euclidean"`.
+        reduction: str, see `keras.losses.Loss`.
+        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: ignored, `(batch,)`.
+        y_pred: float, `(batch, 3, hidden_dim)`: anchor, positive, negative.
+        sample_weight: float, `(batch,)`, or `None` for 1 everywhere.
+
+    Raises:
+        ValueError: `margin` or `distance` is out of range.
+
+    Reference:
+        [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3, "Triplet
+        Objective Function".
+    """
+
+    def __init__(
+        self, margin=0.5, distance="cosine", reduction="mean_with_sample_weight", **kwargs
+    ):
+        super().__init__(reduction=reduction, **kwargs)
+        if not margin > 0:
+            raise ValueError(f"`margin` must be above 0. Received: {margin!r}.")
+        if distance not in DISTANCES:
+            raise ValueError(f"`distance` must be one of {DISTANCES}. Received: {distance!r}.")
+        self.margin = margin
+        self.distance = distance
+
+    def call(self, y_true, y_pred):
+        check_num_texts(y_pred, 3, 3)
+        distance = _cosine_distance if self.distance == "cosine" else _euclidean_distance
+        anchor, positive, negative = (y_pred[:, column] for column in range(3))
+        return ops.relu(distance(anchor, positive) - distance(anchor, negative) + self.margin)
+
+    def get_config(self):
+        return {**super().get_config(), "margin": self.margin, "distance": self.distance}
+
+
+def cosine(first, second):
+    """Returns the cosine of the angle between vectors, row by row; 0 where one is zero.
+
+    Args:
+        first: float, `(..., hidden_dim)`.
+        second: float, the same shape.
+
+    Returns:
+        float, `(...)`, from -1 to 1.
+    """
+    return ops.sum(ops.normalize(first, axis=-1) * ops.normalize(second, axis=-1), axis=-1)
+
+
+def check_num_texts(vectors, least, most=None):
+    """Raises `ValueError` unless `(batch, num_texts, hidden_dim)` has a fitting `num_texts`."""
+    shape = tuple(vectors.shape)
+    num_texts = shape[1] if len(shape) == 3 else 0
+    if num_texts is not None and not least <= num_texts <= (most or num_texts):
+        wanted = f"{least}" if most == least else f"at least {least}"
+        raise ValueError(
+            f"The loss takes the vectors of {wanted} texts a row, (batch, num_texts, hidden_dim). "
+            f"Received the shape {shape}. Pass as many columns of texts to `fit`."
+        )
+
+
+def _cosine_distance(first, second):
+    return 1 - cosine(first, second)
+
+
+def _euclidean_distance(first, second):
+    squares = ops.sum(ops.square(first - second), axis=-1)
+    # The square root has no slope at 0, where two vectors are equal.
+    return ops.sqrt(ops.maximum(squares, 1e-12))
+
+
+def _crossentropy(labels, logits):
+    return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)

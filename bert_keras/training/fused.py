@@ -1,0 +1,75 @@
+"""The AdamW step by a backend's own kernel: one pass over memory where `keras.ops` makes many.
+
+Over the 22.7 million weights of MiniLM-L6 on 2 CPU cores the step takes, in ms: torch 374 by
+`keras.ops`, 18 here; TensorFlow without XLA 72, 34 here. XLA fuses `keras.ops` by itself: JAX takes
+18, and TensorFlow with `jit_compile` 46 either way.
+"""
+
+
+def torch_step(variables, gradients, momentums, velocities, updates, **hyper):
+    """Updates torch tensors in place by the fused kernel of `torch.optim.AdamW`.
+
+    Args:
+        variables: list of tensors of one group: same rate, same decay.
+        gradients: list of tensors; on return divided by `grad_scale`.
+        momentums: list of tensors.
+        velocities: list of tensors.
+        updates: list of float32 scalars, how often each variable was updated before; each grows
+            by 1.
+        **hyper: `lr` (float or scalar tensor), `weight_decay`, `beta1`, `beta2`, `eps` (floats)
+            and `grad_scale` (scalar tensor or `None`), which divides the gradients.
+    """
+    import torch
+    from torch.optim.adamw import adamw
+
+    with torch.no_grad():
+        adamw(
+            variables,
+            gradients,
+            momentums,
+            velocities,
+            [],
+            updates,
+            fused=True,
+            amsgrad=False,
+            maximize=False,
+            **hyper,
+        )
+
+
+def torch_global_norm(gradients):
+    """Returns the norm over all of a list of tensors, a scalar tensor, without a copy of any."""
+    import torch
+
+    with torch.no_grad():
+        return torch.nn.utils.get_total_norm(gradients)
+
+
+def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate, epsilon):
+    """Updates TensorFlow variables in place, `m` and `v` too, by TensorFlow's Adam kernel.
+
+    Args:
+        variable: `tf.Variable`.
+        gradient: dense tensor of the same shape.
+        momentum: `tf.Variable`.
+        velocity: `tf.Variable`.
+        beta_1: scalar.
+        beta_2: scalar.
+        rate: scalar, the learning rate with both bias corrections.
+        epsilon: scalar, added to the uncorrected `sqrt(v)`.
+    """
+    import tensorflow as tf
+
+    tf.raw_ops.ResourceApplyAdam(
+        var=variable.handle,
+        m=momentum.handle,
+        v=velocity.handle,
+        # The corrections are in `rate`, because they may differ from variable to variable.
+        beta1_power=tf.zeros((), variable.dtype),
+        beta2_power=tf.zeros((), variable.dtype),
+        lr=rate,
+        beta1=beta_1,
+        beta2=beta_2,
+        epsilon=epsilon,
+        grad=gradient,
+    )

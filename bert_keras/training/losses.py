@@ -1,0 +1,163 @@
+"""Losses that Keras lacks. All take integer labels and logits, and divide by the weights' sum."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class SparseCrossentropy(keras.losses.Loss):
+    """Cross-entropy of integer labels with label smoothing, averaged by weight.
+
+    With `p = softmax(logits)`, `n` classes, label `y` and smoothing `s`:
+
+    ```
+    loss = -(1 - s) * log p[y] - s * mean over k of log p[k]
+    ```
+
+    and, over a batch, `sum(weight * loss) / sum(weight)`: a position of weight 0 has no influence,
+    neither on the sum nor on what it is divided by. `keras.losses.SparseCategoricalCrossentropy`
+    has no smoothing, expects probabilities, and by default divides by the number of positions,
+    which makes the loss of a masked language model depend on how much padding there is.
+
+    With `class_weight` in `fit` this is `torch.nn.CrossEntropyLoss(weight, label_smoothing=0)`.
+
+    Args:
+        label_smoothing: float, at least 0 and below 1.
+        reduction: str, see `keras.losses.Loss`.
+        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: int, `(batch, ...)`, labels.
+        y_pred: float, `(batch, ..., num_classes)`, logits.
+        sample_weight: float, `(batch, ...)`, or `None` for 1 everywhere.
+
+    Raises:
+        ValueError: `label_smoothing` is outside its range.
+
+    Reference:
+        [Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7.
+    """
+
+    def __init__(self, label_smoothing=0.0, reduction="mean_with_sample_weight", **kwargs):
+        super().__init__(reduction=reduction, **kwargs)
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(
+                f"`label_smoothing` must be at least 0 and below 1. Received: {label_smoothing!r}."
+            )
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true, y_pred):
+        loss = _crossentropy(y_true, y_pred)
+        if not self.label_smoothing:
+            return loss
+        uniform = -ops.mean(ops.log_softmax(y_pred), axis=-1)
+        return (1 - self.label_smoothing) * loss + self.label_smoothing * uniform
+
+    def get_config(self):
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class FocalCrossentropy(keras.losses.Loss):
+    """Cross-entropy of integer labels that looks away from examples already learned.
+
+    With `p = softmax(logits)` and label `y`: `loss = -(1 - p[y]) ** gamma * log p[y]`. The paper
+    treats two classes with a sigmoid each and a factor `alpha`; for that factor give `fit` a
+    `class_weight`. With `gamma=0` this is the cross-entropy.
+
+    Args:
+        gamma: float, at least 0; the paper uses 2.
+        reduction: str, see `keras.losses.Loss`; as in `SparseCrossentropy` by the weights' sum.
+        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+
+    Call arguments: as in `SparseCrossentropy`.
+
+    Raises:
+        ValueError: `gamma` is negative.
+
+    Reference:
+        [Lin et al., 2017](https://arxiv.org/abs/1708.02002), equation 4.
+    """
+
+    def __init__(self, gamma=2.0, reduction="mean_with_sample_weight", **kwargs):
+        super().__init__(reduction=reduction, **kwargs)
+        if gamma < 0:
+            raise ValueError(f"`gamma` must be at least 0. Received: {gamma!r}.")
+        self.gamma = gamma
+
+    def call(self, y_true, y_pred):
+        loss = _crossentropy(y_true, y_pred)
+        # -expm1(-loss) is 1 - p without rounding to 0 when p is near 1. The floor keeps the
+        # gradient of the power finite for gamma below 1.
+        unlearned = ops.maximum(-ops.expm1(-loss), keras.config.epsilon())
+        return unlearned**self.gamma * loss
+
+    def get_config(self):
+        return {**super().get_config(), "gamma": self.gamma}
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class SpanCrossentropy(keras.losses.Loss):
+    """Half the cross-entropy of one end of a span: summed over both ends, their mean.
+
+    Keras applies one loss to each output of a dict and adds the results, so that
+    `compile(loss=SpanCrossentropy())` on `start_logits` and `end_logits` gives
+    `(start_loss + end_loss) / 2`, as in BERT. A position outside the sequence, such as the answer
+    of another window, adds nothing, as there.
+
+    Args:
+        reduction: str, see `keras.losses.Loss`. BERT divides by the batch size, which is the
+            default here, whether positions lie inside or not.
+        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: int, `(batch,)`, position of the end.
+        y_pred: float, `(batch, seq_len)`, logits.
+        sample_weight: float, `(batch,)`, or `None`.
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 4.2; `run_squad.py` of
+        google-research/bert.
+    """
+
+    def call(self, y_true, y_pred):
+        seq_len = ops.shape(y_pred)[-1]
+        position = ops.cast(y_true, "int32")
+        inside = ops.logical_and(position >= 0, position < seq_len)
+        loss = _crossentropy(ops.clip(position, 0, seq_len - 1), y_pred)
+        return 0.5 * loss * ops.cast(inside, loss.dtype)
+
+
+def consistency_loss(first_logits, second_logits):
+    """Returns how much two passes over the same inputs disagree because of their dropout.
+
+    `(KL(p || q) + KL(q || p)) / 2` with `p` and `q` the softmax of either pass. R-Drop trains with
+    `crossentropy of both passes + alpha * consistency_loss`, gradients flowing into both; its
+    `alpha` is 1 to 5 on GLUE.
+
+    Args:
+        first_logits: float, `(batch, ..., num_classes)`.
+        second_logits: float, the same shape.
+
+    Returns:
+        float, `(batch, ...)`, one value an example.
+
+    Reference:
+        [Liang et al., 2021](https://arxiv.org/abs/2106.14448), equation 2.
+    """
+    first, second = ops.log_softmax(first_logits), ops.log_softmax(second_logits)
+    # Both directions together: sum of (p - q) * (log p - log q).
+    return 0.5 * ops.sum((ops.exp(first) - ops.exp(second)) * (first - second), axis=-1)
+
+
+def _crossentropy(labels, logits):
+    """Returns `-log softmax(logits)[label]`, float `(batch, ...)`."""
+    shape = ops.shape(logits)
+    # As a matrix: with more axes Keras makes torch normalise over an axis that is not the last,
+    # which takes twice as long over a vocabulary.
+    losses = ops.sparse_categorical_crossentropy(
+        ops.reshape(ops.cast(labels, "int32"), (-1,)),
+        ops.reshape(logits, (-1, shape[-1])),
+        from_logits=True,
+    )
+    return ops.reshape(losses, shape[:-1])

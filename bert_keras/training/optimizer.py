@@ -1,0 +1,454 @@
+"""AdamW as BERT uses it, with groups of variables, and LAMB for large batches."""
+
+import collections
+import contextlib
+import math
+import re
+import warnings
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_keras.training import fused
+
+# The last part of a variable's path: every bias, and the scale and shift of every norm.
+NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
+
+
+def layer_wise_decay(num_layers, rate, head=1.0):
+    """Returns learning-rate multipliers that fall with the distance from the head.
+
+    Lower layers hold general knowledge and need smaller steps: a layer at depth `d` moves at
+    `rate ** (num_layers + 1 - d)` times the learning rate, with depth 0 for the embeddings, `i + 1`
+    for encoder layer `i`, and `num_layers + 1` for the pooler.
+
+    Args:
+        num_layers: int, encoder layers of the backbone.
+        rate: float, above 0 and at most 1; Sun et al. found 0.95 best.
+        head: float, multiplier of everything outside the backbone.
+
+    Returns:
+        List of (pattern, multiplier), the `learning_rate_multipliers` of `AdamW`.
+
+    Example:
+    ```python
+    AdamW(2e-5, learning_rate_multipliers=layer_wise_decay(12, rate=0.95, head=5.0))
+    ```
+
+    Reference:
+        [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.4, where the top layer
+        has multiplier 1, not `rate`; the convention here is that of
+        [ELECTRA](https://arxiv.org/abs/2003.10555), where the pooler stands above it.
+    """
+    if not 0 < rate <= 1:
+        raise ValueError(f"`rate` must be above 0 and at most 1. Received: {rate!r}.")
+    multipliers = [(r"(^|/)embeddings/", rate ** (num_layers + 1))]
+    for i in range(num_layers):
+        multipliers.append((rf"(^|/)encoder/layer_{i}/", rate ** (num_layers - i)))
+    multipliers.append((r"^(?!.*backbone)", head))
+    return multipliers
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class AdamW(keras.optimizers.Optimizer):
+    """Adam with decoupled weight decay, the same step on every backend.
+
+    For a variable `w` with gradient `g`, after `t` updates, with `g` first scaled so that the norm
+    over all variables is at most `global_clipnorm`:
+
+    ```
+    m = beta_1 * m + (1 - beta_1) * g
+    v = beta_2 * v + (1 - beta_2) * g ** 2
+    rate = learning_rate * multiplier
+    step = (m / (1 - beta_1 ** t)) / (sqrt(v / (1 - beta_2 ** t)) + epsilon)
+    w = w - rate * (weight_decay * w + step)
+    ```
+
+    This is `torch.optim.AdamW`. `keras.optimizers.AdamW` adds its epsilon to the uncorrected
+    `sqrt(v)`. BERT's own optimizer has no bias correction (its warm-up plays that part):
+    `bias_correction=False` gives that; Mosbach et al. found fine-tuning on small sets more stable
+    with it. Other differences from Keras:
+
+    - Gradients of embedding tables are summed over repeated tokens before they are squared, also on
+      TensorFlow.
+    - Groups of variables are regular expressions over variable paths such as
+      `"bert_backbone/encoder/layer_0/attention/query/kernel"`; they are saved with the optimizer.
+    - `freeze` and `unfreeze` change what moves between epochs without compiling again.
+    - With `gradient_accumulation_steps=k` a schedule is read once for every `k` batches, and the
+      moving average of `use_ema` moves once: both equal training with the big batch.
+
+    Args:
+        learning_rate: float, or a schedule such as `WarmupDecay`.
+        weight_decay: float, the decay's strength.
+        beta_1: float, how slowly the mean of the gradients forgets.
+        beta_2: float, how slowly the mean of their squares forgets.
+        epsilon: float, added to the denominator. BERT uses 1e-6, torch 1e-8, Keras 1e-7.
+        global_clipnorm: float, the largest norm of all gradients together, or `None`.
+        bias_correction: bool, whether `m` and `v` are corrected for having started at 0.
+        exclude_from_weight_decay: sequence of regular expressions, searched in variable paths. By
+            default biases and the scale and shift of norms, as in BERT.
+        learning_rate_multipliers: sequence of (regular expression, float). The first expression
+            found in a variable's path sets its multiplier, which scales its rate and so its decay;
+            without any it is 1. See `layer_wise_decay`.
+        **kwargs: `use_ema`, `ema_momentum`, `ema_overwrite_frequency`, `loss_scale_factor`,
+            `gradient_accumulation_steps`, `clipnorm`, `clipvalue`, `name`, see
+            `keras.optimizers.Optimizer`.
+
+    Raises:
+        ValueError: an expression is malformed, or options exclude each other.
+
+    Example:
+    ```python
+    model.compile(optimizer=AdamW(WarmupDecay(3e-5, total_steps=1000)), ...)
+    ```
+
+    Reference:
+        [Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101);
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), appendix A.2;
+        [Mosbach et al., 2021](https://arxiv.org/abs/2006.04884).
+    """
+
+    # Whether `fused` computes the step; a subclass with another step says no.
+    _has_fused_step = True
+
+    def __init__(
+        self,
+        learning_rate=5e-5,
+        weight_decay=0.01,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        global_clipnorm=1.0,
+        bias_correction=True,
+        exclude_from_weight_decay=NO_WEIGHT_DECAY,
+        learning_rate_multipliers=(),
+        **kwargs,
+    ):
+        kwargs.setdefault("name", "adamw")
+        super().__init__(
+            learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs
+        )
+        if not (0 <= beta_1 < 1 and 0 <= beta_2 < 1):
+            raise ValueError(
+                "`beta_1` and `beta_2` must be at least 0 and below 1. Received: "
+                f"beta_1={beta_1!r}, beta_2={beta_2!r}."
+            )
+        if self.gradient_accumulation_steps and self.ema_overwrite_frequency:
+            raise ValueError(
+                "`ema_overwrite_frequency` counts batches and `gradient_accumulation_steps` makes "
+                "them partial: set only one of them."
+            )
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.bias_correction = bias_correction
+        self._undecayed = tuple(exclude_from_weight_decay)
+        self._multipliers = tuple(
+            (pattern, factor) for pattern, factor in learning_rate_multipliers
+        )
+        for pattern in (*self._undecayed, *(pattern for pattern, _ in self._multipliers)):
+            _check_pattern(pattern)
+
+    def build(self, variables):
+        """Creates two moments a variable, and finds each variable's groups by its path."""
+        if self.built:
+            return
+        super().build(variables)
+        self._momentums, self._velocities = self.add_optimizer_variables(
+            variables, ["momentum", "velocity"]
+        )
+        shape = (len(variables),)
+        # How often each variable was updated: one thawed late starts its own bias correction.
+        self._updates = self.add_variable(shape, aggregation="only_first_replica", name="updates")
+        # On torch read as Python numbers at every step, which on a GPU would wait for it.
+        on_torch = keras.backend.backend() == "torch"
+        with keras.device("cpu") if on_torch else contextlib.nullcontext():
+            self._gates = self.add_variable(
+                shape, initializer="ones", aggregation="only_first_replica", name="gates"
+            )
+        self._paths = tuple(variable.path for variable in variables)
+        self._excluded = tuple(
+            any(re.search(pattern, path) for pattern in self._undecayed) for path in self._paths
+        )
+        self._decays = np.where(self._excluded, 0.0, self.weight_decay or 0.0).astype("float32")
+        self._factors = np.array(
+            [_first_match(self._multipliers, path) for path in self._paths], "float32"
+        )
+        _warn_of_unused([pattern for pattern, _ in self._multipliers], self._paths)
+
+    def freeze(self, *patterns):
+        """Stops variables where they are until `unfreeze`, also while `fit` runs.
+
+        A frozen variable keeps its value, bit for bit, and its moments; it does not count in the
+        global norm; after `unfreeze` it continues as if the steps between had not been. Unlike
+        `trainable = False` this needs no new `compile`, so it may be called by a callback; its
+        gradient is still computed. What is frozen is saved with the optimizer's state.
+
+        Args:
+            *patterns: regular expressions, searched in variable paths.
+
+        Raises:
+            ValueError: the optimizer is not built, or a pattern is found in no path.
+        """
+        self._set_gates(patterns, 0.0)
+
+    def unfreeze(self, *patterns):
+        """Lets variables move again, see `freeze`."""
+        self._set_gates(patterns, 1.0)
+
+    @property
+    def frozen_paths(self):
+        """Paths of the variables that are frozen now."""
+        gates = keras.ops.convert_to_numpy(self._gates)
+        return [path for path, gate in zip(self._paths, gates, strict=True) if not gate]
+
+    def _set_gates(self, patterns, value):
+        if not self.built:
+            raise ValueError(
+                "The optimizer must be built before it can freeze. It knows no variables yet: call "
+                "`optimizer.build(model.trainable_variables)` first."
+            )
+        gates = np.array(keras.ops.convert_to_numpy(self._gates))
+        for pattern in patterns:
+            found = [i for i, path in enumerate(self._paths) if re.search(pattern, path)]
+            if not found:
+                raise ValueError(
+                    f"The pattern must be found in the path of a trainable variable. Received: "
+                    f"{pattern!r}. Paths look like {self._paths[0]!r}."
+                )
+            gates[found] = value
+        self._gates.assign(gates)
+
+    def apply(self, grads, trainable_variables=None):
+        """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
+        super().apply([_dense(gradient) for gradient in grads], trainable_variables)
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Updates one variable and its moments; `learning_rate` is what `_step_sizes` returns."""
+        i, gradient, sizes = self._prepare(gradient, variable, learning_rate)
+        if self._has_fused_step and keras.backend.backend() == "tensorflow":
+            self.assign(variable, variable * (1 - sizes["decay"]))
+            fused.tensorflow_step(
+                variable,
+                gradient,
+                self._momentums[i].value,
+                self._velocities[i].value,
+                beta_1=1 - sizes["open"] * (1 - self.beta_1),
+                beta_2=1 - sizes["open"] * (1 - self.beta_2),
+                rate=sizes["rate"] * sizes["correction"],
+                epsilon=sizes["epsilon"],
+            )
+            return
+        direction = self._direction(i, gradient, sizes)
+        self.assign(variable, variable * (1 - sizes["decay"]) - sizes["rate"] * direction)
+
+    def _prepare(self, gradient, variable, sizes):
+        """Returns the variable's index, its clipped gradient, and its own sizes as scalars."""
+        i = self._get_variable_index(variable)
+        sizes = {name: ops.cast(size[i], variable.dtype) for name, size in sizes.items()}
+        return i, ops.cast(gradient, variable.dtype) * sizes["gradient"], sizes
+
+    def _direction(self, i, gradient, sizes):
+        """Moves the moments of variable `i` and returns its step, before rate and decay."""
+        momentum, velocity = self._momentums[i], self._velocities[i]
+        new_momentum = momentum + (gradient - momentum) * (sizes["open"] * (1 - self.beta_1))
+        new_velocity = velocity + (ops.square(gradient) - velocity) * (
+            sizes["open"] * (1 - self.beta_2)
+        )
+        self.assign(momentum, new_momentum)
+        self.assign(velocity, new_velocity)
+        return sizes["correction"] * new_momentum / (ops.sqrt(new_velocity) + sizes["epsilon"])
+
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        indices = [self._get_variable_index(variable) for variable in trainable_variables]
+        if self._has_fused_step and keras.backend.backend() == "torch":
+            self._torch_update(grads, indices, learning_rate)
+        else:
+            sizes = self._step_sizes(grads, indices, learning_rate)
+            super()._backend_update_step(grads, trainable_variables, sizes)
+
+    def _step_sizes(self, grads, indices, learning_rate):
+        """Returns a dict of float32 `(num_variables,)`: what differs between variables."""
+        gates = ops.convert_to_tensor(self._gates)
+        updates = self._updates + gates
+        self._updates.assign(updates)
+        correction_1 = correction_2 = ops.ones_like(gates)
+        if self.bias_correction:
+            # A variable frozen from the start has no updates; its step is multiplied by 0.
+            updates = ops.maximum(updates, 1.0)
+            correction_1 = _one_minus_power(self.beta_1, updates)
+            correction_2 = ops.sqrt(_one_minus_power(self.beta_2, updates))
+        factors, decays = ops.convert_to_tensor(self._factors), ops.convert_to_tensor(self._decays)
+        rate = ops.cast(learning_rate, "float32") * factors * gates
+        return {
+            "open": gates,
+            "rate": rate,
+            "decay": rate * decays,
+            # m / c1 / (sqrt(v) / c2 + epsilon), multiplied out so that both are scalars.
+            "correction": correction_2 / correction_1,
+            "epsilon": self.epsilon * correction_2,
+            "gradient": ops.ones_like(gates) / self._excess_norm(grads, indices, gates),
+        }
+
+    def _excess_norm(self, grads, indices, gates):
+        """Returns how many times the norm of all open gradients is over its limit; at least 1."""
+        if not self.global_clipnorm:
+            return 1.0
+        squares = [ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in grads]
+        norm = ops.sqrt(sum(square * gates[i] for square, i in zip(squares, indices, strict=True)))
+        return ops.maximum(norm / self.global_clipnorm, 1.0)
+
+    def _torch_update(self, grads, indices, learning_rate):
+        gates = self._gates.value.tolist()
+        members = [(g, i) for g, i in zip(grads, indices, strict=True) if gates[i]]
+        excess = None
+        if self.global_clipnorm:
+            norm = fused.torch_global_norm([gradient for gradient, _ in members])
+            excess = ops.maximum(norm / self.global_clipnorm, 1.0)
+        groups = collections.defaultdict(list)
+        for gradient, i in members:
+            groups[self._factors[i], self._decays[i]].append((gradient, i))
+        # Without the correction: as after so many updates that nothing of it is left.
+        updates = self._updates.value if self.bias_correction else ops.full((len(gates),), 1e9)
+        updates = updates.unbind()
+        for (factor, decay), group in groups.items():
+            fused.torch_step(
+                [self._trainable_variables[i].value for _, i in group],
+                [gradient for gradient, _ in group],
+                [self._momentums[i].value for _, i in group],
+                [self._velocities[i].value for _, i in group],
+                [updates[i] for _, i in group],
+                lr=ops.convert_to_tensor(learning_rate) * float(factor),
+                weight_decay=float(decay),
+                beta1=self.beta_1,
+                beta2=self.beta_2,
+                eps=self.epsilon,
+                grad_scale=excess,
+            )
+
+    def _clip_gradients(self, grads):
+        """Leaves `global_clipnorm` to the update, where it needs no pass over memory of its own."""
+        return grads if self.global_clipnorm else super()._clip_gradients(grads)
+
+    def _apply_weight_decay(self, variables):
+        """Does nothing: the decay is part of `update_step`, which saves a pass over the weights."""
+
+    def _get_current_learning_rate(self):
+        schedule = self._learning_rate
+        steps = self.gradient_accumulation_steps
+        if steps and isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule):
+            return schedule(self.iterations * steps)
+        return super()._get_current_learning_rate()
+
+    def _update_model_variables_moving_average(self, trainable_variables):
+        """Moves the average once an update: Keras moves it once a batch, also of partial ones."""
+        if not self.gradient_accumulation_steps:
+            super()._update_model_variables_moving_average(trainable_variables)
+            return
+        is_update = (self._iterations + 1) % self.gradient_accumulation_steps == 0
+        momentum = ops.where(self.iterations == 0, 0.0, self.ema_momentum)
+        momentum = ops.where(is_update, momentum, 1.0)
+        for variable, average in zip(
+            trainable_variables, self._model_variables_moving_average, strict=True
+        ):
+            if average is not None:
+                share = ops.cast(momentum, average.dtype)
+                average.assign(average * share + variable * (1 - share))
+
+    def finalize_variable_values(self, var_list):
+        """Sets the weights to their averages with `use_ema`; `fit` calls it when it ends."""
+        super().finalize_variable_values(var_list)
+        for average in self._model_variables_moving_average if self.use_ema else ():
+            if average is not None:
+                # On JAX both would now be one buffer, which the next `fit` could not donate twice.
+                average.assign(ops.copy(average))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "bias_correction": self.bias_correction,
+            "exclude_from_weight_decay": list(self._undecayed),
+            "learning_rate_multipliers": [list(pair) for pair in self._multipliers],
+        }
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class Lamb(AdamW):
+    """AdamW for large batches: each variable's step is scaled to the variable's own size.
+
+    With `u = step + weight_decay * w`, where `step` is that of `AdamW`:
+
+    ```
+    w = w - rate * (norm(w) / norm(u)) * u
+    ```
+
+    and a ratio of 1 where either norm is 0. Variables without weight decay keep the ratio 1 too, as
+    in the authors' code. With it BERT was pre-trained in batches of 32,768; learning rates are
+    about 100 times those of AdamW. `keras.optimizers.Lamb` applies its decay outside the ratio.
+
+    Args: those of `AdamW`.
+
+    Reference:
+        [You et al., 2020](https://arxiv.org/abs/1904.00962), algorithm 2.
+    """
+
+    _has_fused_step = False
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Updates one variable and its moments; `learning_rate` is what `_step_sizes` returns."""
+        i, gradient, sizes = self._prepare(gradient, variable, learning_rate)
+        step = self._direction(i, gradient, sizes)
+        if not self._excluded[i]:
+            step = step + float(self._decays[i]) * variable
+            weight_norm = ops.sqrt(ops.sum(ops.square(variable)))
+            step_norm = ops.sqrt(ops.sum(ops.square(step)))
+            usable = ops.logical_and(weight_norm > 0, step_norm > 0)
+            ratio = ops.where(usable, weight_norm / ops.where(usable, step_norm, 1.0), 1.0)
+            step = ops.cast(ratio, variable.dtype) * step
+        self.assign(variable, variable - sizes["rate"] * step)
+
+
+def _check_pattern(pattern):
+    try:
+        re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise ValueError(
+            f"Groups of variables are regular expressions over paths. Received: {pattern!r}, which "
+            f"is none: {error}."
+        ) from error
+
+
+def _first_match(multipliers, path):
+    return next((factor for pattern, factor in multipliers if re.search(pattern, path)), 1.0)
+
+
+def _warn_of_unused(patterns, paths):
+    unused = [p for p in patterns if not any(re.search(p, path) for path in paths)]
+    if unused:
+        warnings.warn(
+            f"No trainable variable has a path in which {unused} is found, so these learning-rate "
+            f"multipliers do nothing. Paths look like {paths[0]!r}.",
+            stacklevel=2,
+        )
+
+
+def _one_minus_power(beta, steps):
+    """Returns `1 - beta ** steps`; as written it would lose the first steps' digits in float32."""
+    return -ops.expm1(steps * math.log(beta)) if beta else ops.ones_like(steps)
+
+
+def _dense(gradient):
+    """Sums the rows of a sparse gradient; only TensorFlow has such, for embedding tables.
+
+    Repeated tokens are repeated rows. Keras squares them before they are added up, so that on
+    TensorFlow alone a token that is seen four times would move twice as far.
+    """
+    if gradient is None or keras.backend.backend() != "tensorflow":
+        return gradient
+    import tensorflow as tf
+
+    return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient

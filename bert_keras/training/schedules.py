@@ -1,0 +1,133 @@
+"""The learning rate over the steps of a training run."""
+
+import math
+
+import keras
+from keras import ops
+
+_DECAYS = ("linear", "cosine", "polynomial", "constant")
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises in a straight line from 0 to the peak, then decays to the end of training.
+
+    With `w` warm-up steps of `n` in all, `p` the peak and `e` the end:
+
+    ```
+    rate(t) = p * t / w                          while t < w
+    rate(t) = e + (p - e) * shape(1 - x)         after, with x = min(1, (t - w) / (n - w))
+    ```
+
+    where `shape(r)` is `r` for `"linear"`, `r ** power` for `"polynomial"`,
+    `(1 - cos(pi * r)) / 2` for `"cosine"` and 1 for `"constant"`. After `n` steps the rate stays
+    at its last value. Step 0 is the first batch and has rate 0, as in BERT's own code.
+
+    The decay begins where the warm-up ends, as in transformers, so that the rate has no jump.
+    google-research/bert decays over all `n` steps from step 0 on, and replaces the first `w` values
+    by the warm-up: there the rate falls from `p` to `p * (1 - w / n)` at step `w`, and is that
+    fraction of ours from then on.
+
+    Steps count batches, also with `gradient_accumulation_steps`.
+
+    Args:
+        peak_learning_rate: float, the highest rate. The paper's range for fine-tuning is
+            2e-5 to 5e-5.
+        total_steps: int, the number of batches of the whole run, `epochs * batches_per_epoch`.
+        warmup: float, a fraction of `total_steps`, at least 0.0 and below 1.0, rounded to whole
+            steps; or int, a number of steps below `total_steps`.
+        decay: `"linear"`, `"cosine"`, `"polynomial"` or `"constant"`.
+        end_learning_rate: float, the rate at `total_steps`; without effect for `"constant"`.
+        power: float, the exponent of `"polynomial"`.
+
+    Raises:
+        ValueError: an argument is outside its range.
+        TypeError: `total_steps` or `warmup` is not a number of the stated kind.
+
+    Example:
+    ```python
+    schedule = WarmupDecay(3e-5, total_steps=1000, warmup=0.1)
+    float(schedule(50)), float(schedule(100)), float(schedule(550))  # 1.5e-5, 3e-5, 1.5e-5
+    ```
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), appendix A.2;
+        `optimization.py` of google-research/bert.
+    """
+
+    def __init__(
+        self,
+        peak_learning_rate,
+        total_steps,
+        warmup=0.1,
+        decay="linear",
+        end_learning_rate=0.0,
+        power=1.0,
+    ):
+        if decay not in _DECAYS:
+            raise ValueError(f"`decay` must be one of {_DECAYS}. Received: {decay!r}.")
+        if isinstance(total_steps, bool) or total_steps != int(total_steps):
+            raise TypeError(f"`total_steps` must be a whole number. Received: {total_steps!r}.")
+        if total_steps < 1:
+            raise ValueError(f"`total_steps` must be at least 1. Received: {total_steps!r}.")
+        if not 0 <= end_learning_rate <= peak_learning_rate:
+            raise ValueError(
+                "Rates must satisfy 0 <= `end_learning_rate` <= `peak_learning_rate`. Received: "
+                f"end_learning_rate={end_learning_rate!r}, "
+                f"peak_learning_rate={peak_learning_rate!r}."
+            )
+        if power <= 0:
+            raise ValueError(f"`power` must be above 0. Received: {power!r}.")
+        self.peak_learning_rate = peak_learning_rate
+        self.total_steps = int(total_steps)
+        self.warmup = warmup
+        self.decay = decay
+        self.end_learning_rate = end_learning_rate
+        self.power = power
+        self.warmup_steps = _warmup_steps(warmup, self.total_steps)
+
+    def __call__(self, step):
+        """Returns the rate of batch `step`, counted from 0: a float32 scalar tensor."""
+        step = ops.cast(step, "float32")
+        rising = step / max(1, self.warmup_steps)
+        decay_steps = self.total_steps - self.warmup_steps
+        remaining = ops.clip((self.total_steps - step) / decay_steps, 0.0, 1.0)
+        floor = self.end_learning_rate / self.peak_learning_rate if self.peak_learning_rate else 0.0
+        falling = floor + (1.0 - floor) * self._shape(remaining)
+        return self.peak_learning_rate * ops.where(step < self.warmup_steps, rising, falling)
+
+    def _shape(self, remaining):
+        if self.decay == "constant":
+            return ops.ones_like(remaining)
+        if self.decay == "cosine":
+            return 0.5 * (1.0 - ops.cos(math.pi * remaining))
+        if self.decay == "polynomial":
+            return remaining**self.power
+        return remaining
+
+    def get_config(self):
+        return {
+            "peak_learning_rate": self.peak_learning_rate,
+            "total_steps": self.total_steps,
+            "warmup": self.warmup,
+            "decay": self.decay,
+            "end_learning_rate": self.end_learning_rate,
+            "power": self.power,
+        }
+
+
+def _warmup_steps(warmup, total_steps):
+    if isinstance(warmup, bool) or not isinstance(warmup, (int, float)):
+        raise TypeError(
+            "`warmup` must be a float (a fraction of the steps) or an int (a number of steps). "
+            f"Received: {warmup!r}."
+        )
+    limit = 1 if isinstance(warmup, float) else total_steps
+    if not 0 <= warmup < limit:
+        raise ValueError(
+            f"`warmup` must be at least 0 and below {limit}: a float is a fraction of the steps, "
+            f"an int a number of the {total_steps} steps. Received: {warmup!r}."
+        )
+    if isinstance(warmup, float):
+        return min(round(warmup * total_steps), total_steps - 1)
+    return warmup

@@ -1,0 +1,206 @@
+"""Tag words by BERT's features without fine-tuning: table 7 of the paper.
+
+    python examples/feature_extraction.py --data_dir wnut17
+    python examples/feature_extraction.py --data_dir btc_ner --strategy last
+
+The encoder stays as it is. Each word's features, the hidden states of its first piece, are computed
+once; on top of them a two-layer BiLSTM and a dense layer learn the tags. One row of the table each:
+
+| strategy | features of a word |
+|---|---|
+| embeddings | what goes into the first layer |
+| second_to_last | the second-to-last layer's output |
+| last | the last layer's output |
+| weighted_sum_last_4 | the last four, with learned weights (`bert_keras.layers.layer_mix`) |
+| concat_last_4 | the last four side by side |
+| weighted_sum_all | all layers, with learned weights |
+
+`--data_dir` takes a folder of column files (CoNLL-2003, WNUT-17, the Broad Twitter Corpus) with
+train, dev and maybe test in their names. The features are held in memory as float16: 337 MB for the
+training words of WNUT-17 with a 6-layer, 384-wide encoder.
+
+Writes model.keras, the best BiLSTM, and metrics.json into `--output_dir`.
+"""
+
+import os
+import re
+
+import keras
+import numpy as np
+import recipe
+from absl import app, flags
+
+import bert_keras
+from bert_keras import datasets, metrics
+from bert_keras.layers.layer_mix import LayerMix
+from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
+from bert_keras.preprocessing.word_windows import cut_words
+from bert_keras.training import SparseCrossentropy, WarmupDecay
+
+FLAGS = flags.FLAGS
+
+# Strategy -> which of the hidden states, embeddings first, and how they become one vector.
+STRATEGIES = {
+    "embeddings": (slice(0, 1), "concat"),
+    "second_to_last": (slice(-2, -1), "concat"),
+    "last": (slice(-1, None), "concat"),
+    "weighted_sum_last_4": (slice(-4, None), "mix"),
+    "concat_last_4": (slice(-4, None), "concat"),
+    "weighted_sum_all": (slice(1, None), "mix"),
+}
+
+PARTS = ("train", "dev", "test")
+
+flags.DEFINE_multi_enum("strategy", list(STRATEGIES), list(STRATEGIES), "Rows of the table.")
+flags.DEFINE_integer("lstm_units", 256, "Units of each direction of the BiLSTM; the paper has 768.")
+flags.DEFINE_float("dropout", 0.3, "Rate on the features and between the layers of the BiLSTM.")
+flags.set_default(FLAGS["epochs"], 12)
+flags.set_default(FLAGS["learning_rate"], 1e-3)
+
+
+def main(argv):
+    train, dev, test = (part and recipe.sampled(part) for part in load_data())
+    names = datasets.tag_names(*(part for part in (train, dev, test) if part))
+    encoder = bert_keras.TextEmbedder.from_preset(FLAGS.preset, max_length=FLAGS.max_length)
+    features = {}
+    for name, part in (("train", train), ("dev", dev), ("test", test)):
+        if part:
+            features[name] = extract(encoder.backbone, encoder.preprocessor, part.words)
+            print(f"{name}: {len(part)} sentences, features {features[name].values.shape}")
+
+    def run(seed):
+        results, best = {}, None
+        for strategy in FLAGS.strategy:
+            model = make_model(strategy, features["train"].values.shape[1:], len(names))
+            batches = make_batches(features["train"], strategy, numbers_of(train.tags, names), seed)
+            schedule = WarmupDecay(FLAGS.learning_rate, FLAGS.epochs * len(batches), warmup=0.1)
+            model.compile(keras.optimizers.Adam(schedule), loss=SparseCrossentropy())
+            model.fit(batches, epochs=FLAGS.epochs, verbose=2)
+            f1 = entity_f1(model, strategy, features["dev"], dev.tags, names)
+            results[f"{strategy}_f1"] = f1
+            print(f"{strategy}: entity F1 {f1:.4f}", flush=True)
+            if best is None or f1 > best[0]:
+                best = f1, strategy, model
+        return best, {"f1": best[0], **results}
+
+    (_, strategy, model), rows = recipe.run_seeds(run)
+    path = os.path.join(FLAGS.output_dir, "model.keras")
+    os.makedirs(FLAGS.output_dir, exist_ok=True)
+    model.save(path)
+    reloaded = keras.models.load_model(path)
+    print(f"Saved {path}, the BiLSTM on {strategy}; loaded again, it tags:")
+    tags = predict(reloaded, strategy, features["dev"], names)
+    for row in range(min(3, len(dev))):
+        tagged = zip(dev.words[row], tags[row], strict=True)
+        print("  " + " ".join(f"{word}/{tag}" for word, tag in tagged))
+    results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    if test:
+        results["test_f1"] = entity_f1(reloaded, strategy, features["test"], test.tags, names)
+    recipe.finish(results)
+
+
+def load_data():
+    """Returns training, dev and test sentences, the last `None` where there are none."""
+    if not FLAGS.data_dir:
+        raise app.UsageError(
+            "Pass --data_dir, a folder of files with train and dev in their names."
+        )
+    files = {}
+    for name in sorted(os.listdir(FLAGS.data_dir)):
+        for part in re.findall(r"(?<![a-z])(train|dev|test)(?![a-z])", name):
+            files.setdefault(part, os.path.join(FLAGS.data_dir, name))
+    if not {"train", "dev"} <= set(files):
+        raise app.UsageError(f"{FLAGS.data_dir} has no train and dev files, only {files}.")
+    return [datasets.read_conll(files[part]) if part in files else None for part in PARTS]
+
+
+def extract(backbone, preprocessor, sentences):
+    """Returns the hidden states of each word's first piece, all layers of it.
+
+    Args:
+        backbone: a backbone.
+        preprocessor: a `TextPreprocessor`.
+        sentences: list of lists of str. Those that do not fit are read through windows.
+
+    Returns:
+        `Ragged` float16, a row a sentence; the values are
+        `(num_words, num_layers + 1, hidden_dim)`, embeddings first.
+    """
+    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in backbone.input_names}
+    states = backbone(inputs, return_hidden_states=True)["hidden_states"]
+    encoder = keras.Model(inputs, keras.ops.stack(states, axis=2))
+    max_length = preprocessor.max_length
+    windows = cut_words(preprocessor.tokenizer, sentences, max_length, (max_length - 2) // 2)
+    num_words = np.array([len(words) for words in sentences])
+    shape = (num_words.sum(), backbone.num_layers + 1, backbone.hidden_dim)
+    features = np.zeros(shape, "float16")
+    for rows, length in sorted_batches(windows.words.lengths, FLAGS.batch_size):
+        outputs = encoder.predict_on_batch(preprocessor.pack(windows.ids.take(rows), length=length))
+        words = windows.words.take(rows).to_dense(length, padding=-1)
+        features[words[words >= 0]] = outputs[words >= 0]
+    return Ragged.from_flat(features, num_words)
+
+
+def make_model(strategy, shape, num_tags):
+    """Returns a BiLSTM of two layers on the hidden states that a strategy picks."""
+    states, way = STRATEGIES[strategy]
+    num_states = len(range(shape[0])[states])
+    features = keras.Input((None, num_states, shape[1]), name="features")
+    mask = keras.Input((None,), dtype="bool", name="mask")
+    if way == "mix":
+        x = LayerMix()(features)
+    else:
+        x = keras.layers.Reshape((-1, num_states * shape[1]))(features)
+    for _ in range(2):
+        x = keras.layers.Dropout(FLAGS.dropout)(x)
+        lstm = keras.layers.LSTM(FLAGS.lstm_units, return_sequences=True)
+        x = keras.layers.Bidirectional(lstm)(x, mask=mask)
+    x = keras.layers.Dropout(FLAGS.dropout)(x)
+    logits = keras.layers.Dense(num_tags)(x)
+    return keras.Model({"features": features, "mask": mask}, logits)
+
+
+def make_batches(features, strategy, labels=None, seed=0):
+    """Returns batches of sentences of like length, in the order of training or of prediction."""
+    states, _ = STRATEGIES[strategy]
+
+    def make_inputs(rows, length):
+        mask = np.arange(length) < features.lengths[rows, None]
+        picked = np.zeros((*mask.shape, *features.values[:1, states].shape[1:]), "float32")
+        picked[mask] = np.concatenate([features[row][:, states] for row in rows])
+        return {"features": picked, "mask": mask}
+
+    return BucketedBatches(
+        features.lengths,
+        make_inputs,
+        labels,
+        batch_size=FLAGS.batch_size,
+        shuffle=labels is not None,
+        seed=seed,
+        buckets=length_buckets(max(16, int(features.lengths.max()))),
+    )
+
+
+def numbers_of(tags, names):
+    """Returns tags as numbers: `Ragged` int32, a row a sentence."""
+    numbers = {name: number for number, name in enumerate(names)}
+    return Ragged.from_rows([[numbers[tag] for tag in row] for row in tags])
+
+
+def predict(model, strategy, features, names):
+    """Returns the tag of each word: a list of lists of str."""
+    batches = make_batches(features, strategy)
+    found = [None] * len(features)
+    for number, (rows, _) in enumerate(batches.batches):
+        tags = model.predict_on_batch(batches[number][0]).argmax(axis=-1)
+        for place, row in enumerate(rows):
+            found[row] = [names[tag] for tag in tags[place, : features.lengths[row]]]
+    return found
+
+
+def entity_f1(model, strategy, features, tags, names):
+    return metrics.entity_scores(tags, predict(model, strategy, features, names))["f1"]
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,135 @@
+"""What the recipes share: the flags, several seeds, the pictures and the last line.
+
+Each script reads as data, model, compile, fit, evaluate; this file keeps the rest out of its way.
+"""
+
+import json
+import os
+import statistics
+
+from absl import flags, logging
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("preset", "minilm_l6_en_uncased", "Registered name, folder or hf:// address.")
+flags.DEFINE_string("data_dir", None, "Folder with the dataset's original files.")
+flags.DEFINE_string("train_file", None, "File to train on, instead of --data_dir.")
+flags.DEFINE_string("dev_file", None, "File to measure on; without it a tenth of --train_file.")
+flags.DEFINE_string("test_file", None, "File to predict; measured too where it has labels.")
+flags.DEFINE_string("output_dir", "output", "Folder for the model and the metrics.")
+flags.DEFINE_integer("epochs", 3, "Times to go through the training set.", lower_bound=0)
+flags.DEFINE_integer("batch_size", 32, "Examples a step.", lower_bound=1)
+flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate, after a warm-up of 10 %.")
+flags.DEFINE_integer("max_length", 128, "Longest sequence in tokens.", lower_bound=3)
+flags.DEFINE_integer("seed", 0, "Seed of the weights, the dropout and the order of examples.")
+flags.DEFINE_integer("seeds", 1, "Runs, with seeds from --seed on; the best one is saved.", 1)
+flags.DEFINE_integer("sample", None, "Train on this many examples, drawn by --seed.", 1)
+flags.DEFINE_string("plot_dir", None, "Folder for pictures (needs matplotlib).")
+
+
+def sampled(examples):
+    """Returns `examples`, or the first `--sample` of them after a shuffle by `--seed`."""
+    import numpy as np
+
+    if FLAGS.sample is None or FLAGS.sample >= len(examples):
+        return examples
+    order = np.random.default_rng(FLAGS.seed).permutation(len(examples))
+    return examples.take(order[: FLAGS.sample])
+
+
+def run_seeds(run):
+    """Runs `run(seed)` for each seed, prints mean and spread, returns the best run and all metrics.
+
+    Args:
+        run: function of a seed that returns `(model, metrics)`, the main metric first.
+    """
+    import keras
+
+    best, rows = None, []
+    for seed in range(FLAGS.seed, FLAGS.seed + FLAGS.seeds):
+        keras.utils.set_random_seed(seed)
+        model, metrics = run(seed)
+        main = next(iter(metrics))
+        rows.append(metrics)
+        if best is None or metrics[main] > best[1][main]:
+            best = model, metrics
+    if FLAGS.seeds > 1:
+        for name in rows[0]:
+            values = [row[name] for row in rows]
+            print(
+                f"{name}: mean {statistics.mean(values):.4f}, standard deviation "
+                f"{statistics.stdev(values):.4f}, from {min(values):.4f} to {max(values):.4f} over "
+                f"{len(values)} seeds"
+            )
+    return best[0], rows
+
+
+def finish(metrics):
+    """Writes the metrics into `--output_dir` and prints them as the last line: one JSON object."""
+    os.makedirs(FLAGS.output_dir, exist_ok=True)
+    line = json.dumps(metrics)
+    with open(os.path.join(FLAGS.output_dir, "metrics.json"), "w", encoding="utf-8") as file:
+        file.write(line + "\n")
+    print(line, flush=True)
+
+
+def plot_learning_curves(history, name="learning_curves.png"):
+    """Draws every value of a Keras `History` over the epochs into `--plot_dir`."""
+    if not FLAGS.plot_dir:
+        return
+    plt = _pyplot()
+    names = [key for key in history.history if not key.startswith("val_")]
+    figure, axes = plt.subplots(1, len(names), figsize=(4.5 * len(names), 3.5), squeeze=False)
+    epochs = [epoch + 1 for epoch in history.epoch]
+    for axis, key in zip(axes[0], names, strict=True):
+        axis.plot(epochs, history.history[key], marker="o", label="train")
+        if f"val_{key}" in history.history:
+            axis.plot(epochs, history.history[f"val_{key}"], marker="o", label="dev")
+        axis.set(xlabel="epoch", title=key, xticks=epochs)
+        axis.legend()
+    _save(figure, name)
+
+
+def plot_confusion_matrix(matrix, label_names, name="confusion_matrix.png"):
+    """Draws a confusion matrix, rows the true classes, into `--plot_dir`."""
+    if not FLAGS.plot_dir:
+        return
+    plt = _pyplot()
+    size = 2.2 + 0.7 * len(label_names)
+    figure, axis = plt.subplots(figsize=(size + 0.6, size))
+    axis.imshow(matrix, cmap="Blues")
+    ticks = range(len(label_names))
+    axis.set(xlabel="predicted", ylabel="true", xticks=ticks, yticks=ticks)
+    axis.set_xticklabels(label_names, rotation=30, ha="right")
+    axis.set_yticklabels(label_names)
+    for row in ticks:
+        for column in ticks:
+            dark = matrix[row][column] > matrix.max() / 2
+            axis.text(
+                column,
+                row,
+                int(matrix[row][column]),
+                ha="center",
+                va="center",
+                color="white" if dark else "black",
+            )
+    _save(figure, name)
+
+
+def _pyplot():
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("--plot_dir needs matplotlib: pip install matplotlib") from error
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def _save(figure, name):
+    os.makedirs(FLAGS.plot_dir, exist_ok=True)
+    path = os.path.join(FLAGS.plot_dir, name)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    logging.info("Drew %s", path)

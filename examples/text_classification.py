@@ -1,0 +1,201 @@
+"""Fine-tune BERT to classify texts or pairs of texts, or to score them.
+
+    python examples/text_classification.py
+    python examples/text_classification.py --data_dir glue_data/SST-2 --epochs 1
+    python examples/text_classification.py --train_file reviews.csv --text_column review \
+        --label_column stars
+
+Without data flags it trains on the 2,400 sentences of examples/data/sentiment_labelled_sentences
+and measures on 600 others. `--data_dir` takes a GLUE folder (SST-2, CoLA, MRPC, RTE, QNLI, MNLI,
+STS-B, QQP, WNLI), ChnSentiCorp, AFQMC or GoEmotions in their original layout; `--train_file` any
+TSV or CSV file with named or numbered columns. KERAS_BACKEND chooses the backend.
+
+Results with their settings and spread over seeds: examples/README.md.
+"""
+
+import json
+import os
+
+import keras
+import numpy as np
+import recipe
+from absl import app, flags
+
+import bert_keras
+from bert_keras import datasets, metrics
+
+FLAGS = flags.FLAGS
+SENTENCES = os.path.join(os.path.dirname(__file__), "data", "sentiment_labelled_sentences")
+
+flags.DEFINE_string("task", None, "Name of the dataset, where --data_dir does not tell.")
+flags.DEFINE_string("text_column", "text", "Name or number of the text's column in --train_file.")
+flags.DEFINE_string("pair_column", None, "Name or number of the second text's column.")
+flags.DEFINE_string("label_column", "label", "Name or number of the label's column.")
+flags.DEFINE_enum("problem_type", "single_label", ["single_label", "regression"], "For files.")
+flags.DEFINE_string("pooling", "pooler", "pooler, cls, mean or max.")
+flags.DEFINE_string("truncation", "longest_first", "How long texts are cut; see TextPreprocessor.")
+flags.DEFINE_float("label_smoothing", 0.0, "Share of the probability given to all classes alike.")
+flags.DEFINE_bool("baselines", False, "Also measure the majority class and a frozen encoder.")
+
+
+def main(argv):
+    train, dev = load_data()
+    if FLAGS.baselines and train.problem_type != "single_label":
+        raise app.UsageError("--baselines are for single-label problems.")
+    test = read_test_file(train) if FLAGS.test_file else None
+    train = recipe.sampled(train)
+    print(f"{len(train)} examples to train on, {len(dev)} to measure on.")
+    results = baselines(train, dev) if FLAGS.baselines else {}
+
+    def run(seed):
+        classifier = make_classifier(train)
+        classifier.compile(learning_rate=FLAGS.learning_rate, label_smoothing=FLAGS.label_smoothing)
+        history = classifier.fit(
+            train.texts,
+            train.labels,
+            batch_size=FLAGS.batch_size,
+            epochs=FLAGS.epochs,
+            validation_data=(dev.texts, dev.labels),
+        )
+        recipe.plot_learning_curves(history)
+        return classifier, scores(dev.labels, classifier.predict(dev.texts, verbose=0))
+
+    classifier, rows = recipe.run_seeds(run)
+    path = os.path.join(FLAGS.output_dir, "model.keras")
+    os.makedirs(FLAGS.output_dir, exist_ok=True)
+    classifier.save(path)
+    reloaded = keras.models.load_model(path)
+    outputs = reloaded.predict(dev.texts, verbose=0)
+    print(f"Saved {path}; loaded again, it answers:")
+    examples = dev.take(range(min(3, len(dev))))
+    for text, answer in zip(examples.texts, reloaded.classify(examples.texts), strict=False):
+        print(f"  {answer}  {text}")
+    if train.problem_type == "single_label":
+        confusion = metrics.confusion_matrix(
+            dev.labels, outputs.argmax(-1), num_classes=outputs.shape[1]
+        )
+        recipe.plot_confusion_matrix(confusion, train.label_names)
+    if test is not None:
+        predict_test_file(reloaded, test)
+    means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    recipe.finish({**means, **results})
+
+
+def make_classifier(train, **overrides):
+    settings = {
+        "num_classes": max(1, len(train.label_names)),
+        "label_names": train.label_names or None,
+        "problem_type": train.problem_type,
+        "pooling": FLAGS.pooling,
+        "max_length": FLAGS.max_length,
+        "truncation": FLAGS.truncation,
+    }
+    return bert_keras.TextClassifier.from_preset(FLAGS.preset, **{**settings, **overrides})
+
+
+def scores(labels, outputs):
+    """Returns the metrics that the kind of labels calls for, the main one first."""
+    if labels.dtype.kind == "f":
+        outputs = outputs[:, 0]
+        return {
+            "pearson": metrics.pearson(labels, outputs),
+            "spearman": metrics.spearman(labels, outputs),
+        }
+    if labels.ndim == 2:
+        chosen = (outputs > 0).astype(int)
+        return {
+            f"{average}_f1": metrics.precision_recall_f1(labels, chosen, average=average)["f1"]
+            for average in ("macro", "micro")
+        }
+    chosen = outputs.argmax(-1)
+    average = "binary" if outputs.shape[1] == 2 else "macro"
+    return {
+        "accuracy": metrics.accuracy(labels, chosen),
+        "f1": metrics.precision_recall_f1(labels, chosen, average=average)["f1"],
+        "matthews_correlation": metrics.matthews_correlation(labels, chosen),
+    }
+
+
+def baselines(train, dev):
+    """Returns the scores of the most frequent class, and of a classifier on a frozen encoder."""
+    print("Baseline: a classifier on the frozen encoder.")
+    keras.utils.set_random_seed(FLAGS.seed)
+    frozen = make_classifier(train, frozen="backbone", pooling="mean")
+    frozen.compile(learning_rate=1e-2)
+    frozen.fit(train.texts, train.labels, batch_size=FLAGS.batch_size, epochs=3)
+    majority = np.zeros((len(dev), max(2, len(train.label_names))))
+    majority[:, np.bincount(train.labels).argmax()] = 1
+    results = {}
+    for name, outputs in (
+        ("majority", majority),
+        ("frozen", frozen.predict(dev.texts, verbose=0)),
+    ):
+        results |= {f"{name}_{key}": v for key, v in scores(dev.labels, outputs).items()}
+    print(results)
+    return results
+
+
+def load_data():
+    """Returns training and dev examples, from whichever flags were given."""
+    if FLAGS.train_file:
+        train = read_file(FLAGS.train_file)
+        if FLAGS.dev_file:
+            return train, read_file(FLAGS.dev_file, train.label_names)
+        return datasets.split_examples(train, test_size=max(1, len(train) // 10), seed=FLAGS.seed)
+    if FLAGS.data_dir:
+        return tuple(datasets.load_glue(FLAGS.task, FLAGS.data_dir, s) for s in ("train", "dev"))
+    return datasets.load_sentiment_sentences(SENTENCES)
+
+
+def read_file(path, label_names=None):
+    """Reads a file of a known dataset (`--task`), or one with the columns that the flags name."""
+    if FLAGS.task:
+        return datasets.read_examples(path, datasets.get_glue_task(FLAGS.task))
+    columns = [name for name in (FLAGS.text_column, FLAGS.pair_column) if name is not None]
+    columns = [int(name) if name.isdigit() else name for name in columns]
+    label = int(FLAGS.label_column) if FLAGS.label_column.isdigit() else FLAGS.label_column
+    rows = datasets.read_table(path, [*columns, label])
+    texts = tuple(rows[name] for name in columns)
+    texts = texts[0] if len(texts) == 1 else texts
+    if FLAGS.problem_type == "regression":
+        labels = np.array([float(value) for value in rows[label]], "float32")
+        return datasets.Examples(texts, labels, (), "regression")
+    label_names = label_names or tuple(sorted(set(rows[label])))
+    unknown = sorted(set(rows[label]) - set(label_names))
+    if unknown:
+        raise ValueError(f"{path} has labels that the training file lacks: {unknown}.")
+    numbers = {name: i for i, name in enumerate(label_names)}
+    labels = np.array([numbers[value] for value in rows[label]], "int32")
+    return datasets.Examples(texts, labels, label_names)
+
+
+def read_test_file(train):
+    """Reads `--test_file`, whose labels may be missing."""
+    if FLAGS.task or FLAGS.label_column in column_names(FLAGS.test_file):
+        return read_file(FLAGS.test_file, train.label_names)
+    names = [name for name in (FLAGS.text_column, FLAGS.pair_column) if name is not None]
+    rows = datasets.read_table(FLAGS.test_file, names)
+    texts = tuple(rows[name] for name in names)
+    return datasets.Examples(texts[0] if len(texts) == 1 else texts, None, train.label_names)
+
+
+def column_names(path):
+    """Returns the names in a file's header, and `--label_column` where that is a number."""
+    if FLAGS.label_column.isdigit():
+        return [FLAGS.label_column]
+    return list(datasets.read_table(path))
+
+
+def predict_test_file(classifier, test):
+    """Writes the answers for `--test_file` as JSON lines; prints scores where it has labels."""
+    path = os.path.join(FLAGS.output_dir, "test_predictions.jsonl")
+    with open(path, "w", encoding="utf-8") as file:
+        for answer in classifier.classify(test.texts):
+            file.write(json.dumps(answer, ensure_ascii=False) + "\n")
+    print(f"Wrote {path}.")
+    if test.labels is not None:
+        print("Test:", scores(test.labels, classifier.predict(test.texts, verbose=0)))
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,116 @@
+import collections
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_keras.datasets import Examples, count_shared_texts, split_examples, split_indices
+from bert_keras.datasets.split import normalize_text
+
+
+def test_texts_are_compared_without_case_and_white_space():
+    assert normalize_text("  GREAT\t\u00a0Straße \n") == normalize_text("great strasse")
+    assert normalize_text("great.") != normalize_text("great")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    texts=st.lists(st.sampled_from(["a", "A ", "b", "c", "d", "e f", "E  F", "g"]), min_size=6),
+    seed=st.integers(0, 5),
+)
+def test_every_text_is_in_exactly_one_part(texts, seed):
+    if len({normalize_text(text) for text in texts}) < 4:
+        return
+    try:
+        train, test = split_indices(texts, 0.4, seed)
+    except ValueError:
+        # One big group may be larger than the test part.
+        return
+    assert sorted([*train, *test]) == list(range(len(texts)))
+    assert count_shared_texts([texts[i] for i in train], [texts[i] for i in test]) == 0
+
+
+def test_strata_keep_their_shares_and_the_size_is_exact():
+    texts = [f"sentence {number}" for number in range(1000)]
+    strata = ["rare"] * 100 + ["common"] * 900
+    train, test = split_indices(texts, 200, strata=strata)
+    assert (len(train), len(test)) == (800, 200)
+    assert collections.Counter(strata[i] for i in test) == {"rare": 20, "common": 180}
+    train, test = split_indices(texts, 0.3333, strata=strata)
+    assert len(test) == 333
+
+
+def test_the_split_depends_on_the_text_and_not_on_its_place():
+    texts = [f"sentence {number}" for number in range(50)]
+    _, test = split_indices(texts, 10, seed=3)
+    chosen = {texts[i] for i in test}
+    _, test = split_indices(texts[::-1], 10, seed=3)
+    assert {texts[::-1][i] for i in test} == chosen
+    _, test = split_indices(texts, 10, seed=4)
+    assert {texts[i] for i in test} != chosen
+
+
+def test_the_split_is_the_same_on_every_machine():
+    texts = [f"sentence {number}" for number in range(12)]
+    assert split_indices(texts, 4, seed=0)[1].tolist() == [3, 5, 6, 8]
+
+
+def test_pairs_are_equal_if_both_texts_are():
+    first = ["a", "a", "A", "b", "c", "d"]
+    second = ["x", "y", "X", "x", "x", "x"]
+    for seed in range(10):
+        train, test = split_indices((first, second), 2, seed)
+        assert (0 in train) == (2 in train)
+        assert sorted([*train, *test]) == list(range(6))
+
+
+def test_examples_are_split_by_label():
+    texts = [f"sentence {number}" for number in range(40)]
+    labels = np.array([0] * 30 + [1] * 10)
+    train, test = split_examples(Examples(texts, labels, ("no", "yes")), 0.2)
+    assert np.bincount(test.labels).tolist() == [6, 2]
+    assert np.bincount(train.labels).tolist() == [24, 8]
+    assert test.label_names == ("no", "yes")
+    position = texts.index(test.texts[0])
+    assert test.labels[0] == labels[position]
+
+
+def test_unlabelled_and_multi_label_examples_are_split_too():
+    texts = [f"sentence {number}" for number in range(10)]
+    train, test = split_examples(Examples(texts), 3)
+    assert train.labels is None and len(test) == 3
+    labels = np.eye(10, dtype="int32")
+    train, test = split_examples(Examples(texts, labels, problem_type="multi_label"), 3)
+    assert test.labels.shape == (3, 10)
+
+
+@pytest.mark.parametrize("size", [0, 10, 11, -1, 0.0, 1.0, True])
+def test_a_test_size_that_empties_a_part_is_refused(size):
+    with pytest.raises(ValueError, match="`test_size` must be"):
+        split_indices([str(number) for number in range(10)], size)
+
+
+def test_one_text_many_times_cannot_be_split():
+    with pytest.raises(ValueError, match="leave examples in both parts"):
+        split_indices(["same"] * 10, 5)
+
+
+def test_strata_of_another_length_are_refused():
+    with pytest.raises(ValueError, match="Received 1 for 2 texts"):
+        split_indices(["a", "b"], 1, strata=[0])
+
+
+def test_examples_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match=r"Received lengths: \[2, 1\]"):
+        Examples(["a", "b"], np.array([1]))
+    with pytest.raises(ValueError, match=r"Received lengths: \[2, 1, 2\]"):
+        Examples((["a", "b"], ["c"]), np.array([1, 0]))
+
+
+def test_taking_examples_keeps_pairs_and_labels_together():
+    examples = Examples((["a", "b", "c"], ["x", "y", "z"]), np.array([0, 1, 2]), ("p", "q", "r"))
+    taken = examples.take(np.array([2, 0]))
+    assert taken.texts == (["c", "a"], ["z", "x"]) and taken.labels.tolist() == [2, 0]
+    assert examples.take(slice(0, 2)).texts == (["a", "b"], ["x", "y"])
+    assert len(examples) == 3 and len(taken) == 2

@@ -1,0 +1,117 @@
+import copy
+import gzip
+import json
+
+import pytest
+
+from bert_keras.datasets import read_squad
+
+CONTEXT = "Normandy is in France 🙂, a région of Europe."
+
+
+def question(number, *answers, **other):
+    answers = [{"text": text, "answer_start": start} for text, start in answers]
+    return {"id": f"q{number}", "question": f"Question {number}?", "answers": answers, **other}
+
+
+def squad(*questions, context=CONTEXT):
+    paragraph = {"context": context, "qas": list(questions), "id": "P0"}
+    return {"version": "v1.0", "data": [{"title": "T", "paragraphs": [paragraph]}]}
+
+
+def write(path, content):
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_questions_have_contexts_and_answers_in_characters(tmp_path):
+    content = squad(question(1, ("France", 15), ("région", 27)))
+    examples, mismatches = read_squad(write(tmp_path / "t.json", content))
+    (example,) = examples
+    assert (example.id, example.question, example.context) == ("q1", "Question 1?", CONTEXT)
+    assert example.answers == (("France", 15), ("région", 27))
+    assert example.spans == example.answers and mismatches == []
+    assert not example.is_impossible
+
+
+def test_unanswerable_questions_have_no_answers(tmp_path):
+    content = squad(
+        question(1, is_impossible=True, plausible_answers=[{"text": "x", "answer_start": 0}]),
+        question(2, ("France", 15), is_impossible=False),
+    )
+    examples, _ = read_squad(write(tmp_path / "t.json", content))
+    assert [example.is_impossible for example in examples] == [True, False]
+    assert examples[0].answers == examples[0].spans == ()
+
+
+def test_answers_that_do_not_stand_where_they_say_are_reported_and_kept_from_training(tmp_path):
+    content = squad(
+        question(1, ("France", 15), ("France", 14), ("Spain", -1), ("Europe", 400), ("", 3)),
+        # At -7 stands "Europe." by Python's rule, which is not the format's.
+        question(2, ("Europe.", -7)),
+    )
+    examples, mismatches = read_squad(write(tmp_path / "t.json", content))
+    assert examples[0].spans == (("France", 15),) and len(examples[0].answers) == 5
+    assert examples[1].spans == ()
+    assert mismatches == [
+        ("q1", "France", 14, " Franc"),
+        ("q1", "Spain", -1, ""),
+        ("q1", "Europe", 400, ""),
+        ("q1", "", 3, ""),
+        ("q2", "Europe.", -7, ""),
+    ]
+
+
+def test_compressed_files_and_byte_order_marks_are_read(tmp_path):
+    text = json.dumps(squad(question(1, ("France", 15))), ensure_ascii=False)
+    (tmp_path / "t.json.gz").write_bytes(gzip.compress(text.encode("utf-8-sig")))
+    assert read_squad(tmp_path / "t.json.gz").examples[0].context == CONTEXT
+
+
+def test_questions_without_labels_are_read(tmp_path):
+    content = squad({"id": "q", "question": "?"})
+    assert read_squad(write(tmp_path / "t.json", content)).examples[0].answers == ()
+
+
+def changed(change):
+    content = copy.deepcopy(squad(question(1, ("France", 15))))
+    change(content, content["data"][0]["paragraphs"][0])
+    return content
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda c, p: c.pop("data"), "'data' must be of type list. Received nothing"),
+        (lambda c, p: c.update(data={}), "'data' must be of type list. Received a dict"),
+        (lambda c, p: c.update(data=[]), "holds no questions"),
+        (lambda c, p: c.update(data=["x"]), r"data\[0\]: a JSON object is needed"),
+        (
+            lambda c, p: p.pop("context"),
+            r"data\[0\].paragraphs\[0\]: 'context' must be of type str",
+        ),
+        (lambda c, p: p.update(context=" "), r"data\[0\].paragraphs\[0\]: the context is blank"),
+        (lambda c, p: p["qas"][0].pop("id"), r"paragraphs\[0\].qas\[0\]: 'id' must be of type str"),
+        (lambda c, p: p["qas"].append(p["qas"][0]), r"qas\[1\]: the id 'q1' occurs twice"),
+        (lambda c, p: p["qas"][0].update(is_impossible=True), "must have no answers"),
+        (
+            lambda c, p: p["qas"][0]["answers"][0].update(answer_start="15"),
+            r"qas\[0\].answers\[0\]: 'answer_start' must be of type int. Received a str",
+        ),
+        (
+            lambda c, p: p["qas"][0]["answers"][0].update(answer_start=True),
+            "'answer_start' must be of type int. Received a bool",
+        ),
+    ],
+)
+def test_files_in_another_layout_are_refused_by_place(tmp_path, change, message):
+    with pytest.raises(ValueError, match=rf"t\.json.*{message}"):
+        read_squad(write(tmp_path / "t.json", changed(change)))
+
+
+def test_files_that_are_not_json_objects_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="a JSON object is needed"):
+        read_squad(write(tmp_path / "t.json", [1]))
+    (tmp_path / "t.json").write_text('{"data": [', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"t\.json, line 1, column 11: not JSON"):
+        read_squad(tmp_path / "t.json")

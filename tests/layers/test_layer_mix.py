@@ -1,0 +1,29 @@
+import keras
+import numpy as np
+from checks import assert_close, to_numpy
+
+from bert_keras.layers.layer_mix import LayerMix
+
+HIDDEN_STATES = np.random.default_rng(0).normal(size=(2, 5, 3, 4)).astype("float32")
+
+
+def test_it_begins_as_the_mean_of_the_layers():
+    assert_close(LayerMix()(HIDDEN_STATES), HIDDEN_STATES.mean(axis=2))
+
+
+def test_the_sum_is_weighted_by_a_softmax_and_scaled():
+    mix = LayerMix()
+    mix.build(HIDDEN_STATES.shape)
+    mix.weights_of_states.assign(np.log([1.0, 2.0, 5.0]))
+    mix.scale.assign(3.0)
+    expected = 3 * np.einsum("bskd,k->bsd", HIDDEN_STATES, [1 / 8, 2 / 8, 5 / 8])
+    assert_close(mix(HIDDEN_STATES), expected, 1e-5)
+
+
+def test_a_model_with_it_survives_a_keras_file(tmp_path):
+    states = keras.Input((None, 3, 4))
+    model = keras.Model(states, LayerMix()(states))
+    model.layers[-1].weights_of_states.assign([0.1, -2.0, 1.0])
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(to_numpy(reloaded(HIDDEN_STATES)), to_numpy(model(HIDDEN_STATES)))

@@ -1,0 +1,141 @@
+import random
+import re
+
+import nltk
+import pytest
+
+from bert_keras.metrics import chinese_spans
+
+LETTERS = list("国国三三中國光荣，。《》、…·-:/ abAé1.,'\"?!()“”’‘\tカ$%")
+LETTERS += ["Koei", "it's", "1,000", "cannot", "n't ", "U.S. ", "gonna ", "''", "..", "'tis"]
+# The list in CMRC 2018's script, as it stands there.
+PUNCTUATION = ["-", ":", "_", "*", "^", "/", "\\", "~", "`", "+", "=", "，", "。", "：", "？", "！"]
+PUNCTUATION += [
+    "“",
+    "”",
+    "；",
+    "’",
+    "《",
+    "》",
+    "……",
+    "·",
+    "、",
+    "「",
+    "」",
+    "（",
+    "）",
+    "－",
+    "～",
+]
+PUNCTUATION += ["『", "』"]
+
+
+def random_text(rng, longest=9):
+    return "".join(rng.choices(LETTERS, k=rng.randint(0, longest)))
+
+
+def nltk_words(text):
+    return nltk.word_tokenize(text, preserve_line=True)
+
+
+# A second reading of the official script, in small steps.
+
+
+def reference_units(text):
+    units, run = [], ""
+    for letter in text.lower().strip():
+        if letter in PUNCTUATION:
+            continue
+        if re.match("[\u4e00-\u9fa5]", letter):
+            units += nltk_words(run) if run else []
+            units, run = [*units, letter], ""
+        else:
+            run += letter
+    return units + (nltk_words(run) if run else [])
+
+
+def reference_f1(answer, predicted):
+    left, right = reference_units(answer), reference_units(predicted)
+    common = 0
+    for start in range(len(left)):
+        for end in range(start + 1, len(left) + 1):
+            for other in range(len(right)):
+                if left[start:end] == right[other : other + end - start]:
+                    common = max(common, end - start)
+    if not common:
+        return 0
+    precision, recall = common / len(right), common / len(left)
+    return 2 * precision * recall / (precision + recall)
+
+
+def reference_exact(answer, predicted):
+    left, right = (
+        [letter for letter in text.lower().strip() if letter not in PUNCTUATION]
+        for text in (answer, predicted)
+    )
+    return left == right
+
+
+def test_words_equal_nltk():
+    rng = random.Random(0)
+    for _ in range(3000):
+        text = re.sub("[\u4e00-\u9fa5]", "", random_text(rng).lower())
+        text = "".join(letter for letter in text if letter not in PUNCTUATION)
+        assert chinese_spans.split_words(text) == nltk_words(text)
+
+
+def test_scores_equal_the_official_definition():
+    rng = random.Random(1)
+    for _ in range(1000):
+        answers, predictions = {}, {}
+        for number in range(rng.randint(1, 4)):
+            texts = [random_text(rng) for _ in range(rng.randint(1, 3))]
+            answers[str(number)] = texts
+            if rng.random() < 0.9:
+                near = rng.choice(texts)[rng.randint(0, 2) :] + rng.choice(["", "。", "国"])
+                predictions[str(number)] = rng.choice([near, random_text(rng)])
+        exact = f1 = 0
+        for name, predicted in predictions.items():
+            exact += max(reference_exact(text, predicted) for text in answers[name])
+            f1 += max(reference_f1(text, predicted) for text in answers[name])
+        exact, f1 = 100 * exact / len(answers), 100 * f1 / len(answers)
+        assert chinese_spans.cmrc_scores(answers, predictions) == pytest.approx(
+            {
+                "exact_match": exact,
+                "f1": f1,
+                "average": (exact + f1) / 2,
+                "total": len(answers),
+                "skipped": len(answers) - len(predictions),
+            }
+        )
+
+
+def test_units_are_characters_and_words():
+    assert chinese_spans.segment("1786年2月2日") == ["1786", "年", "2", "月", "2", "日"]
+    assert chinese_spans.segment("光荣和ω-Force开发") == [*"光荣和", "ωforce", *"开发"]
+
+
+def test_only_the_longest_common_run_counts():
+    assert chinese_spans.common_run_f1("甲乙丙丁", "甲乙戊丁") == 0.5
+    assert chinese_spans.common_run_f1("甲乙", "乙甲") == 0.5
+
+
+def test_texts_without_units_match_exactly_but_have_no_f1():
+    assert chinese_spans.exact_match("，", "。") == 1.0
+    assert chinese_spans.common_run_f1("，", "。") == 0.0
+
+
+def test_another_word_tokenizer_can_be_given():
+    scores = chinese_spans.cmrc_scores({"q": ["ab"]}, {"q": "ac"}, word_tokenize=list)
+    assert scores["f1"] == 50.0
+
+
+def test_bad_texts_are_refused():
+    with pytest.raises(ValueError, match="at least one question"):
+        chinese_spans.cmrc_scores({}, {})
+    with pytest.raises(ValueError, match="needs an answer"):
+        chinese_spans.cmrc_scores({"q": []}, {"q": ""})
+    with pytest.raises(ValueError, match="list of texts"):
+        chinese_spans.cmrc_scores({"q": "国"}, {"q": "国"})
+    with pytest.raises(ValueError, match="to a text"):
+        chinese_spans.cmrc_scores({"q": ["国"]}, {"q": 1})

@@ -1,0 +1,211 @@
+import random
+import re
+import string
+
+import pytest
+
+from bert_keras.metrics import spans
+
+WORDS = ["the", "The", "a", "An", "cat", "Cat", "cat.", "sat", "3.5", "U.S.", "theory", "-", "été"]
+WORDS += ["a-b", "’s", "\t", "猫", "¿", "$5"]
+
+
+def random_text(rng, longest=4):
+    return rng.choice(["", " "]).join(rng.choices(WORDS, k=rng.randint(0, longest)))
+
+
+def random_questions(rng, unanswerable):
+    """Answers, predictions that often hit, and no-answer scores with ties."""
+    answers, predictions, scores = {}, {}, {}
+    for number in range(rng.randint(1, 8)):
+        name = str(number)
+        lowest = 0 if unanswerable and rng.random() < 0.5 else 1
+        count = lowest and rng.randint(lowest, 3)
+        answers[name] = [random_text(rng) for _ in range(count)]
+        predictions[name] = random_text(rng)
+        if answers[name] and rng.random() < 0.5:
+            predictions[name] = rng.choice(answers[name]) + rng.choice(["", ".", " cat"])
+        scores[name] = rng.choice([rng.random(), 0.25, 0.5, -1.0])
+    return answers, predictions, scores
+
+
+# A second reading of the official scripts, in small steps.
+
+
+def reference_words(text):
+    kept = "".join(letter for letter in text.lower() if letter not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", kept).split()
+
+
+def reference_f1(answer, predicted, both_empty=1):
+    left, right = reference_words(answer), reference_words(predicted)
+    if left == right == []:
+        return both_empty
+    rest, same = list(left), 0
+    for word in right:
+        if word in rest:
+            rest.remove(word)
+            same += 1
+    if same == 0:
+        return 0
+    precision, recall = same / len(right), same / len(left)
+    return 2 * precision * recall / (precision + recall)
+
+
+def reference_exact(answer, predicted):
+    return int(reference_words(answer) == reference_words(predicted))
+
+
+def reference_v1(answers, predictions):
+    exact = f1 = 0
+    for name, predicted in predictions.items():
+        exact += max(reference_exact(text, predicted) for text in answers[name])
+        f1 += max(reference_f1(text, predicted, 0) for text in answers[name])
+    return {"exact_match": 100 * exact / len(answers), "f1": 100 * f1 / len(answers)}
+
+
+def reference_best(raw, answers, predictions, no_answer):
+    current = len([name for name in answers if not answers[name]])
+    best, threshold = current, 0.0
+    for name, value in sorted(no_answer.items(), key=lambda item: item[1]):
+        if answers[name]:
+            current = current + raw[name]
+        elif predictions[name] != "":
+            current = current - 1
+        if current > best:
+            best, threshold = current, value
+    return 100 * best / len(answers), threshold
+
+
+def reference_v2(answers, predictions, no_answer, limit):
+    result = {}
+    for key, metric in (("exact", reference_exact), ("f1", reference_f1)):
+        raw, final = {}, {}
+        for name, texts in answers.items():
+            texts = [text for text in texts if reference_words(text)]
+            raw[name] = max(metric(text, predictions[name]) for text in texts or [""])
+            final[name] = raw[name]
+            if no_answer is not None and no_answer[name] > limit:
+                final[name] = 0 if answers[name] else 1
+        for prefix, wanted in (("", (True, False)), ("HasAns_", (True,)), ("NoAns_", (False,))):
+            chosen = [final[name] for name in answers if bool(answers[name]) in wanted]
+            if chosen:
+                result[prefix + key] = 100 * sum(chosen) / len(chosen)
+                result[prefix + "total"] = len(chosen)
+        if no_answer is not None:
+            found = reference_best(raw, answers, predictions, no_answer)
+            result[f"best_{key}"], result[f"best_{key}_thresh"] = found
+    return result
+
+
+def test_v1_scores_equal_the_official_definition():
+    rng = random.Random(0)
+    for _ in range(1000):
+        answers, predictions, _ = random_questions(rng, unanswerable=False)
+        predictions = {name: text for name, text in predictions.items() if rng.random() < 0.9}
+        expected = reference_v1(answers, predictions)
+        assert spans.squad_v1_scores(answers, predictions) == pytest.approx(expected, rel=1e-12)
+
+
+def test_v2_scores_equal_the_official_definition():
+    rng = random.Random(1)
+    for case in range(2000):
+        answers, predictions, no_answer = random_questions(rng, unanswerable=True)
+        if case % 3 == 0:
+            no_answer = None
+        limit = rng.choice([1.0, 0.5, 0.25, 0.0])
+        expected = reference_v2(answers, predictions, no_answer, limit)
+        found = spans.squad_v2_scores(answers, predictions, no_answer, limit)
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_best_threshold_equals_an_exhaustive_search_where_scores_are_distinct():
+    rng = random.Random(2)
+    for _ in range(1000):
+        answers, predictions, _ = random_questions(rng, unanswerable=True)
+        # A text of articles only would be right as "no answer", yet costs a point in the search.
+        predictions = {
+            name: text if reference_words(text) else "cat" for name, text in predictions.items()
+        }
+        no_answer = {name: rng.random() for name in answers}
+        found = spans.squad_v2_scores(answers, predictions, no_answer)
+        for key in ("exact", "f1"):
+            tried = {
+                limit: spans.squad_v2_scores(answers, predictions, no_answer, limit)[key]
+                for limit in [0.0, *no_answer.values()]
+            }
+            assert found[f"best_{key}"] == pytest.approx(max(tried.values()))
+            assert tried[found[f"best_{key}_thresh"]] == pytest.approx(max(tried.values()))
+
+
+def test_keys_are_those_of_the_official_script():
+    both = {"q": ["Nile"], "r": []}
+    texts = {"q": "Nile", "r": ""}
+    assert list(spans.squad_v2_scores(both, texts, {"q": 0.1, "r": 0.9})) == [
+        "exact",
+        "f1",
+        "total",
+        "HasAns_exact",
+        "HasAns_f1",
+        "HasAns_total",
+        "NoAns_exact",
+        "NoAns_f1",
+        "NoAns_total",
+        "best_exact",
+        "best_exact_thresh",
+        "best_f1",
+        "best_f1_thresh",
+    ]
+    assert list(spans.squad_v2_scores({"q": ["Nile"]}, texts)) == [
+        "exact",
+        "f1",
+        "total",
+        "HasAns_exact",
+        "HasAns_f1",
+        "HasAns_total",
+    ]
+    assert list(spans.squad_v1_scores({"q": ["Nile"]}, texts)) == ["exact_match", "f1"]
+
+
+def test_an_answer_of_articles_only_scores_by_version():
+    """SQuAD 1.1's F1 gives 0 where no word is left, though the texts match exactly."""
+    assert spans.squad_v1_scores({"q": ["The"]}, {"q": "a"}) == {"exact_match": 100.0, "f1": 0.0}
+    scores = spans.squad_v2_scores({"q": ["The"]}, {"q": ""})
+    assert scores["HasAns_exact"] == scores["HasAns_f1"] == 100.0
+
+
+def test_the_best_answer_counts():
+    answers = {"q": ["in Cairo", "Cairo", "Egypt"]}
+    assert spans.squad_v1_scores(answers, {"q": "Cairo!"})["exact_match"] == 100.0
+    assert spans.squad_v1_scores(answers, {"q": "in Egypt"})["f1"] == pytest.approx(200 / 3)
+
+
+def test_v1_counts_a_missing_prediction_as_wrong_and_v2_refuses_it():
+    answers = {"q": ["Nile"], "r": ["Rhine"]}
+    assert spans.squad_v1_scores(answers, {"q": "Nile"})["exact_match"] == 50.0
+    with pytest.raises(ValueError, match="1 of 2 missing"):
+        spans.squad_v2_scores(answers, {"q": "Nile"})
+    with pytest.raises(ValueError, match="no_answer_scores"):
+        spans.squad_v2_scores(answers, {"q": "Nile", "r": ""}, {"q": 0.5})
+
+
+def test_predictions_of_other_questions_are_ignored():
+    answers = {"q": ["Nile"]}
+    more = {"q": "Nile", "x": "Rhine"}
+    assert spans.squad_v1_scores(answers, more)["exact_match"] == 100.0
+    scores = spans.squad_v2_scores(answers, more, {"x": 0.1, "q": 0.2})
+    assert scores["total"] == 1 and scores["best_exact"] == 100.0
+
+
+def test_bad_texts_are_refused():
+    for function in (spans.squad_v1_scores, spans.squad_v2_scores):
+        with pytest.raises(ValueError, match="at least one question"):
+            function({}, {})
+        with pytest.raises(ValueError, match="list of texts"):
+            function({"q": "Nile"}, {"q": "Nile"})
+        with pytest.raises(ValueError, match="list of texts"):
+            function({"q": [None]}, {"q": "Nile"})
+        with pytest.raises(ValueError, match="to a text"):
+            function({"q": ["Nile"]}, {"q": None})
+    with pytest.raises(ValueError, match="needs an answer"):
+        spans.squad_v1_scores({"q": []}, {"q": ""})

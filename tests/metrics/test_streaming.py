@@ -1,0 +1,175 @@
+import keras
+import numpy as np
+import pytest
+
+from bert_keras.metrics import classification, masked_lm, streaming
+
+NUM_CLASSES = 3
+
+
+def one_hot(ids, num_classes=NUM_CLASSES):
+    return np.eye(num_classes, dtype="float32")[ids]
+
+
+def updated(metric, *batches):
+    for batch in batches:
+        metric.update_state(*batch)
+    return float(metric.result())
+
+
+def test_scores_equal_the_functions_over_all_batches():
+    rng = np.random.default_rng(0)
+    metrics = {
+        "matthews": streaming.MatthewsCorrelation(NUM_CLASSES),
+        "micro": streaming.SparseF1Score(NUM_CLASSES, average="micro"),
+        "macro": streaming.SparseF1Score(NUM_CLASSES, average="macro"),
+        "binary": streaming.SparseF1Score(NUM_CLASSES, positive=2),
+    }
+    for case in range(400):
+        # One constant array in six, so that 0/0 occurs.
+        true = rng.integers(0, NUM_CLASSES, (2, 4)) * (case % 6 > 0)
+        predicted = rng.integers(0, NUM_CLASSES, (2, 4)) * (case % 6 > 1)
+        flat = true.ravel(), predicted.ravel()
+        averages = {"labels": range(NUM_CLASSES)}
+        expected = {
+            "matthews": classification.matthews_correlation(*flat),
+            "micro": classification.precision_recall_f1(*flat, "micro", **averages)["f1"],
+            "macro": classification.precision_recall_f1(*flat, "macro", **averages)["f1"],
+            "binary": classification.precision_recall_f1(*flat, None, **averages)["f1"][2],
+        }
+        name = list(metrics)[case % 4]
+        metrics[name].reset_state()
+        batches = [(true, one_hot(predicted))]
+        if case % 10 == 0:
+            batches = [(row, one_hot(ids)) for row, ids in zip(true, predicted, strict=True)]
+        assert updated(metrics[name], *batches) == pytest.approx(expected[name], abs=1e-6)
+
+
+def test_matthews_correlation_of_a_rare_class_keeps_its_digits():
+    true = np.zeros(1_000_000, int)
+    true[:10] = 1
+    predicted = np.zeros(1_000_000, int)
+    predicted[4:15] = 1
+    expected = classification.matthews_correlation(true, predicted)
+    found = updated(streaming.MatthewsCorrelation(2), (true, one_hot(predicted, 2)))
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_labels_of_weight_0_or_out_of_range_count_nowhere():
+    true = np.array([[0, 1, 2, -100, 1], [2, 2, 1, 3, 0]])
+    predicted = np.array([[0, 1, 1, 2, 0], [2, 1, 1, 0, 1]])
+    weights = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 1, 0]])
+    metric = streaming.MatthewsCorrelation(NUM_CLASSES)
+    kept = (weights == 1) & (true >= 0) & (true < NUM_CLASSES)
+    expected = classification.matthews_correlation(true[kept], predicted[kept])
+    assert updated(metric, (true, one_hot(predicted), weights)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1)])
+def test_weights_may_be_one_per_example(shape):
+    true, predicted = np.array([0, 1, 2, 2]), np.array([0, 1, 1, 2])
+    weights = np.array([1.0, 0.0, 1.0, 1.0])
+    metric = streaming.MatthewsCorrelation(NUM_CLASSES)
+    kept = weights == 1
+    expected = classification.matthews_correlation(true[kept], predicted[kept])
+    batch = (true, one_hot(predicted), weights.reshape(shape))
+    assert updated(metric, batch) == pytest.approx(expected)
+
+
+def test_weights_per_sequence_hold_for_each_of_its_positions():
+    true, predicted = np.array([[0, 1], [2, 2]]), np.array([[0, 0], [0, 2]])
+    metric = streaming.SparseF1Score(NUM_CLASSES, average="micro")
+    assert updated(metric, (true, one_hot(predicted), np.array([0.0, 1.0]))) == 0.5
+
+
+def test_perplexity_equals_the_function_over_batches_of_unequal_weight():
+    rng = np.random.default_rng(1)
+    metric = streaming.MaskedPerplexity()
+    for case in range(100):
+        labels, logits = rng.integers(0, 7, (2, 2, 3)), rng.normal(size=(2, 2, 3, 7)) * 3
+        logits = logits * (case % 5 > 0)
+        weights = rng.integers(0, 2, (2, 2, 3)) if case % 2 else rng.random((2, 2, 3))
+        weights[0, 0, 0] = 1
+        metric.reset_state()
+        expected = masked_lm.masked_perplexity(labels, logits, weights)
+        batches = [(labels, logits, weights)]
+        if case % 10 == 0:
+            batches = zip(labels, logits, weights, strict=True)
+        found = updated(metric, *batches)
+        assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_perplexity_ignores_the_label_of_a_position_of_weight_0():
+    metric = streaming.MaskedPerplexity()
+    batch = (np.array([[1, -100, 99]]), np.zeros((1, 3, 4)), np.array([[1.0, 0.0, 0.0]]))
+    assert updated(metric, batch) == pytest.approx(4.0)
+
+
+def test_perplexity_without_a_masked_position_is_nan():
+    assert np.isnan(updated(streaming.MaskedPerplexity()))
+
+
+def test_keras_accuracy_under_weights_equals_masked_accuracy():
+    """Why there is no accuracy metric of our own."""
+    rng = np.random.default_rng(2)
+    metric = keras.metrics.SparseCategoricalAccuracy()
+    for _ in range(100):
+        labels, predicted = rng.integers(0, 5, (2, 3)), rng.integers(0, 5, (2, 3))
+        weights = rng.integers(0, 2, (2, 3))
+        weights[0, 0] = 1
+        metric.reset_state()
+        expected = masked_lm.masked_accuracy(labels, predicted, weights)
+        assert updated(metric, (labels, one_hot(predicted, 5), weights)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        streaming.SparseF1Score(4, average="binary", positive=2, name="other"),
+        streaming.MatthewsCorrelation(4),
+        streaming.MaskedPerplexity(),
+    ],
+)
+def test_configs_round_trip(metric):
+    copy = keras.metrics.deserialize(keras.metrics.serialize(metric))
+    assert type(copy) is type(metric)
+    assert copy.get_config() == metric.get_config()
+    assert keras.saving.get_registered_name(type(metric)).startswith("bert_keras>")
+
+
+def test_metrics_work_inside_evaluate():
+    rng = np.random.default_rng(3)
+    inputs, labels = rng.normal(size=(10, 6, 4)).astype("float32"), rng.integers(0, 3, (10, 6))
+    weights = rng.integers(0, 2, (10, 6)).astype("float32")
+    model = keras.Sequential([keras.Input((6, 4)), keras.layers.Dense(NUM_CLASSES)])
+    model.compile(
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        weighted_metrics=[
+            streaming.MatthewsCorrelation(NUM_CLASSES),
+            streaming.SparseF1Score(NUM_CLASSES, average="macro"),
+            streaming.MaskedPerplexity(),
+        ],
+    )
+    found = model.evaluate(
+        inputs, labels, sample_weight=weights, batch_size=4, verbose=0, return_dict=True
+    )
+    logits = model.predict(inputs, verbose=0)
+    true, predicted = labels[weights == 1], logits.argmax(-1)[weights == 1]
+    f1 = classification.precision_recall_f1(true, predicted, "macro", labels=range(NUM_CLASSES))
+    assert found["matthews"] == pytest.approx(
+        classification.matthews_correlation(true, predicted), abs=1e-6
+    )
+    assert found["f1"] == pytest.approx(f1["f1"], abs=1e-6)
+    expected = masked_lm.masked_perplexity(labels, logits, weights)
+    assert found["perplexity"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="at least 2"):
+        streaming.MatthewsCorrelation(1)
+    with pytest.raises(ValueError, match="average"):
+        streaming.SparseF1Score(3, average="weighted")
+    with pytest.raises(ValueError, match="positive"):
+        streaming.SparseF1Score(3, positive=3)
+    with pytest.raises(ValueError, match="3 classes"):
+        streaming.MatthewsCorrelation(3).update_state([0], [[0.1, 0.9]])

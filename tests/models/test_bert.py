@@ -1,0 +1,310 @@
+import json
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+from checks import (
+    assert_close,
+    check_config_round_trip,
+    check_everything_is_built,
+    check_saved_and_reloaded,
+    to_numpy,
+)
+
+import bert_keras
+from bert_keras.models.model import relative_path
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+
+
+def tiny_backbone(**overrides):
+    return bert_keras.BertBackbone(
+        **{
+            "vocabulary_size": 50,
+            "num_layers": 2,
+            "num_heads": 2,
+            "hidden_dim": 8,
+            "intermediate_dim": 16,
+            "max_sequence_length": 12,
+            **overrides,
+        }
+    )
+
+
+def random_inputs(batch=3, seq_len=7, seed=0):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, seq_len + 1, batch)
+    lengths[0] = seq_len
+    mask = np.arange(seq_len) < lengths[:, None]
+    return {
+        "token_ids": np.where(mask, rng.integers(1, 50, (batch, seq_len)), 0),
+        "segment_ids": np.where(mask, rng.integers(0, 2, (batch, seq_len)), 0),
+        "padding_mask": mask,
+    }
+
+
+def test_outputs_have_the_contract_s_names_and_shapes():
+    outputs = tiny_backbone()(random_inputs(), return_hidden_states=True, return_attentions=True)
+    assert outputs["sequence_output"].shape == (3, 7, 8)
+    assert outputs["pooled_output"].shape == (3, 8)
+    assert [tuple(x.shape) for x in outputs["hidden_states"]] == [(3, 7, 8)] * 3
+    assert [tuple(x.shape) for x in outputs["attentions"]] == [(3, 2, 7, 7)] * 2
+    assert_close(outputs["hidden_states"][-1], outputs["sequence_output"], 0)
+    assert set(tiny_backbone()(random_inputs())) == {"sequence_output", "pooled_output"}
+
+
+def test_everything_is_built_by_construction():
+    check_everything_is_built(tiny_backbone())
+
+
+def test_config_survives_the_round_trip():
+    check_config_round_trip(tiny_backbone(activation="gelu_tanh", attention_dropout=0.3))
+
+
+def test_a_keras_file_gives_the_same_numbers(tmp_path):
+    check_saved_and_reloaded(tiny_backbone(), random_inputs(), tmp_path / "backbone.keras")
+
+
+def test_segment_ids_default_to_zeros_and_padding_mask_to_ones():
+    backbone = tiny_backbone()
+    token_ids = random_inputs()["token_ids"]
+    full = {
+        "token_ids": token_ids,
+        "segment_ids": np.zeros_like(token_ids),
+        "padding_mask": np.ones_like(token_ids),
+    }
+    assert_close(
+        backbone({"token_ids": token_ids})["sequence_output"], backbone(full)["sequence_output"]
+    )
+
+
+def test_padding_changes_nothing():
+    backbone = tiny_backbone()
+    short = {"token_ids": np.array([[5, 6, 7]])}
+    padded = {
+        "token_ids": np.array([[5, 6, 7, 9, 9, 9]]),
+        "padding_mask": np.array([[1, 1, 1, 0, 0, 0]]),
+    }
+    assert_close(
+        backbone(padded)["sequence_output"][:, :3], backbone(short)["sequence_output"], 1e-6
+    )
+
+
+def test_fused_and_explicit_attention_agree():
+    backbone = tiny_backbone()
+    inputs = random_inputs()
+    explicit = backbone(inputs, return_attentions=True)
+    assert_close(backbone(inputs)["sequence_output"], explicit["sequence_output"], 2e-6)
+    sums = to_numpy(explicit["attentions"][0]).sum(-1)
+    np.testing.assert_allclose(sums, 1, atol=1e-6)
+
+
+def test_a_fully_masked_row_stays_finite():
+    outputs = tiny_backbone()(
+        {"token_ids": np.ones((2, 4), int), "padding_mask": np.array([[1] * 4, [0] * 4])}
+    )
+    assert np.isfinite(to_numpy(outputs["sequence_output"])).all()
+
+
+def test_dropout_is_active_in_training_only():
+    backbone = tiny_backbone(dropout=0.5)
+    inputs = random_inputs()
+    first, second = backbone(inputs, training=True), backbone(inputs, training=True)
+    assert np.abs(to_numpy(first["pooled_output"]) - to_numpy(second["pooled_output"])).max() > 1e-4
+    assert_close(backbone(inputs)["pooled_output"], backbone(inputs)["pooled_output"], 0)
+
+
+def test_without_dropout_training_equals_inference():
+    backbone = tiny_backbone(dropout=0.0)
+    inputs = random_inputs()
+    assert_close(
+        backbone(inputs, training=True)["sequence_output"], backbone(inputs)["sequence_output"]
+    )
+
+
+def test_attention_dropout_is_separate_from_dropout():
+    backbone = tiny_backbone(dropout=0.0, attention_dropout=0.5)
+    inputs = random_inputs()
+    with_dropout = to_numpy(backbone(inputs, training=True)["sequence_output"])
+    assert np.abs(with_dropout - to_numpy(backbone(inputs)["sequence_output"])).max() > 1e-4
+
+
+def test_a_family_without_segments_has_no_segment_table():
+    backbone = tiny_backbone(num_segments=0)
+    assert not any("segment" in v.path for v in backbone.weights)
+    assert backbone({"token_ids": np.ones((1, 2), int)})["pooled_output"].shape == (1, 8)
+
+
+def test_a_functional_model_takes_the_backbone_as_a_layer():
+    backbone = tiny_backbone()
+    token_ids = keras.Input((None,), dtype="int32")
+    model = keras.Model(token_ids, backbone({"token_ids": token_ids})["pooled_output"])
+    assert_close(
+        model.predict(np.ones((2, 3), "int32"), verbose=0),
+        backbone({"token_ids": np.ones((2, 3), "int32")})["pooled_output"],
+    )
+
+
+def test_bfloat16_stays_near_float32():
+    backbone = tiny_backbone()
+    half = tiny_backbone(dtype="mixed_bfloat16")
+    half.set_weights(backbone.get_weights())
+    inputs = random_inputs()
+    assert_close(
+        keras.ops.cast(half(inputs)["sequence_output"], "float32"),
+        backbone(inputs)["sequence_output"],
+        0.1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("activation", "layer_norm_epsilon", "num_segments"),
+    [("gelu", 1e-12, 2), ("gelu_tanh", 1e-6, 2), ("relu", 1e-5, 3), ("silu", 1e-12, 1)],
+)
+def test_outputs_equal_transformers(tmp_path, activation, layer_norm_epsilon, num_segments):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(1)
+    theirs = {"gelu_tanh": "gelu_new"}.get(activation, activation)
+    config = transformers.BertConfig(
+        vocab_size=50,
+        hidden_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=40,
+        hidden_act=theirs,
+        layer_norm_eps=layer_norm_epsilon,
+        max_position_embeddings=12,
+        type_vocab_size=num_segments,
+        initializer_range=0.3,
+    )
+    config._attn_implementation = "eager"  # the fused one returns no attentions
+    reference = transformers.BertModel(config).eval()
+    with torch.no_grad():
+        for parameter in reference.parameters():  # the initial zeros and ones hide mix-ups
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    reference.save_pretrained(tmp_path)
+    backbone = bert_keras.BertBackbone.from_preset(tmp_path)
+    inputs = random_inputs()
+    inputs["segment_ids"] = inputs["segment_ids"] % num_segments
+    with torch.no_grad():
+        expected = reference(
+            input_ids=torch.tensor(inputs["token_ids"]),
+            token_type_ids=torch.tensor(inputs["segment_ids"]),
+            attention_mask=torch.tensor(inputs["padding_mask"]).long(),
+            output_hidden_states=True,
+            output_attentions=True,
+        )
+    actual = backbone(inputs, return_hidden_states=True, return_attentions=True)
+    mask = inputs["padding_mask"]
+    for a, b in zip(actual["hidden_states"], expected.hidden_states, strict=True):
+        np.testing.assert_allclose(to_numpy(a)[mask], b.numpy()[mask], atol=1e-5)
+    for a, b in zip(actual["attentions"], expected.attentions, strict=True):
+        np.testing.assert_allclose(to_numpy(a), b.numpy(), atol=1e-5)
+    fused = backbone(inputs)
+    np.testing.assert_allclose(
+        to_numpy(fused["sequence_output"])[mask],
+        expected.last_hidden_state.numpy()[mask],
+        atol=1e-5,
+    )
+    np.testing.assert_allclose(
+        to_numpy(fused["pooled_output"]), expected.pooler_output.numpy(), atol=1e-5
+    )
+
+
+def test_weight_paths_are_the_file_format(tmp_path):
+    """Renaming an attribute or a layer breaks every saved file: this list notices."""
+    backbone = tiny_backbone()
+    golden = json.loads((GOLDEN / "bert_backbone.json").read_text())
+    assert [[relative_path(v), list(v.shape)] for v in backbone.weights] == golden["paths"]
+    path = str(tmp_path / "model.weights.h5")
+    backbone.save_weights(path)
+    import h5py
+
+    with h5py.File(path) as file:
+        names = []
+        file.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
+    assert sorted(names) == golden["h5"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("vocabulary_size", 0),
+        ("num_layers", 10**6),
+        ("num_layers", 2.0),
+        ("hidden_dim", 2**40),
+        ("num_heads", 3),
+        ("num_segments", -1),
+        ("dropout", 1.0),
+        ("attention_dropout", -0.1),
+    ],
+)
+def test_impossible_arguments_are_refused(argument, value):
+    with pytest.raises(ValueError, match=argument):
+        tiny_backbone(**{argument: value})
+
+
+def test_a_config_that_asks_for_all_memory_is_refused():
+    with pytest.raises(ValueError, match="parameters"):
+        tiny_backbone(vocabulary_size=2**24, hidden_dim=2**16, num_heads=2)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"token_ids": np.full((1, 3), 50)}, "vocabulary"),
+        ({"token_ids": np.full((1, 3), -1)}, "vocabulary"),
+        ({"token_ids": np.ones((1, 13), int)}, "between 1 and 12"),
+        ({"token_ids": np.ones((1, 0), int)}, "between 1 and 12"),
+        ({"token_ids": np.ones(3, int)}, "2 axes"),
+        ({"token_ids": np.ones((1, 3), int), "segment_ids": np.full((1, 3), 2)}, "segment"),
+        ({"token_ids": np.ones((1, 3), int), "padding_mask": np.ones((1, 4), int)}, "shape"),
+        ({"token_ids": np.ones((1, 3), int), "input_mask": np.ones((1, 3), int)}, "padding_mask"),
+        ({"segment_ids": np.ones((1, 3), int)}, "token_ids"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused_and_the_weights_survive(inputs, message):
+    backbone = tiny_backbone()
+    good = random_inputs()
+    before = backbone.predict(good, verbose=0)["pooled_output"]
+    for call in (backbone, lambda x: backbone.predict(x, verbose=0)):
+        with pytest.raises(ValueError, match=message):
+            call(inputs)
+    np.testing.assert_array_equal(backbone.predict(good, verbose=0)["pooled_output"], before)
+
+
+def test_floats_are_no_ids():
+    with pytest.raises(TypeError, match="integers"):
+        tiny_backbone()({"token_ids": np.ones((1, 3))})
+
+
+def test_an_array_alone_is_no_input():
+    with pytest.raises(TypeError, match="dict"):
+        tiny_backbone()(np.ones((1, 3), int))
+
+
+def test_weights_survive_an_exception_inside_predict():
+    class Failing(keras.utils.PyDataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            if index:
+                raise RuntimeError("the disk is gone")
+            return ({"token_ids": np.ones((2, 3), "int32")},)
+
+    backbone = tiny_backbone()
+    before = backbone.predict(random_inputs(), verbose=0)["pooled_output"]
+    with pytest.raises(RuntimeError, match="disk"):
+        backbone.predict(Failing(), verbose=0)
+    np.testing.assert_array_equal(
+        backbone.predict(random_inputs(), verbose=0)["pooled_output"], before
+    )
+
+
+def test_a_config_from_a_newer_version_says_so():
+    config = {**tiny_backbone().get_config(), "rotary_dim": 4}
+    with pytest.raises(ValueError, match="newer version"):
+        bert_keras.BertBackbone.from_config(config)

@@ -1,0 +1,253 @@
+import doctest
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_keras.preprocessing import (
+    BucketedBatches,
+    Ragged,
+    batching,
+    bucket_lengths,
+    length_buckets,
+    restore_order,
+    sorted_batches,
+)
+
+lengths_lists = st.lists(st.integers(1, 200), min_size=1, max_size=80)
+
+
+def make_inputs(rows, length):
+    return {"token_ids": np.repeat(rows[:, None], length, axis=1).astype(np.int32)}
+
+
+def rows_of(batches):
+    return [batches[index][0]["token_ids"][:, 0].tolist() for index in range(len(batches))]
+
+
+def test_examples_in_docstrings_hold():
+    assert doctest.testmod(batching).failed == 0
+
+
+def test_buckets_are_fine_where_texts_are_short():
+    expected = (16, 32, 48, 64, 96, 128, 192, 256, 320, 384, 448, 512)
+    assert length_buckets(512) == expected
+    assert length_buckets(16) == (16,)
+    assert length_buckets(7) == (7,)
+    assert length_buckets(100) == (16, 32, 48, 64, 96, 100)
+
+
+def test_a_length_goes_to_the_smallest_bucket_that_holds_it():
+    assert bucket_lengths([1, 16, 17, 64], (16, 32, 64)).tolist() == [16, 16, 32, 64]
+    with pytest.raises(ValueError, match="last bucket 64, longest row 65"):
+        bucket_lengths([3, 65], (16, 64))
+    for buckets in ((), (16, 16), (32, 16), (0, 16)):
+        with pytest.raises(ValueError, match="positive and increase"):
+            bucket_lengths([3], buckets)
+
+
+@given(lengths_lists, st.integers(1, 9), st.integers(1, 900) | st.none())
+def test_sorted_batches_hold_each_row_once_within_the_budget(lengths, batch_size, token_budget):
+    batches = sorted_batches(lengths, batch_size, token_budget)
+    rows = np.concatenate([rows for rows, _ in batches])
+    assert sorted(rows) == list(range(len(lengths)))
+    padded = [length for _, length in batches]
+    assert padded == sorted(padded, reverse=True)
+    for rows, length in batches:
+        assert np.asarray(lengths)[rows].max() <= length
+        if token_budget is None:
+            assert len(rows) <= batch_size
+        else:
+            assert len(rows) == 1 or len(rows) * length <= token_budget
+    # One shape per bucket, and that of the last batch.
+    assert len({(len(rows), length) for rows, length in batches[:-1]}) == len(set(padded[:-1]))
+
+
+@given(lengths_lists, st.integers(1, 9))
+def test_order_is_restored(lengths, batch_size):
+    batches = sorted_batches(lengths, batch_size)
+    computed = np.concatenate([rows for rows, _ in batches])
+    assert restore_order(computed, batches).tolist() == list(range(len(lengths)))
+
+
+def test_no_rows_give_no_batches():
+    assert sorted_batches([]) == []
+
+
+@given(lengths_lists, st.integers(1, 9), st.booleans(), st.integers(1, 4))
+def test_an_epoch_holds_each_row_once(lengths, batch_size, shuffle, window):
+    batches = BucketedBatches(
+        lengths, make_inputs, batch_size=batch_size, shuffle=shuffle, window=window
+    )
+    assert len(batches) == -(-len(lengths) // batch_size)
+    seen = rows_of(batches)
+    assert sorted(row for rows in seen for row in rows) == list(range(len(lengths)))
+    assert all(len(rows) <= batch_size for rows in seen)
+    padded = [batches[index][0]["token_ids"].shape[1] for index in range(len(batches))]
+    assert set(padded) <= set(batches.buckets)
+    # Keras on TensorFlow reads from the first two batches which axes vary.
+    assert len(set(padded)) == 1 or padded[0] != padded[1]
+
+
+def test_order_follows_from_seed_and_epoch_alone():
+    lengths = np.random.default_rng(0).integers(1, 120, 100)
+    batches = BucketedBatches(lengths, make_inputs, batch_size=8, seed=3)
+    epochs = []
+    for epoch in range(3):
+        batches.epoch = epoch
+        epochs.append(rows_of(batches))
+    assert epochs[0] != epochs[1] != epochs[2]
+    again = BucketedBatches(lengths, make_inputs, batch_size=8, seed=3, epoch=2)
+    assert rows_of(again) == epochs[2]
+    again.epoch = 0
+    assert rows_of(again) == epochs[0]
+    other = BucketedBatches(lengths, make_inputs, batch_size=8, seed=4)
+    assert rows_of(other) != epochs[0]
+
+
+def test_little_is_wasted_on_padding():
+    lengths = np.random.default_rng(0).geometric(1 / 25, 10_000).clip(3, 200)
+    batches = BucketedBatches(lengths, make_inputs, batch_size=32)
+    padded = sum(len(rows) * length for rows, length in batches.batches)
+    assert padded < 1.05 * bucket_lengths(lengths, batches.buckets).sum()
+    unsorted = BucketedBatches(lengths, make_inputs, batch_size=32, window=1)
+    assert padded < 0.5 * sum(len(rows) * length for rows, length in unsorted.batches)
+    assert len({length for _, length in batches.batches}) <= len(batches.buckets)
+
+
+def test_the_epoch_moves_on_when_all_batches_were_read_within_it():
+    batches = BucketedBatches([5] * 10, make_inputs, batch_size=4)
+    first = rows_of(batches)
+    batches.on_epoch_end()
+    assert batches.epoch == 0, "Keras calls on_epoch_end before the first epoch"
+    batches.on_epoch_begin()
+    batches[0]
+    batches.on_epoch_end()
+    assert batches.epoch == 0, "Keras reads a batch to build the model"
+    batches.on_epoch_begin()
+    assert rows_of(batches) == first
+    batches.on_epoch_end()
+    assert batches.epoch == 1
+    assert rows_of(batches) != first
+
+
+def test_unshuffled_batches_stay_as_they_are():
+    batches = BucketedBatches([5, 50, 20, 7], make_inputs, batch_size=2, shuffle=False)
+    first = rows_of(batches)
+    assert first == [[1, 2], [0, 3]]
+    batches.on_epoch_begin()
+    rows_of(batches)
+    batches.on_epoch_end()
+    assert (rows_of(batches), batches.epoch) == (first, 0)
+
+
+def test_labels_and_weights_follow_their_rows():
+    labels, weights = np.arange(10) * 2, np.arange(10) / 10
+    batches = BucketedBatches([5] * 10, make_inputs, labels, weights, batch_size=4)
+    for index in range(len(batches)):
+        inputs, y, w = batches[index]
+        assert y.tolist() == (inputs["token_ids"][:, 0] * 2).tolist()
+        assert w.tolist() == (inputs["token_ids"][:, 0] / 10).tolist()
+    named = BucketedBatches([5] * 10, make_inputs, {"a": labels, "b": list(range(10))})
+    inputs, y = named[0]
+    assert y["a"].tolist() == [2 * label for label in y["b"].tolist()]
+    assert len(BucketedBatches([5] * 10, make_inputs)[0]) == 1
+
+
+def test_labels_per_token_are_padded_and_padding_weighs_nothing():
+    labels = Ragged.from_rows([[1, 2, 3], [4]])
+    batches = BucketedBatches([3, 1], make_inputs, labels, shuffle=False, buckets=(4,))
+    _, y, weights = batches[0]
+    assert y.tolist() == [[1, 2, 3, 0], [4, 0, 0, 0]]
+    assert weights.tolist() == [[1, 1, 1, 0], [1, 0, 0, 0]]
+    by_row = BucketedBatches([3, 1], make_inputs, labels, [0.5, 2.0], shuffle=False, buckets=(4,))
+    assert by_row[0][2].tolist() == [[0.5, 0.5, 0.5, 0], [2, 0, 0, 0]]
+    by_token = Ragged.from_rows([[0, 1, 0], [1]], dtype=np.float32)
+    given_weights = BucketedBatches(
+        [3, 1], make_inputs, labels, by_token, shuffle=False, buckets=(4,)
+    )
+    assert given_weights[0][2].tolist() == [[0, 1, 0, 0], [1, 0, 0, 0]]
+    mixed = {"tags": labels, "kind": [7, 8]}
+    _, y, weights = BucketedBatches([3, 1], make_inputs, mixed, shuffle=False, buckets=(4,))[0]
+    assert y["kind"].tolist() == [7, 8]
+    assert weights["kind"].tolist() == [1, 1]
+    assert weights["tags"].tolist() == [[1, 1, 1, 0], [1, 0, 0, 0]]
+
+
+def test_a_padded_last_batch_has_the_size_of_the_others_and_weighs_what_it_holds():
+    weights = np.full(10, 0.5, np.float32)
+    for sample_weight, each in ((None, 1.0), (weights, 0.5)):
+        batches = BucketedBatches(
+            [5] * 10, make_inputs, np.arange(10), sample_weight, batch_size=4, pad_last_batch=True
+        )
+        parts = [batches[index] for index in range(len(batches))]
+        assert all(inputs["token_ids"].shape[0] == len(y) == 4 for inputs, y, _ in parts)
+        assert sum(w.sum() for _, _, w in parts) == 10 * each
+        kept = [label for _, y, w in parts for label in y[w > 0].tolist()]
+        assert sorted(kept) == list(range(10))
+    assert weights.tolist() == [0.5] * 10
+    ragged = Ragged.from_rows([[1, 1]] * 3)
+    batches = BucketedBatches([2] * 3, make_inputs, ragged, batch_size=2, pad_last_batch=True)
+    assert sum(batches[index][2].sum() for index in range(2)) == 6
+
+
+@pytest.mark.parametrize("pad_last_batch", [False, True])
+def test_predictions_come_back_in_the_order_of_the_data(pad_last_batch):
+    lengths = np.random.default_rng(0).integers(1, 90, 21)
+    batches = BucketedBatches(
+        lengths, make_inputs, batch_size=4, shuffle=False, pad_last_batch=pad_last_batch
+    )
+    outputs = np.concatenate(
+        [inputs["token_ids"][:, 0] for (inputs,) in map(batches.__getitem__, range(6))]
+    )
+    assert len(outputs) == (24 if pad_last_batch else 21)
+    assert batches.restore_order(outputs).tolist() == list(range(21))
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="at least one row"):
+        BucketedBatches([], make_inputs)
+    with pytest.raises(ValueError, match="batch_size=0"):
+        BucketedBatches([5], make_inputs, batch_size=0)
+    with pytest.raises(
+        ValueError, match=r"`labels` must have one entry for each of the 2 rows\. .*3"
+    ):
+        BucketedBatches([5, 5], make_inputs, [1, 2, 3])
+    with pytest.raises(ValueError, match=r"labels\['a'\]"):
+        BucketedBatches([5, 5], make_inputs, {"a": [1]})
+    with pytest.raises(ValueError, match="`sample_weight`"):
+        BucketedBatches([5, 5], make_inputs, [1, 2], [1.0])
+
+
+def small_model():
+    token_ids = keras.Input((None,), dtype="int32", name="token_ids")
+    # All tokens of a row are its number, so the length does not change the output.
+    row = keras.layers.GlobalMaxPooling1D()(keras.layers.Embedding(50, 3)(token_ids))
+    model = keras.Model({"token_ids": token_ids}, keras.layers.Dense(1)(row))
+    model.compile(keras.optimizers.SGD(1e-6), "mse", jit_compile=False)
+    return model
+
+
+def test_fit_evaluate_and_predict_read_every_batch_of_varying_length():
+    lengths = np.random.default_rng(0).integers(1, 90, 50)
+    read = []
+
+    class Noting(BucketedBatches):
+        def __getitem__(self, index):
+            read.append((self.epoch, index))
+            return super().__getitem__(index)
+
+    batches = Noting(lengths, make_inputs, np.zeros(50), batch_size=8)
+    checks = BucketedBatches(lengths, make_inputs, np.zeros(50), batch_size=8, shuffle=False)
+    model = small_model()
+    model.fit(batches, epochs=3, validation_data=checks, verbose=0)
+    assert batches.epoch == 3
+    for epoch in range(3):
+        assert {index for number, index in read if number == epoch} == set(range(7))
+    model.evaluate(checks, verbose=0)
+    inputs = BucketedBatches(lengths, make_inputs, batch_size=8, shuffle=False)
+    outputs = inputs.restore_order(model.predict(inputs, verbose=0))
+    expected = model.predict_on_batch(make_inputs(np.arange(50), 4))
+    np.testing.assert_allclose(outputs, expected, atol=1e-6)

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bert_keras
+from bert_keras.preprocessing.question_windows import QuestionWindows
+
+LETTERS = "abcdefgh"
+VOCABULARY = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *LETTERS,
+    *("##" + letter for letter in LETTERS),
+    *"東京タワーüı.",
+]
+
+
+def preprocessor(max_length=12, **options):
+    return bert_keras.TextPreprocessor(
+        bert_keras.WordPieceTokenizer(VOCABULARY, **options), max_length=max_length
+    )
+
+
+def windows_of(questions, contexts, max_length=12, stride=3, max_question_length=64):
+    return QuestionWindows(
+        preprocessor(max_length),
+        questions,
+        contexts,
+        stride=stride,
+        max_question_length=max_question_length,
+    )
+
+
+def pieces(windows, row):
+    ids = windows.pack(np.array([row]), int(windows.lengths[row]))["token_ids"][0]
+    return " ".join(VOCABULARY[i] for i in ids)
+
+
+def test_windows_are_question_and_part_of_the_context():
+    windows = windows_of(["a b", "c"], ["a b c d e f g h", "h"], max_length=10)
+    assert [pieces(windows, row) for row in range(len(windows))] == [
+        "[CLS] a b [SEP] a b c d e [SEP]",
+        "[CLS] a b [SEP] d e f g h [SEP]",
+        "[CLS] c [SEP] h [SEP]",
+    ]
+    assert windows.lengths.tolist() == [10, 10, 5]
+    packed = windows.pack(np.array([2, 0]), 10)
+    assert packed["segment_ids"].tolist() == [[0] * 3 + [1, 1] + [0] * 5, [0] * 4 + [1] * 6]
+    assert packed["padding_mask"].sum(1).tolist() == [5, 10]
+
+
+def test_a_long_question_keeps_its_beginning_and_leaves_half_the_room_to_the_context():
+    assert pieces(windows_of(["a b c d e f g h"], ["h g"], max_question_length=2), 0) == (
+        "[CLS] a b [SEP] h g [SEP]"
+    )
+    assert pieces(windows_of(["a b c d e f g h"], ["h g"]), 0) == ("[CLS] a b c d [SEP] h g [SEP]")
+
+
+def test_the_windows_are_those_of_hugging_face_s_tokenizer():
+    transformers = pytest.importorskip("transformers")
+    vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
+    theirs = transformers.BertTokenizer(vocab=vocabulary)
+    question, context = "a b c", "abc defg h " * 7
+    ours = windows_of([question], [context], max_length=16, stride=4)
+    encoded = theirs(
+        question,
+        context,
+        max_length=16,
+        truncation="only_second",
+        # They count the overlap: 16 - 3 - 3 tokens of context a window, one every 4.
+        stride=6,
+        return_overflowing_tokens=True,
+        padding="max_length",
+    )
+    packed = ours.pack(np.arange(len(ours)), 16)
+    np.testing.assert_array_equal(packed["token_ids"], encoded["input_ids"])
+    np.testing.assert_array_equal(packed["segment_ids"], encoded["token_type_ids"])
+    np.testing.assert_array_equal(packed["padding_mask"], encoded["attention_mask"])
+
+
+@given(
+    st.lists(
+        st.tuples(st.text("abcdefgh  東京ü\u0308.\u200b", min_size=1), st.data()),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_tokens_cover_characters_and_characters_cover_tokens(rows):
+    contexts = ["a" + context for context, _ in rows]
+    windows = windows_of(["b"] * len(rows), contexts)
+    tokenizer = preprocessor().tokenizer
+    for question, (context, (_, data)) in enumerate(zip(contexts, rows, strict=True)):
+        offsets = tokenizer.encode(context).offsets[1:-1]
+        start = data.draw(st.integers(0, len(context) - 1))
+        end = data.draw(st.integers(start + 1, len(context)))
+        covering = [i for i, (a, b) in enumerate(offsets) if a < end and b > start]
+        first, last = (
+            int(a[0])
+            for a in windows.tokens_of(np.array([question]), np.array([start]), np.array([end]))
+        )
+        if not covering:
+            assert last < first
+            continue
+        assert (first, last) == (covering[0], covering[-1])
+        begins, ends = windows.characters_of(
+            np.array([question]), np.array([first]), np.array([last])
+        )
+        assert (begins[0], ends[0]) == (offsets[first][0], offsets[last][1])
+
+
+def test_labels_are_columns_of_the_windows_that_hold_the_whole_answer_and_cls_elsewhere():
+    # Windows: a b c d e, d e f g h; one context twice, and a question without an answer.
+    windows = windows_of(["a b"] * 3, ["a b c d e f g h"] * 3, max_length=10)
+    starts, ends = windows.columns_of(np.array([3, 4, -1]), np.array([4, 5, -1]))
+    assert starts.tolist() == [7, 4, 0, 5, 0, 0]
+    assert ends.tolist() == [8, 5, 0, 6, 0, 0]
+
+
+def test_texts_without_tokens_are_refused():
+    with pytest.raises(ValueError, match="question needs a token"):
+        windows_of(["\x00"], ["a"])
+    with pytest.raises(ValueError, match="context needs a token"):
+        windows_of(["a"], ["\x00"])
+    with pytest.raises(ValueError, match="At least one question"):
+        windows_of([], [])
+    with pytest.raises(ValueError, match="room for a question"):
+        windows_of(["a"], ["a"], max_length=4)

@@ -1,0 +1,250 @@
+"""A small Hugging Face hub on this machine, for tests.
+
+`HubServer` serves folders as model repositories and speaks as much of the hub's protocol as
+`huggingface_hub.snapshot_download` needs: the repository's info, its file tree, and its files, with
+ETags, byte ranges and the redirect of large files to another address. It can be told to fail.
+
+    with HubServer({"owner/name": folder}) as hub:
+        hub.use(monkeypatch, cache=tmp_path / "cache")  # in this process
+        TextClassifier.from_preset("hf://owner/name")
+
+    subprocess.run(..., env=hub.environment(cache))  # or in another one
+"""
+
+import contextlib
+import hashlib
+import http.server
+import json
+import os
+import pathlib
+import re
+import threading
+import urllib.parse
+
+
+class HubServer:
+    """Serves folders as the repositories of a Hugging Face hub, in a thread of its own.
+
+    Attributes:
+        url: the address to give as HF_ENDPOINT.
+        repositories: dict from `"owner/name"`, or `"owner/name@revision"` for a branch or tag
+            other than `main`, to the folder it serves. Changes take effect at once.
+        gated: set of `"owner/name"` whose files need a consent nobody has given.
+        missing_after: dict from a file's name to the number of its bytes after which the
+            connection is cut, each time; delete the entry to mend the line.
+        requests: list of `"METHOD /path"`, in the order they came.
+    """
+
+    def __init__(self, repositories):
+        self.repositories = dict(repositories)
+        self.gated = set()
+        self.missing_after = {}
+        self.requests = []
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server.hub = self
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._running = False
+
+    def __enter__(self):
+        self._thread.start()
+        self._running = True
+        return self
+
+    def __exit__(self, *exception):
+        self.stop()
+
+    def stop(self):
+        """Goes off the network: further connections are refused."""
+        if self._running:
+            self._running = False
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()
+
+    def environment(self, cache) -> dict[str, str]:
+        """Returns environment variables for a process that is to use this hub."""
+        variables = {
+            name: value for name, value in os.environ.items() if not name.startswith("HF_")
+        }
+        variables |= {
+            "HF_ENDPOINT": self.url,
+            "HF_HOME": str(cache),
+            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "NO_PROXY": "127.0.0.1",
+        }
+        return variables
+
+    def use(self, monkeypatch, cache) -> None:
+        """Makes `huggingface_hub`, which reads its environment at import, use this hub."""
+        from huggingface_hub import constants
+
+        template = self.url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "ENDPOINT", self.url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        # Versions before 1.0 keep a copy where they use it.
+        used = "huggingface_hub.file_download.HUGGINGFACE_CO_URL_TEMPLATE"
+        monkeypatch.setattr(used, template, raising=False)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        # The client waits a second before it takes up a broken download, five times.
+        monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
+
+    def commit(self, repository: str) -> str:
+        """Returns the commit of a repository: it changes whenever one of its files does."""
+        digest = hashlib.sha1(repository.encode())
+        for path in _files(self.repositories[repository]):
+            digest.update(path.encode() + _content(self.repositories[repository], path))
+        return digest.hexdigest()
+
+    def find(self, repository: str, revision: str) -> str | None:
+        """Returns the key in `repositories` of a repository at a branch, tag or commit."""
+        for key in self.repositories:
+            name, _, branch = key.partition("@")
+            if name == repository and revision in (branch or "main", self.commit(key)):
+                return key
+        return None
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Answers one request. HTTP/1.0: a connection per request, so that `stop` means stop."""
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        hub = self.server.hub
+        address = urllib.parse.urlsplit(self.path)
+        path = urllib.parse.unquote(address.path)
+        hub.requests.append(f"{self.command} {path}")
+        if match := re.fullmatch(r"/large/([^@]+)(@[^/]+)?/-/(.+)", path):
+            self._send_file((match[1] + (match[2] or "")), match[3])
+        elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)", path):
+            self._with_repository(match[1], match[2], self._send_tree)
+        elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/revision/(.+))?", path):
+            self._with_repository(match[1], match[2] or "main", self._send_info)
+        elif match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
+            self._with_repository(
+                match[1], match[2], lambda repository: self._resolve(repository, match[3])
+            )
+        else:
+            self._send_error(404, "EntryNotFound")
+
+    def _with_repository(self, name, revision, answer):
+        hub = self.server.hub
+        if repository := hub.find(name, revision):
+            answer(repository)
+        elif any(key.partition("@")[0] == name for key in hub.repositories):
+            self._send_error(404, "RevisionNotFound")
+        else:
+            self._send_error(404, "RepoNotFound")
+
+    def _send_info(self, repository):
+        hub = self.server.hub
+        name = repository.partition("@")[0]
+        self._send_json(
+            {
+                "id": name,
+                "modelId": name,
+                "sha": hub.commit(repository),
+                "private": False,
+                "gated": "manual" if name in hub.gated else False,
+                "siblings": [{"rfilename": path} for path in _files(hub.repositories[repository])],
+            }
+        )
+
+    def _send_tree(self, repository):
+        folder = self.server.hub.repositories[repository]
+        entries = []
+        for path in _files(folder):
+            content = _content(folder, path)
+            entry = {
+                "type": "file",
+                "path": path,
+                "size": len(content),
+                "oid": hashlib.sha1(content).hexdigest(),
+            }
+            if _is_large(path):
+                entry["lfs"] = {"oid": _etag(content), "size": len(content), "pointerSize": 134}
+            entries.append(entry)
+        self._send_json(entries)
+
+    def _resolve(self, repository, path):
+        """Sends a file, or for a large one the address where it is kept, as the hub does."""
+        hub = self.server.hub
+        if repository.partition("@")[0] in hub.gated:
+            self._send_error(401, "GatedRepo")
+        elif path not in _files(hub.repositories[repository]):
+            self._send_error(404, "EntryNotFound", {"X-Repo-Commit": hub.commit(repository)})
+        elif _is_large(path):
+            content = _content(hub.repositories[repository], path)
+            self._send(
+                302,
+                b"",
+                {
+                    "Location": f"{hub.url}/large/{urllib.parse.quote(repository)}/-/{path}",
+                    "X-Repo-Commit": hub.commit(repository),
+                    "X-Linked-Etag": f'"{_etag(content)}"',
+                    "X-Linked-Size": str(len(content)),
+                },
+            )
+        else:
+            self._send_file(repository, path)
+
+    def _send_file(self, repository, path):
+        hub = self.server.hub
+        content = _content(hub.repositories[repository], path)
+        headers = {
+            "X-Repo-Commit": hub.commit(repository),
+            "ETag": f'"{_etag(content)}"',
+            "Accept-Ranges": "bytes",
+        }
+        wanted = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        start = int(wanted[1]) if wanted else 0
+        if wanted:
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        end = hub.missing_after.get(path, len(content))
+        self._send(206 if wanted else 200, content[start:], headers, sent=max(end - start, 0))
+
+    def _send_json(self, value):
+        self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+    def _send_error(self, status, code, headers=None):
+        self._send(status, b"", {"X-Error-Code": code, "X-Error-Message": code} | (headers or {}))
+
+    def _send(self, status, body, headers, sent=None):
+        """Sends an answer, of whose body only the first `sent` bytes arrive."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            with contextlib.suppress(ConnectionError):  # The client may hang up first.
+                self.wfile.write(body[:sent])
+
+    def log_message(self, *arguments):
+        """Keeps the test's output clean; `HubServer.requests` has the requests."""
+
+
+def _files(folder) -> list[str]:
+    """Returns the paths of a repository's files, `/` between their parts."""
+    folder = pathlib.Path(folder)
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+
+
+def _content(folder, path) -> bytes:
+    return (pathlib.Path(folder) / path).read_bytes()
+
+
+def _etag(content) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _is_large(path) -> bool:
+    return path.endswith((".safetensors", ".h5", ".bin", ".msgpack"))

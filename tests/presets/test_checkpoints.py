@@ -1,0 +1,374 @@
+import json
+import os
+import pathlib
+import shutil
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from hub_server import HubServer
+from safetensors.numpy import load_file, save_file
+from tiny import VOCABULARY, tiny_classifier
+
+import bert_keras
+from bert_keras.presets.name_maps import bert
+from bert_keras.presets.name_maps.name_map import KINDS, expand, transformed
+
+TEXTS = ["a b c", "d e", "h a g g", "", "b" * 30]
+
+
+def predictions(classifier):
+    return classifier.predict(TEXTS, verbose=0)
+
+
+@pytest.fixture
+def transformers_folder(tmp_path):
+    """A fine-tuned BertForSequenceClassification, saved by transformers."""
+    return save_with_transformers(tmp_path / "theirs")
+
+
+def save_with_transformers(folder, labels=("bad", "fine", "good"), **options):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        **{
+            "vocab_size": len(VOCABULARY),
+            "hidden_size": 16,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "intermediate_size": 24,
+            "max_position_embeddings": 16,
+            "initializer_range": 0.3,
+            "id2label": dict(enumerate(labels)),
+            "label2id": {name: i for i, name in enumerate(labels)},
+            **options,
+        }
+    )
+    model = transformers.BertForSequenceClassification(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    bert_keras.WordPieceTokenizer(VOCABULARY).save(folder)
+    return folder
+
+
+def transformers_logits(folder):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    batch = tokenizer(TEXTS, padding=True, truncation=True, max_length=16, return_tensors="pt")
+    with torch.no_grad():
+        return model(**batch).logits.numpy()
+
+
+def rewrite(folder, change):
+    """Replaces the tensors of a checkpoint by `change(tensors)`."""
+    tensors = load_file(folder / "model.safetensors")
+    save_file(change(tensors), folder / "model.safetensors")
+
+
+def test_a_fine_tuned_checkpoint_arrives_with_its_head_and_labels(transformers_folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        classifier = bert_keras.TextClassifier.from_preset(transformers_folder)
+    assert classifier.label_names == ("bad", "fine", "good")
+    np.testing.assert_allclose(
+        predictions(classifier), transformers_logits(transformers_folder), atol=1e-5
+    )
+
+
+def test_an_export_is_what_transformers_loads(tmp_path):
+    classifier = tiny_classifier(num_classes=3, label_names=["x", "y", "z"])
+    for variable in classifier.weights:
+        variable.assign(np.random.default_rng(1).normal(0, 0.3, variable.shape))
+    classifier.export_to_huggingface(tmp_path)
+    np.testing.assert_allclose(transformers_logits(tmp_path), predictions(classifier), atol=1e-5)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["id2label"] == {"0": "x", "1": "y", "2": "z"}
+    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    assert again.label_names == ("x", "y", "z")
+    np.testing.assert_array_equal(predictions(again), predictions(classifier))
+
+
+def test_a_checkpoint_without_prefix_gives_the_same(transformers_folder):
+    expected = predictions(bert_keras.TextClassifier.from_preset(transformers_folder))
+    rewrite(transformers_folder, lambda t: {k.removeprefix("bert."): v for k, v in t.items()})
+    actual = predictions(bert_keras.TextClassifier.from_preset(transformers_folder))
+    np.testing.assert_array_equal(actual, expected)
+
+
+def test_gamma_and_beta_are_the_norms_old_names(transformers_folder):
+    expected = predictions(bert_keras.TextClassifier.from_preset(transformers_folder))
+    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+
+    def rename(tensors):
+        renamed = {}
+        for name, value in tensors.items():
+            for new, older in old.items():
+                name = name.replace(new, older)
+            renamed[name] = value
+        return renamed
+
+    rewrite(transformers_folder, rename)
+    actual = predictions(bert_keras.TextClassifier.from_preset(transformers_folder))
+    np.testing.assert_array_equal(actual, expected)
+
+
+def test_a_missing_pooler_is_named_in_a_warning(transformers_folder):
+    rewrite(transformers_folder, lambda t: {k: v for k, v in t.items() if "pooler" not in k})
+    with pytest.warns(UserWarning, match="pooler/dense/kernel, pooler/dense/bias"):
+        bert_keras.BertBackbone.from_preset(transformers_folder)
+
+
+def test_a_missing_head_is_named_in_a_warning(transformers_folder):
+    rewrite(transformers_folder, lambda t: {k: v for k, v in t.items() if "classifier" not in k})
+    with pytest.warns(UserWarning, match="head/dense/kernel, head/dense/bias"):
+        classifier = bert_keras.TextClassifier.from_preset(transformers_folder)
+    assert classifier.num_classes == 2
+
+
+def test_another_number_of_classes_brings_a_new_head_and_says_so(transformers_folder):
+    with pytest.warns(UserWarning, match="num_classes"):
+        classifier = bert_keras.TextClassifier.from_preset(transformers_folder, num_classes=5)
+    assert classifier.label_names is None
+    assert predictions(classifier).shape == (len(TEXTS), 5)
+
+
+def test_a_regression_checkpoint_is_known_by_its_single_label(tmp_path):
+    folder = save_with_transformers(tmp_path / "score", labels=("LABEL_0",))
+    classifier = bert_keras.TextClassifier.from_preset(folder)
+    assert (classifier.problem_type, classifier.num_classes) == ("regression", 1)
+    np.testing.assert_allclose(predictions(classifier), transformers_logits(folder), atol=1e-5)
+
+
+def test_a_name_that_does_not_fit_is_an_error_with_both_lists(transformers_folder):
+    name = "bert.encoder.layer.1.output.dense.weight"
+    rewrite(
+        transformers_folder,
+        lambda t: {("surprise" if k == name else k): v for k, v in t.items()},
+    )
+    with pytest.raises(ValueError, match="surprise") as error:
+        bert_keras.BertBackbone.from_preset(transformers_folder)
+    assert "encoder/layer_1/feed_forward/output/kernel" in str(error.value)
+
+
+def test_a_shape_that_does_not_fit_is_an_error_that_names_it(transformers_folder):
+    config = json.loads((transformers_folder / "config.json").read_text())
+    config["intermediate_size"] = 40
+    (transformers_folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=r"feed_forward/intermediate/kernel \(16, 40\)"):
+        bert_keras.BertBackbone.from_preset(transformers_folder)
+
+
+@pytest.mark.parametrize("keep", [4, 1000, 0.5, 0.99])
+def test_a_truncated_checkpoint_is_an_error(transformers_folder, keep):
+    path = transformers_folder / "model.safetensors"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(keep if keep > 1 else keep * len(data))])
+    with pytest.raises(ValueError, match=r"model\.safetensors"):
+        bert_keras.BertBackbone.from_preset(transformers_folder)
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "", '{"model_type": "gpt2"}', '{"hidden_size": 4}'])
+def test_a_damaged_or_foreign_config_is_an_error(transformers_folder, text):
+    (transformers_folder / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=r"config\.json"):
+        bert_keras.BertBackbone.from_preset(transformers_folder)
+
+
+def test_a_pickle_is_refused_with_the_way_out(transformers_folder):
+    os.rename(transformers_folder / "model.safetensors", transformers_folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"safe_serialization|safetensors"):
+        bert_keras.BertBackbone.from_preset(transformers_folder)
+
+
+def test_a_folder_without_weights_says_so(transformers_folder):
+    os.remove(transformers_folder / "model.safetensors")
+    with pytest.raises((ValueError, FileNotFoundError), match="safetensors"):
+        bert_keras.BertBackbone.from_preset(transformers_folder)
+
+
+def test_a_preset_that_does_not_exist_is_an_error():
+    with pytest.raises((ValueError, FileNotFoundError), match="minilm_l6_en_uncased"):
+        bert_keras.TextClassifier.from_preset("minilm_l6_en_uncasd")
+
+
+def test_an_argument_that_nobody_knows_is_an_error(transformers_folder):
+    with pytest.raises(TypeError, match="num_labels"):
+        bert_keras.TextClassifier.from_preset(transformers_folder, num_labels=3)
+
+
+def test_arguments_reach_the_constructor_that_knows_them(transformers_folder):
+    classifier = bert_keras.TextClassifier.from_preset(
+        transformers_folder, dropout=0.0, attention_dropout=0.3, max_length=8, pooling="mean"
+    )
+    assert classifier.dropout == classifier.backbone.dropout == 0
+    assert classifier.backbone.attention_dropout == 0.3
+    assert classifier.preprocessor.max_length == 8
+    assert classifier.pooling == "mean"
+    bare = bert_keras.TextClassifier.from_preset(transformers_folder, preprocessor=None)
+    assert bare.preprocessor is None
+
+
+def test_an_own_preset_gives_the_same_numbers(tmp_path):
+    classifier = tiny_classifier(label_names=["no", "yes"], pooling="mean")
+    classifier.save_to_preset(tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"config.json", "model.weights.h5", "task.json", "task.weights.h5", "vocab.txt"} <= names
+    assert not [name for name in names if "partial" in name]
+    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    assert again.get_config() | {"name": ""} == classifier.get_config() | {"name": ""}
+    np.testing.assert_array_equal(predictions(again), predictions(classifier))
+    backbone = bert_keras.BertBackbone.from_preset(tmp_path)
+    inputs = classifier.preprocessor(TEXTS)
+    np.testing.assert_array_equal(
+        backbone.predict(inputs, verbose=0)["pooled_output"],
+        classifier.backbone.predict(inputs, verbose=0)["pooled_output"],
+    )
+
+
+@pytest.mark.parametrize("name", ["model.weights.h5", "task.weights.h5"])
+def test_an_own_preset_cut_short_is_an_error(tmp_path, name):
+    tiny_classifier().save_to_preset(tmp_path)
+    path = tmp_path / name
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(ValueError, match=name):
+        bert_keras.TextClassifier.from_preset(tmp_path)
+
+
+def test_a_config_that_names_another_class_is_refused(tmp_path):
+    tiny_classifier().save_to_preset(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    for name, message in [
+        ("bert_keras>WordPieceTokenizer", "not a Backbone"),
+        ("bert_keras>Nothing", "not registered"),
+    ]:
+        (tmp_path / "config.json").write_text(json.dumps({**config, "registered_name": name}))
+        with pytest.raises(ValueError, match=message):
+            bert_keras.TextClassifier.from_preset(tmp_path)
+
+
+def test_a_classifier_comes_from_the_hub_and_then_from_its_cache(
+    transformers_folder, tmp_path, monkeypatch
+):
+    expected = predictions(bert_keras.TextClassifier.from_preset(transformers_folder))
+    with HubServer({"someone/classifier": transformers_folder}) as hub:
+        hub.use(monkeypatch, tmp_path / "cache")
+        first = bert_keras.TextClassifier.from_preset("hf://someone/classifier")
+        np.testing.assert_array_equal(predictions(first), expected)
+        with pytest.raises((ValueError, FileNotFoundError), match="nobody/nothing"):
+            bert_keras.TextClassifier.from_preset("hf://nobody/nothing")
+        hub.stop()
+        second = bert_keras.TextClassifier.from_preset("hf://someone/classifier")
+        np.testing.assert_array_equal(predictions(second), expected)
+
+
+def test_every_transform_is_its_own_inverse_and_no_name_appears_twice():
+    names = expand(bert.BACKBONE, 3)
+    theirs = [name for name, _ in names.values()]
+    assert len(set(theirs)) == len(theirs)
+    array = np.arange(6).reshape(2, 3)
+    for rows in KINDS.values():
+        for _, _, transform in rows:
+            twice = transformed(transformed(array, transform), transform)
+            np.testing.assert_array_equal(twice, array)
+
+
+def test_the_map_covers_every_weight_of_the_backbone():
+    from bert_keras.models.model import relative_path
+
+    backbone = tiny_classifier().backbone
+    assert {relative_path(v) for v in backbone.weights} == set(expand(bert.BACKBONE, 2))
+
+
+def minilm():
+    from bert_keras.presets.resolve import resolve
+
+    try:
+        return resolve("minilm_l6_en_uncased")
+    except FileNotFoundError:
+        return None
+
+
+@pytest.mark.skipif(minilm() is None, reason="the extra `demo` is not installed")
+def test_the_real_checkpoint_equals_transformers():
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    folder = str(minilm())
+    sentences = ["A man is eating food.", "多语言 café naïve", "", "word " * 300]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    batch = tokenizer(sentences, padding=True, truncation=True, max_length=512, return_tensors="pt")
+    reference = transformers.AutoModel.from_pretrained(folder).eval()
+    with torch.no_grad():
+        expected = reference(**batch)
+    classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased")
+    inputs = classifier.preprocessor(sentences)
+    np.testing.assert_array_equal(inputs["token_ids"], batch["input_ids"].numpy())
+    actual = classifier.backbone.predict(inputs, verbose=0)
+    mask = inputs["padding_mask"].astype(bool)
+    difference = np.abs(actual["sequence_output"] - expected.last_hidden_state.numpy())[mask].max()
+    pooled = np.abs(actual["pooled_output"] - expected.pooler_output.numpy()).max()
+    print(f"{keras.backend.backend()}: {difference:.1e} in tokens, {pooled:.1e} pooled")
+    assert max(difference, pooled) < 1e-5
+
+
+def test_saving_over_a_preset_never_leaves_half_a_file(tmp_path, monkeypatch):
+    tiny_classifier().save_to_preset(tmp_path)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+
+    def fail(*args, **kwargs):
+        pathlib.Path(args[1]).write_bytes(b"half a fi")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(keras.saving, "save_weights", fail)
+    with pytest.raises(OSError, match="No space"):
+        tiny_classifier().save_to_preset(tmp_path)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+    shutil.rmtree(tmp_path)
+
+
+def test_a_pooling_without_counterpart_is_not_exported(tmp_path):
+    with pytest.raises(ValueError, match="pooling='mean'"):
+        tiny_classifier(pooling="mean").export_to_huggingface(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_own_preset_without_head_says_that_the_head_is_random(tmp_path):
+    classifier = tiny_classifier()
+    classifier.backbone.save_to_preset(tmp_path)
+    classifier.preprocessor.tokenizer.save(tmp_path)
+    with pytest.warns(UserWarning, match="head/dense/kernel"):
+        bert_keras.TextClassifier.from_preset(tmp_path)
+
+
+def test_saving_a_backbone_over_a_task_removes_the_old_head(tmp_path):
+    tiny_classifier(frozen="backbone").save_to_preset(tmp_path)
+    tiny_classifier().backbone.save_to_preset(tmp_path)
+    assert not (tmp_path / "task.json").exists()
+    assert bert_keras.BertBackbone.from_preset(tmp_path).trainable
+
+
+def test_a_subclass_keeps_its_head_in_its_preset(tmp_path):
+    @keras.saving.register_keras_serializable(package="mine")
+    class MyClassifier(bert_keras.TextClassifier):
+        pass
+
+    classifier = tiny_classifier()
+    mine = MyClassifier(classifier.backbone, preprocessor=classifier.preprocessor)
+    mine.save_to_preset(tmp_path)
+    again = MyClassifier.from_preset(tmp_path)
+    np.testing.assert_array_equal(predictions(again), predictions(mine))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("config.json", '{"registered_name": "x"}'), ("task.json", "[]")]
+)
+def test_a_damaged_own_preset_says_which_file(tmp_path, name, text):
+    tiny_classifier().save_to_preset(tmp_path)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=name):
+        bert_keras.TextClassifier.from_preset(tmp_path)

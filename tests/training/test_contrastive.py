@@ -1,0 +1,161 @@
+import keras
+import numpy as np
+import pytest
+from checks import to_numpy
+from keras import ops
+
+from bert_keras.training.contrastive import (
+    CosineRegression,
+    MultipleNegativesRanking,
+    TripletLoss,
+    cosine,
+)
+
+
+def random_vectors(batch=5, num_texts=2, hidden_dim=7, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(batch, num_texts, hidden_dim)).astype("float32")
+
+
+def torch_columns(vectors):
+    torch = pytest.importorskip("torch")
+    return torch, torch.tensor(vectors).unbind(1)
+
+
+def scores_by_torch(torch, first, second, scale):
+    return scale * torch.nn.functional.cosine_similarity(first[:, None], second[None], dim=-1)
+
+
+def value(loss, y_true, y_pred, **kwargs):
+    return float(to_numpy(loss(np.asarray(y_true), ops.convert_to_tensor(y_pred), **kwargs)))
+
+
+@pytest.mark.parametrize("num_texts", [2, 3, 4])
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_ranking_is_torch_s_crossentropy_over_all_candidates(num_texts, scale):
+    vectors = random_vectors(num_texts=num_texts)
+    torch, columns = torch_columns(vectors)
+    scores = scores_by_torch(torch, columns[0], torch.cat(columns[1:]), scale)
+    expected = torch.nn.functional.cross_entropy(scores, torch.arange(5))
+    actual = value(MultipleNegativesRanking(scale), np.arange(5), vectors)
+    assert actual == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_symmetric_ranking_is_the_mean_of_both_directions():
+    vectors = random_vectors(num_texts=3)
+    torch, columns = torch_columns(vectors)
+    scores = scores_by_torch(torch, columns[0], torch.cat(columns[1:]), 20.0)
+    there = torch.nn.functional.cross_entropy(scores, torch.arange(5))
+    back = torch.nn.functional.cross_entropy(scores[:, :5].T, torch.arange(5))
+    actual = value(MultipleNegativesRanking(symmetric=True), np.arange(5), vectors)
+    assert actual == pytest.approx((there + back).item() / 2, abs=1e-5)
+
+
+def test_ranking_by_hand():
+    # Anchors and positives are the axes: each anchor's cosines are 1 and 0.
+    vectors = np.stack([np.eye(2), 3 * np.eye(2)], axis=1).astype("float32")
+    expected = np.log(1 + np.exp(-2.0))
+    assert value(MultipleNegativesRanking(2.0), [0, 1], vectors) == pytest.approx(expected)
+
+
+def test_rows_of_one_group_are_no_negatives_of_one_another():
+    vectors = random_vectors(batch=4)
+    vectors[1] = vectors[0]  # the same pair twice
+    for symmetric in (False, True):
+        loss = MultipleNegativesRanking(symmetric=symmetric, reduction=None)
+        grouped = to_numpy(loss(np.array([7, 7, 2, 3]), ops.convert_to_tensor(vectors)))
+        once = to_numpy(loss(np.arange(3), ops.convert_to_tensor(vectors[1:])))
+        np.testing.assert_allclose(grouped[:2], once[[0, 0]], atol=1e-5)
+
+
+def test_regression_is_the_squared_difference_of_cosine_and_score():
+    vectors = random_vectors()
+    scores = np.linspace(-1, 1, 5).astype("float32")
+    torch, (first, second) = torch_columns(vectors)
+    expected = torch.nn.functional.mse_loss(
+        torch.nn.functional.cosine_similarity(first, second), torch.tensor(scores)
+    )
+    actual = value(CosineRegression(), scores, vectors)
+    assert actual == pytest.approx(expected.item(), abs=1e-6)
+    assert value(CosineRegression(), scores[:, None], vectors) == pytest.approx(actual)
+
+
+@pytest.mark.parametrize(("distance", "margin"), [("cosine", 0.5), ("euclidean", 1.0)])
+def test_triplets_are_torch_s(distance, margin):
+    vectors = random_vectors(batch=8, num_texts=3)
+    torch, columns = torch_columns(vectors)
+    functions = {
+        "cosine": lambda a, b: 1 - torch.nn.functional.cosine_similarity(a, b),
+        "euclidean": lambda a, b: (a - b).norm(dim=-1),
+    }
+    expected = torch.nn.functional.triplet_margin_with_distance_loss(
+        *columns, distance_function=functions[distance], margin=margin
+    )
+    actual = value(TripletLoss(margin, distance), np.zeros(8), vectors)
+    assert actual == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_a_triplet_with_room_to_spare_costs_nothing():
+    vectors = np.array([[[1.0, 0], [2, 0], [0, 1]]], "float32")
+    assert value(TripletLoss(0.9), [0], vectors) == 0
+    assert value(TripletLoss(1.25), [0], vectors) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("loss", "num_texts"),
+    [(MultipleNegativesRanking(), 3), (CosineRegression(), 2), (TripletLoss(2.5), 3)],
+)
+def test_losses_are_means_by_weight(loss, num_texts):
+    vectors = random_vectors(num_texts=num_texts)
+    weights = np.array([1.0, 0, 2, 0, 0], "float32")
+    each = type(loss).from_config({**loss.get_config(), "reduction": None})
+    rows = to_numpy(each(np.arange(5) / 5, ops.convert_to_tensor(vectors)))
+    expected = (rows * weights).sum() / weights.sum()
+    actual = value(loss, np.arange(5) / 5, vectors, sample_weight=weights)
+    assert actual == pytest.approx(expected, rel=1e-5)
+
+
+def test_cosines_ignore_length_and_survive_zeros():
+    first = np.array([[3.0, 4], [0, 0], [1, 0]], "float32")
+    second = np.array([[6.0, 8], [1, 0], [-5, 0]], "float32")
+    np.testing.assert_allclose(to_numpy(cosine(first, second)), [1, 0, -1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "num_texts"),
+    [
+        (MultipleNegativesRanking(scale=5.0, symmetric=True), 2),
+        (CosineRegression(), 2),
+        (TripletLoss(margin=1.0, distance="euclidean"), 3),
+    ],
+)
+def test_losses_survive_serialization(loss, num_texts):
+    config = keras.saving.serialize_keras_object(loss)
+    assert config["registered_name"] == f"bert_keras>{type(loss).__name__}"
+    again = keras.saving.deserialize_keras_object(config)
+    vectors = random_vectors(num_texts=num_texts)
+    assert again.get_config() == loss.get_config()
+    assert value(again, np.arange(5) / 5, vectors) == value(loss, np.arange(5) / 5, vectors)
+
+
+@pytest.mark.parametrize(
+    ("loss", "num_texts"), [(MultipleNegativesRanking(), 1), (CosineRegression(), 3)]
+)
+def test_a_wrong_number_of_texts_is_refused(loss, num_texts):
+    with pytest.raises(ValueError, match="columns of texts"):
+        loss(np.zeros(5), ops.convert_to_tensor(random_vectors(num_texts=num_texts)))
+    with pytest.raises(ValueError, match="columns of texts"):
+        loss(np.zeros(5), ops.ones((5, 7)))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MultipleNegativesRanking(scale=0), "scale"),
+        (lambda: TripletLoss(margin=-1.0), "margin"),
+        (lambda: TripletLoss(distance="manhattan"), "distance"),
+    ],
+)
+def test_impossible_settings_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,184 @@
+"""The losses: values by hand, and those of torch."""
+
+import keras
+import numpy as np
+import pytest
+import torch
+from keras import ops
+from torch.nn import functional
+
+from bert_keras.training.losses import (
+    FocalCrossentropy,
+    SpanCrossentropy,
+    SparseCrossentropy,
+    consistency_loss,
+)
+
+LOGITS = np.log(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]], "float32"))
+LABELS = np.array([0, 1, 0])
+
+
+def value(tensor):
+    return np.array(ops.convert_to_numpy(tensor))
+
+
+def random_case(shape=(4, 6), num_classes=5, seed=0):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(*shape, num_classes), scale=3).astype("float32")
+    return logits, rng.integers(num_classes, size=shape), rng.uniform(size=shape).astype("float32")
+
+
+def test_crossentropy_by_hand():
+    expected = -np.mean(np.log([0.7, 0.8, 0.25]))
+    np.testing.assert_allclose(value(SparseCrossentropy()(LABELS, LOGITS)), expected, rtol=1e-6)
+
+
+def test_label_smoothing_by_hand():
+    # The true class has probability 0.9 + 0.1 / 3, each other 0.1 / 3.
+    log_p = np.log([[0.7, 0.2, 0.1], [0.8, 0.1, 0.1], [0.25, 0.25, 0.5]])
+    expected = -np.mean(log_p @ [0.9 + 0.1 / 3, 0.1 / 3, 0.1 / 3])
+    loss = SparseCrossentropy(label_smoothing=0.1)
+    np.testing.assert_allclose(value(loss(LABELS, LOGITS)), expected, rtol=1e-6)
+
+
+def test_positions_of_weight_zero_count_neither_above_nor_below():
+    loss = SparseCrossentropy()
+    weights = np.array([1.0, 0.0, 3.0])
+    expected = -(np.log(0.7) + 3 * np.log(0.25)) / 4
+    np.testing.assert_allclose(value(loss(LABELS, LOGITS, weights)), expected, rtol=1e-6)
+    changed = LOGITS.copy()
+    changed[1] = [30.0, -30.0, 0.0]
+    np.testing.assert_array_equal(
+        value(loss(LABELS, changed, weights)), value(loss(LABELS, LOGITS, weights))
+    )
+
+
+def test_all_weights_zero_give_zero():
+    assert value(SparseCrossentropy()(LABELS, LOGITS, np.zeros(3))) == 0
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_equal_to_torch(label_smoothing):
+    logits, labels, _ = random_case()
+    weights = np.array(labels > 0, "float32")
+    expected = functional.cross_entropy(
+        torch.tensor(logits).reshape(-1, 5),
+        torch.tensor(np.where(weights, labels, -100)).reshape(-1),
+        label_smoothing=label_smoothing,
+    )
+    loss = SparseCrossentropy(label_smoothing)
+    np.testing.assert_allclose(value(loss(labels, logits, weights)), expected, rtol=1e-5)
+
+
+def test_class_weights_equal_torch():
+    logits, labels, _ = random_case(shape=(8,))
+    class_weights = np.array([1.0, 2.0, 0.5, 3.0, 1.0], "float32")
+    expected = functional.cross_entropy(
+        torch.tensor(logits), torch.tensor(labels), weight=torch.tensor(class_weights)
+    )
+    loss = SparseCrossentropy()(labels, logits, class_weights[labels])
+    np.testing.assert_allclose(value(loss), expected, rtol=1e-5)
+
+
+def test_smoothing_is_keras_on_one_hot_labels():
+    logits, labels, _ = random_case()
+    expected = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2)(
+        np.eye(5)[labels], logits
+    )
+    ours = SparseCrossentropy(0.2)(labels, logits)
+    np.testing.assert_allclose(value(ours), value(expected), rtol=1e-5)
+
+
+def test_focal_loss_by_hand():
+    p = np.array([0.7, 0.8, 0.25])
+    expected = np.mean(-((1 - p) ** 2) * np.log(p))
+    np.testing.assert_allclose(value(FocalCrossentropy()(LABELS, LOGITS)), expected, rtol=1e-5)
+
+
+def test_focal_loss_without_focus_is_crossentropy():
+    logits, labels, weights = random_case()
+    np.testing.assert_allclose(
+        value(FocalCrossentropy(gamma=0.0)(labels, logits, weights)),
+        value(SparseCrossentropy()(labels, logits, weights)),
+        rtol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("gamma", [0.5, 2.0])
+def test_focal_loss_of_a_certain_prediction_is_finite(gamma):
+    logits = np.array([[100.0, -100.0], [-100.0, 100.0]], "float32")
+    loss = value(FocalCrossentropy(gamma, reduction="none")(np.array([0, 0]), logits))
+    np.testing.assert_allclose(loss, [0.0, 200.0], atol=1e-4)
+
+
+def test_span_loss_is_the_mean_of_both_ends():
+    model = keras.Sequential([keras.Input((2,)), Ends()])
+    model.compile(loss=SpanCrossentropy())
+    x = np.array([[1.0, 2.0], [0.5, -1.0]], "float32")
+    labels = {"start_logits": np.array([0, 1]), "end_logits": np.array([1, 1])}
+    logits = model.predict(x, verbose=0)
+    expected = np.mean(
+        [
+            functional.cross_entropy(torch.tensor(logits[end]), torch.tensor(labels[end]))
+            for end in labels
+        ]
+    )
+    results = model.evaluate(x, labels, verbose=0, return_dict=True)
+    np.testing.assert_allclose(results["loss"], expected, rtol=1e-5)
+
+
+class Ends(keras.layers.Layer):
+    """Two outputs, as question answering has."""
+
+    def call(self, x):
+        return {"start_logits": x, "end_logits": 2.0 * x}
+
+
+def test_a_span_outside_the_window_adds_nothing():
+    logits = np.log(np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1]], "float32"))
+    loss = value(SpanCrossentropy(reduction="none")(np.array([0, 2, -1]), logits))
+    np.testing.assert_allclose(loss, [0.5 * np.log(2), 0, 0], rtol=1e-6)
+
+
+def test_consistency_is_the_mean_of_both_divergences():
+    first, second, _ = np.log([[[0.5, 0.5]], [[0.9, 0.1]], [[1.0, 1.0]]])
+    one_way = 0.5 * np.log(0.5 / 0.9) + 0.5 * np.log(0.5 / 0.1)
+    other = 0.9 * np.log(0.9 / 0.5) + 0.1 * np.log(0.1 / 0.5)
+    # Logits are free up to a constant.
+    loss = consistency_loss(ops.convert_to_tensor(first), ops.convert_to_tensor(second + 3.0))
+    np.testing.assert_allclose(value(loss), [(one_way + other) / 2], rtol=1e-5)
+    assert value(consistency_loss(first, first)) == 0
+
+
+def test_consistency_equals_torch():
+    first, second = random_case()[0], random_case(seed=1)[0]
+    log_p, log_q = (torch.tensor(x).log_softmax(-1) for x in (first, second))
+    arguments = {"log_target": True, "reduction": "none"}
+    expected = (
+        functional.kl_div(log_p, log_q, **arguments) + functional.kl_div(log_q, log_p, **arguments)
+    ).sum(-1) / 2
+    ours = consistency_loss(ops.convert_to_tensor(first), ops.convert_to_tensor(second))
+    np.testing.assert_allclose(value(ours), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [
+        (SparseCrossentropy(0.3, name="a"), "SparseCrossentropy"),
+        (FocalCrossentropy(3.0, name="b", reduction="sum"), "FocalCrossentropy"),
+        (SpanCrossentropy(name="c"), "SpanCrossentropy"),
+    ],
+)
+def test_config_round_trip_under_the_registered_name(loss, name):
+    config = keras.losses.serialize(loss)
+    assert config["registered_name"] == f"bert_keras>{name}"
+    restored = keras.losses.deserialize(config)
+    assert type(restored) is type(loss)
+    assert restored.get_config() == loss.get_config()
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="label_smoothing"):
+        SparseCrossentropy(label_smoothing=1.0)
+    with pytest.raises(ValueError, match="gamma"):
+        FocalCrossentropy(gamma=-1.0)

@@ -1,0 +1,128 @@
+"""The learning-rate schedules: values by hand, and those of transformers."""
+
+import keras
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from bert_keras.training.schedules import WarmupDecay
+
+
+def rates(schedule, steps):
+    return np.array([float(keras.ops.convert_to_numpy(schedule(step))) for step in steps])
+
+
+def transformers_rates(make, num_steps, peak=1.0, **arguments):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=peak)
+    scheduler = make(optimizer, **arguments)
+    values = []
+    for _ in range(num_steps):
+        values.append(scheduler.get_last_lr()[0])
+        optimizer.step()
+        scheduler.step()
+    return np.array(values)
+
+
+def test_linear_rises_to_the_peak_and_falls_to_zero():
+    schedule = WarmupDecay(8.0, total_steps=10, warmup=2)
+    expected = [0, 4, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0]
+    np.testing.assert_allclose(rates(schedule, range(13)), expected, atol=1e-6)
+
+
+def test_cosine_halves_between_warmup_and_end():
+    schedule = WarmupDecay(2.0, total_steps=12, warmup=4, decay="cosine")
+    expected = [2.0, 1 + np.cos(np.pi / 4), 1.0, 1 + np.cos(np.pi * 3 / 4), 0.0]
+    np.testing.assert_allclose(rates(schedule, [4, 6, 8, 10, 12]), expected, atol=1e-6)
+
+
+def test_polynomial_uses_power_and_end():
+    schedule = WarmupDecay(
+        1.0, total_steps=4, warmup=0, decay="polynomial", power=2.0, end_learning_rate=0.2
+    )
+    expected = [1.0, 0.2 + 0.8 * 9 / 16, 0.2 + 0.8 / 4, 0.2 + 0.8 / 16, 0.2, 0.2]
+    np.testing.assert_allclose(rates(schedule, range(6)), expected, rtol=1e-6)
+
+
+def test_constant_stays_at_the_peak():
+    schedule = WarmupDecay(3.0, total_steps=10, warmup=3, decay="constant")
+    np.testing.assert_allclose(rates(schedule, [0, 1, 2, 3, 9, 10, 99]), [0, 1, 2, 3, 3, 3, 3])
+
+
+@pytest.mark.parametrize("warmup", [0, 3, 7])
+def test_each_decay_equals_transformers(warmup):
+    arguments = {"num_warmup_steps": warmup, "num_training_steps": 20}
+    cases = [
+        ({}, transformers.get_linear_schedule_with_warmup, arguments),
+        ({"decay": "cosine"}, transformers.get_cosine_schedule_with_warmup, arguments),
+        (
+            {"decay": "constant"},
+            transformers.get_constant_schedule_with_warmup,
+            {"num_warmup_steps": warmup},
+        ),
+        (
+            {"decay": "polynomial", "power": 3.0, "end_learning_rate": 1e-6},
+            transformers.get_polynomial_decay_schedule_with_warmup,
+            {**arguments, "lr_end": 1e-6, "power": 3.0},
+        ),
+    ]
+    for ours, make, theirs in cases:
+        schedule = WarmupDecay(5e-5, total_steps=20, warmup=warmup, **ours)
+        expected = transformers_rates(make, 21, peak=5e-5, **theirs)
+        np.testing.assert_allclose(rates(schedule, range(21)), expected, rtol=1e-5, atol=1e-11)
+
+
+def test_cosine_stays_at_its_end_where_that_of_transformers_rises_again():
+    schedule = WarmupDecay(1.0, total_steps=20, warmup=0, decay="cosine")
+    np.testing.assert_allclose(rates(schedule, [20, 30, 40]), 0.0, atol=1e-7)
+
+
+def test_after_warmup_the_original_is_a_fixed_fraction_of_ours():
+    num_steps, warmup, peak = 20, 4, 3e-5
+    steps = np.arange(warmup, num_steps)
+    original = peak * (1 - steps / num_steps)
+    ours = rates(WarmupDecay(peak, total_steps=num_steps, warmup=warmup), steps)
+    np.testing.assert_allclose(original, ours * (1 - warmup / num_steps), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("warmup", "total_steps", "expected"),
+    [(0.1, 30, 3), (0.29, 100, 29), (0.1, 4, 0), (0.99, 10, 9), (0.0, 5, 0), (5, 30, 5)],
+)
+def test_warmup_is_a_fraction_or_a_number_of_steps(warmup, total_steps, expected):
+    assert WarmupDecay(1.0, total_steps, warmup=warmup).warmup_steps == expected
+
+
+@pytest.mark.parametrize("decay", ["linear", "cosine", "polynomial", "constant"])
+def test_the_rate_never_leaves_its_range_and_has_no_jump(decay):
+    schedule = WarmupDecay(1.0, 100, warmup=0.2, decay=decay, end_learning_rate=0.1, power=2.0)
+    values = rates(schedule, range(130))
+    assert values.min() >= 0 and values.max() <= 1
+    assert np.abs(np.diff(values)).max() <= 0.05 + 1e-6
+
+
+def test_config_round_trip_under_the_registered_name():
+    schedule = WarmupDecay(1e-3, 50, warmup=7, decay="cosine", end_learning_rate=1e-4)
+    config = keras.saving.serialize_keras_object(schedule)
+    assert config["registered_name"] == "bert_keras>WarmupDecay"
+    restored = keras.saving.deserialize_keras_object(config)
+    np.testing.assert_array_equal(rates(restored, range(60)), rates(schedule, range(60)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"total_steps": 0}, ValueError),
+        ({"total_steps": 2.5}, TypeError),
+        ({"warmup": 10}, ValueError),
+        ({"warmup": 1.0}, ValueError),
+        ({"warmup": -1}, ValueError),
+        ({"warmup": "a tenth"}, TypeError),
+        ({"decay": "exponential"}, ValueError),
+        ({"end_learning_rate": 2.0}, ValueError),
+        ({"power": 0.0}, ValueError),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, error):
+    with pytest.raises(error, match=next(iter(arguments))):
+        WarmupDecay(**{"peak_learning_rate": 1.0, "total_steps": 10, **arguments})
