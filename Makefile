@@ -1,7 +1,8 @@
 # All commands of the project. `make quickstart` and `make test` need only Python 3.11+ and git.
 
 PYTHON ?= python3
-BACKEND ?= jax
+# Of the three the fastest at the quickstart: it has nothing to compile.
+BACKEND ?= torch
 VENV := .venv
 # The quickstart installs one backend only, into a place of its own.
 DEMO_VENV := .venv-demo-$(BACKEND)
