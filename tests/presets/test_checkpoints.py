@@ -372,3 +372,12 @@ def test_a_damaged_own_preset_says_which_file(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=name):
         bert_keras.TextClassifier.from_preset(tmp_path)
+
+
+def test_an_own_preset_with_more_weights_than_its_config_asks_for_is_an_error(tmp_path):
+    tiny_classifier().save_to_preset(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["config"]["num_layers"] = 1
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="layer_1|weights.h5"):
+        bert_keras.TextClassifier.from_preset(tmp_path)

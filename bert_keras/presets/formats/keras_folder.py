@@ -14,6 +14,7 @@ import os
 import warnings
 from pathlib import Path
 
+import h5py
 import keras
 
 
@@ -161,11 +162,29 @@ def _load_weights(layer, path):
     if not path.is_file():
         raise FileNotFoundError(f"The preset folder {path.parent} lacks {path.name}.")
     try:
+        _check_count(layer, path)
         keras.saving.load_weights(layer, str(path))
     except Exception as error:
         raise ValueError(
             f"{path} is damaged, or does not belong to the config beside it: {error}"
         ) from error
+
+
+def _check_count(layer, path):
+    """Raises `ValueError` when a file has other numbers of arrays: Keras skips surplus ones."""
+    names = []
+
+    def note(name, item):
+        if isinstance(item, h5py.Dataset):
+            names.append(name)
+
+    with h5py.File(path) as file:
+        file.visititems(note)
+    if len(names) != len(layer.weights):
+        raise ValueError(
+            f"The config's model has {len(layer.weights)} weights, the file {len(names)} arrays. "
+            f"Weights: {[weight.path for weight in layer.weights]}. Arrays: {names}"
+        )
 
 
 def _save_json(value, path):
