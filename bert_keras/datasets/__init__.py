@@ -6,11 +6,14 @@ from bert_keras.datasets.examples import Examples
 from bert_keras.datasets.glue import GLUE_TASKS, detect_glue_task, get_glue_task, load_glue
 from bert_keras.datasets.imdb import load_imdb
 from bert_keras.datasets.multiple_choice import MultipleChoiceExamples, read_multiple_choice
+from bert_keras.datasets.sentences import split_sentences
 from bert_keras.datasets.sentiment import load_sentiment_sentences
+from bert_keras.datasets.shards import open_shard, read_manifest
 from bert_keras.datasets.split import count_shared_texts, split_examples, split_indices
 from bert_keras.datasets.squad import QuestionExample, QuestionSet, read_squad
 from bert_keras.datasets.table import read_table
 from bert_keras.datasets.text import find_text_files, read_documents
+from bert_keras.datasets.tfrecord import read_records, write_records
 
 __all__ = [
     "GLUE_TASKS",
@@ -28,13 +31,18 @@ __all__ = [
     "load_glue",
     "load_imdb",
     "load_sentiment_sentences",
+    "open_shard",
     "read_conll",
     "read_documents",
     "read_examples",
+    "read_manifest",
     "read_multiple_choice",
+    "read_records",
     "read_squad",
     "read_table",
     "split_examples",
     "split_indices",
+    "split_sentences",
     "tag_names",
+    "write_records",
 ]

@@ -8,7 +8,10 @@ from bert_keras.preprocessing.batching import (
     restore_order,
     sorted_batches,
 )
+from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
 from bert_keras.preprocessing.packing import pack, packed_lengths, truncate, truncated_lengths
+from bert_keras.preprocessing.pretraining_batches import PretrainingBatches
+from bert_keras.preprocessing.pretraining_data import create_pretraining_data
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor, split_pairs
 from bert_keras.preprocessing.windows import (
@@ -27,16 +30,21 @@ from bert_keras.preprocessing.word_alignment import (
 
 __all__ = [
     "BucketedBatches",
+    "Masking",
+    "PretrainingBatches",
     "Ragged",
     "TextPreprocessor",
+    "TokenKinds",
     "Windows",
     "bucket_lengths",
+    "create_pretraining_data",
     "cut_windows",
     "document_positions",
     "first_pieces",
     "join_windows",
     "labels_to_pieces",
     "length_buckets",
+    "mask_tokens",
     "max_context",
     "pack",
     "packed_lengths",

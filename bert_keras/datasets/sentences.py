@@ -1,0 +1,88 @@
+"""Text to sentences by rules, for English and other European languages and for Chinese."""
+
+import re
+
+# Closing quotes and brackets that belong to the sentence they end.
+_CLOSING = "\"'”’»)\\]）】』」》〕"
+_OPENING = "\"'“‘«(\\[（【『「《〔_*—–-"
+# A stop between letters ends a sentence where white space and no small letter follow.
+# Possessive repeats keep a megabyte of dots from taking quadratic time.
+_SPACED_END = re.compile(
+    rf"[.!?…](?<![.!?…]{{2}})[.!?…]*+[{_CLOSING}_*]*+\s++(?=[{_OPENING}]*(.))", re.DOTALL
+)
+# Chinese and Japanese stops need no white space. U+FF0E stands for a full stop in many files.
+_CJK_END = re.compile(
+    rf"(?:[。！？｡]|(?<![0-9０-９])．(?![0-9０-９]))[。！？!?．…]*[{_CLOSING}]*\s*"
+)
+_HAS_CJK_END = re.compile("[。！？｡．]")
+_LAST_WORD = re.compile(r"([^\W\d_]+(?:\.[^\W\d_]+)*)\.$")
+
+_ABBREVIATED = """
+mr mrs ms messrs mme mlle dr prof st rev hon gen col capt lieut lt sergt sgt maj adm gov esq jr sr
+vs viz cf etc eg ie i.e e.g cp vol vols no nos fig figs ch chap pp op ed eds co inc ltd corp dept
+approx jan feb mar apr jun jul aug sept oct nov dec a.m p.m u.s u.k ph.d b.c a.d hr hrs bros mt ft
+"""
+_ABBREVIATIONS = frozenset(_ABBREVIATED.split())
+# These stand before names or numbers, yet end sentences as well: what follows decides.
+_MAY_END = frozenset(("etc", "esq", "jr", "sr", "inc", "ltd", "co", "a.m", "p.m", "u.s", "u.k"))
+
+
+def split_sentences(text):
+    """Splits a passage into sentences.
+
+    A sentence ends after `.`, `!`, `?` or an ellipsis, with the closing quotes behind it, where
+    white space and something other than a small letter follow; not after a title or another
+    abbreviation (`Mr.`, `e.g.`), nor after an initial (`J. Smith`). Chinese sentences end after
+    `。`, `！` or `？` and closing quotes, with or without white space. Rules err now and then, as
+    any splitter without a dictionary does; pre-training only needs borders that are mostly right.
+
+    Args:
+        text: str, a passage without line breaks that mean something.
+
+    Returns:
+        A list of str without white space at their ends, none of them empty. Joined, they hold
+        every character of the text other than white space, in its order.
+
+    Example:
+
+    >>> split_sentences('“Well!” thought Alice. She met Mr. Smith at 3 p.m. in town. Why?')
+    ['“Well!” thought Alice.', 'She met Mr. Smith at 3 p.m. in town.', 'Why?']
+    >>> split_sentences("宝玉笑道：“好！”黛玉不语。")
+    ['宝玉笑道：“好！”', '黛玉不语。']
+    """
+    sentences, start = [], 0
+    for end in _sentence_ends(text):
+        sentence = text[start:end].strip()
+        if sentence:
+            sentences.append(sentence)
+        start = end
+    rest = text[start:].strip()
+    if rest:
+        sentences.append(rest)
+    return sentences
+
+
+def _sentence_ends(text):
+    """Returns where sentences end, increasing."""
+    ends = [match.end() for match in _SPACED_END.finditer(text) if _is_end(text, match)]
+    if _HAS_CJK_END.search(text):
+        ends = sorted({*ends, *(match.end() for match in _CJK_END.finditer(text))})
+    return ends
+
+
+def _is_end(text, match):
+    follows = match[1]
+    if follows.islower():
+        return False
+    if text[match.start()] != "." or match.end() - match.start() > 3:
+        return True
+    stop = match.start() + 1
+    word = _LAST_WORD.search(text, max(0, stop - 12), stop)
+    if word is None:
+        return True
+    word = word[1]
+    if len(word) == 1:
+        # "Henry J. Smith", but "so did I. Then".
+        return word in "Ia" or not word.isupper()
+    word = word.lower()
+    return word not in _ABBREVIATIONS or (word in _MAY_END and follows.isupper())

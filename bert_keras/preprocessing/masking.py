@@ -1,0 +1,346 @@
+"""Which tokens are hidden for masked language modelling, and what the model sees instead."""
+
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+STRATEGIES = ("pieces", "whole_words", "spans")
+
+
+class MaskedTokens(NamedTuple):
+    """A batch of masked rows.
+
+    Fields:
+        token_ids: int32 `(batch, seq_len)`, with the chosen tokens masked.
+        mask_positions: int32 `(batch, num_predictions)`, columns of the chosen tokens, increasing;
+            0 behind the last one.
+        labels: int32 `(batch, num_predictions)`, the ids that stood there; 0 behind the last one.
+        weights: float32 `(batch, num_predictions)`, 1 for chosen tokens, 0 behind the last one.
+    """
+
+    token_ids: np.ndarray
+    mask_positions: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+
+
+class TokenKinds(NamedTuple):
+    """What masking must know of a vocabulary.
+
+    Fields:
+        mask_id: int, the id of `[MASK]`.
+        is_special: bool `(vocabulary_size,)`: never chosen, and never put in place of a token.
+        continues_word: bool `(vocabulary_size,)`: pieces that begin with `##`.
+    """
+
+    mask_id: int
+    is_special: np.ndarray
+    continues_word: np.ndarray
+
+    @classmethod
+    def from_tokenizer(cls, tokenizer):
+        """Reads them off a `WordPieceTokenizer`.
+
+        Raises:
+            ValueError: the vocabulary has no `[MASK]`, or nothing but special tokens.
+        """
+        vocabulary = tokenizer.vocabulary
+        if tokenizer.mask_token not in vocabulary:
+            raise ValueError(
+                f"Masking needs the token {tokenizer.mask_token!r}. Received a vocabulary of "
+                f"{len(vocabulary)} tokens without it. Add it to the vocabulary, or name the mask "
+                "token that it has: `WordPieceTokenizer(..., mask_token=...)`."
+            )
+        is_special = np.zeros(len(vocabulary), bool)
+        is_special[tokenizer.special_token_ids] = True
+        if is_special.all():
+            raise ValueError("A vocabulary must hold more than special tokens.")
+        continues_word = np.array([token.startswith("##") for token in vocabulary])
+        return cls(tokenizer.mask_token_id, is_special, continues_word)
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class Masking:
+    """How tokens are masked: the paper's choice by default.
+
+    Of a row of `n` tokens, special ones counted, `max(1, round(rate * n))` are chosen, at most
+    `max_predictions`. A chosen token becomes `[MASK]` with probability `mask_share`, a random token
+    that is not special with `random_share`, and stays as it is else. Special tokens (`[CLS]`,
+    `[SEP]`, `[PAD]`, `[MASK]`, `[UNK]`) are never chosen.
+
+    - `"pieces"` chooses tokens one by one.
+    - `"whole_words"` chooses words with all their pieces, in random order; a word that does not fit
+      into what is left is passed over, as in google-research/bert. A word is a piece with the `##`
+      pieces behind it, or what a word segmenter said when the data was made (Chinese).
+    - `"spans"` chooses runs of whole words within a segment. Lengths in words are geometric with
+      `span_probability`, cut at `max_span_length`: `P(l) ~ p (1 - p)^(l - 1)`, on average 3.8 for
+      0.2 and 10. A span is replaced as a whole: all `[MASK]`, all random or all kept. (SpanBERT's
+      code may cut a last word to fill the rate exactly; here a span ends before a word that does
+      not fit, so fewer tokens may be chosen.)
+
+    Args:
+        rate: float, the share of tokens that is predicted.
+        mask_share: float, the share of these that becomes `[MASK]`.
+        random_share: float, the share of these that becomes a random token.
+        strategy: `"pieces"`, `"whole_words"` or `"spans"`.
+        max_predictions: int or None: the most predictions in a row, and the width of the outputs.
+            None takes `ceil(rate * seq_len)`: 20 for 128, 77 for 512.
+        span_probability: float, see above.
+        max_span_length: int, the most words of a span.
+
+    Example:
+
+    >>> masking = Masking(strategy="whole_words")
+    >>> masking.get_config()["rate"], masking.num_predictions(512)
+    (0.15, 77)
+
+    Reference: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 3.1 and appendix A.1;
+    Joshi et al. 2020, https://arxiv.org/abs/1907.10529, section 3.1.
+    """
+
+    def __init__(
+        self,
+        rate=0.15,
+        mask_share=0.8,
+        random_share=0.1,
+        strategy="pieces",
+        max_predictions=None,
+        span_probability=0.2,
+        max_span_length=10,
+    ):
+        if not 0 < rate < 1:
+            raise ValueError(f"`rate` must lie between 0 and 1. Received: {rate}.")
+        if min(mask_share, random_share) < 0 or mask_share + random_share > 1 + 1e-9:
+            raise ValueError(
+                "`mask_share` and `random_share` must be at least 0, and at most 1 together. "
+                f"Received: {mask_share} and {random_share}."
+            )
+        if strategy not in STRATEGIES:
+            raise ValueError(f"`strategy` must be one of {STRATEGIES}. Received: {strategy!r}.")
+        if max_predictions is not None and max_predictions < 1:
+            raise ValueError(f"`max_predictions` must be at least 1. Received: {max_predictions}.")
+        if not 0 < span_probability < 1 or max_span_length < 1:
+            raise ValueError(
+                "`span_probability` must lie between 0 and 1, `max_span_length` be at least 1. "
+                f"Received: {span_probability} and {max_span_length}."
+            )
+        self.rate = rate
+        self.mask_share = mask_share
+        self.random_share = random_share
+        self.strategy = strategy
+        self.max_predictions = max_predictions
+        self.span_probability = span_probability
+        self.max_span_length = max_span_length
+
+    def num_predictions(self, sequence_length):
+        """Returns the width of the outputs for rows of this length."""
+        if self.max_predictions is not None:
+            return self.max_predictions
+        return max(1, int(np.ceil(self.rate * sequence_length - 1e-9)))
+
+    def __call__(self, token_ids, kinds, generator, padding_mask=None, word_starts=None):
+        """Masks a batch, see `mask_tokens`."""
+        return mask_tokens(token_ids, kinds, generator, self, padding_mask, word_starts)
+
+    def get_config(self):
+        """Returns the constructor's arguments, ready for JSON."""
+        return {
+            "rate": self.rate,
+            "mask_share": self.mask_share,
+            "random_share": self.random_share,
+            "strategy": self.strategy,
+            "max_predictions": self.max_predictions,
+            "span_probability": self.span_probability,
+            "max_span_length": self.max_span_length,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        """Makes a `Masking` from `get_config`'s dict."""
+        return cls(**config)
+
+
+def mask_tokens(token_ids, kinds, generator, masking=None, padding_mask=None, word_starts=None):
+    """Masks a batch of rows.
+
+    Args:
+        token_ids: int `(batch, seq_len)`, with special tokens and padding.
+        kinds: `TokenKinds` of the vocabulary.
+        generator: `np.random.Generator`; the same state gives the same masks.
+        masking: `Masking`; None for the paper's.
+        padding_mask: int or bool `(batch, seq_len)`, 1 for real tokens; None where every token that
+            is not special is real, and rows count all columns up to their last such token and
+            its `[SEP]`.
+        word_starts: bool `(batch, seq_len)`, whether a word begins at this token; None to go by the
+            `##` of the vocabulary.
+
+    Returns:
+        `MaskedTokens`. A row without any token to choose has no prediction.
+
+    Raises:
+        ValueError: an id is outside the vocabulary.
+
+    Example:
+
+    >>> kinds = TokenKinds(4, np.arange(30) < 5, np.zeros(30, bool))
+    >>> rows = np.array([[2, 10, 11, 12, 13, 3, 0, 0]])
+    >>> masked = mask_tokens(rows, kinds, np.random.default_rng(0))
+    >>> masked.mask_positions.shape, int(masked.weights.sum())
+    ((1, 2), 1)
+    """
+    masking = Masking() if masking is None else masking
+    token_ids = np.asarray(token_ids)
+    if token_ids.size and not 0 <= token_ids.min() <= token_ids.max() < len(kinds.is_special):
+        raise ValueError(
+            f"Ids must lie in 0 to {len(kinds.is_special) - 1}, the vocabulary. Received: "
+            f"{token_ids.min()} to {token_ids.max()}. Was the text tokenized with it?"
+        )
+    is_candidate = ~kinds.is_special[token_ids]
+    if padding_mask is None:
+        columns = np.arange(token_ids.shape[1])
+        last = np.max(np.where(is_candidate, columns + 2, 0), axis=1, initial=0)
+        num_tokens = np.minimum(last, token_ids.shape[1])
+    else:
+        padding_mask = np.asarray(padding_mask).astype(bool)
+        is_candidate &= padding_mask
+        num_tokens = padding_mask.sum(axis=1)
+    width = masking.num_predictions(token_ids.shape[1])
+    budgets = np.clip(np.rint(num_tokens * masking.rate).astype(np.int64), 1, width)
+    if masking.strategy == "pieces":
+        is_chosen = _choose_pieces(is_candidate, budgets, generator)
+        groups = None
+    else:
+        if word_starts is None:
+            word_starts = ~kinds.continues_word[token_ids]
+        words = _Words(is_candidate, np.asarray(word_starts).astype(bool))
+        if masking.strategy == "whole_words":
+            is_chosen, groups = words.choose(budgets, generator), None
+        else:
+            is_chosen, groups = words.choose_spans(budgets, generator, masking)
+    return _replace(token_ids, is_chosen, groups, width, kinds, generator, masking)
+
+
+def _choose_pieces(is_candidate, budgets, generator):
+    """Returns bool `(batch, seq_len)`, `budgets` tokens of each row, all sets equally likely."""
+    keys = np.where(is_candidate, generator.random(is_candidate.shape, np.float32), 2.0)
+    order = np.argsort(keys, axis=1)
+    is_taken = np.arange(is_candidate.shape[1]) < budgets[:, None]
+    is_chosen = np.zeros_like(is_candidate)
+    np.put_along_axis(is_chosen, order, is_taken, axis=1)
+    return is_chosen & is_candidate
+
+
+class _Words:
+    """The words of a batch: runs of candidates, a new one wherever a word begins.
+
+    Attributes:
+        of_token: int `(batch, seq_len)`, the number of the token's word in its row, -1 for none.
+        lengths: int `(batch, max_words)`, tokens of each word, 0 beyond the last.
+        follows: bool `(batch, max_words)`, whether the word stands right behind the one before.
+    """
+
+    def __init__(self, is_candidate, word_starts):
+        before = np.pad(is_candidate, ((0, 0), (1, 0)))[:, :-1]
+        begins = is_candidate & (word_starts | ~before)
+        numbers = np.cumsum(begins, axis=1) - 1
+        self.of_token = np.where(is_candidate, numbers, -1)
+        max_words = max(1, int(numbers.max(initial=0)) + 1)
+        rows, columns = np.nonzero(is_candidate)
+        self.lengths = np.zeros((len(is_candidate), max_words), np.int64)
+        np.add.at(self.lengths, (rows, numbers[rows, columns]), 1)
+        self.follows = np.zeros((len(is_candidate), max_words), bool)
+        rows, columns = np.nonzero(begins & before)
+        self.follows[rows, numbers[rows, columns]] = True
+
+    def choose(self, budgets, generator):
+        """Chooses words in random order, passing over those that do not fit any more."""
+        keys = np.where(self.lengths > 0, generator.random(self.lengths.shape, np.float32), 2.0)
+        order = np.argsort(keys, axis=1)
+        lengths = np.take_along_axis(self.lengths, order, axis=1)
+        left, is_taken = budgets.copy(), np.zeros(lengths.shape, bool)
+        for column in range(lengths.shape[1]):
+            fits = (lengths[:, column] > 0) & (lengths[:, column] <= left)
+            is_taken[:, column] = fits
+            left -= np.where(fits, lengths[:, column], 0)
+            if not left.any():
+                break
+        is_chosen = np.zeros_like(is_taken)
+        np.put_along_axis(is_chosen, order, is_taken, axis=1)
+        return self._tokens(is_chosen)
+
+    def choose_spans(self, budgets, generator, masking):
+        """Chooses spans of words until no word fits any more.
+
+        Returns:
+            is_chosen: bool `(batch, seq_len)`.
+            groups: int `(batch, seq_len)`, the number of the token's span in its row, -1 for none.
+        """
+        spans = np.full(self.lengths.shape, -1)
+        left, number = budgets.copy(), 0
+        probabilities = span_lengths(masking.span_probability, masking.max_span_length)
+        while True:
+            may_begin = (self.lengths > 0) & (self.lengths <= left[:, None]) & (spans < 0)
+            active = np.flatnonzero(may_begin.any(axis=1))
+            if not len(active):
+                break
+            draws = np.where(may_begin[active], generator.random(may_begin[active].shape), -1)
+            begins = draws.argmax(axis=1)
+            wanted = generator.choice(len(probabilities), len(active), p=probabilities) + 1
+            is_taken = self._span(active, begins, wanted, left[active], spans[active] < 0)
+            spans[active] = np.where(is_taken, number, spans[active])
+            left[active] -= np.sum(self.lengths[active] * is_taken, axis=1)
+            number += 1
+        groups = np.where(
+            self.of_token < 0, -1, np.take_along_axis(spans, np.maximum(self.of_token, 0), axis=1)
+        )
+        return groups >= 0, groups
+
+    def _span(self, rows, begins, wanted, left, is_free):
+        """Returns bool `(len(rows), max_words)`: the words of one span in each of these rows."""
+        places = np.arange(self.lengths.shape[1])
+        behind = places >= begins[:, None]
+        lengths = self.lengths[rows] * behind
+        fits = (np.cumsum(lengths, axis=1) <= left[:, None]) & (lengths > 0) & is_free
+        joins = self.follows[rows] | (places == begins[:, None])
+        is_open = fits & joins & (places < (begins + wanted)[:, None])
+        # From the first word on, up to the first that cannot be taken.
+        return behind & (np.cumsum(behind & ~is_open, axis=1) == 0)
+
+    def _tokens(self, is_chosen_word):
+        found = np.take_along_axis(is_chosen_word, np.maximum(self.of_token, 0), axis=1)
+        return found & (self.of_token >= 0)
+
+
+def span_lengths(probability, longest):
+    """Returns the probabilities of the lengths 1 to `longest`: geometric, cut and scaled to 1."""
+    weights = probability * (1 - probability) ** np.arange(longest)
+    return weights / weights.sum()
+
+
+def _replace(token_ids, is_chosen, groups, width, kinds, generator, masking):
+    rows, columns = np.nonzero(is_chosen)
+    counts = is_chosen.sum(axis=1)
+    places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    shape = (len(token_ids), width)
+    positions, labels = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    weights = np.zeros(shape, np.float32)
+    positions[rows, places] = columns
+    labels[rows, places] = token_ids[rows, columns]
+    weights[rows, places] = 1
+    if groups is None:
+        draws = generator.random(len(rows))
+    else:
+        draws = generator.random(shape)[rows, groups[rows, columns]]
+    ordinary = np.flatnonzero(~kinds.is_special)
+    random_ids = ordinary[generator.integers(len(ordinary), size=len(rows))]
+    seen = np.where(
+        draws < masking.mask_share,
+        kinds.mask_id,
+        np.where(
+            draws < masking.mask_share + masking.random_share, random_ids, labels[rows, places]
+        ),
+    )
+    masked = token_ids.astype(np.int32)
+    masked[rows, columns] = seen
+    return MaskedTokens(masked, positions, labels, weights)

@@ -1,0 +1,303 @@
+"""Batches of pre-training examples, each a pure function of the data, the seed and its number."""
+
+import collections
+import os
+import threading
+
+import keras
+import numpy as np
+
+from bert_keras.datasets.shards import check_shard, open_shard, read_manifest
+from bert_keras.preprocessing.masking import Masking, TokenKinds
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
+
+# What the random numbers are for: the seed's second part keeps them apart.
+_SHARDS, _ROWS, _MASKS = range(3)
+# A batch may need the end of one shard and the beginning of the next.
+SHARDS_OPEN = 3
+
+
+class PretrainingBatches(keras.utils.PyDataset):
+    """Reads a folder that examples/create_pretraining_data.py wrote.
+
+    Batch `k` depends on the folder, the arguments and `k` alone, so a run that was killed goes on
+    exactly where it was by `start_step`: nothing needs saving but the number of the step. Shuffled
+    data is an endless stream: in each epoch the shards come in another order, and the rows within
+    each in another; the examples left over at an epoch's end, fewer than a batch, are passed over.
+    With `shuffle=False` there is one epoch in the order of the files; the last batch is filled up
+    with rows that weigh 0.
+
+    Processes get disjoint rows: step `k` of all processes together is one batch of `batch_size *
+    process_count` rows, in the same order as one process would read them with that batch size.
+
+    Shards are memory maps. Each is compared with its checksum when it is first opened.
+
+    Args:
+        folder: str.
+        batch_size: int, rows of a batch, of one process.
+        masking: `Masking`, how tokens are masked, fresh in each epoch. None takes the paper's way.
+            Data that was masked when it was made has its masks already, and refuses any.
+        seed: int, for the order and the masks.
+        sequence_length: int, the length to pad to; None for the data's own.
+        shuffle: bool.
+        process_index: int, the number of this process.
+        process_count: int, how many read the same data together.
+        start_step: int, the batch that `batches[0]` is.
+        num_predictions: int, width of the masked positions of data that is already masked; None
+            takes what it was made with.
+        verify: bool, whether to compare checksums.
+
+    Attributes:
+        manifest: dict, what `manifest.json` says.
+        tokenizer: the `WordPieceTokenizer` that made the data.
+        batches_per_epoch: int.
+        masking: `Masking`, the one in use; None for data that is already masked.
+
+    Raises:
+        FileNotFoundError: the folder is incomplete.
+        ValueError: a shard is cut short or was altered, there is less than a batch of examples, or
+            the arguments do not fit the data.
+
+    Example:
+    ```python
+    batches = PretrainingBatches("data/train", batch_size=256, seed=1, start_step=1000)
+    inputs, labels, weights = batches[0]          # the 1,001st batch
+    inputs["token_ids"].shape                     # (256, 128)
+    model.fit(batches, steps_per_epoch=1000)
+    ```
+    `inputs`: int32 `token_ids`, `segment_ids`, `padding_mask` `(batch, seq_len)` and
+    `mask_positions` `(batch, num_predictions)`. `labels`: int32 `masked_lm` `(batch,
+    num_predictions)` and, for pairs, `next_sentence` `(batch,)`, 0 where B follows A. `weights`:
+    float32 of the same keys and shapes.
+    """
+
+    def __init__(
+        self,
+        folder,
+        batch_size,
+        masking=None,
+        seed=0,
+        sequence_length=None,
+        shuffle=True,
+        process_index=0,
+        process_count=1,
+        start_step=0,
+        num_predictions=None,
+        verify=True,
+    ):
+        super().__init__()
+        self.folder = os.fspath(folder)
+        self.manifest = read_manifest(self.folder)
+        if batch_size < 1 or not 0 <= process_index < process_count or start_step < 0:
+            raise ValueError(
+                "`batch_size` must be at least 1, `process_index` from 0 to below `process_count`, "
+                f"`start_step` at least 0. Received: {batch_size}, {process_index}, "
+                f"{process_count}, {start_step}."
+            )
+        self.batch_size = batch_size
+        self.seed = seed
+        self.shuffle = shuffle
+        self.process_index = process_index
+        self.process_count = process_count
+        self.start_step = start_step
+        self.verify = verify
+        self.sequence_length = self._checked_length(sequence_length)
+        self.tokenizer = WordPieceTokenizer.load(self.folder)
+        self.masking, self.num_predictions = self._checked_masking(masking, num_predictions)
+        self._kinds = TokenKinds.from_tokenizer(self.tokenizer)
+        self._counts = np.array([shard["num_examples"] for shard in self.manifest["shards"]])
+        self.batches_per_epoch = self._count_batches()
+        self._shards = collections.OrderedDict()
+        self._orders = collections.OrderedDict()
+        self._verified = set()
+        self._lock = threading.Lock()
+
+    def _checked_length(self, sequence_length):
+        stored = self.manifest["sequence_length"]
+        if sequence_length is not None and sequence_length < stored:
+            raise ValueError(
+                f"`sequence_length` must be at least that of the data, {stored}. Received: "
+                f"{sequence_length}. Make data of that length: create_pretraining_data.py "
+                f"--sequence_length={sequence_length}."
+            )
+        return sequence_length or stored
+
+    def _checked_masking(self, masking, num_predictions):
+        """Returns how to mask, None for data that is masked, and the number of predictions."""
+        stored = self.manifest["masking"]
+        if stored is not None:
+            if masking is not None:
+                raise ValueError(
+                    f"The data in {self.folder} was masked when it was made, and cannot be masked "
+                    "again. Leave `masking` out, or make data without --static_masking."
+                )
+            stored_predictions = self.manifest["num_predictions"]
+            if num_predictions is not None and num_predictions < stored_predictions:
+                raise ValueError(
+                    f"`num_predictions` must be at least that of the data, {stored_predictions}. "
+                    f"Received: {num_predictions}."
+                )
+            return None, num_predictions or stored_predictions
+        masking = Masking() if masking is None else masking
+        if num_predictions is not None:
+            raise ValueError(
+                "`num_predictions` is for data that is already masked. Received: "
+                f"{num_predictions}. Set `Masking(max_predictions=...)`."
+            )
+        return masking, masking.num_predictions(self.sequence_length)
+
+    def _count_batches(self):
+        total, size = int(self._counts.sum()), self.batch_size * self.process_count
+        if self.shuffle:
+            if total < size:
+                raise ValueError(
+                    f"There must be a batch of examples for all processes, {size}. Received: "
+                    f"{total} examples in {self.folder}. Lower `batch_size`, or make more data."
+                )
+            return total // size
+        return -(-total // size)
+
+    @property
+    def num_batches(self):
+        """Number of batches: None, no end, where the data is shuffled; then fit needs
+        `steps_per_epoch`."""
+        return None if self.shuffle else self.batches_per_epoch - self.start_step
+
+    def __len__(self):
+        """Returns the number of batches of an epoch."""
+        return self.batches_per_epoch
+
+    def __getitem__(self, index):
+        """Returns `(inputs, labels, weights)` of the batch `start_step + index`."""
+        step = self.start_step + index
+        if index < 0 or (not self.shuffle and step >= self.batches_per_epoch):
+            raise IndexError(
+                f"There is no batch {index}: {self.batches_per_epoch} batches, start_step "
+                f"{self.start_step}."
+            )
+        epoch, step_in_epoch = divmod(step, self.batches_per_epoch)
+        begin = (step_in_epoch * self.process_count + self.process_index) * self.batch_size
+        places = np.arange(begin, begin + self.batch_size)
+        is_real = places < self._counts.sum()
+        parts = self._read(epoch, np.where(is_real, places, 0))
+        inputs, labels, weights = self._assemble(parts, step)
+        return inputs, labels, {key: _zero(value, ~is_real) for key, value in weights.items()}
+
+    def _read(self, epoch, places):
+        """Returns a list of (arrays of a shard, rows in it), in the order of the places."""
+        order, row_orders = self._order(epoch)
+        ends = np.cumsum(self._counts[order])
+        indices = np.searchsorted(ends, places, side="right")
+        borders = np.flatnonzero(np.diff(indices)) + 1
+        parts = []
+        for part in np.split(np.arange(len(places)), borders):
+            index = int(indices[part[0]])
+            shard = int(order[index])
+            rows = places[part] - (ends[index] - self._counts[shard])
+            parts.append((self._shard(shard), row_orders(shard)[rows]))
+        return parts
+
+    def _order(self, epoch):
+        """Returns the order of the shards, and a function that returns a shard's order of rows."""
+        if not self.shuffle:
+            return np.arange(len(self._counts)), lambda shard: np.arange(self._counts[shard])
+        order = self._generator(_SHARDS, epoch).permutation(len(self._counts))
+        return order, lambda shard: self._row_order(epoch, shard)
+
+    def _row_order(self, epoch, shard):
+        def make():
+            return self._generator(_ROWS, epoch, shard).permutation(self._counts[shard])
+
+        return self._remember(self._orders, (epoch, shard), make)
+
+    def _shard(self, index):
+        return self._remember(self._shards, index, lambda: self._open(index))
+
+    def _open(self, index):
+        shard = self.manifest["shards"][index]
+        if self.verify and index not in self._verified:
+            check_shard(self.folder, shard)
+            self._verified.add(index)
+        return open_shard(os.path.join(self.folder, shard["file"]))[0]
+
+    def _remember(self, cache, key, make):
+        """Keeps the few last used entries of a cache; threads may share it."""
+        with self._lock:
+            if key not in cache:
+                cache[key] = make()
+            cache.move_to_end(key)
+            while len(cache) > SHARDS_OPEN:
+                cache.popitem(last=False)
+            return cache[key]
+
+    def _generator(self, *purpose):
+        return np.random.default_rng([self.seed, *map(int, purpose)])
+
+    def _assemble(self, parts, step):
+        rows = _join([_take_rows(arrays, "token_ids", "offsets", rows) for arrays, rows in parts])
+        length = self.sequence_length
+        columns = np.arange(length)
+        padding_mask = columns < rows.lengths[:, None]
+        token_ids = rows.to_dense(length, self.tokenizer.pad_token_id).astype(np.int32)
+        second_starts = np.concatenate([arrays["second_starts"][rows] for arrays, rows in parts])
+        segment_ids = padding_mask & (columns >= second_starts[:, None])
+        if self.masking is None:
+            masked = _stored_masks(parts, token_ids, self.num_predictions)
+        else:
+            generator = self._generator(_MASKS, step, self.process_index)
+            word_starts = _dense_word_starts(parts, length)
+            masked = self.masking(token_ids, self._kinds, generator, padding_mask, word_starts)
+        inputs = {
+            "token_ids": masked[0],
+            "segment_ids": segment_ids.astype(np.int32),
+            "padding_mask": padding_mask.astype(np.int32),
+            "mask_positions": masked[1],
+        }
+        labels, weights = {"masked_lm": masked[2]}, {"masked_lm": masked[3]}
+        if "is_random_next" in parts[0][0]:
+            not_next = [arrays["is_random_next"][rows] for arrays, rows in parts]
+            labels["next_sentence"] = np.concatenate(not_next).astype(np.int32)
+            weights["next_sentence"] = np.ones(self.batch_size, np.float32)
+        return inputs, labels, weights
+
+
+def _take_rows(arrays, values, offsets, rows):
+    """Returns the rows of a shard as a `Ragged`, whose values are the memory map."""
+    starts = arrays[offsets][rows]
+    return Ragged(arrays[values], starts, arrays[offsets][rows + 1] - starts)
+
+
+def _join(parts):
+    """Returns the rows of several `Ragged` as one."""
+    if len(parts) == 1:
+        return parts[0]
+    values = [part[row] for part in parts for row in range(len(part))]
+    lengths = np.concatenate([part.lengths for part in parts])
+    return Ragged.from_flat(np.concatenate(values), lengths)
+
+
+def _dense_word_starts(parts, length):
+    if "word_starts" not in parts[0][0]:
+        return None
+    starts = [_take_rows(arrays, "word_starts", "offsets", rows) for arrays, rows in parts]
+    return _join(starts).to_dense(length, False)
+
+
+def _stored_masks(parts, token_ids, width):
+    positions, labels = (
+        _join([_take_rows(arrays, name, "mask_offsets", rows) for arrays, rows in parts])
+        for name in ("mask_positions", "mask_labels")
+    )
+    weights = np.arange(width) < positions.lengths[:, None]
+    return (
+        token_ids,
+        positions.to_dense(width).astype(np.int32),
+        labels.to_dense(width).astype(np.int32),
+        weights.astype(np.float32),
+    )
+
+
+def _zero(weights, rows):
+    weights[rows] = 0
+    return weights

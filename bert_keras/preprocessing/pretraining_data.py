@@ -1,0 +1,394 @@
+"""Text files to a folder of pre-training examples, by any number of processes."""
+
+import collections
+import itertools
+import json
+import os
+import shutil
+
+import numpy as np
+
+from bert_keras.datasets.shards import (
+    FORMAT_VERSION,
+    MANIFEST_FILE,
+    file_sha256,
+    json_sha256,
+    read_manifest,
+    replacing,
+    shard_name,
+    write_manifest,
+    write_shard,
+)
+from bert_keras.datasets.text import find_text_files, read_documents
+from bert_keras.datasets.tfrecord import check_tensorflow, write_records
+from bert_keras.preprocessing.masking import Masking, TokenKinds
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.sentence_pairs import (
+    OBJECTIVES,
+    Segments,
+    copy_slices,
+    full_sentence_segments,
+    next_sentence_segments,
+    pack_segments,
+    sentence_order_segments,
+)
+from bert_keras.preprocessing.token_store import open_tokens, store_tokens
+from bert_keras.preprocessing.workers import STATE, Workers
+
+FORMATS = ("safetensors", "tfrecord")
+# Holds what an unfinished run needs to go on.
+UNFINISHED_FOLDER = ".unfinished"
+TOKENS_PER_TASK = 1 << 20
+# Below this a second process costs more than it saves: starting one takes seconds.
+BYTES_PER_PROCESS = 1 << 24
+# What random numbers are for: the seed's second part keeps them apart.
+_ORDER, _MASKS = range(2)
+
+
+def create_pretraining_data(
+    input_files,
+    tokenizer,
+    output_dir,
+    *,
+    sequence_length=128,
+    objective="next_sentence",
+    documents="blank_line",
+    sentences_per_line=False,
+    duplicates=1,
+    masking=None,
+    short_probability=0.1,
+    random_probability=0.5,
+    short_per="example",
+    word_segmenter=None,
+    seed=0,
+    format="safetensors",
+    examples_per_shard=16384,
+    num_workers=None,
+    errors="strict",
+    progress=None,
+):
+    """Writes a folder that `PretrainingBatches` reads.
+
+    The text is tokenized into one file of ids, the documents are cut into examples (see
+    `sentence_pairs`), the examples of the whole corpus are shuffled and written in shards, and
+    `manifest.json` is written last. The same input and arguments give the same bytes, whatever the
+    number of processes. Each file appears under its name when it is complete: a run that was killed
+    goes on with the next shard when the same call is made again, and does nothing if all is there.
+
+    Args:
+        input_files: path, or list of paths, of text files, plain or gzip, or folders of them.
+        tokenizer: `WordPieceTokenizer` with a `[MASK]` token.
+        output_dir: str, the folder to write, made if needed.
+        sequence_length: int, the longest row, special tokens included.
+        objective: `"next_sentence"` (BERT), `"sentence_order"` (ALBERT) or `"full_sentences"`
+            (RoBERTa, no pairs).
+        documents: `"blank_line"` or `"file"`, what ends a document.
+        sentences_per_line: bool. True takes each line for a sentence; False splits paragraphs
+            into sentences by `split_sentences`.
+        duplicates: int, passes over the documents, each with other pairs (and other masks).
+        masking: `Masking` to mask once, now; None to mask afresh in each epoch when reading.
+        short_probability: float, how often a shorter target length is drawn.
+        random_probability: float, how often segment B is random where it could be the next.
+        short_per: `"example"` or `"document"`, see `next_sentence_segments`.
+        word_segmenter: function of a sentence (str) that returns its words (list of str), for
+            masking whole words in Chinese; defined in a module, so that processes can import it.
+        seed: int.
+        format: `"safetensors"`, or `"tfrecord"` with the features of google-research/bert, which
+            needs TensorFlow and `masking`.
+        examples_per_shard: int.
+        num_workers: int; None takes one process for every 16 MB of input, at most one a core.
+        errors: `"strict"` or `"replace"`, for bytes that are not UTF-8.
+        progress: function of a str, called now and then; or None.
+
+    Returns:
+        The manifest, a dict.
+
+    Raises:
+        ValueError: there is no text, no partner document, no `[MASK]`, no room for two tokens, or
+            `output_dir` holds other data.
+        ImportError: `format="tfrecord"` without TensorFlow.
+    """
+    _check(objective, format, duplicates, examples_per_shard, masking, tokenizer)
+    files = find_text_files(input_files)
+    num_bytes = sum(map(os.path.getsize, files))
+    if num_workers is None:
+        num_workers = max(1, min(os.cpu_count() or 1, num_bytes // BYTES_PER_PROCESS))
+    reading = {
+        "documents": documents,
+        "sentences_per_line": bool(sentences_per_line),
+        "word_segmenter": _name(word_segmenter),
+        "errors": errors,
+    }
+    settings = {
+        "objective": objective,
+        "sequence_length": sequence_length,
+        "duplicates": duplicates,
+        "masking": None if masking is None else masking.get_config(),
+        "num_predictions": None if masking is None else masking.num_predictions(sequence_length),
+        "short_probability": short_probability,
+        "random_probability": random_probability,
+        "short_per": short_per,
+        "seed": seed,
+        "format": format,
+        "examples_per_shard": examples_per_shard,
+    }
+    vocabulary = {
+        "size": tokenizer.vocabulary_size,
+        "sha256": json_sha256([tokenizer.vocabulary, tokenizer.get_config()]),
+    }
+    digests = [[os.path.basename(path), file_sha256(path)] for path in files]
+    key = json_sha256([digests, reading, vocabulary, FORMAT_VERSION])
+    fingerprint = json_sha256([key, settings])
+    finished = _finished(output_dir, fingerprint)
+    if finished is not None:
+        return finished
+    unfinished = os.path.join(output_dir, UNFINISHED_FOLDER)
+    os.makedirs(unfinished, exist_ok=True)
+    progress = progress or (lambda message: None)
+    state = {
+        "tokenizer": tokenizer,
+        "sentences_per_line": bool(sentences_per_line),
+        "word_segmenter": word_segmenter,
+        "settings": settings,
+        "fingerprint": fingerprint,
+        "output_dir": os.fspath(output_dir),
+    }
+    with Workers(num_workers, **state) as workers:
+        passages = "line" if sentences_per_line else "paragraph"
+        texts = read_documents(files, documents, passages, errors)
+        counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), key, progress)
+        segments = _cut(workers, settings, progress)
+        shards, statistics = _write_shards(workers, segments, settings, progress)
+    tokenizer.save(output_dir)
+    manifest = {
+        "version": FORMAT_VERSION,
+        "fingerprint": fingerprint,
+        "num_examples": len(segments.not_next),
+        **settings,
+        "vocabulary": vocabulary,
+        "reading": reading,
+        "input": {"files": [os.path.basename(path) for path in files], "bytes": num_bytes},
+        "counts": counts | {"skipped_sentences": segments.num_skipped},
+        "statistics": statistics,
+        "shards": shards,
+    }
+    write_manifest(output_dir, manifest)
+    shutil.rmtree(unfinished)
+    return manifest
+
+
+def _check(objective, format, duplicates, examples_per_shard, masking, tokenizer):
+    if objective not in OBJECTIVES:
+        raise ValueError(f"`objective` must be one of {OBJECTIVES}. Received: {objective!r}.")
+    if format not in FORMATS:
+        raise ValueError(f"`format` must be one of {FORMATS}. Received: {format!r}.")
+    if duplicates < 1 or examples_per_shard < 1:
+        raise ValueError(
+            "`duplicates` and `examples_per_shard` must be at least 1. Received: "
+            f"{duplicates} and {examples_per_shard}."
+        )
+    if duplicates > 1 and masking is None and objective == "full_sentences":
+        raise ValueError(
+            "`duplicates` would repeat the same rows: 'full_sentences' draws nothing, and masks "
+            f"are drawn afresh when reading. Received: duplicates={duplicates}. Leave it out, or "
+            "pass `masking`."
+        )
+    if format == "tfrecord":
+        check_tensorflow()
+        if masking is None:
+            raise ValueError(
+                "TFRecord as google-research/bert writes it holds masked rows. Received: no "
+                "`masking`. Pass one (--static_masking), or choose format='safetensors' for masks "
+                "that are fresh in each epoch."
+            )
+    # Raises where there is no [MASK].
+    TokenKinds.from_tokenizer(tokenizer)
+
+
+def _name(function):
+    return None if function is None else f"{function.__module__}:{function.__qualname__}"
+
+
+def _finished(output_dir, fingerprint):
+    """Returns the manifest if the folder holds just this data, None if it holds none."""
+    if not os.path.exists(os.path.join(output_dir, MANIFEST_FILE)):
+        return None
+    manifest = read_manifest(output_dir)
+    if manifest["fingerprint"] != fingerprint:
+        raise ValueError(
+            "`output_dir` must be new, or hold data of the same input, vocabulary and settings. "
+            f"Received: {output_dir}, which holds other data. Choose another folder or remove it."
+        )
+    return manifest
+
+
+def _corpus():
+    """Returns `Documents` and word starts, opened once in each process."""
+    if "corpus" not in STATE:
+        folder = os.path.join(STATE["output_dir"], UNFINISHED_FOLDER, "tokens")
+        STATE["corpus"] = open_tokens(folder, STATE["tokenizer"])
+    return STATE["corpus"]
+
+
+# Documents to examples
+
+
+def _cut(workers, settings, progress):
+    """Returns the `Segments` of all passes over all documents, shuffled."""
+    documents, _ = _corpus()
+    if settings["objective"] == "full_sentences":
+        part = full_sentence_segments(documents, settings["sequence_length"])
+        parts = [part] * settings["duplicates"]
+    else:
+        tasks = itertools.product(range(settings["duplicates"]), _document_ranges(documents))
+        parts = []
+        for part in workers.map(_cut_documents, tasks):
+            parts.append(part)
+            progress(f"{sum(len(part.not_next) for part in parts):,} examples cut")
+    columns = [np.concatenate(column) for column in list(zip(*parts, strict=True))[:4]]
+    if not len(columns[0]):
+        raise ValueError(
+            "The text must give at least one example. Received: none, since pairs of consecutive "
+            "sentences need documents of two sentences. Is one sentence a line, or do blank lines "
+            "end documents where they should not?"
+        )
+    order = np.random.default_rng([settings["seed"], _ORDER]).permutation(len(columns[0]))
+    skipped = sum(part.num_skipped for part in parts)
+    return Segments(*(column[order] for column in columns), skipped)
+
+
+def _document_ranges(documents):
+    """Returns ranges of documents of about a task's tokens, by the data alone."""
+    first_tokens = documents.sentence_starts[documents.first_sentences[:-1]]
+    borders = np.flatnonzero(np.diff(first_tokens // TOKENS_PER_TASK, prepend=-1)).tolist()
+    return list(itertools.starmap(range, itertools.pairwise([*borders, documents.num_documents])))
+
+
+def _cut_documents(task):
+    duplicate, which = task
+    settings, (documents, _) = STATE["settings"], _corpus()
+    names = ["sequence_length", "seed", "short_probability"]
+    cut = sentence_order_segments
+    if settings["objective"] == "next_sentence":
+        names += ["random_probability", "short_per"]
+        cut = next_sentence_segments
+    options = {name: settings[name] for name in names}
+    return cut(documents, duplicate=duplicate, which=which, **options)
+
+
+# Examples to shards
+
+
+def _write_shards(workers, segments, settings, progress):
+    """Writes all shards that are not there yet; returns their entries and the statistics."""
+    size, total = settings["examples_per_shard"], len(segments.not_next)
+    count = -(-total // size)
+    tasks = (
+        (index, count, [column[index * size : (index + 1) * size] for column in segments[:4]])
+        for index in range(count)
+    )
+    entries, sums = [], collections.Counter()
+    for entry, part in workers.map(_write_shard, tasks):
+        entries.append(entry)
+        sums.update(part)
+        progress(f"{len(entries)} of {count} shards written")
+    statistics = {
+        "mean_length": round(sums["tokens"] / total, 3),
+        "short_share": round(float(np.mean(segments.is_short)), 5),
+    }
+    if settings["objective"] != "full_sentences":
+        statistics["not_next_share"] = round(float(np.mean(segments.not_next)), 5)
+    if settings["masking"] is not None:
+        statistics["predictions_share"] = round(sums["predictions"] / sums["tokens"], 5)
+    return entries, statistics | dict(sums)
+
+
+def _write_shard(task):
+    """Writes one shard unless it is there; returns its entry in the manifest and its counts."""
+    index, count, columns = task
+    settings, folder = STATE["settings"], STATE["output_dir"]
+    name = shard_name(index, count, settings["format"])
+    path = os.path.join(folder, name)
+    note_path = os.path.join(folder, UNFINISHED_FOLDER, f"{name}.json")
+    note = _read_note(note_path, path)
+    if note is not None:
+        return note["entry"], note["sums"]
+    arrays = _shard_arrays(index, Segments(*columns))
+    if settings["format"] == "tfrecord":
+        write_records(path, arrays, settings["sequence_length"], settings["num_predictions"])
+    else:
+        write_shard(path, arrays)
+    entry = {
+        "file": name,
+        "num_examples": len(columns[0]),
+        "bytes": os.path.getsize(path),
+        "sha256": file_sha256(path),
+    }
+    sums = {"tokens": int(arrays["offsets"][-1])}
+    if "mask_offsets" in arrays:
+        sums["predictions"] = int(arrays["mask_offsets"][-1])
+    with replacing(note_path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        json.dump({"fingerprint": STATE["fingerprint"], "entry": entry, "sums": sums}, file)
+    return entry, sums
+
+
+def _read_note(note_path, path):
+    """Returns what an earlier run noted of a shard, or None where that does not hold."""
+    if not (os.path.exists(note_path) and os.path.exists(path)):
+        return None
+    with open(note_path, encoding="utf-8") as file:
+        note = json.load(file)
+    is_same = note["fingerprint"] == STATE["fingerprint"]
+    return note if is_same and note["entry"]["sha256"] == file_sha256(path) else None
+
+
+def _shard_arrays(index, segments):
+    """Returns the arrays of a shard, see `bert_keras.datasets.shards`."""
+    tokenizer, settings = STATE["tokenizer"], STATE["settings"]
+    documents, word_starts = _corpus()
+    special = {"cls_id": tokenizer.cls_token_id, "sep_id": tokenizer.sep_token_id}
+    rows, second_starts = pack_segments(documents, segments, **special)
+    arrays = {
+        "token_ids": rows.values,
+        "offsets": _offsets(rows.lengths),
+        "second_starts": second_starts,
+    }
+    if settings["objective"] != "full_sentences":
+        arrays["is_random_next"] = segments.not_next
+    if word_starts is not None:
+        starts = np.ones(len(rows.values), bool)
+        first, second = segments.first, segments.second
+        for pair, columns in ((first, 1), (second, second_starts)):
+            lengths = pair[:, 1] - pair[:, 0]
+            copy_slices(word_starts, pair[:, 0], starts, rows.starts + columns, lengths)
+        arrays["word_starts"] = starts
+    if settings["masking"] is not None:
+        arrays |= _masked(arrays, np.random.default_rng([settings["seed"], _MASKS, index]))
+    return arrays
+
+
+def _offsets(lengths):
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def _masked(arrays, generator):
+    """Returns the arrays of a shard that static masking changes or adds."""
+    tokenizer, settings = STATE["tokenizer"], STATE["settings"]
+    lengths = np.diff(arrays["offsets"])
+    rows = Ragged.from_flat(arrays["token_ids"], lengths)
+    dense = rows.to_dense(settings["sequence_length"], tokenizer.pad_token_id)
+    padding_mask = np.arange(dense.shape[1]) < lengths[:, None]
+    word_starts = arrays.get("word_starts")
+    if word_starts is not None:
+        word_starts = Ragged.from_flat(word_starts, lengths).to_dense(dense.shape[1], False)
+    masking = Masking.from_config(settings["masking"])
+    kinds = TokenKinds.from_tokenizer(tokenizer)
+    masked = masking(dense, kinds, generator, padding_mask, word_starts)
+    is_real = masked.weights > 0
+    dtype = arrays["token_ids"].dtype
+    return {
+        "token_ids": masked.token_ids[padding_mask].astype(dtype),
+        "mask_offsets": _offsets(is_real.sum(axis=1)),
+        "mask_positions": masked.mask_positions[is_real],
+        "mask_labels": masked.labels[is_real].astype(dtype),
+    }

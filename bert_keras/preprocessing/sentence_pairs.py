@@ -1,0 +1,316 @@
+"""Documents to pre-training examples: pairs of segments, or rows of full sentences."""
+
+import random
+from bisect import bisect_left
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_keras.preprocessing.ragged import Ragged
+
+OBJECTIVES = ("next_sentence", "sentence_order", "full_sentences")
+# Draws of a random document that may hit the example's own before the next one is taken.
+TRIES = 10
+NEXT, NOT_NEXT = 0, 1
+
+
+class Segments(NamedTuple):
+    """Where the segments of examples lie in `Documents.token_ids`.
+
+    Fields:
+        first: int64 `(num_examples, 2)`, start and end of segment A.
+        second: int64 `(num_examples, 2)`, start and end of segment B; equal where there is none.
+        not_next: int8 `(num_examples,)`, 0 where B follows A, 1 where it is random or swapped.
+        is_short: bool `(num_examples,)`, whether a shorter target length was drawn.
+        num_skipped: int, sentences that no example could be made of.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    not_next: np.ndarray
+    is_short: np.ndarray
+    num_skipped: int = 0
+
+
+def next_sentence_segments(
+    documents,
+    sequence_length,
+    *,
+    seed=0,
+    duplicate=0,
+    short_probability=0.1,
+    random_probability=0.5,
+    short_per="example",
+    which=None,
+):
+    """Cuts documents into pairs of segments for next sentence prediction.
+
+    Sentences of a document are gathered until they reach the target length. A random number of
+    them, at least one, is segment A. Half of the time the others are segment B; else, and where
+    there is one sentence only, B is sentences from a random place of another document, and the
+    sentences that were not used are put back. Tokens beyond the length are dropped one by one from
+    the longer segment, from its front or back at random. The target is the full length, or with
+    `short_probability` drawn uniformly from 2 up to it, so that the model sees short inputs too.
+    These are the steps and the draws of google-research/bert's create_pretraining_data.py, but for
+    two: the random document is never the example's own (Google's may be, after 10 tries), and the
+    target is drawn for each example where Google draws one for a document and keeps it, which in a
+    corpus of books makes every tenth book short; `short_per="document"` does the same.
+
+    Each document has random numbers of its own, from `seed`, `duplicate` and its index, so that
+    documents can be shared out to any number of processes.
+
+    Args:
+        documents: `Documents`, at least two.
+        sequence_length: int, the longest row, `[CLS]` and two `[SEP]` included.
+        seed: int.
+        duplicate: int, the number of this pass over the documents, which draws other pairs.
+        short_probability: float.
+        random_probability: float, how often B is random where it could be the next.
+        short_per: `"example"` or `"document"`.
+        which: range of documents to cut; None for all.
+
+    Returns:
+        `Segments`, in the order of the documents.
+
+    Raises:
+        ValueError: there is one document only, or `sequence_length` is below 5.
+
+    Reference: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, appendix A.2.
+    """
+    if documents.num_documents < 2:
+        raise ValueError(
+            "Next sentence prediction needs at least two documents, to take random sentences from "
+            f"another one. Received: {documents.num_documents}. Cut the text into documents by "
+            "blank lines or files, or use 'sentence_order' or 'full_sentences'."
+        )
+    if short_per not in ("example", "document"):
+        raise ValueError(f"`short_per` must be 'example' or 'document'. Received: {short_per!r}.")
+    cutter = _Cutter(documents, sequence_length, short_probability)
+    which = range(documents.num_documents) if which is None else which
+    for document in which:
+        generator = document_generator(seed, duplicate, document)
+        cutter.cut_next(document, generator, random_probability, short_per == "example")
+    return cutter.segments()
+
+
+def sentence_order_segments(
+    documents,
+    sequence_length,
+    *,
+    seed=0,
+    duplicate=0,
+    short_probability=0.1,
+    which=None,
+):
+    """Cuts documents into pairs of consecutive segments, swapped half of the time, as in ALBERT.
+
+    Sentences are gathered and split into A and B as for `next_sentence_segments`; with probability
+    1/2 the two are swapped, and the label is 1. A chunk of one sentence gets the following one too,
+    since it cannot be split; the last sentence of a document that stands alone is left out and
+    counted. (ALBERT's code takes a random segment for B there.)
+
+    Args:
+        documents: `Documents`.
+        sequence_length: int, the longest row, `[CLS]` and two `[SEP]` included.
+        seed: int.
+        duplicate: int, the number of this pass over the documents.
+        short_probability: float, how often a shorter target length is drawn for an example.
+        which: range of documents to cut; None for all.
+
+    Returns:
+        `Segments`, in the order of the documents.
+
+    Reference: Lan et al. 2020, https://arxiv.org/abs/1909.11942, section 3.1.
+    """
+    cutter = _Cutter(documents, sequence_length, short_probability)
+    which = range(documents.num_documents) if which is None else which
+    for document in which:
+        cutter.cut_ordered(document, document_generator(seed, duplicate, document))
+    return cutter.segments()
+
+
+def full_sentence_segments(documents, sequence_length):
+    """Cuts the corpus into rows of whole sentences, as many as fit: RoBERTa's FULL-SENTENCES.
+
+    A row goes on into the next document, behind a separator. A sentence that is longer than a row
+    is cut at the row's end. Nothing is random, nothing is left out, and there is no segment B.
+
+    Args:
+        documents: `Documents`.
+        sequence_length: int, the longest row, `[CLS]` and `[SEP]` included.
+
+    Returns:
+        `Segments`.
+
+    Reference: Liu et al. 2019, https://arxiv.org/abs/1907.11692, section 4.2.
+    """
+    budget = _budget(sequence_length, num_special=2)
+    starts, ends = memoryview(documents.sentence_starts), memoryview(documents.sentence_ends)
+    rows, begin, sentence = [], 0, 0
+    while sentence < len(ends):
+        behind = bisect_left(ends, begin + budget + 1, sentence)
+        end = ends[behind - 1] if behind > sentence else begin + budget
+        rows.append((begin, end))
+        sentence = behind
+        if sentence < len(ends):
+            begin = max(end, starts[sentence])
+    first = np.array(rows, np.int64).reshape(-1, 2)
+    count = len(first)
+    return Segments(
+        first, np.zeros((count, 2), np.int64), np.zeros(count, np.int8), np.zeros(count, bool)
+    )
+
+
+def document_generator(seed, duplicate, document):
+    """Returns the random numbers of one pass over one document, a `random.Random`."""
+    return random.Random(f"{seed}/{duplicate}/{document}")
+
+
+def pack_segments(documents, segments, *, cls_id, sep_id):
+    """Writes `[CLS] A [SEP] B [SEP]`, or `[CLS] A [SEP]` where there is no B, one row an example.
+
+    Args:
+        documents: `Documents`.
+        segments: `Segments`.
+        cls_id: int.
+        sep_id: int.
+
+    Returns:
+        rows: `Ragged` of the dtype of `documents.token_ids`, one row after the other.
+        second_starts: int32 `(num_examples,)`, the column of B's first token, or the row's length.
+    """
+    first_lengths = segments.first[:, 1] - segments.first[:, 0]
+    second_lengths = segments.second[:, 1] - segments.second[:, 0]
+    second_starts = first_lengths + 2
+    lengths = second_starts + second_lengths + (second_lengths > 0)
+    values = np.full(int(lengths.sum()), sep_id, documents.token_ids.dtype)
+    rows = Ragged.from_flat(values, lengths)
+    values[rows.starts] = cls_id
+    copy_slices(documents.token_ids, segments.first[:, 0], values, rows.starts + 1, first_lengths)
+    copy_slices(
+        documents.token_ids,
+        segments.second[:, 0],
+        values,
+        rows.starts + second_starts,
+        second_lengths,
+    )
+    return rows, second_starts.astype(np.int32)
+
+
+def copy_slices(source, source_starts, target, target_starts, lengths):
+    """Copies `source[s : s + n]` to `target[t : t + n]` for each row of the three arrays."""
+    position = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    values = source[position + np.repeat(source_starts, lengths)]
+    target[position + np.repeat(target_starts, lengths)] = values
+
+
+def _budget(sequence_length, num_special):
+    if sequence_length < num_special + 2:
+        raise ValueError(
+            f"`sequence_length` must leave room for {num_special} special tokens and two others. "
+            f"Received: {sequence_length}."
+        )
+    return sequence_length - num_special
+
+
+class _Cutter:
+    """The loops over sentences, on borders alone: no token is copied."""
+
+    def __init__(self, documents, sequence_length, short_probability):
+        # Memory views give plain ints, several times quicker than scalars of NumPy.
+        self.starts = memoryview(np.ascontiguousarray(documents.sentence_starts))
+        self.ends = memoryview(np.ascontiguousarray(documents.sentence_ends))
+        self.firsts = documents.first_sentences.tolist()
+        self.num_documents = documents.num_documents
+        self.budget = _budget(sequence_length, num_special=3)
+        self.short_probability = short_probability
+        self.rows, self.num_skipped = [], 0
+
+    def segments(self):
+        """Returns what was cut so far."""
+        columns = np.array(self.rows, np.int64).reshape(-1, 6)
+        return Segments(
+            columns[:, 0:2],
+            columns[:, 2:4],
+            columns[:, 4].astype(np.int8),
+            columns[:, 5].astype(bool),
+            self.num_skipped,
+        )
+
+    def cut_next(self, document, generator, random_probability, is_drawn_per_example):
+        """Cuts one document into pairs for next sentence prediction."""
+        starts, ends = self.starts, self.ends
+        sentence, behind = self.firsts[document], self.firsts[document + 1]
+        target, is_short = self._draw_target(generator)
+        while sentence < behind:
+            chunk_end = self._chunk_end(sentence, behind, target)
+            num_sentences = chunk_end - sentence
+            a_end = sentence + 1
+            if num_sentences >= 2:
+                a_end = sentence + generator.randint(1, num_sentences - 1)
+            a = starts[sentence], ends[a_end - 1]
+            if num_sentences == 1 or generator.random() < random_probability:
+                b = self._draw_second(generator, document, target - (a[1] - a[0]))
+                not_next = NOT_NEXT
+                sentence = a_end
+            else:
+                b = starts[a_end], ends[chunk_end - 1]
+                not_next = NEXT
+                sentence = chunk_end
+            self._add(a, b, not_next, is_short, generator)
+            if is_drawn_per_example:
+                target, is_short = self._draw_target(generator)
+
+    def cut_ordered(self, document, generator):
+        """Cuts one document into pairs of consecutive segments, swapped half of the time."""
+        starts, ends = self.starts, self.ends
+        sentence, behind = self.firsts[document], self.firsts[document + 1]
+        while sentence < behind:
+            target, is_short = self._draw_target(generator)
+            chunk_end = max(self._chunk_end(sentence, behind, target), sentence + 2)
+            if chunk_end > behind:
+                self.num_skipped += 1
+                return
+            a_end = sentence + generator.randint(1, chunk_end - sentence - 1)
+            a = starts[sentence], ends[a_end - 1]
+            b = starts[a_end], ends[chunk_end - 1]
+            if generator.random() < 0.5:
+                self._add(b, a, NOT_NEXT, is_short, generator)
+            else:
+                self._add(a, b, NEXT, is_short, generator)
+            sentence = chunk_end
+
+    def _draw_target(self, generator):
+        if generator.random() < self.short_probability:
+            return generator.randint(2, self.budget), 1
+        return self.budget, 0
+
+    def _chunk_end(self, sentence, behind, target):
+        """Returns the first sentence after as many, at least one, as reach the target length."""
+        reached = bisect_left(self.ends, self.starts[sentence] + target, sentence, behind)
+        return min(reached + 1, behind)
+
+    def _draw_second(self, generator, document, target):
+        for _ in range(TRIES):
+            other = generator.randint(0, self.num_documents - 1)
+            if other != document:
+                break
+        else:
+            other = (document + 1) % self.num_documents
+        sentence, behind = self.firsts[other], self.firsts[other + 1]
+        sentence += generator.randint(0, behind - sentence - 1)
+        return self.starts[sentence], self.ends[self._chunk_end(sentence, behind, target) - 1]
+
+    def _add(self, a, b, not_next, is_short, generator):
+        """Cuts the pair to the budget, a token at a time, and keeps it."""
+        (a_start, a_end), (b_start, b_end) = a, b
+        while True:
+            a_length, b_length = a_end - a_start, b_end - b_start
+            if a_length + b_length <= self.budget:
+                break
+            from_front = generator.random() < 0.5
+            if a_length > b_length:
+                a_start, a_end = a_start + from_front, a_end - (not from_front)
+            else:
+                b_start, b_end = b_start + from_front, b_end - (not from_front)
+        self.rows.append((a_start, a_end, b_start, b_end, not_next, is_short))

@@ -1,0 +1,67 @@
+"""Functions run on tasks by one process or several, with the same results in the same order."""
+
+import collections
+import multiprocessing
+import os
+from concurrent import futures
+
+# What a process knows: set once, since sending it with each task would cost more than the task.
+STATE = {}
+
+
+class Workers:
+    """Runs functions of modules on tasks; what all tasks share lies in `STATE` of each process.
+
+    Args:
+        count: int. 1 runs everything in this process.
+        **state: what `STATE` shall hold, able to be pickled.
+
+    Example:
+    ```python
+    with Workers(4, tokenizer=tokenizer) as workers:
+        for ids in workers.map(tokenize_part, parts):      # reads STATE["tokenizer"]
+            ...
+    ```
+    """
+
+    def __init__(self, count, **state):
+        self.count, self.state, self._pool = count, state, None
+
+    def __enter__(self):
+        _set_up(self.state)
+        if self.count > 1:
+            # Spawned, because a forked process may hang where the backend has threads.
+            context = multiprocessing.get_context("spawn")
+            self._pool = futures.ProcessPoolExecutor(
+                self.count, context, _set_up_process, (self.state,)
+            )
+        return self
+
+    def __exit__(self, *error):
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        STATE.clear()
+
+    def map(self, function, tasks):
+        """Yields `function(task)` for each task, in their order, a few tasks read ahead."""
+        if self._pool is None:
+            yield from map(function, tasks)
+            return
+        running = collections.deque()
+        for task in tasks:
+            running.append(self._pool.submit(function, task))
+            if len(running) > 2 * self.count:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+
+
+def _set_up(state):
+    STATE.clear()
+    STATE.update(state)
+
+
+def _set_up_process(state):
+    # The tokenizers library's own threads would compete with the other processes.
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    _set_up(state)

@@ -1,0 +1,130 @@
+"""Makes pre-training examples of text files: sentence pairs, ready to be masked.
+
+    python examples/create_pretraining_data.py --input 'books/*.txt.gz' --documents=file \
+        --vocabulary vocab.txt --output_dir data/train
+
+Reads plain or gzip UTF-8 text, blank lines between documents (or a document a file), sentences one
+a line (`--sentences_per_line`) or split by rules, in English and Chinese. Writes shards, vocab.txt
+and manifest.json; the same command goes on where a killed run stopped. Masks are drawn afresh in
+each epoch by whoever reads the shards, unless `--static_masking` draws them now.
+"""
+
+import glob
+import importlib
+import json
+import sys
+import time
+
+from absl import app, flags, logging
+
+from bert_keras.preprocessing import Masking, create_pretraining_data
+from bert_keras.tokenizers import WordPieceTokenizer
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("input", None, "Text files, folders of .txt and .txt.gz, or patterns with *.")
+flags.DEFINE_string("vocabulary", None, "vocab.txt, tokenizer.json, or the folder of one.")
+flags.DEFINE_string("output_dir", None, "Folder to write.")
+flags.DEFINE_integer("sequence_length", 128, "Longest row, special tokens included.")
+flags.DEFINE_enum(
+    "objective",
+    "next_sentence",
+    ["next_sentence", "sentence_order", "full_sentences"],
+    "Pairs as in BERT, pairs as in ALBERT, or rows of full sentences as in RoBERTa.",
+)
+flags.DEFINE_enum("documents", "blank_line", ["blank_line", "file"], "What ends a document.")
+flags.DEFINE_bool("sentences_per_line", False, "Each line is a sentence; do not split.")
+flags.DEFINE_bool("lowercase", None, "Lowercase; without it as the vocabulary looks.")
+flags.DEFINE_string("word_segmenter", None, "module:function, a str to its words (Chinese).")
+flags.DEFINE_integer("duplicates", 1, "Passes over the text, each with other pairs and masks.")
+flags.DEFINE_float("short_probability", 0.1, "How often a shorter length is aimed at.")
+flags.DEFINE_float("random_probability", 0.5, "How often segment B is a random one.")
+flags.DEFINE_enum("short_per", "example", ["example", "document"], "What a length is drawn for.")
+flags.DEFINE_bool("static_masking", False, "Mask once, now; else afresh in each epoch.")
+flags.DEFINE_float("mask_rate", 0.15, "Static masking: share of tokens that is predicted.")
+flags.DEFINE_float("mask_share", 0.8, "Static masking: share of these that becomes [MASK].")
+flags.DEFINE_float("random_share", 0.1, "Static masking: share that becomes a random token.")
+flags.DEFINE_enum(
+    "mask_strategy", "pieces", ["pieces", "whole_words", "spans"], "Static masking: what is chosen."
+)
+flags.DEFINE_integer("max_predictions", None, "Static masking: the most predictions in a row.")
+flags.DEFINE_integer("seed", 0, "Seed of the pairs, the order and the masks.")
+flags.DEFINE_enum("format", "safetensors", ["safetensors", "tfrecord"], "Format of the shards.")
+flags.DEFINE_integer("examples_per_shard", 16384, "Examples in a file.")
+flags.DEFINE_integer("num_workers", None, "Processes; without it by the size of the input.")
+flags.DEFINE_enum("invalid_bytes", "strict", ["strict", "replace"], "What is not UTF-8.")
+
+
+def main(argv):
+    settings = {"lowercase": FLAGS.lowercase} if FLAGS.lowercase is not None else {}
+    tokenizer = WordPieceTokenizer.load(FLAGS.vocabulary, **settings)
+    started = time.perf_counter()
+    manifest = create_pretraining_data(
+        expand(FLAGS.input),
+        tokenizer,
+        FLAGS.output_dir,
+        sequence_length=FLAGS.sequence_length,
+        objective=FLAGS.objective,
+        documents=FLAGS.documents,
+        sentences_per_line=FLAGS.sentences_per_line,
+        duplicates=FLAGS.duplicates,
+        masking=static_masking(),
+        short_probability=FLAGS.short_probability,
+        random_probability=FLAGS.random_probability,
+        short_per=FLAGS.short_per,
+        word_segmenter=word_segmenter(),
+        seed=FLAGS.seed,
+        format=FLAGS.format,
+        examples_per_shard=FLAGS.examples_per_shard,
+        num_workers=FLAGS.num_workers,
+        errors=FLAGS.invalid_bytes,
+        progress=lambda message: logging.log_every_n_seconds(logging.INFO, message, 5),
+    )
+    seconds = time.perf_counter() - started
+    megabytes = manifest["counts"]["bytes"] / 1e6
+    summary = {
+        "num_examples": manifest["num_examples"],
+        "num_shards": len(manifest["shards"]),
+        **manifest["counts"],
+        **manifest["statistics"],
+        "seconds": round(seconds, 2),
+        "megabytes_per_second": round(megabytes * FLAGS.duplicates / seconds, 2),
+    }
+    print(json.dumps(summary), flush=True)
+
+
+def expand(patterns):
+    """Returns the files and folders that patterns name; a pattern must match something."""
+    paths = []
+    for pattern in patterns:
+        found = sorted(glob.glob(pattern))
+        if not found:
+            raise FileNotFoundError(f"--input must name files. Received: {pattern}, no such file.")
+        paths += found
+    return paths
+
+
+def static_masking():
+    """Returns the `Masking` that the flags describe, or None for masks drawn when reading."""
+    if not FLAGS.static_masking:
+        return None
+    return Masking(
+        FLAGS.mask_rate,
+        FLAGS.mask_share,
+        FLAGS.random_share,
+        FLAGS.mask_strategy,
+        FLAGS.max_predictions,
+    )
+
+
+def word_segmenter():
+    """Returns the function that --word_segmenter names, or None."""
+    if FLAGS.word_segmenter is None:
+        return None
+    module, _, name = FLAGS.word_segmenter.partition(":")
+    sys.path.insert(0, "")
+    return getattr(importlib.import_module(module), name)
+
+
+if __name__ == "__main__":
+    flags.mark_flags_as_required(["input", "vocabulary", "output_dir"])
+    app.run(main)
