@@ -7,6 +7,7 @@ them.
 from bert_keras import datasets, metrics
 from bert_keras.models.bert import BertBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.multiple_choice import MultipleChoice
 from bert_keras.tasks.question_answering import QuestionAnswering
 from bert_keras.tasks.text_classifier import TextClassifier

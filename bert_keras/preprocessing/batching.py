@@ -316,10 +316,14 @@ def _as_columns(columns, num_rows, name):
 
 
 def _vary_first_two(batches):
-    for index in range(1, len(batches)):
-        if batches[index][1] != batches[0][1]:
-            batches[1], batches[index] = batches[index], batches[1]
-            break
+    """Puts the longest batch first and the shortest second: every axis that varies does so there.
+
+    One of them alone may differ from a third in another axis, where lengths stand for shapes.
+    """
+    for place, extreme in enumerate((max, min)):
+        if place < len(batches):
+            found = extreme(range(place, len(batches)), key=lambda index: batches[index][1])
+            batches[place], batches[found] = batches[found], batches[place]
     return batches
 
 

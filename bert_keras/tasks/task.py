@@ -422,7 +422,7 @@ class Task(BuiltModel):
             lengths: int `(num_rows,)`, packed lengths.
             make_inputs: function of rows and padded length, see `BucketedBatches`.
             labels: labels as the loss takes them, or `None`.
-            **options: `sample_weight`, `batch_size`, `shuffle`, `epoch`.
+            **options: `sample_weight`, `batch_size`, `shuffle`, `epoch`, `buckets`.
         """
         # XLA compiles a last batch of its own size anew, which costs more than rows that weigh 0.
         # In `evaluate` it does not pad: Keras's mean of the losses counts rows, not weights.
@@ -436,8 +436,7 @@ class Task(BuiltModel):
             seed=random.getrandbits(31),
             pad_last_batch=pad_last_batch,
             # The same few lengths whatever the data, so that `evaluate` compiles no new ones.
-            buckets=length_buckets(self.preprocessor.max_length),
-            **options,
+            **{"buckets": length_buckets(self.preprocessor.max_length), **options},
         )
 
     def _has_own(self, name):

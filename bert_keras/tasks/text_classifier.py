@@ -75,17 +75,20 @@ class TextClassifier(Task):
         self.label_names = None if label_names is None else tuple(label_names)
         self.pooling = pooling
         self.dropout = backbone.dropout if dropout is None else dropout
-        self.head = SequenceHead(
+        self.head = self._make_head()
+        self.build()
+        self.compile()
+
+    def _make_head(self):
+        return SequenceHead(
             self.num_classes,
-            backbone.hidden_dim,
+            self.backbone.hidden_dim,
             dropout=self.dropout,
-            pooling=pooling,
-            initializer_range=backbone.initializer_range,
+            pooling=self.pooling,
+            initializer_range=self.backbone.initializer_range,
             dtype=self.dtype_policy,
             name="head",
         )
-        self.build()
-        self.compile()
 
     def call(self, inputs, training=None):
         outputs = self.encode(inputs, training=training)

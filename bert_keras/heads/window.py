@@ -1,0 +1,91 @@
+"""The head for one prediction a document that was read in windows."""
+
+import keras
+
+from bert_keras.layers.attention_pooling import AttentionPooling
+from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.pooler import pool
+
+COMBINATIONS = ("mean", "max", "self_attention")
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class WindowHead(keras.layers.Layer):
+    """Combines the vectors of a document's windows into one, then dropout and a dense layer.
+
+    `logits = Dropout(combine(x_1, ..., x_k)) W + b` over the `k` windows that the document has.
+
+    Args:
+        num_outputs: int, number of logits or scores.
+        hidden_dim: int, width of the vectors.
+        combine: `"mean"`, `"max"`, or `"self_attention"`, see
+            `bert_keras.layers.attention_pooling.AttentionPooling`.
+        dropout: float, rate on the combined vector.
+        initializer_range: float, standard deviation of the initial kernels.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        vectors: float, `(batch, num_windows, hidden_dim)`.
+        exists: bool, `(batch, num_windows)`, which windows are there, or `None` for all.
+        training: bool, whether dropout is active.
+
+    Returns:
+        float, `(batch, num_outputs)`.
+
+    Raises:
+        ValueError: `combine` is unknown.
+
+    Reference:
+        [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.1, "Hierarchical methods".
+    """
+
+    def __init__(
+        self,
+        num_outputs,
+        hidden_dim,
+        combine="mean",
+        dropout=0.1,
+        initializer_range=0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if combine not in COMBINATIONS:
+            raise ValueError(f"`combine` must be one of {COMBINATIONS}. Received: {combine!r}.")
+        self.num_outputs = num_outputs
+        self.hidden_dim = hidden_dim
+        self.combine = combine
+        self.initializer_range = initializer_range
+        self.attention = None
+        if combine == "self_attention":
+            self.attention = AttentionPooling(
+                hidden_dim, initializer_range, dtype=self.dtype_policy, name="attention"
+            )
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dense = keras.layers.Dense(
+            num_outputs,
+            kernel_initializer=bert_initializer(initializer_range),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+
+    def build(self, input_shape=None):
+        if self.attention is not None:
+            self.attention.build()
+        self.dense.build((None, self.hidden_dim))
+
+    def call(self, vectors, exists=None, training=None):
+        if self.attention is None:
+            document = pool({"sequence_output": vectors}, exists, self.combine)
+        else:
+            document = self.attention(vectors, exists)
+        return self.dense(self.dropout(document, training=training))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_outputs": self.num_outputs,
+            "hidden_dim": self.hidden_dim,
+            "combine": self.combine,
+            "dropout": self.dropout.rate,
+            "initializer_range": self.initializer_range,
+        }

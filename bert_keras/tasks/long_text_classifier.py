@@ -1,0 +1,224 @@
+"""Classification of documents that are longer than a backbone can read at once."""
+
+import numpy as np
+from keras import ops
+from keras.saving import register_keras_serializable
+
+from bert_keras.heads.window import WindowHead
+from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.layers.pooler import POOLINGS, pool
+from bert_keras.preprocessing.batching import length_buckets
+from bert_keras.preprocessing.document_windows import document_windows
+from bert_keras.preprocessing.windows import take_windows
+from bert_keras.tasks.columns import is_columns
+from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.text_classifier import TextClassifier
+
+_MOST_WINDOWS = 2**16
+
+
+@register_keras_serializable(package="bert_keras")
+class LongTextClassifier(TextClassifier):
+    """Gives each document a class, several labels, or a score, by reading it in windows.
+
+    The preprocessor's `max_length` is that of a window. Each window is `[CLS] part [SEP]`, the
+    backbone makes a vector of each, `combine` makes one of all that the document has, and dropout
+    and a dense layer follow as in `TextClassifier`, whose labels, losses and answers are the same.
+
+    A document of more than `num_windows` windows is not read whole: the preprocessor's `truncation`
+    says which ones stay, `"head"` the first (the default's meaning too), `"tail"` the last,
+    `"head_tail"` as many of both, see `bert_keras.preprocessing.document_windows`.
+
+    A batch costs as much as `batch_size` times the number of windows sequences. Documents of like
+    length go into one batch, and those of a single window are padded to few different lengths.
+
+    In ready inputs `(batch, num_windows, seq_len)` a window that is not there is all padding, and
+    there may be any number of windows.
+
+    Args:
+        backbone: a `Backbone`.
+        num_classes: int, classes, labels, or scores.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        num_windows: int, the most windows that are read of a text.
+        stride: int, tokens between the beginnings of two windows; `None` for no overlap.
+        combine: `"mean"`, `"max"` or `"self_attention"`, see `bert_keras.heads.window.WindowHead`.
+        dropout: float, rate before the dense layer; `None` takes the backbone's.
+        problem_type: `"single_label"`, `"multi_label"` or `"regression"`, see `TextClassifier`.
+        label_names: list of `num_classes` str, or `None` to use numbers.
+        pooling: how a window becomes a vector: `"pooler"`, `"cls"` as in the paper, `"mean"` or
+            `"max"`.
+        frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Call arguments:
+        inputs: dict of ints `(batch, num_windows, seq_len)`, see `bert_keras.inputs`.
+        training: bool, whether dropout is active.
+
+    Returns:
+        float32 `(batch, num_classes)`, logits or scores.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+    ```python
+    classifier = bert_keras.LongTextClassifier.from_preset(
+        "minilm_l6_en_uncased", num_classes=2, max_length=256, num_windows=4
+    )
+    classifier.fit(reviews, labels, epochs=3, batch_size=8)
+    classifier.classify(reviews[0])
+    ```
+
+    Reference:
+        [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.1, "Hierarchical methods".
+    """
+
+    head_arguments = ("num_classes", "combine")
+
+    def __init__(
+        self,
+        backbone,
+        num_classes=2,
+        preprocessor=None,
+        num_windows=4,
+        stride=None,
+        combine="mean",
+        dropout=None,
+        problem_type="single_label",
+        label_names=None,
+        pooling="pooler",
+        frozen=None,
+        **kwargs,
+    ):
+        _check_windows(num_windows, stride, pooling)
+        # First, because the parent's constructor makes the head.
+        self.combine = combine
+        super().__init__(
+            backbone,
+            num_classes=num_classes,
+            preprocessor=preprocessor,
+            dropout=dropout,
+            problem_type=problem_type,
+            label_names=label_names,
+            pooling=pooling,
+            frozen=frozen,
+            **kwargs,
+        )
+        self.num_windows = int(num_windows)
+        self.stride = None if stride is None else int(stride)
+        if pooling != "pooler" and hasattr(backbone, "pooler"):
+            # Nothing depends on it: without this, Keras would warn that it has no gradient.
+            backbone.pooler.trainable = False
+
+    def _make_head(self):
+        return WindowHead(
+            self.num_classes,
+            self.backbone.hidden_dim,
+            combine=self.combine,
+            dropout=self.dropout,
+            initializer_range=self.backbone.initializer_range,
+            dtype=self.dtype_policy,
+            name="head",
+        )
+
+    def call(self, inputs, training=None):
+        merged = merge_groups(inputs)
+        outputs = self.encode(merged, training=training)
+        vectors = pool(outputs, merged.get(PADDING_MASK), self.pooling)
+        num_windows = ops.shape(inputs[TOKEN_IDS])[1]
+        vectors = ops.reshape(vectors, (-1, num_windows, self.backbone.hidden_dim))
+        exists = None
+        if PADDING_MASK in inputs:
+            exists = ops.any(ops.cast(inputs[PADDING_MASK], "bool"), axis=-1)
+        return ops.cast(self.head(vectors, exists, training=training), "float32")
+
+    def check_arrays(self, inputs):
+        """Raises when NumPy inputs are not `(batch, num_windows, seq_len)` or do not fit."""
+        self.backbone.check_arrays(inputs, num_axes=3)
+        if PADDING_MASK not in inputs:
+            return
+        has_window = np.asarray(inputs[PADDING_MASK]).any(axis=(1, 2))
+        if not has_window.all():
+            raise ValueError(
+                "Every document needs a window that is not all padding. Received: none at the "
+                f"index {int(np.argmin(has_window))}."
+            )
+
+    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
+        """Returns the batches of documents, see `Task.raw_batches`."""
+        self.check_has_preprocessor()
+        if is_columns(x):
+            raise ValueError(
+                "A document is a single text. Received: a tuple of "
+                f"{len(x)} columns. Join the texts of a row, or use `TextClassifier` for pairs."
+            )
+        y = None if y is None else self.encode_labels(y)
+        ids, _ = self.preprocessor.tokenize(x)
+        lengths, make_inputs = self._windows_of(ids)
+        longest = self.preprocessor.max_length
+        return self.bucketed(
+            lengths,
+            make_inputs,
+            labels=y,
+            sample_weight=sample_weight,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            epoch=epoch,
+            buckets=(
+                *length_buckets(longest),
+                *range(2 * longest, self.num_windows * longest + 1, longest),
+            ),
+        )
+
+    def _windows_of(self, ids):
+        """Returns the lengths of documents and the function that packs some of them.
+
+        One number says how many windows a document has and how long they are, so that batches of
+        like documents have few different shapes: up to `max_length` it is the length of its only
+        window, beyond that `max_length` times the number of its windows.
+
+        Args:
+            ids: `Ragged` of token ids, one row a document.
+
+        Returns:
+            `(lengths, make_inputs)` as `BucketedBatches` takes them.
+        """
+        longest = self.preprocessor.max_length
+        room = longest - 2
+        windows = document_windows(
+            ids.lengths, room, self.stride or room, self.num_windows, self.preprocessor.truncation
+        )
+        counts = np.bincount(windows.documents, minlength=len(ids))
+        is_there = np.arange(counts.max()) < counts[:, None]
+        places = np.full(is_there.shape, -1)
+        places[is_there] = np.arange(len(windows.documents))
+        lengths, pack_groups = group_texts(
+            self.preprocessor, take_windows(ids, windows), None, places
+        )
+
+        def make_inputs(rows, length):
+            inputs = pack_groups(rows, min(length, longest))
+            return {key: x[:, : max(1, length // longest)] for key, x in inputs.items()}
+
+        return np.where(counts == 1, lengths, counts * longest), make_inputs
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_windows": self.num_windows,
+            "stride": self.stride,
+            "combine": self.combine,
+        }
+
+
+def _check_windows(num_windows, stride, pooling):
+    for name, value in (("num_windows", num_windows), ("stride", stride)):
+        is_int = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if value is None and name == "stride":
+            continue
+        if not is_int or not 1 <= value <= _MOST_WINDOWS:
+            raise ValueError(
+                f"`{name}` must be an int from 1 to {_MOST_WINDOWS}. Received: {value!r}."
+            )
+    if pooling not in POOLINGS:
+        raise ValueError(f"`pooling` must be one of {POOLINGS}. Received: {pooling!r}.")
