@@ -8,7 +8,10 @@ from bert_keras import datasets, metrics
 from bert_keras.models.bert import BertBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
+from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.multiple_choice import MultipleChoice
+from bert_keras.tasks.next_sentence_prediction import NextSentencePrediction
+from bert_keras.tasks.pretraining import Pretraining
 from bert_keras.tasks.question_answering import QuestionAnswering
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder

@@ -122,6 +122,18 @@ class Task(BuiltModel):
         """Calls the backbone; a frozen one runs as in inference."""
         return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
 
+    def head_saved_by(self, task_name):
+        """Returns the layer that takes the head's weights of a preset.
+
+        Args:
+            task_name: str, the class of the task that was saved there, or `None` for a backbone.
+
+        Returns:
+            The head for a task of this class, else `None`. A subclass may return a part of its
+            head, or a layer that holds it.
+        """
+        return self.head if task_name == type(self).__name__ else None
+
     # What a subclass says of itself
 
     def default_loss(self, label_smoothing):
@@ -485,8 +497,9 @@ class Task(BuiltModel):
         with its label names; otherwise the head starts at random, which a warning says.
 
         Args:
-            preset: str or path: a registered name, a local folder in this package's or Hugging
-                Face's layout, `"hf://owner/name"` or `"kaggle://owner/model/framework/variation"`.
+            preset: str or path: a registered name, a local folder in this package's, Hugging
+                Face's, Google's TensorFlow 1 or KerasHub's layout, `"hf://owner/name"` or
+                `"kaggle://owner/model/framework/variation"`.
             load_weights: bool, `False` keeps random initial weights.
             **kwargs: arguments of the task (`num_classes=3`, `preprocessor=None`), of the backbone
                 (`attention_dropout=0.0`) and of the preprocessor (`max_length=128`). An argument

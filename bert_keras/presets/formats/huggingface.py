@@ -172,13 +172,35 @@ class HuggingFaceFolder:
         is_ours = not self._has_namesake_of(type(task).__name__)
         prefixes = tuple(f"{theirs}." for _, theirs, _ in rows if is_ours)
         tensors = self._renamed_tensors().only(prefixes)
+        tied = tuple(name for name in self._name_map.TIED if name in tensors)
+        for name in tied:
+            self._check_tied(name, self._name_map.TIED[name])
         assign(
             {_below_model(v): v for v in task.head.weights},
             expand(rows, task.backbone.num_layers),
             tensors,
-            optional=("head/crf/",) if len(tensors) else ("head/",),
+            optional=("head/crf/", *self._absent_parts()) if len(tensors) else ("head/",),
+            ignored=tied,
             source=f"The checkpoint {self.folder.name!r}",
         )
+
+    def _absent_parts(self):
+        """Returns our prefixes of the parts of heads that the checkpoint lacks as a whole."""
+        names = list(self._renamed_tensors())
+        return tuple(
+            ours
+            for ours, theirs in self._name_map.HEAD_PARTS.items()
+            if not any(name.startswith(theirs) for name in names)
+        )
+
+    def _check_tied(self, name, original):
+        tensors = self._renamed_tensors()
+        if not np.array_equal(tensors[name], tensors[original]):
+            raise ValueError(
+                f"The checkpoint {self.folder.name!r} has a {name!r} that differs from its "
+                f"{original!r}. Supported: heads whose decoder is the token table, as in BERT "
+                "(tie_word_embeddings)."
+            )
 
     def _architectures(self):
         return self._config.get("architectures") or []
@@ -235,6 +257,10 @@ class _Renamed:
                     f"as {name!r}."
                 )
             self._names[canonical] = name
+        for name, original in name_map.TIED.items():
+            # Of tensors that are one, a file may hold either.
+            if name in self._names and original not in self._names:
+                self._names[original] = self._names.pop(name)
 
     @property
     def shapes(self):

@@ -81,14 +81,19 @@ class KerasFolder:
         return self._task.get("preprocessor") if self._holds(task_class_name) else None
 
     def load_head_weights(self, task):
-        """Loads `task.weights.h5` when the folder holds this task; a new head stays as it is."""
-        if self._holds(type(task).__name__):
-            _load_weights(task.head, self.folder / "task.weights.h5")
-        else:
+        """Loads `task.weights.h5` when it fits this task's head or a part of it; else it stays."""
+        saved = self._task["registered_name"].split(">")[-1] if self._task else None
+        head = task.head_saved_by(saved)
+        loaded = []
+        if head is not None:
+            _load_weights(head, self.folder / "task.weights.h5")
+            loaded = head.weights
+        initial = [v for v in task.head.weights if not any(v is other for other in loaded)]
+        if initial:
             warnings.warn(
-                f"The preset {self.folder.name!r} has no {type(task).__name__}, so the head keeps "
-                "its random initial values and needs training before it means anything: "
-                f"{', '.join(v.path.split('/', 1)[1] for v in task.head.weights)}.",
+                f"The preset {self.folder.name!r} has no {type(task).__name__}, so these weights "
+                "of the head keep their random initial values and need training before they mean "
+                f"anything: {', '.join(v.path.split('/', 1)[1] for v in initial)}.",
                 stacklevel=3,  # the line that called from_preset
             )
 

@@ -23,19 +23,46 @@ BACKBONE = [
 # Variables that a checkpoint may lack: they keep their initial values, with a warning.
 OPTIONAL = ("pooler/",)
 
+
+def _masked_lm(layer):
+    return [
+        (f"{layer}/dense", "cls.predictions.transform.dense", "dense"),
+        (f"{layer}/layer_norm", "cls.predictions.transform.LayerNorm", "norm"),
+        (layer, "cls.predictions", "bias"),
+    ]
+
+
 # The tasks' own heads: task class -> rows, and the architecture's name on the other side.
 HEADS = {
+    "MaskedLM": _masked_lm("head"),
     "MultipleChoice": [("head/dense", "classifier", "dense")],
+    "NextSentencePrediction": [("head/dense", "cls.seq_relationship", "dense")],
+    "Pretraining": [
+        *_masked_lm("head/masked_lm"),
+        ("head/next_sentence/dense", "cls.seq_relationship", "dense"),
+    ],
     "QuestionAnswering": [("head/dense", "qa_outputs", "dense")],
     "TextClassifier": [("head/dense", "classifier", "dense")],
     "TokenClassifier": [("head/dense", "classifier", "dense")],
 }
 ARCHITECTURES = {
     "BertBackbone": "BertModel",
+    "MaskedLM": "BertForMaskedLM",
     "MultipleChoice": "BertForMultipleChoice",
+    "NextSentencePrediction": "BertForNextSentencePrediction",
+    "Pretraining": "BertForPreTraining",
     "QuestionAnswering": "BertForQuestionAnswering",
     "TextClassifier": "BertForSequenceClassification",
     "TokenClassifier": "BertForTokenClassification",
+}
+
+# Parts of a head that a checkpoint may lack as a whole: our prefix -> theirs.
+HEAD_PARTS = {"head/masked_lm/": "cls.predictions.", "head/next_sentence/": "cls.seq_relationship."}
+
+# One tensor under two names: the decoder is the token table, and its bias the head's.
+TIED = {
+    "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
 
 # Prefix of the backbone in checkpoints that hold a head too.

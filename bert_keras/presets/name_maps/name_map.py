@@ -11,6 +11,7 @@ KINDS = {
     "embedding": [("embeddings", "weight", None)],
     "norm": [("gamma", "weight", None), ("beta", "bias", None)],
     "dense": [("kernel", "weight", "transpose"), ("bias", "bias", None)],
+    "bias": [("bias", "bias", None)],
 }
 
 

@@ -1,0 +1,102 @@
+"""The head that guesses masked tokens."""
+
+import keras
+from keras import ops
+
+from bert_keras.layers.feed_forward import get_activation
+from bert_keras.layers.initializer import bert_initializer
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class MaskedLMHead(keras.layers.Layer):
+    """One logit for each token of the vocabulary, at the masked positions only.
+
+    `logits = LayerNorm(activation(H_m W + b)) E^T + c`, where `H_m` are the vectors at the masked
+    positions, `E` is the backbone's own token table, and `c` one bias a token: section 3.1, task 1
+    of the paper. Positions are gathered first, so that the product with the table, the largest of
+    the model, is computed for about 15 % of the tokens.
+
+    The table belongs to the backbone and comes with the call; this layer holds what is its own.
+
+    Args:
+        vocabulary_size: int, rows of the token table.
+        hidden_dim: int, width of the backbone.
+        activation: name or callable, see `bert_keras.layers.feed_forward.get_activation`.
+        layer_norm_epsilon: float, added to the variance.
+        initializer_range: float, standard deviation of the initial kernel.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        outputs: dict of a backbone; only `sequence_output` is read.
+        token_embedding: the backbone's `keras.layers.ReversibleEmbedding`.
+        mask_positions: int, `(batch, num_predictions)`, where to predict, or `None` for every
+            position.
+
+    Returns:
+        float32 `(batch, num_predictions, vocabulary_size)`, or `(batch, seq_len, vocabulary_size)`
+        without `mask_positions`.
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1;
+        `get_masked_lm_output` in google-research/bert, `run_pretraining.py`.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        hidden_dim,
+        activation="gelu",
+        layer_norm_epsilon=1e-12,
+        initializer_range=0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+        self.activation = activation
+        self.initializer_range = initializer_range
+        self.dense = keras.layers.Dense(
+            hidden_dim,
+            activation=get_activation(activation),
+            kernel_initializer=bert_initializer(initializer_range),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+        self.layer_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
+        )
+
+    def build(self, input_shape=None):
+        self.dense.build((None, None, self.hidden_dim))
+        self.layer_norm.build((None, None, self.hidden_dim))
+        self.bias = self.add_weight((self.vocabulary_size,), initializer="zeros", name="bias")
+
+    def call(self, outputs, token_embedding, mask_positions=None):
+        hidden_states = outputs["sequence_output"]
+        if mask_positions is not None:
+            hidden_states = gather_positions(hidden_states, mask_positions)
+        logits = token_embedding(self.layer_norm(self.dense(hidden_states)), reverse=True)
+        return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+            "activation": self.activation,
+            "layer_norm_epsilon": self.layer_norm.epsilon,
+            "initializer_range": self.initializer_range,
+        }
+
+
+def gather_positions(hidden_states, positions):
+    """Returns the vectors at some positions of each row.
+
+    Args:
+        hidden_states: float, `(batch, seq_len, hidden_dim)`.
+        positions: int, `(batch, num_positions)`, each from 0 to `seq_len - 1`.
+
+    Returns:
+        float, `(batch, num_positions, hidden_dim)`.
+    """
+    return ops.take_along_axis(hidden_states, ops.cast(positions, "int32")[:, :, None], axis=1)

@@ -1,0 +1,54 @@
+"""The head that says whether the second text follows the first."""
+
+import keras
+from keras import ops
+
+from bert_keras.layers.initializer import bert_initializer
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class NextSentenceHead(keras.layers.Layer):
+    """Two logits on the pooled output: 0 for "is next", 1 for "is random".
+
+    `logits = p W + b`, section 3.1, task 2 of the paper. There is no dropout before it, as in
+    Google's code.
+
+    Args:
+        hidden_dim: int, width of the backbone.
+        initializer_range: float, standard deviation of the initial kernel.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        outputs: dict of a backbone; only `pooled_output` is read.
+
+    Returns:
+        float32 `(batch, 2)`.
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1;
+        `get_next_sentence_output` in google-research/bert, `run_pretraining.py`.
+    """
+
+    def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
+        super().__init__(**kwargs)
+        self.hidden_dim = hidden_dim
+        self.initializer_range = initializer_range
+        self.dense = keras.layers.Dense(
+            2,
+            kernel_initializer=bert_initializer(initializer_range),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+
+    def build(self, input_shape=None):
+        self.dense.build((None, self.hidden_dim))
+
+    def call(self, outputs):
+        return ops.cast(self.dense(outputs["pooled_output"]), "float32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "initializer_range": self.initializer_range,
+        }

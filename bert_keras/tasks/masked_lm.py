@@ -1,0 +1,427 @@
+"""Guessing masked tokens: the language model of BERT."""
+
+import keras
+import numpy as np
+
+from bert_keras.heads.masked_lm import MaskedLMHead
+from bert_keras.heads.next_sentence import NextSentenceHead
+from bert_keras.heads.pretraining import PretrainingHead
+from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
+from bert_keras.metrics.streaming import MaskedPerplexity
+from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
+from bert_keras.preprocessing.masked_batches import MaskedBatches
+from bert_keras.preprocessing.masking import Masking, TokenKinds
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.tasks.columns import check_same_length, is_text, num_examples
+from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
+from bert_keras.training.losses import SparseCrossentropy
+
+# Logits that are on the host at once: 128 MiB of float32.
+_LOGITS_AT_ONCE = 2**25
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class MaskedLM(Task):
+    """Guesses hidden tokens from both sides, section 3.1, task 1 of the paper.
+
+    A dense layer with the backbone's activation, a norm, and the token table itself as decoder with
+    a bias of its own; the loss is the mean cross-entropy over masked positions, each the same
+    weight, whatever rows they stand in.
+
+    `fit` and `evaluate` take texts without labels and mask them: in `fit` anew in each epoch, in
+    `evaluate` (and in `fit(shuffle=False)`) always in the same places. `predict` of texts gives the
+    logits at their `[MASK]` tokens.
+
+    | what | form |
+    |---|---|
+    | raw x | a column of str, or a tuple of two such for pairs |
+    | ready x | dict, see `bert_keras.inputs`; `mask_positions` int `(batch, num_predictions)` |
+    | ready y | int `(batch, num_predictions)`, the ids that stood there |
+    | ready sample_weight | float, likewise: 0 where a row has fewer masked tokens |
+    | output | float32 `(batch, num_predictions, vocabulary_size)`, logits |
+
+    Without `mask_positions` ready inputs give the logits of every position, `(batch, seq_len,
+    vocabulary_size)`, which needs much memory.
+
+    Args:
+        backbone: a `Backbone`.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        masking: a `Masking`, the dict of its arguments, or `None` for the paper's: 15 % of the
+            tokens, 80 % of them hidden, 10 % replaced by others, 10 % left as they are.
+        frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Example:
+    ```python
+    model = bert_keras.MaskedLM.from_preset("bert_base_en_uncased")
+    model.fill_mask("She opened the [MASK] and went in.")  # [[("door", 0.83), ...]]
+    model.score(["Put your name into the form.", "Put your name into the from."])
+    model.fit(texts, epochs=3)  # adapts the model to one's own texts
+    ```
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
+    """
+
+    def __init__(self, backbone, preprocessor=None, masking=None, frozen=None, **kwargs):
+        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        if not isinstance(masking, (Masking, dict, type(None))):
+            raise TypeError(
+                "`masking` must be a `Masking`, the dict of its arguments, or None. Received: "
+                f"{masking!r}."
+            )
+        self.masking = masking if isinstance(masking, Masking) else Masking(**(masking or {}))
+        self.head = self._make_head()
+        self.build()
+        self.compile()
+
+    def _make_head(self):
+        if hasattr(self.backbone, "pooler"):
+            # It takes no part, so there is no gradient for it.
+            self.backbone.pooler.trainable = False
+        return self._make_masked_lm_head("head")
+
+    def _make_masked_lm_head(self, name):
+        return MaskedLMHead(
+            self.backbone.vocabulary_size,
+            self.backbone.hidden_dim,
+            activation=self.backbone.activation,
+            layer_norm_epsilon=self.backbone.layer_norm_epsilon,
+            initializer_range=self.backbone.initializer_range,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _make_next_sentence_head(self, name):
+        return NextSentenceHead(
+            self.backbone.hidden_dim,
+            initializer_range=self.backbone.initializer_range,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def head_saved_by(self, task_name):
+        """Returns the layer that takes the head's weights of a preset, see `Task`.
+
+        Of a `Pretraining` the part that this task has is taken.
+        """
+        if task_name == "Pretraining":
+            other = self._make_next_sentence_head("next_sentence")
+            both = PretrainingHead(self.head, other, name="head")
+            both.build()
+            return both
+        return super().head_saved_by(task_name)
+
+    def call(self, inputs, training=None):
+        inputs = dict(inputs)
+        positions = inputs.pop(MASK_POSITIONS, None)
+        outputs = self.encode(inputs, training=training)
+        return self.head(
+            outputs, token_embedding=self.backbone.token_embedding, mask_positions=positions
+        )
+
+    @property
+    def input_names(self):
+        """Names of the inputs that this task knows: the backbone's and `mask_positions`."""
+        return (*self.backbone.input_names, MASK_POSITIONS)
+
+    def check_arrays(self, inputs):
+        """Raises when NumPy inputs do not fit the backbone or one another."""
+        self.backbone.check_arrays(inputs)
+        rows, positions = inputs[TOKEN_IDS].shape[0], inputs.get(MASK_POSITIONS)
+        if positions is not None and (positions.ndim != 2 or len(positions) != rows):
+            raise ValueError(
+                f"The input 'mask_positions' must have the shape ({rows}, num_predictions), a row "
+                f"for each row of 'token_ids'. Received {positions.shape}."
+            )
+
+    def default_loss(self, label_smoothing):
+        """Returns the mean cross-entropy over all positions that have weight."""
+        return SparseCrossentropy(label_smoothing=label_smoothing)
+
+    def default_metrics(self):
+        """Returns accuracy and perplexity at the masked positions."""
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy"), MaskedPerplexity()]
+
+    def encode_labels(self, labels):
+        """Returns the ids that stood at the masked positions.
+
+        Args:
+            labels: int `(batch, num_predictions)`.
+
+        Returns:
+            int32, likewise.
+
+        Raises:
+            ValueError: a label is no id of the vocabulary.
+        """
+        labels = np.asarray(labels)
+        if labels.dtype.kind not in "iu" or labels.ndim != 2:
+            raise ValueError(
+                "Labels of masked tokens must be ints of the shape (batch, num_predictions), the "
+                f"ids that stood there. Received: dtype {labels.dtype}, shape {labels.shape}. "
+                "Texts need no labels: `fit` masks them."
+            )
+        if labels.size and not 0 <= labels.min() <= labels.max() < self.backbone.vocabulary_size:
+            raise ValueError(
+                f"Labels must be ids from 0 to {self.backbone.vocabulary_size - 1}. Received: "
+                f"{labels.min()} to {labels.max()}. Give positions to ignore any id and weight 0."
+            )
+        return labels.astype("int32")
+
+    # Texts to masked batches
+
+    def fit(self, x=None, y=None, batch_size=None, epochs=1, *, validation_data=None, **kwargs):
+        """Trains, see `Task.fit`. Texts have no labels: `fit(texts)`, `validation_data=texts`."""
+        if not isinstance(validation_data, tuple) and is_text(validation_data):
+            validation_data = (validation_data,)
+        return super().fit(x, y, batch_size, epochs, validation_data=validation_data, **kwargs)
+
+    def _data(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, epoch=0):
+        if not self.is_raw(x):
+            return super()._data(x, y, sample_weight, batch_size, shuffle, epoch)
+        check_same_length(x, self._row_labels(x, y), sample_weight)
+        options = {
+            "batch_size": batch_size or DEFAULT_BATCH_SIZE,
+            "shuffle": shuffle,
+            "epoch": epoch,
+            "sample_weight": sample_weight,
+        }
+        batches = self.masked_batches(x, y, **options)
+        return {"x": batches, "y": None, "sample_weight": None, "batch_size": None}
+
+    def _row_labels(self, x, y):
+        """Returns a label a text: none is needed here, so 0."""
+        if y is not None:
+            raise ValueError(
+                f"Texts of a {type(self).__name__} have no labels: `fit(texts)` masks them. "
+                f"Received labels of type {type(y).__name__}."
+            )
+        return np.zeros(num_examples(x), "int32")
+
+    def masked_batches(self, x, y=None, **options):
+        """Returns the batches of texts, masked as `masking` says.
+
+        Args:
+            x: texts, see the class.
+            y: labels of the texts where the task has such.
+            **options: `batch_size`, `shuffle`, `epoch`, `sample_weight`, see `Task.raw_batches`.
+
+        Returns:
+            A `MaskedBatches`.
+
+        Raises:
+            TypeError, ValueError: texts do not fit, or there is no preprocessor or `[MASK]`.
+        """
+        self.check_has_preprocessor()
+        labels = self._row_labels(x, y)
+        kinds = TokenKinds.from_tokenizer(self.preprocessor.tokenizer)
+        ids, pair_ids = self.preprocessor.tokenize(x)
+
+        def make_inputs(rows, length):
+            pairs = None if pair_ids is None else pair_ids.take(rows)
+            return self.preprocessor.pack(ids.take(rows), pairs, length=length)
+
+        lengths = self.preprocessor.packed_lengths(ids, pair_ids)
+        batches = self.bucketed(lengths, make_inputs, labels=labels, **options)
+        return MaskedBatches(batches, self.masking, kinds, self._has_next_sentence)
+
+    _has_next_sentence = False
+
+    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
+        """Returns the batches of texts with the places of their `[MASK]` tokens, for `predict`."""
+        self.check_has_preprocessor()
+        packed, positions = self._hidden_tokens(x)
+        width = max(1, int(positions.lengths.max(initial=0)))
+
+        def make_inputs(rows, length):
+            inputs = {name: array[rows, :length] for name, array in packed.items()}
+            return {**inputs, MASK_POSITIONS: positions.take(rows).to_dense(width)}
+
+        lengths = packed[PADDING_MASK].sum(axis=1)
+        return self.bucketed(lengths, make_inputs, batch_size=batch_size, shuffle=False)
+
+    def _hidden_tokens(self, texts):
+        """Returns packed texts, and a `Ragged` of the positions of their `[MASK]` tokens."""
+        tokenizer = self.preprocessor.tokenizer
+        mask_id = TokenKinds.from_tokenizer(tokenizer).mask_id
+        ids, pair_ids = self.preprocessor.tokenize(texts)
+        packed = self._packed(ids, pair_ids)
+        rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
+        counts = np.bincount(rows, minlength=len(ids))
+        given = sum(_counts(part, mask_id) for part in (ids, pair_ids) if part is not None)
+        if (given > counts).any():
+            row = int(np.argmax(given > counts))
+            raise ValueError(
+                f"Each {tokenizer.mask_token} must stand where texts are not cut, max_length="
+                f"{self.preprocessor.max_length}. Received: {given[row] - counts[row]} that fell "
+                f"off the text at the index {row}. Shorten the text around it."
+            )
+        return packed, Ragged.from_flat(columns.astype("int32"), counts)
+
+    def _packed(self, ids, pair_ids):
+        """Returns all texts as one rectangle, whose length is among those of training."""
+        longest = int(self.preprocessor.packed_lengths(ids, pair_ids).max(initial=1))
+        length = int(bucket_lengths(longest, length_buckets(self.preprocessor.max_length)))
+        return self.preprocessor.pack(ids, pair_ids, length=length)
+
+    # Answers
+
+    def fill_mask(self, text, top_k=5, batch_size=None, verbose=0):
+        """Answers as a person would read it: the likeliest tokens for each `[MASK]`.
+
+        Args:
+            text: a str with at least one `[MASK]`, or a column of such.
+            top_k: int, tokens wanted for each.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            For a str a list with an entry for each `[MASK]`: a list of `top_k` pairs (token,
+            probability), the likeliest first. For a column, a list of these.
+
+        Raises:
+            TypeError, ValueError: a text has no `[MASK]`, or `top_k` is out of range.
+
+        Example:
+        ```python
+        model.fill_mask("The [MASK] barks.", top_k=2)  # [[("dog", 0.61), ("wolf", 0.05)]]
+        ```
+        """
+        if isinstance(text, str):
+            return self.fill_mask([text], top_k, batch_size, verbose)[0]
+        self.check_has_preprocessor()
+        tokenizer = self.preprocessor.tokenizer
+        _check_top_k(top_k, tokenizer.vocabulary_size)
+        _, positions = self._hidden_tokens(text)
+        if not positions.lengths.all():
+            row = int(np.argmin(positions.lengths))
+            raise ValueError(
+                f"Each text needs a {tokenizer.mask_token} to fill. Received: none in the text at "
+                f"the index {row}."
+            )
+        answers = []
+        width = int(positions.lengths.max(initial=1))
+        at_once = max(1, _LOGITS_AT_ONCE // (width * self.backbone.vocabulary_size))
+        for start in range(0, len(text), at_once):
+            part = text[start : start + at_once]
+            logits = self._token_logits(self.predict(part, batch_size, verbose=verbose))
+            counts = positions.lengths[start : start + at_once]
+            for row, count in zip(logits, counts, strict=True):
+                answers.append([_likeliest(scores, top_k, tokenizer) for scores in row[:count]])
+        return answers
+
+    def score(self, texts, batch_size=None, verbose=0):
+        """Returns how likely texts are: their pseudo-log-likelihood.
+
+        `score = sum over i of log p(token i | all other tokens)`: each token is masked in turn,
+        which costs one row of a batch a token. Higher is likelier. It is a sum, so it suits texts
+        of about the same length, such as two spellings of one sentence.
+
+        Args:
+            texts: a str or a column of str.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            For a str a float, for a column a list of floats. A text without any token has 0.0.
+
+        Raises:
+            TypeError, ValueError: something is not text, or longer than `max_length`.
+
+        Example:
+        ```python
+        right, wrong = model.score(["Fill in the form.", "Fill in the from."])
+        right > wrong
+        ```
+
+        Reference:
+            [Salazar et al., 2020](https://arxiv.org/abs/1910.14659), section 2.
+        """
+        if isinstance(texts, str):
+            return self.score([texts], batch_size, verbose)[0]
+        self.check_has_preprocessor()
+        tokenizer = self.preprocessor.tokenizer
+        mask_id = TokenKinds.from_tokenizer(tokenizer).mask_id
+        ids, _ = self.preprocessor.tokenize(texts)
+        self._check_all_fit(ids)
+        packed = self._packed(ids, None)
+        not_scored = (
+            tokenizer.cls_token_id,
+            tokenizer.sep_token_id,
+            tokenizer.pad_token_id,
+            mask_id,
+        )
+        rows, columns = np.nonzero(~np.isin(packed[TOKEN_IDS], not_scored))
+        scores = np.zeros(len(ids))
+        at_once = max(1, _LOGITS_AT_ONCE // self.backbone.vocabulary_size)
+        for start in range(0, len(rows), at_once):
+            part = slice(start, start + at_once)
+            found = self._log_probabilities(
+                packed, rows[part], columns[part], mask_id, batch_size, verbose
+            )
+            np.add.at(scores, rows[part], found)
+        return scores.tolist()
+
+    def _check_all_fit(self, ids):
+        room = self.preprocessor.max_length - 2
+        if (ids.lengths > room).any():
+            row = int(np.argmax(ids.lengths > room))
+            raise ValueError(
+                f"Texts to score must fit whole: at most {room} tokens. Received: "
+                f"{ids.lengths[row]} tokens at the index {row}. Split the text into sentences."
+            )
+
+    def _log_probabilities(self, packed, rows, columns, mask_id, batch_size, verbose):
+        """Returns the log-probability of one token in each of `rows`, hidden from the model."""
+
+        def make_inputs(batch, length):
+            inputs = {name: array[rows[batch], :length] for name, array in packed.items()}
+            inputs[TOKEN_IDS][np.arange(len(batch)), columns[batch]] = mask_id
+            return {**inputs, MASK_POSITIONS: columns[batch, None].astype("int32")}
+
+        batch_size = batch_size or DEFAULT_BATCH_SIZE
+        batches = self.bucketed(
+            packed[PADDING_MASK].sum(axis=1)[rows],
+            make_inputs,
+            batch_size=min(batch_size, 1 << (len(rows) - 1).bit_length()),
+            shuffle=False,
+        )
+        outputs = self.predict(batches, verbose=verbose)
+        logits = batches.restore_order(self._token_logits(outputs))[:, 0]
+        labels = packed[TOKEN_IDS][rows, columns]
+        return _log_softmax(logits)[np.arange(len(rows)), labels]
+
+    def _token_logits(self, outputs):
+        return outputs
+
+    def get_config(self):
+        return {**super().get_config(), "masking": self.masking.get_config()}
+
+
+def _counts(ids, token_id):
+    """Returns how often an id stands in each row of a `Ragged`: int `(num_rows,)`."""
+    return np.array([np.count_nonzero(ids[row] == token_id) for row in range(len(ids))], int)
+
+
+def _check_top_k(top_k, most):
+    is_int = isinstance(top_k, (int, np.integer)) and not isinstance(top_k, bool)
+    if not is_int or not 1 <= top_k <= most:
+        raise ValueError(
+            f"`top_k` must be an int from 1 to {most}, the tokens of the vocabulary. Received: "
+            f"{top_k!r}."
+        )
+
+
+def _likeliest(logits, top_k, tokenizer):
+    """Returns `top_k` pairs of token and probability, the likeliest first."""
+    probabilities = np.exp(_log_softmax(logits))
+    # A table may have rows to spare behind the vocabulary's last token.
+    known = probabilities[: tokenizer.vocabulary_size]
+    best = np.argsort(-known, kind="stable")[:top_k]
+    return [(tokenizer.id_to_token(int(i)), float(known[i])) for i in best]
+
+
+def _log_softmax(logits):
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

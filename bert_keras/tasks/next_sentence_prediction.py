@@ -1,0 +1,164 @@
+"""Whether one text follows another."""
+
+import keras
+import numpy as np
+
+from bert_keras.heads.masked_lm import MaskedLMHead
+from bert_keras.heads.next_sentence import NextSentenceHead
+from bert_keras.heads.pretraining import PretrainingHead
+from bert_keras.tasks.columns import is_columns
+from bert_keras.tasks.task import Task
+from bert_keras.training.losses import SparseCrossentropy
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class NextSentencePrediction(Task):
+    """Tells the text that follows another from a random one, section 3.1, task 2 of the paper.
+
+    A dense layer of two outputs on the pooled output of `[CLS] first [SEP] second [SEP]`. Labels
+    have BERT's own order: 0 is next, 1 is random.
+
+    Args:
+        backbone: a `Backbone` with a pooler.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Call arguments:
+        inputs: dict of ints `(batch, seq_len)`, see `bert_keras.inputs`.
+        training: bool, whether the backbone's dropout is active.
+
+    Returns:
+        float32 `(batch, 2)`, logits.
+
+    Example:
+    ```python
+    model = bert_keras.NextSentencePrediction.from_preset("bert_base_en_uncased")
+    model.is_next("She opened the door.", "The room was empty.")
+    model.fit((first_texts, second_texts), labels, epochs=2)  # 0 is next, 1 is random
+    ```
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
+    """
+
+    def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
+        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        check_has_pooler(backbone, type(self).__name__)
+        self.head = NextSentenceHead(
+            backbone.hidden_dim,
+            initializer_range=backbone.initializer_range,
+            dtype=self.dtype_policy,
+            name="head",
+        )
+        self.build()
+        self.compile()
+
+    def head_saved_by(self, task_name):
+        """Returns the layer that takes the head's weights of a preset, see `Task`.
+
+        Of a `Pretraining` the part that this task has is taken.
+        """
+        if task_name == "Pretraining":
+            sizes = (self.backbone.vocabulary_size, self.backbone.hidden_dim)
+            both = PretrainingHead(MaskedLMHead(*sizes, name="masked_lm"), self.head, name="head")
+            both.build()
+            return both
+        return super().head_saved_by(task_name)
+
+    def call(self, inputs, training=None):
+        return self.head(self.encode(inputs, training=training))
+
+    def default_loss(self, label_smoothing):
+        """Returns cross-entropy."""
+        return SparseCrossentropy(label_smoothing=label_smoothing)
+
+    def default_metrics(self):
+        """Returns accuracy."""
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def encode_labels(self, labels):
+        """Returns labels as int32 `(num_examples,)`, see `encode_next_labels`."""
+        return encode_next_labels(labels)
+
+    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
+        """Returns the batches of pairs, with labels where there are any, see `Task`."""
+        check_pairs(x)
+        return super().raw_batches(x, y, sample_weight, batch_size, shuffle, epoch)
+
+    def is_next(self, first, second, batch_size=None, verbose=0):
+        """Answers as a person would read it.
+
+        Args:
+            first: a str or a column of str.
+            second: likewise, the texts that may follow.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            For two str a dict, for columns a list of dicts: `{"is_next": bool, "probability":
+            float}`, the probability that the second follows the first.
+        """
+        x, is_one = as_pairs(first, second)
+        answers = next_sentence_answers(self.predict(x, batch_size=batch_size, verbose=verbose))
+        return answers[0] if is_one else answers
+
+
+def check_has_pooler(backbone, task_name):
+    """Raises `ValueError` for a backbone without a pooled output."""
+    if not hasattr(backbone, "pooler"):
+        raise ValueError(
+            f"{task_name} needs a backbone with a pooler, which reads [CLS]. Received: "
+            f"{type(backbone).__name__}. Use MaskedLM."
+        )
+
+
+def check_pairs(x):
+    """Raises `ValueError` unless texts are pairs: a tuple of two columns."""
+    if not is_columns(x):
+        raise ValueError(
+            "Next sentence prediction takes pairs, a tuple of two columns: (first texts, second "
+            f"texts). Received: {type(x).__name__}."
+        )
+
+
+def as_pairs(first, second):
+    """Returns a tuple of two columns, and whether they hold one pair of str.
+
+    Raises:
+        TypeError: one is a str and the other a column.
+    """
+    is_one = isinstance(first, str)
+    if is_one != isinstance(second, str):
+        raise TypeError(
+            "First and second must both be a str, or both a column of str. Received: "
+            f"{type(first).__name__} and {type(second).__name__}."
+        )
+    return (([first], [second]) if is_one else (first, second)), is_one
+
+
+def encode_next_labels(labels):
+    """Returns labels of next sentences as int32 `(num_examples,)`.
+
+    Args:
+        labels: int `(num_examples,)`, 0 for "is next", 1 for "is random".
+
+    Raises:
+        ValueError: a label is anything else; bools too, since `True` would mean "is random".
+    """
+    labels = np.asarray(labels)
+    is_int = labels.dtype.kind in "iu" and labels.ndim == 1
+    if not is_int or not np.isin(labels, (0, 1)).all():
+        raise ValueError(
+            "Labels of next sentences must be ints of the shape (num_examples,): 0 is next, 1 is "
+            f"random. Received: dtype {labels.dtype}, shape {labels.shape}"
+            + (f", values {np.unique(labels)[:10].tolist()}." if is_int else ".")
+        )
+    return labels.astype("int32")
+
+
+def next_sentence_answers(logits):
+    """Returns a list of dicts `is_next`, `probability` of logits `(batch, 2)`."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    probabilities = (shifted / shifted.sum(axis=-1, keepdims=True))[:, 0]
+    return [{"is_next": bool(p > 0.5), "probability": float(p)} for p in probabilities]

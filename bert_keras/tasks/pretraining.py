@@ -1,0 +1,128 @@
+"""BERT's pre-training: masked tokens and next sentences at once."""
+
+import keras
+
+from bert_keras.heads.pretraining import PretrainingHead
+from bert_keras.tasks.masked_lm import MaskedLM
+from bert_keras.tasks.next_sentence_prediction import (
+    as_pairs,
+    check_has_pooler,
+    check_pairs,
+    encode_next_labels,
+    next_sentence_answers,
+)
+from bert_keras.training.losses import SparseCrossentropy
+
+OUTPUTS = ("masked_lm", "next_sentence")
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class Pretraining(MaskedLM):
+    """Both objectives of the paper on one encoder, section 3.1 and appendix A.2.
+
+    `loss = mean over masked positions of -log p(token) + mean over pairs of -log p(is next)`, or of
+    `-log p(is random)` where the pair is one.
+
+    It is a `MaskedLM`, with `fill_mask` and `score`, that also tells next sentences from random
+    ones. Pre-training proper reads prepared files by `PretrainingBatches`; pairs of texts are
+    masked anew in each epoch, as `MaskedLM` does.
+
+    | what | form |
+    |---|---|
+    | raw x, y | `(first texts, second texts)`, int `(num_examples,)`: 0 is next, 1 is random |
+    | ready x | dict, see `bert_keras.inputs`; `mask_positions` int `(batch, num_predictions)` |
+    | ready y | dict: `masked_lm` int `(batch, num_predictions)`, `next_sentence` int `(batch,)` |
+    | ready sample_weight | dict of float, likewise |
+    | output | dict: `masked_lm` float32 `(batch, num_predictions, vocabulary_size)`, |
+    | | `next_sentence` float32 `(batch, 2)`, logits |
+
+    Args:
+        backbone: a `Backbone` with a pooler.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        masking: see `MaskedLM`.
+        frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Example:
+    ```python
+    model = bert_keras.Pretraining(backbone, preprocessor=preprocessor)
+    model.fit((first_texts, second_texts), labels, epochs=2)
+    model.save_to_preset("pretrained")
+    bert_keras.TextClassifier.from_preset("pretrained", num_classes=2)
+    ```
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
+    """
+
+    _has_next_sentence = True
+
+    def _make_head(self):
+        check_has_pooler(self.backbone, type(self).__name__)
+        return PretrainingHead(
+            self._make_masked_lm_head("masked_lm"),
+            self._make_next_sentence_head("next_sentence"),
+            dtype=self.dtype_policy,
+            name="head",
+        )
+
+    def head_saved_by(self, task_name):
+        """Returns the layer that takes the head's weights of a preset: either part, or both."""
+        parts = {
+            "Pretraining": self.head,
+            "MaskedLM": self.head.masked_lm,
+            "NextSentencePrediction": self.head.next_sentence,
+        }
+        return parts.get(task_name)
+
+    def default_loss(self, label_smoothing):
+        """Returns a mean cross-entropy for each output; Keras adds them up."""
+        return {
+            "masked_lm": SparseCrossentropy(label_smoothing=label_smoothing),
+            "next_sentence": SparseCrossentropy(label_smoothing=label_smoothing),
+        }
+
+    def default_metrics(self):
+        """Returns accuracy and perplexity of masked tokens, and accuracy of next sentences."""
+        return {
+            "masked_lm": super().default_metrics(),
+            "next_sentence": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+        }
+
+    def encode_labels(self, labels):
+        """Returns the labels of ready inputs as a dict of int32, checked.
+
+        Args:
+            labels: dict of `masked_lm` and `next_sentence`, see the class.
+
+        Raises:
+            ValueError: one is missing, or no id or class.
+        """
+        if not isinstance(labels, dict) or set(labels) != set(OUTPUTS):
+            raise ValueError(
+                f"Labels must be a dict with the keys {list(OUTPUTS)}. Received: "
+                f"{sorted(labels) if isinstance(labels, dict) else type(labels).__name__}. Without "
+                "next sentences use MaskedLM."
+            )
+        return {
+            "masked_lm": super().encode_labels(labels["masked_lm"]),
+            "next_sentence": encode_next_labels(labels["next_sentence"]),
+        }
+
+    def _row_labels(self, x, y):
+        check_pairs(x)
+        if y is None:
+            raise ValueError(
+                "Pretraining needs a label for each pair: 0 is next, 1 is random. Received: y=None."
+            )
+        return encode_next_labels(y)
+
+    def is_next(self, first, second, batch_size=None, verbose=0):
+        """Answers whether the second text follows the first, see `NextSentencePrediction`."""
+        x, is_one = as_pairs(first, second)
+        outputs = self.predict(x, batch_size=batch_size, verbose=verbose)
+        answers = next_sentence_answers(outputs["next_sentence"])
+        return answers[0] if is_one else answers
+
+    def _token_logits(self, outputs):
+        return outputs["masked_lm"]

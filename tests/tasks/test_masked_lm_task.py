@@ -1,0 +1,233 @@
+import keras
+import numpy as np
+import pytest
+from checks import (
+    assert_close,
+    check_config_round_trip,
+    check_everything_is_built,
+    check_saved_and_reloaded,
+    to_numpy,
+)
+from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
+
+import bert_keras
+from bert_keras.preprocessing.masking import Masking, TokenKinds
+from bert_keras.preprocessing.packing import pack
+
+TEXTS = ["a b c d e f g h", "b c", "h g f e d c b a", "a a b b c c d"]
+MASK = VOCABULARY.index("[MASK]")
+
+
+def tiny_model(**options):
+    return bert_keras.MaskedLM(
+        tiny_backbone(initializer_range=0.3), **{"preprocessor": tiny_preprocessor(), **options}
+    )
+
+
+def random_inputs(batch=3, seq_len=9, num_predictions=2, seed=0):
+    rng = np.random.default_rng(seed)
+    mask = np.arange(seq_len) < rng.integers(3, seq_len + 1, (batch, 1))
+    return {
+        "token_ids": np.where(mask, rng.integers(5, len(VOCABULARY), (batch, seq_len)), 0),
+        "segment_ids": np.where(mask, rng.integers(0, 2, (batch, seq_len)), 0),
+        "padding_mask": mask.astype(int),
+        "mask_positions": rng.integers(0, 3, (batch, num_predictions)),
+    }
+
+
+def test_everything_is_built_by_construction():
+    check_everything_is_built(tiny_model())
+
+
+def test_config_survives_the_round_trip():
+    model = tiny_model(masking=Masking(rate=0.3, strategy="whole_words"), frozen="embeddings")
+    check_config_round_trip(model)
+    again = bert_keras.MaskedLM.from_config(model.get_config())
+    assert again.masking.get_config() == model.masking.get_config()
+
+
+def test_a_keras_file_gives_the_same_numbers_and_answers(tmp_path):
+    model = tiny_model()
+    reloaded = check_saved_and_reloaded(model, random_inputs(), tmp_path / "model.keras")
+    assert reloaded.fill_mask("a [MASK] c") == model.fill_mask("a [MASK] c")
+
+
+def test_the_decoder_is_the_token_table():
+    model = tiny_model()
+    inputs = random_inputs()
+    inputs["token_ids"][inputs["token_ids"] == 7] = 8
+    before = model.predict(inputs, verbose=0)
+    table = model.backbone.token_embedding.embeddings
+    change = np.zeros(table.shape, "float32")
+    change[7, 0] = 1  # a token that is in no input: only the decoder sees it
+    table.assign(to_numpy(table) + change)
+    after = model.predict(inputs, verbose=0)
+    assert_close(np.delete(after, 7, axis=-1), np.delete(before, 7, axis=-1), 0)
+    assert np.abs(after[..., 7] - before[..., 7]).max() > 1e-3
+
+
+def test_padding_changes_nothing():
+    model = tiny_model()
+    inputs = random_inputs()
+    padded = {
+        name: array if name == "mask_positions" else np.pad(array, ((0, 0), (0, 3)))
+        for name, array in inputs.items()
+    }
+    assert_close(model.predict(padded, verbose=0), model.predict(inputs, verbose=0), 1e-5)
+
+
+def test_the_loss_is_the_mean_over_masked_positions_of_the_whole_batch():
+    model = tiny_model()
+    inputs = random_inputs(num_predictions=4)
+    labels = np.random.default_rng(1).integers(0, len(VOCABULARY), (3, 4))
+    weights = np.array([[1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]], "float32")
+    results = model.evaluate(
+        inputs, labels, sample_weight=weights, batch_size=3, verbose=0, return_dict=True
+    )
+    logits = model.predict(inputs, verbose=0)
+    perplexity = bert_keras.metrics.masked_perplexity(labels, logits, weights)
+    assert results["loss"] == pytest.approx(np.log(perplexity), rel=1e-5)
+    assert results["perplexity"] == pytest.approx(perplexity, rel=1e-5)
+    accuracy = bert_keras.metrics.masked_accuracy(labels, logits.argmax(-1), weights)
+    assert results["accuracy"] == pytest.approx(accuracy)
+
+
+def test_it_learns_texts_that_repeat_and_fills_them():
+    texts = ["a b c d", "e f g h"] * 16
+    model = tiny_model(masking={"rate": 0.3})
+    model.compile(
+        learning_rate=2e-2, warmup=0.0, run_eagerly=keras.backend.backend() == "tensorflow"
+    )
+    history = model.fit(texts, batch_size=16, epochs=25, validation_data=texts, verbose=0).history
+    assert history["val_loss"][-1] < 0.5 * history["val_loss"][0]
+    (filled,) = model.fill_mask("e f [MASK] h", top_k=2)
+    assert filled[0][0] == "g"
+    assert filled[0][1] > filled[1][1]
+    right, wrong = model.score(["a b c d", "a b c h"])
+    assert right > wrong
+
+
+def test_masks_are_new_in_each_epoch_of_fit_and_the_same_in_each_evaluation():
+    model = tiny_model()
+    data = model._data(TEXTS, shuffle=True)["x"]
+    first = [data[i][0]["token_ids"] for i in range(len(data))]
+    data.on_epoch_begin()
+    _ = [data[i] for i in range(len(data))]
+    data.on_epoch_end()
+    second = [data[i][0]["token_ids"] for i in range(len(data))]
+    assert any((a != b).any() for a, b in zip(first, second, strict=True))
+    once, again = (model.evaluate(TEXTS, verbose=0, return_dict=True) for _ in range(2))
+    assert once == again
+
+
+def test_labels_are_the_tokens_that_stood_there():
+    model = tiny_model(masking={"rate": 0.4})
+    data = model._data(TEXTS, shuffle=True, batch_size=8)["x"]
+    inputs, labels, weights = data[0]
+    original = model.preprocessor(TEXTS, length=16)["token_ids"]
+    rows = data.batches.batches[0][0]
+    for place, row in enumerate(rows):
+        real = weights[place] > 0
+        positions = inputs["mask_positions"][place][real]
+        np.testing.assert_array_equal(original[row][positions], labels[place][real])
+        others = np.delete(np.arange(inputs["token_ids"].shape[1]), positions)
+        np.testing.assert_array_equal(inputs["token_ids"][place][others], original[row][others])
+    assert weights[: len(rows)].any(axis=1).all()
+
+
+def test_fill_mask_answers_each_mask_of_each_text():
+    model = tiny_model()
+    texts = ["[MASK] b", "a [MASK] c [MASK] e f g h", "a b c [MASK]"]
+    answers = model.fill_mask(texts, top_k=3)
+    assert [len(answer) for answer in answers] == [1, 2, 1]
+    inputs = model.preprocessor(texts)
+    logits = model.predict(inputs, verbose=0)  # of every position
+    probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    for row, answer in enumerate(answers):
+        hidden = inputs["token_ids"][row] == MASK
+        for found, expected in zip(answer, probabilities[row][hidden], strict=True):
+            best = np.argsort(-expected)[:3]
+            assert [token for token, _ in found] == [VOCABULARY[i] for i in best]
+            np.testing.assert_allclose([p for _, p in found], expected[best], atol=1e-5)
+    assert np.shape(model.fill_mask(texts, top_k=3)[0]) == (1, 3, 2)
+
+
+def test_score_is_the_sum_of_each_token_s_log_probability_when_it_is_masked():
+    model = tiny_model()
+    texts = ["a b c", "", "hab", "d"]
+    rows = [model.preprocessor.tokenizer(text) for text in texts]
+    places = [(row, place) for row, ids in enumerate(rows) for place in range(len(ids))]
+    hidden = [[*rows[r][:p], MASK, *rows[r][p + 1 :]] for r, p in places]
+    inputs = pack(hidden, cls_id=2, sep_id=3, pad_id=0, max_length=16)
+    logits = model.predict(inputs, verbose=0).astype("float64")
+    expected = np.zeros(len(texts))
+    for found, (row, place) in zip(logits[:, 1:], places, strict=True):
+        normalizer = np.log(np.exp(found[place]).sum())
+        expected[row] += found[place][rows[row][place]] - normalizer
+    np.testing.assert_allclose(model.score(texts), expected, atol=1e-4)
+    assert model.score("") == 0
+
+
+def test_a_preset_folder_gives_the_same_answers(tmp_path):
+    model = tiny_model(masking={"strategy": "spans"})
+    model.save_to_preset(tmp_path)
+    again = bert_keras.MaskedLM.from_preset(tmp_path)
+    assert again.fill_mask(["a [MASK]"]) == model.fill_mask(["a [MASK]"])
+    assert again.masking.strategy == "spans"
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda m: m.fit(TEXTS, [0, 1, 0, 1]), "have no labels"),
+        (lambda m: m.fill_mask("a b"), r"needs a \[MASK\].*index 0"),
+        (
+            lambda m: m.fill_mask(["[MASK]", "a " * 20 + "[MASK]"]),
+            "fell off the text at the index 1",
+        ),
+        (lambda m: m.fill_mask("[MASK]", top_k=0), "top_k"),
+        (lambda m: m.score(["a", "a " * 15]), "must fit whole.*index 1"),
+        (lambda m: m.fit(random_inputs(), np.full((3, 2), 99)), "ids from 0 to"),
+        (lambda m: m.fit(random_inputs(), np.zeros(3, int)), "shape"),
+        (
+            lambda m: m.predict({**random_inputs(), "mask_positions": np.full((3, 2), 9)}),
+            "mask_positions.*0 to 8",
+        ),
+        (
+            lambda m: m.predict({**random_inputs(), "mask_positions": np.zeros((2, 2), int)}),
+            "a row for each row",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(act, message):
+    with pytest.raises(ValueError, match=message):
+        act(tiny_model())
+
+
+def test_a_vocabulary_without_mask_is_refused_before_training():
+    vocabulary = [token for token in VOCABULARY if token != "[MASK]"]
+    tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
+    model = tiny_model(preprocessor=bert_keras.TextPreprocessor(tokenizer, max_length=16))
+    with pytest.raises(ValueError, match=r"\[MASK\]"):
+        model.fit(TEXTS)
+
+
+def test_masking_must_be_masking():
+    with pytest.raises(TypeError, match="masking"):
+        tiny_model(masking="spans")
+
+
+def test_a_longer_table_than_the_vocabulary_answers_with_tokens_of_it():
+    backbone = tiny_backbone(vocabulary_size=len(VOCABULARY) + 3)
+    model = bert_keras.MaskedLM(backbone, tiny_preprocessor())
+    bias = np.zeros(len(VOCABULARY) + 3, "float32")
+    bias[-1] = 9
+    model.head.bias.assign(bias)
+    (answers,) = model.fill_mask("a [MASK]", top_k=3)
+    assert all(token in VOCABULARY for token, _ in answers)
+
+
+def test_kinds_of_the_tiny_vocabulary_are_what_these_tests_assume():
+    kinds = TokenKinds.from_tokenizer(tiny_preprocessor().tokenizer)
+    assert kinds.mask_id == MASK
+    assert kinds.is_special.sum() == 5
