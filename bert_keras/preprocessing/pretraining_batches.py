@@ -7,7 +7,8 @@ import threading
 import keras
 import numpy as np
 
-from bert_keras.datasets.shards import check_shard, open_shard, read_manifest
+from bert_keras.datasets.shards import check_shard, json_sha256, open_shard, read_manifest
+from bert_keras.datasets.tfrecord import read_records
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
@@ -103,7 +104,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         self.start_step = start_step
         self.verify = verify
         self.sequence_length = self._checked_length(sequence_length)
-        self.tokenizer = WordPieceTokenizer.load(self.folder)
+        self.tokenizer = self._checked_tokenizer()
         self.masking, self.num_predictions = self._checked_masking(masking, num_predictions)
         self._kinds = TokenKinds.from_tokenizer(self.tokenizer)
         self._counts = np.array([shard["num_examples"] for shard in self.manifest["shards"]])
@@ -122,6 +123,16 @@ class PretrainingBatches(keras.utils.PyDataset):
                 f"--sequence_length={sequence_length}."
             )
         return sequence_length or stored
+
+    def _checked_tokenizer(self):
+        tokenizer = WordPieceTokenizer.load(self.folder)
+        if json_sha256(tokenizer.vocabulary) != self.manifest["vocabulary"]["sha256"]:
+            raise ValueError(
+                "The vocabulary beside the data must be the one that made it. Received: another "
+                f"one in {self.folder}, of {tokenizer.vocabulary_size} tokens in place of "
+                f"{self.manifest['vocabulary']['size']}. Copy the whole folder again."
+            )
+        return tokenizer
 
     def _checked_masking(self, masking, num_predictions):
         """Returns how to mask, None for data that is masked, and the number of predictions."""
@@ -219,7 +230,8 @@ class PretrainingBatches(keras.utils.PyDataset):
         if self.verify and index not in self._verified:
             check_shard(self.folder, shard)
             self._verified.add(index)
-        return open_shard(os.path.join(self.folder, shard["file"]))[0]
+        path = os.path.join(self.folder, shard["file"])
+        return read_records(path) if path.endswith(".tfrecord") else open_shard(path)[0]
 
     def _remember(self, cache, key, make):
         """Keeps the few last used entries of a cache; threads may share it."""

@@ -134,7 +134,8 @@ def create_pretraining_data(
     }
     vocabulary = {
         "size": tokenizer.vocabulary_size,
-        "sha256": json_sha256([tokenizer.vocabulary, tokenizer.get_config()]),
+        "sha256": json_sha256(tokenizer.vocabulary),
+        "settings": tokenizer.get_config(),
     }
     digests = [[os.path.basename(path), file_sha256(path)] for path in files]
     key = json_sha256([digests, reading, vocabulary, FORMAT_VERSION])
@@ -144,6 +145,7 @@ def create_pretraining_data(
         return finished
     unfinished = os.path.join(output_dir, UNFINISHED_FOLDER)
     os.makedirs(unfinished, exist_ok=True)
+    _remove_others(output_dir, unfinished, fingerprint)
     progress = progress or (lambda message: None)
     state = {
         "tokenizer": tokenizer,
@@ -220,6 +222,19 @@ def _finished(output_dir, fingerprint):
             f"Received: {output_dir}, which holds other data. Choose another folder or remove it."
         )
     return manifest
+
+
+def _remove_others(output_dir, unfinished, fingerprint):
+    """Removes the shards that an unfinished run with other settings noted as its own."""
+    for name in os.listdir(unfinished):
+        note_path = os.path.join(unfinished, name)
+        if name.startswith("examples-") and name.endswith(".json"):
+            with open(note_path, encoding="utf-8") as file:
+                is_other = json.load(file)["fingerprint"] != fingerprint
+            if is_other:
+                for path in (os.path.join(output_dir, name.removesuffix(".json")), note_path):
+                    if os.path.exists(path):
+                        os.remove(path)
 
 
 def _corpus():

@@ -1,0 +1,271 @@
+import doctest
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from bert_keras.preprocessing import Masking, TokenKinds, mask_tokens, masking
+from bert_keras.preprocessing.masking import span_lengths
+from bert_keras.tokenizers import WordPieceTokenizer
+
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PAD, UNK, CLS, SEP, MASK = range(5)
+SIZE = 1005
+KINDS = TokenKinds(MASK, np.arange(SIZE) < 5, np.arange(SIZE) >= 505)
+# Standard deviations that a correct share may lie off: one test in two million fails by chance.
+BOUND = 5
+
+
+def make_rows(num_rows=2000, seed=0, sequence_length=128, continued=0.0):
+    """Returns pairs of segments of random tokens, and their padding mask."""
+    generator = np.random.default_rng(seed)
+    token_ids = generator.integers(5, 505, (num_rows, sequence_length))
+    is_continued = generator.random(token_ids.shape) < continued
+    token_ids = np.where(is_continued, token_ids + 500, token_ids)
+    lengths = generator.integers(sequence_length // 2, sequence_length + 1, num_rows)
+    lengths[: num_rows // 2] = sequence_length
+    borders = generator.integers(3, lengths - 3)
+    rows = np.arange(num_rows)
+    token_ids[:, 0] = CLS
+    token_ids[rows, borders] = SEP
+    token_ids[rows, lengths - 1] = SEP
+    padding_mask = np.arange(sequence_length) < lengths[:, None]
+    return np.where(padding_mask, token_ids, PAD), padding_mask
+
+
+def run(settings, continued=0.0, seed=1, **options):
+    token_ids, padding_mask = make_rows(continued=continued)
+    masked = settings(token_ids, KINDS, np.random.default_rng(seed), padding_mask, **options)
+    return token_ids, padding_mask, masked
+
+
+def is_chosen(token_ids, masked):
+    """Returns bool `(batch, seq_len)` from the positions."""
+    chosen = np.zeros(token_ids.shape, bool)
+    rows, places = np.nonzero(masked.weights)
+    chosen[rows, masked.mask_positions[rows, places]] = True
+    return chosen
+
+
+def check_share(successes, trials, expected):
+    bound = BOUND * np.sqrt(expected * (1 - expected) / trials)
+    assert abs(successes / trials - expected) <= bound, (successes / trials, expected, bound)
+
+
+def test_examples_in_docstrings_hold():
+    assert doctest.testmod(masking).failed == 0
+
+
+@pytest.mark.parametrize("strategy", ["pieces", "whole_words", "spans"])
+def test_outputs_tell_what_was_masked(strategy):
+    token_ids, padding_mask, masked = run(Masking(strategy=strategy), continued=0.3)
+    assert [field.dtype.name for field in masked] == ["int32", "int32", "int32", "float32"]
+    assert masked.mask_positions.shape == masked.labels.shape == masked.weights.shape == (2000, 20)
+    rows, places = np.nonzero(masked.weights)
+    columns = masked.mask_positions[rows, places]
+    np.testing.assert_array_equal(masked.labels[rows, places], token_ids[rows, columns])
+    # Restoring the labels restores the rows; nothing else was changed.
+    restored = masked.token_ids.copy()
+    restored[rows, columns] = masked.labels[rows, places]
+    np.testing.assert_array_equal(restored, token_ids)
+    # Positions increase, and padding comes last, all zero.
+    assert (np.diff(masked.weights, axis=1) <= 0).all()
+    both = masked.weights[:, 1:] > 0
+    assert (np.diff(masked.mask_positions, axis=1)[both] > 0).all()
+    assert not masked.mask_positions[masked.weights == 0].any()
+    assert not masked.labels[masked.weights == 0].any()
+    assert padding_mask[rows, columns].all()
+
+
+@pytest.mark.parametrize("strategy", ["pieces", "whole_words", "spans"])
+def test_as_many_are_chosen_as_google_chooses(strategy):
+    _, padding_mask, masked = run(Masking(strategy=strategy))
+    lengths = padding_mask.sum(axis=1)
+    expected = [min(20, max(1, round(length * 0.15))) for length in lengths.tolist()]
+    assert masked.weights.sum(axis=1).tolist() == expected
+    share = masked.weights.sum() / lengths.sum()
+    assert abs(share - 0.15) < 0.002
+
+
+@pytest.mark.parametrize("strategy", ["pieces", "whole_words", "spans"])
+def test_special_tokens_are_never_chosen_nor_put_in(strategy):
+    token_ids, padding_mask = make_rows()
+    token_ids[:, 5], token_ids[:, 9] = MASK, UNK
+    settings = Masking(rate=0.5, mask_share=0.0, random_share=1.0, strategy=strategy)
+    masked = settings(token_ids, KINDS, np.random.default_rng(0), padding_mask)
+    chosen = is_chosen(token_ids, masked)
+    assert not chosen[token_ids < 5].any()
+    assert masked.token_ids[chosen].min() >= 5
+    # Hence also the borders of words and spans: nothing but the padding was left out.
+    np.testing.assert_array_equal(masked.token_ids[token_ids < 5], token_ids[token_ids < 5])
+
+
+@pytest.mark.parametrize("shares", [(0.8, 0.1), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (0.4, 0.5)])
+def test_replacements_have_their_shares(shares):
+    token_ids, _, masked = run(Masking(mask_share=shares[0], random_share=shares[1]))
+    chosen = is_chosen(token_ids, masked)
+    after, before = masked.token_ids[chosen], token_ids[chosen]
+    count = len(after)
+    check_share(np.sum(after == MASK), count, shares[0])
+    # A random token is the old one once in a thousand times.
+    check_share(np.sum((after != MASK) & (after != before)), count, shares[1] * 0.999)
+    if shares == (0.0, 1.0):
+        # Each of the 1,000 tokens is as likely: chi-squared, mean 999, five deviations.
+        counts = np.bincount(after, minlength=SIZE)[5:]
+        statistic = np.sum((counts - count / 1000) ** 2) / (count / 1000)
+        assert abs(statistic - 999) < BOUND * np.sqrt(2 * 999)
+
+
+def test_every_token_is_as_likely_to_be_chosen():
+    token_ids = np.full((20000, 23), 7)
+    token_ids[:, 0], token_ids[:, 11], token_ids[:, 22] = CLS, SEP, SEP
+    masked = mask_tokens(token_ids, KINDS, np.random.default_rng(2))
+    counts = is_chosen(token_ids, masked).sum(axis=0)
+    assert counts.sum() == 20000 * 3
+    for column in [*range(1, 11), *range(12, 22)]:
+        check_share(counts[column], 20000, 3 / 20)
+
+
+def word_numbers(token_ids):
+    """Returns a different number for each word, by the plain rule, a token at a time."""
+    numbers, number = np.full(token_ids.shape, -1), 0
+    for row, ids in enumerate(token_ids):
+        for column, id in enumerate(ids):
+            if id >= 5:
+                if id < 505 or numbers[row, column - 1] < 0:
+                    number += 1
+                numbers[row, column] = number
+    return numbers
+
+
+@pytest.mark.parametrize("strategy", ["whole_words", "spans"])
+def test_words_are_chosen_whole(strategy):
+    token_ids, _, masked = run(Masking(strategy=strategy), continued=0.4)
+    chosen, numbers = is_chosen(token_ids, masked), word_numbers(token_ids)
+    assert not set(numbers[chosen]) & set(numbers[~chosen & (numbers >= 0)])
+    # Words that do not fit are passed over for shorter ones, so little of the rate is lost.
+    assert masked.weights.sum() > 0.97 * run(Masking())[2].weights.sum()
+
+
+def test_a_segmenters_words_go_before_those_of_the_vocabulary():
+    token_ids = np.tile([CLS, *range(10, 18), SEP], (500, 1))
+    starts = np.tile([1, 1, 0, 1, 0, 0, 0, 1, 0, 1], (500, 1))
+    settings = Masking(rate=0.4, strategy="whole_words", mask_share=1.0, random_share=0.0)
+    masked = settings(token_ids, KINDS, np.random.default_rng(0), word_starts=starts)
+    seen = {tuple(np.flatnonzero(row == MASK)) for row in masked.token_ids}
+    assert seen == {(1, 2, 7, 8), (3, 4, 5, 6)}
+
+
+def test_lengths_of_spans_are_geometric():
+    probabilities = span_lengths(0.2, 10)
+    assert len(probabilities) == 10 and np.isclose(probabilities.sum(), 1)
+    np.testing.assert_allclose(probabilities[1:] / probabilities[:-1], 0.8)
+    # SpanBERT, section 3.1: "a mean span length of 3.8".
+    assert round(float(probabilities @ np.arange(1, 11)), 1) == 3.8
+
+
+def test_first_spans_have_the_lengths_of_their_distribution():
+    # One span a row: with room for it, the first takes its whole length.
+    num_rows = 2000
+    token_ids = np.full((num_rows, 202), 7)
+    token_ids[:, 0], token_ids[:, -1] = CLS, SEP
+    words = masking._Words(token_ids >= 5, np.ones(token_ids.shape, bool))
+    generator = np.random.default_rng(3)
+    wanted = generator.choice(10, num_rows, p=span_lengths(0.2, 10)) + 1
+    taken = words._span(
+        np.arange(num_rows),
+        generator.integers(0, 190, num_rows),
+        wanted,
+        np.full(num_rows, 60),
+        np.ones(words.lengths.shape, bool),
+    )
+    np.testing.assert_array_equal(taken.sum(axis=1), wanted)
+    # In whole rows spans meet each other and the end of the rate, and runs may touch.
+    masked = Masking(strategy="spans", mask_share=1.0, random_share=0.0)(
+        token_ids, KINDS, np.random.default_rng(4)
+    )
+    hidden = np.pad(masked.token_ids == MASK, ((0, 0), (1, 1))).astype(int)
+    num_runs = np.sum(np.diff(hidden, axis=1) == 1)
+    assert 3.5 < hidden.sum() / num_runs < 4.6
+
+
+def test_spans_stay_within_a_segment_and_are_replaced_as_a_whole():
+    settings = Masking(strategy="spans", mask_share=0.5, random_share=0.5)
+    token_ids, _, masked = run(settings)
+    chosen = is_chosen(token_ids, masked)
+    kinds = np.where(chosen, np.where(masked.token_ids == MASK, 1, 2), 0)
+    alike = (kinds[:, 1:] == kinds[:, :-1])[chosen[:, 1:] & chosen[:, :-1]]
+    # Drawn token by token, half of the neighbours would be alike.
+    assert alike.mean() > 0.9
+    token_share = np.mean(masked.token_ids[chosen] == MASK)
+    assert abs(token_share - 0.5) < 0.02
+
+
+def test_the_same_generator_gives_the_same_masks():
+    for strategy in ("pieces", "whole_words", "spans"):
+        first, again, other = (
+            run(Masking(strategy=strategy), continued=0.3, seed=seed)[2] for seed in (5, 5, 6)
+        )
+        for one, two in zip(first, again, strict=True):
+            np.testing.assert_array_equal(one, two)
+        assert (first.token_ids != other.token_ids).any()
+
+
+def test_max_predictions_caps_and_sets_the_width():
+    masked = run(Masking(max_predictions=7))[2]
+    assert masked.weights.shape == (2000, 7) and masked.weights.sum(axis=1).max() == 7
+    assert Masking().num_predictions(128) == 20 and Masking().num_predictions(512) == 77
+
+
+def test_a_short_row_has_one_prediction_and_an_empty_one_none():
+    token_ids = np.array([[CLS, 7, SEP, 0], [CLS, SEP, 0, 0], [0, 0, 0, 0]])
+    for strategy in ("pieces", "whole_words", "spans"):
+        masked = Masking(strategy=strategy)(token_ids, KINDS, np.random.default_rng(0))
+        assert masked.weights.tolist() == [[1], [0], [0]]
+        assert masked.mask_positions.tolist() == [[1], [0], [0]]
+
+
+def test_kinds_are_read_off_a_tokenizer():
+    kinds = TokenKinds.from_tokenizer(WordPieceTokenizer([*SPECIAL_TOKENS, "a", "##b", "#"]))
+    assert kinds.mask_id == MASK
+    assert kinds.is_special.tolist() == [True] * 5 + [False] * 3
+    assert kinds.continues_word.tolist() == [False] * 6 + [True, False]
+
+
+def test_a_vocabulary_without_mask_is_refused():
+    with pytest.raises(ValueError, match=r"Masking needs the token '\[MASK\]'. Received a voc"):
+        TokenKinds.from_tokenizer(WordPieceTokenizer([*SPECIAL_TOKENS[:4], "a"]))
+    with pytest.raises(ValueError, match="more than special tokens"):
+        TokenKinds.from_tokenizer(WordPieceTokenizer(SPECIAL_TOKENS))
+
+
+def test_ids_outside_the_vocabulary_are_refused():
+    with pytest.raises(ValueError, match="0 to 1004"):
+        mask_tokens(np.array([[CLS, 1005, SEP]]), KINDS, np.random.default_rng(0))
+
+
+def test_settings_survive_json_and_keras():
+    settings = Masking(0.2, 0.7, 0.2, "spans", 30, 0.3, 5)
+    config = json.loads(json.dumps(settings.get_config()))
+    assert Masking.from_config(config).get_config() == config
+    saved = keras.saving.serialize_keras_object(settings)
+    assert keras.saving.deserialize_keras_object(saved).get_config() == config
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"rate": 0},
+        {"rate": 1.0},
+        {"mask_share": 0.8, "random_share": 0.3},
+        {"mask_share": -0.1},
+        {"strategy": "words"},
+        {"max_predictions": 0},
+        {"span_probability": 0},
+        {"max_span_length": 0},
+    ],
+)
+def test_wrong_settings_are_refused(arguments):
+    with pytest.raises(ValueError, match="Received"):
+        Masking(**arguments)

@@ -1,0 +1,342 @@
+import gzip
+import itertools
+import os
+import pathlib
+import random
+import sys
+
+import numpy as np
+import pytest
+
+from bert_keras.datasets import open_shard, read_documents, read_manifest
+from bert_keras.preprocessing import (
+    Masking,
+    PretrainingBatches,
+    create_pretraining_data,
+    pretraining_data,
+)
+from bert_keras.tokenizers import WordPieceTokenizer
+
+WORDS = ["the", "a", "old", "young", "man", "woman", "sea", "ship", "sails", "went", "came", "saw"]
+VOCABULARY = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    *WORDS,
+    "##s",
+    ".",
+    ",",
+    "天",
+    "地",
+    "人",
+]
+TOKENIZER = WordPieceTokenizer(VOCABULARY)
+
+
+def words_of(sentence):
+    """A word segmenter for Chinese: two characters a word."""
+    return [sentence[start : start + 2] for start in range(0, len(sentence), 2)]
+
+
+def write_corpus(folder, num_documents=12, seed=0):
+    generator = random.Random(seed)
+    documents = []
+    for _ in range(num_documents):
+        sentences = [
+            " ".join(generator.choices(WORDS, k=generator.randint(3, 9))).capitalize() + "."
+            for _ in range(generator.randint(2, 30))
+        ]
+        documents.append("\n".join(sentences))
+    folder.mkdir(exist_ok=True)
+    (folder / "corpus.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    return folder / "corpus.txt"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def create(corpus, folder, **options):
+    options = {"sequence_length": 32, "examples_per_shard": 20} | options
+    return create_pretraining_data(corpus, TOKENIZER, str(folder), **options)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in sorted(pathlib.Path(folder).iterdir())}
+
+
+def all_rows(folder):
+    rows = []
+    for shard in read_manifest(folder)["shards"]:
+        arrays, _ = open_shard(os.path.join(folder, shard["file"]))
+        rows += np.split(np.array(arrays["token_ids"]), arrays["offsets"][1:-1])
+    return [row.tolist() for row in rows]
+
+
+def test_a_folder_holds_shards_tokenizer_and_manifest(corpus, tmp_path):
+    manifest = create(corpus, tmp_path)
+    assert manifest == read_manifest(tmp_path)
+    count = len(manifest["shards"])
+    assert count > 2 and sum(shard["num_examples"] for shard in manifest["shards"]) > 40
+    assert sorted(os.listdir(tmp_path)) == sorted(
+        [shard["file"] for shard in manifest["shards"]]
+        + ["manifest.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+    )
+    assert manifest["counts"]["documents"] == 12
+    assert WordPieceTokenizer.load(tmp_path).vocabulary == VOCABULARY
+    documents = read_documents(corpus, documents="blank_line", passages="line")
+    texts = [text for document in documents for text in document]
+    assert manifest["counts"]["sentences"] == len(texts)
+    assert manifest["counts"]["tokens"] == len(TOKENIZER.flat_ids(texts)[0])
+    rows = all_rows(tmp_path)
+    assert manifest["num_examples"] == len(rows)
+    assert np.isclose(
+        manifest["statistics"]["mean_length"], np.mean(list(map(len, rows))), atol=1e-3
+    )
+    assert all(row[0] == 2 and row[-1] == 3 and row.count(3) == 2 for row in rows)
+
+
+def test_sentences_may_be_split_or_stand_one_a_line(corpus, tmp_path):
+    split = create(corpus, tmp_path / "split")
+    lines = create(corpus, tmp_path / "lines", sentences_per_line=True)
+    assert split["counts"] == lines["counts"]
+    assert all_rows(tmp_path / "split") == all_rows(tmp_path / "lines")
+
+
+def test_the_number_of_processes_changes_no_byte(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("bert_keras.preprocessing.token_store.CHARACTERS_PER_TASK", 300)
+    monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 100)
+    options = {"masking": Masking(strategy="whole_words"), "duplicates": 2}
+    create(corpus, tmp_path / "one", num_workers=1, **options)
+    create(corpus, tmp_path / "two", num_workers=2, **options)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_seeds_and_duplicates_give_other_examples(corpus, tmp_path):
+    first = create(corpus, tmp_path / "0")
+    other = create(corpus, tmp_path / "1", seed=1)
+    twice = create(corpus, tmp_path / "2", duplicates=2)
+    assert all_rows(tmp_path / "0") != all_rows(tmp_path / "1")
+    assert sorted(all_rows(tmp_path / "0")) != sorted(all_rows(tmp_path / "1"))
+    assert abs(twice["num_examples"] / first["num_examples"] - 2) < 0.3
+    assert other["fingerprint"] != first["fingerprint"]
+
+
+class Killed(Exception):
+    pass
+
+
+def kill_after(monkeypatch, num_shards):
+    """Makes the process stop in the middle of writing a shard."""
+    write, written = pretraining_data.write_shard, []
+
+    def write_shard(path, arrays):
+        if len(written) == num_shards:
+            pathlib.Path(path).with_name(".half.partial").write_bytes(b"half")
+            raise Killed
+        written.append(path)
+        write(path, arrays)
+
+    monkeypatch.setattr(pretraining_data, "write_shard", write_shard)
+    return written
+
+
+def test_a_killed_run_goes_on_where_it_was(corpus, tmp_path, monkeypatch):
+    create(corpus, tmp_path / "whole")
+    folder = tmp_path / "killed"
+    with monkeypatch.context() as patches:
+        kill_after(patches, 2)
+        with pytest.raises(Killed):
+            create(corpus, folder)
+    with pytest.raises(FileNotFoundError, match=r"manifest\.json"):
+        read_manifest(folder)
+    # What is damaged meanwhile is made again.
+    damaged = sorted(folder.glob("examples-*"))[1]
+    damaged.write_bytes(b"x" + damaged.read_bytes()[1:])
+    with monkeypatch.context() as patches:
+        written = kill_after(patches, 100)
+        patches.setattr("bert_keras.preprocessing.token_store._write_tokens", None)
+        manifest = create(corpus, folder)
+    names = [os.path.basename(path) for path in written]
+    assert names == [shard["file"] for shard in manifest["shards"]][1:]
+    (folder / ".half.partial").unlink()
+    assert contents(folder) == contents(tmp_path / "whole")
+
+
+def test_a_finished_folder_is_left_alone_and_another_is_not_overwritten(corpus, tmp_path):
+    manifest = create(corpus, tmp_path)
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert create(corpus, tmp_path) == manifest
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == times
+    with pytest.raises(ValueError, match="which holds other data"):
+        create(corpus, tmp_path, seed=1)
+
+
+def test_changed_settings_do_not_reuse_the_shards_of_a_killed_run(corpus, tmp_path, monkeypatch):
+    folder = tmp_path / "killed"
+    with monkeypatch.context() as patches:
+        kill_after(patches, 2)
+        with pytest.raises(Killed):
+            create(corpus, folder)
+    create(corpus, folder, seed=1)
+    create(corpus, tmp_path / "whole", seed=1)
+    (folder / ".half.partial").unlink()
+    assert contents(folder) == contents(tmp_path / "whole")
+
+
+def test_gzip_files_folders_and_a_document_a_file(tmp_path):
+    books = tmp_path / "books"
+    for name in "ab":
+        write_corpus(tmp_path / name, seed=ord(name))
+        books.mkdir(exist_ok=True)
+        text = (tmp_path / name / "corpus.txt").read_bytes()
+        (books / f"{name}.txt.gz").write_bytes(gzip.compress(text))
+    manifest = create(books, tmp_path / "out", documents="file")
+    assert manifest["counts"]["documents"] == 2
+    assert manifest["input"]["files"] == ["a.txt.gz", "b.txt.gz"]
+
+
+@pytest.mark.parametrize("objective", ["sentence_order", "full_sentences"])
+def test_other_objectives(corpus, tmp_path, objective):
+    manifest = create(corpus, tmp_path, objective=objective)
+    rows = all_rows(tmp_path)
+    arrays, _ = open_shard(tmp_path / manifest["shards"][0]["file"])
+    if objective == "full_sentences":
+        assert "is_random_next" not in arrays
+        num_tokens = sum(1 for row in rows for id in row if id > 4)
+        assert num_tokens == manifest["counts"]["tokens"]
+    else:
+        assert 0.2 < manifest["statistics"]["not_next_share"] < 0.8
+
+
+def test_static_masks_differ_between_duplicates(corpus, tmp_path):
+    options = {"objective": "full_sentences", "masking": Masking(), "examples_per_shard": 1000}
+    manifest = create(corpus, tmp_path / "masked", duplicates=2, **options)
+    create(corpus, tmp_path / "plain", objective="full_sentences", examples_per_shard=1000)
+    arrays, _ = open_shard(tmp_path / "masked" / manifest["shards"][0]["file"])
+    restored, rows = np.array(arrays["token_ids"]), np.diff(arrays["mask_offsets"])
+    starts = np.repeat(arrays["offsets"][:-1], rows)
+    assert np.mean(restored[starts + arrays["mask_positions"]] == 4) > 0.6
+    restored[starts + arrays["mask_positions"]] = arrays["mask_labels"]
+    restored = [row.tolist() for row in np.split(restored, arrays["offsets"][1:-1])]
+    assert sorted(restored) == sorted(all_rows(tmp_path / "plain") * 2)
+    masked = [tuple(row) for row in all_rows(tmp_path / "masked")]
+    assert len(set(masked)) > 0.9 * len(masked)
+
+
+def test_a_word_segmenter_tells_where_words_begin(tmp_path):
+    path = tmp_path / "chinese.txt"
+    path.write_text("天地人。人地天天。\n\n天人地人。地地。", encoding="utf-8")
+    manifest = create(path, tmp_path / "out", word_segmenter=words_of)
+    arrays, _ = open_shard(tmp_path / "out" / manifest["shards"][0]["file"])
+    rows = np.split(np.array(arrays["token_ids"]), arrays["offsets"][1:-1])
+    starts = np.split(np.array(arrays["word_starts"]), arrays["offsets"][1:-1])
+    pieces = dict(enumerate(VOCABULARY))
+    for row, flags in zip(rows, starts, strict=True):
+        sentence, begins = [], []
+        for id, flag in zip(row.tolist(), flags.tolist(), strict=True):
+            if id in (2, 3):
+                assert flag
+                continue
+            sentence.append(pieces[id])
+            begins.append(flag)
+        # 天地|人。 and 人地|天天|。: the second character of a word never begins one.
+        assert any(not flag for flag in begins)
+        assert not any(a is False and b is False for a, b in itertools.pairwise(begins))
+    assert manifest["reading"]["word_segmenter"].endswith(":words_of")
+
+
+def test_empty_and_one_sentence_documents_are_counted(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("The man.\n\n\u200b\n\nA ship. The sea.\n\n \n\nA woman.", encoding="utf-8")
+    manifest = create(path, tmp_path / "out")
+    counts = manifest["counts"]
+    assert (counts["documents"], counts["empty_documents"]) == (3, 1)
+    assert counts["one_sentence_documents"] == 2
+    assert (
+        create(path, tmp_path / "order", objective="sentence_order")["counts"]["skipped_sentences"]
+        == 2
+    )
+
+
+def test_a_line_of_a_megabyte_is_cut_into_sentences_of_bearable_length(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("the old man " * 90_000 + "\n\nA ship. The sea.\n", encoding="utf-8")
+    manifest = create(path, tmp_path / "out", examples_per_shard=16384)
+    assert manifest["counts"]["cut_sentences"] == 1
+    assert manifest["counts"]["tokens"] == 270_006
+    assert manifest["num_examples"] > 270_000 / 512
+
+
+def test_text_that_gives_nothing_is_refused(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(" \n\n")
+    with pytest.raises(ValueError, match="Pre-training needs text"):
+        create(path, tmp_path / "out")
+    path.write_text("The man.\n\nA ship.\n")
+    with pytest.raises(ValueError, match="at least one example"):
+        create(path, tmp_path / "out", objective="sentence_order")
+
+
+def test_a_single_document_is_refused_for_next_sentences(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("The man. A ship.")
+    with pytest.raises(ValueError, match="needs at least two documents"):
+        create(path, tmp_path / "out")
+
+
+def test_bytes_that_are_not_utf8_are_named_or_replaced(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("The man. A ship.\n\nThe s\xe9a.\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"a\.txt, line 3, byte 23: 0xe9 is not UTF-8"):
+        create(path, tmp_path / "out")
+    with pytest.warns(UserWarning, match="not UTF-8"):
+        assert create(path, tmp_path / "out", errors="replace")["num_examples"]
+
+
+def test_a_vocabulary_without_mask_is_refused_before_any_work(corpus, tmp_path):
+    tokenizer = WordPieceTokenizer([token for token in VOCABULARY if token != "[MASK]"])
+    with pytest.raises(ValueError, match=r"\[MASK\]"):
+        create_pretraining_data(corpus, tokenizer, str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": "nsp"}, "`objective` must be one of"),
+        ({"format": "parquet"}, "`format` must be one of"),
+        ({"duplicates": 0}, "at least 1"),
+        ({"duplicates": 2, "objective": "full_sentences"}, "repeat the same rows"),
+        ({"format": "tfrecord"}, "holds masked rows"),
+        ({"documents": "page"}, "`documents` must be one of"),
+        ({"sequence_length": 4}, "room for 3 special tokens"),
+    ],
+)
+def test_wrong_arguments_are_refused(corpus, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        create(corpus, tmp_path, **options)
+
+
+def test_tfrecord_without_tensorflow_is_refused_before_any_work(corpus, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(ImportError, match="pip install tensorflow"):
+        create(corpus, tmp_path / "out", format="tfrecord", masking=Masking())
+    assert not (tmp_path / "out").exists()
+
+
+def test_tfrecord_holds_the_same_examples(corpus, tmp_path):
+    pytest.importorskip("tensorflow")
+    masking = Masking(max_predictions=6)
+    batches = []
+    for format in ("safetensors", "tfrecord"):
+        create(corpus, tmp_path / format, format=format, masking=masking)
+        batches.append(PretrainingBatches(str(tmp_path / format), 16, seed=3))
+    for step in range(0, 8, 3):
+        for ours, theirs in zip(batches[0][step], batches[1][step], strict=True):
+            assert ours.keys() == theirs.keys()
+            for key in ours:
+                np.testing.assert_array_equal(ours[key], theirs[key])
