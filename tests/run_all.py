@@ -25,6 +25,9 @@ ONCE = [
     "tests/metrics",
     "tests/presets/test_resolve.py",
     "tests/presets/test_safetensors_io.py",
+    "tests/presets/test_crc32c.py",
+    "tests/presets/test_tensor_bundle.py",
+    "tests/presets/test_against_keras_hub.py",
     "tests/test_imports.py",
 ]
 # Among these, what does compute on a backend.

@@ -56,8 +56,9 @@ class Backbone(BuiltModel):
         """Returns a backbone from a registered name, a folder, or a hub address.
 
         Args:
-            preset: str or path: a registered name, a local folder in this package's or Hugging
-                Face's layout, `"hf://owner/name"` or `"kaggle://owner/model/framework/variation"`.
+            preset: str or path: a registered name, a local folder in this package's, Hugging
+                Face's, Google's TensorFlow 1 or KerasHub's layout, `"hf://owner/name"` or
+                `"kaggle://owner/model/framework/variation"`.
             load_weights: bool, `False` keeps the random initial weights.
             **kwargs: constructor arguments that override the preset's, such as `dropout=0.0`.
 

@@ -2,7 +2,7 @@
 
 import warnings
 
-from bert_keras.presets.name_maps.name_map import transformed
+from bert_keras.presets.name_maps.name_map import transformed, transformed_shape
 
 
 def assign(variables, names, tensors, *, optional=(), ignored=(), source="the checkpoint"):
@@ -29,8 +29,7 @@ def assign(variables, names, tensors, *, optional=(), ignored=(), source="the ch
     wrong = []
     for path, (name, transform) in wanted.items():
         if name in tensors:
-            shape = tuple(tensors.shapes[name])
-            shape = shape[::-1] if transform == "transpose" else shape
+            shape = transformed_shape(tensors.shapes[name], transform)
             if shape != tuple(variables[path].shape):
                 wrong.append(f"{path} {tuple(variables[path].shape)} <- {name} {shape}")
     required = [path for path in missing if path not in initial]
@@ -41,7 +40,7 @@ def assign(variables, names, tensors, *, optional=(), ignored=(), source="the ch
             f"Weights without a tensor ({len(required)}): {_listed(required)}\n"
             f"Tensors without a weight ({len(unused)}): {_listed(unused)}\n"
             f"Shapes that differ ({len(wrong)}): {_listed(wrong)}\n"
-            "Does config.json belong to these weights?"
+            "Does the config belong to these weights?"
         )
     for path, (name, transform) in wanted.items():
         if path not in initial:

@@ -2,8 +2,11 @@
 
 An opened preset has
 
+- `folder`: where its files are;
+- `backbone_class(cls)`: the backbone's class, which derives from `cls`;
 - `backbone(cls, **overrides)`: a new backbone of the preset's family, with initial weights;
 - `load_backbone_weights(backbone)`;
+- `task_name()`: the registered name of the task whose head the preset holds, or `None`;
 - `task_arguments(task_class_name)`: constructor arguments that the preset holds for that task;
 - `load_head_weights(task)`;
 - `tokenizer_folder`: where the tokenizer's files are;
@@ -12,8 +15,11 @@ An opened preset has
 
 import json
 
-from bert_keras.presets.formats import huggingface, keras_folder
+from bert_keras.presets.formats import huggingface, keras_folder, keras_hub, tf1
 from bert_keras.presets.resolve import resolve
+
+# The first that knows the config is taken: KerasHub's also has our own's key 'registered_name'.
+_FORMATS = (keras_hub.KerasHubFolder, keras_folder.KerasFolder, huggingface.HuggingFaceFolder)
 
 
 def open_preset(preset):
@@ -26,31 +32,41 @@ def open_preset(preset):
         An object with the methods that this module's docstring lists.
 
     Raises:
-        ValueError: nothing is there, or its `config.json` is damaged or of no known format.
+        ValueError: nothing is there, or its config is damaged or of no known format.
         FileNotFoundError: a local folder that does not exist or holds no checkpoint.
     """
     folder = resolve(preset)
-    path = folder / "config.json"
+    is_tf1 = tf1.holds_tf1(folder)
+    # Some folders hold TensorFlow's checkpoint and a copy of its config under the usual name.
+    names = (tf1.CONFIG_FILE, "config.json") if is_tf1 else ("config.json",)
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    if path is None:
+        raise FileNotFoundError(
+            "A preset is a folder with a config.json, or with TensorFlow 1's bert_config.json and "
+            f"*.index. Received {str(preset)!r}, whose folder has "
+            f"{sorted(p.name for p in folder.iterdir())[:20]}."
+        )
+    config = _read_config(path)
+    for preset_format in (tf1.Tf1Folder,) if is_tf1 else _FORMATS:
+        if preset_format.recognizes(config):
+            return preset_format(folder, config)
+    raise ValueError(
+        f"{path} is neither a bert_keras preset (key 'registered_name'), nor one of KerasHub's "
+        "(keys 'class_name' and 'module'), nor that of a Hugging Face or TensorFlow 1 checkpoint "
+        f"(keys 'model_type' or 'hidden_size'). Its keys: {sorted(config)[:20]}."
+    )
+
+
+def _read_config(path):
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"A preset is a folder with a config.json. Received {str(preset)!r}, whose folder has "
-            f"{sorted(p.name for p in folder.iterdir())[:20]}."
-        ) from None
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is not valid JSON ({error}). Download or save the preset again."
         ) from error
     if not isinstance(config, dict):
         raise ValueError(f"{path} must hold a JSON object. Received: {type(config).__name__}.")
-    for preset_format in (keras_folder.KerasFolder, huggingface.HuggingFaceFolder):
-        if preset_format.recognizes(config):
-            return preset_format(folder, config)
-    raise ValueError(
-        f"{path} is neither a bert_keras preset (key 'registered_name') nor a Hugging Face "
-        f"checkpoint (keys 'model_type' or 'hidden_size'). Its keys: {sorted(config)[:20]}."
-    )
+    return config
 
 
 save_backbone = keras_folder.save_backbone

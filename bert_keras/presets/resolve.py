@@ -44,6 +44,15 @@ DOWNLOADED_FILES = (
     "model_*.weights.h5",
     "model.weights.json",
 )
+# And of a repository that holds none of these weights: Google's TensorFlow 1 checkpoint.
+DOWNLOADED_TF1_FILES = (
+    "bert_config.json",
+    "checkpoint",
+    "*.ckpt.index",
+    "*.ckpt.data-*",
+    "*.ckpt-*.index",
+    "*.ckpt-*.data-*",
+)
 
 _READABLE_WEIGHTS = ("*.safetensors", "*.weights.h5", "*.index")
 _PICKLED_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle")
@@ -201,12 +210,17 @@ def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib
             f"huggingface_hub`. {_LOCAL_WORKS}"
         ) from error
 
-    try:
-        folder = pathlib.Path(
+    def download(patterns):
+        return pathlib.Path(
             huggingface_hub.snapshot_download(
-                repository, revision=revision, allow_patterns=list(DOWNLOADED_FILES)
+                repository, revision=revision, allow_patterns=list(patterns)
             )
         )
+
+    try:
+        folder = download(DOWNLOADED_FILES)
+        if not _any_match(_names(folder), _READABLE_WEIGHTS):
+            folder = download(DOWNLOADED_FILES + DOWNLOADED_TF1_FILES)
     # The client's own HTTP library differs between its versions, so its errors have no one class.
     except Exception as error:
         raise _explained(error, errors, source, repository, revision) from error

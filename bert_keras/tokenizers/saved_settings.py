@@ -3,6 +3,10 @@
 import json
 import os
 
+from bert_keras.tokenizers.keras_hub_settings import (
+    is_keras_hub_folder,
+    read_keras_hub_tokenizer,
+)
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 
 TOKEN_NAMES = {
@@ -49,6 +53,8 @@ def read_saved_tokenizer(source):
 
 
 def _read_folder(folder):
+    if is_keras_hub_folder(folder):
+        return read_keras_hub_tokenizer(folder)
     vocabulary_path, tokenizer_path, added_path, config_path = (
         os.path.join(folder, name)
         for name in ("vocab.txt", "tokenizer.json", "added_tokens.json", "tokenizer_config.json")

@@ -13,6 +13,7 @@ from bert_keras.tokenizers.texts import as_texts, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import (
     check_vocabulary,
     looks_lowercased,
+    named_lowercased,
     read_vocabulary,
     write_vocabulary,
 )
@@ -383,12 +384,13 @@ class WordPieceTokenizer:
 
     @classmethod
     def load(cls, source, **overrides):
-        """Reads a tokenizer from a folder or file of Google's, Hugging Face's or this library's.
+        """Reads a tokenizer from a folder or file of Google's, Hugging Face's, KerasHub's or ours.
 
         The vocabulary comes from vocab.txt, else from tokenizer.json. The settings come, in this
         order, from `overrides`, tokenizer_config.json, tokenizer.json. Where none of them tells
-        whether to lowercase (Google's folders), the vocabulary does: one with no upper case letter
-        was made from lowercased text.
+        whether to lowercase (Google's folders), the folder's name does if it is one of Google's
+        (`uncased_L-...`, `cased_L-...`, `chinese_L-...`); else the vocabulary: one with no upper
+        case letter was made from lowercased text.
 
         Args:
             source: path of a folder, of a vocab.txt or of a tokenizer.json.
@@ -400,7 +402,9 @@ class WordPieceTokenizer:
         """
         settings = read_saved_tokenizer(source) | overrides
         if "lowercase" not in settings:
-            settings["lowercase"] = looks_lowercased(settings["vocabulary"])
+            named = named_lowercased(source)
+            looked = looks_lowercased(settings["vocabulary"])
+            settings["lowercase"] = looked if named is None else named
         return cls(**settings)
 
     def save(self, folder):

@@ -1,0 +1,326 @@
+"""Reading TensorFlow's checkpoint files, `*.index` and `*.data-*`, without TensorFlow.
+
+The data files hold the raw bytes of the tensors. The index is a table in LevelDB's format: blocks
+of entries, sorted by key, in which a key gives only what differs from the key before it. A key is a
+tensor's name, its value a small protocol buffer with dtype, shape, file, offset, size and checksum:
+`BundleEntryProto` in tensorflow/core/protobuf/tensor_bundle.proto.
+
+Both files may come from anywhere: every number is checked against the files' sizes before it is
+used, and every tensor against its checksum when it is read.
+"""
+
+import math
+import os
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from bert_keras.presets.crc32c import masked_crc32c
+
+# Much more than BERT-large with its optimizer's slots needs: 1,200 tensors, 60 KiB of index.
+_LARGEST_INDEX = 2**24
+_MOST_TENSORS = 2**16
+_LONGEST_NAME = 1024
+_MOST_AXES = 32
+
+_FOOTER_SIZE = 48
+_MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
+_TRAILER_SIZE = 5  # of a block: compression, checksum
+
+# tensorflow/core/framework/types.proto -> NumPy.
+_DTYPES = {
+    1: np.dtype("<f4"),
+    2: np.dtype("<f8"),
+    3: np.dtype("<i4"),
+    4: np.dtype("u1"),
+    5: np.dtype("<i2"),
+    6: np.dtype("i1"),
+    9: np.dtype("<i8"),
+    10: np.dtype("?"),
+    14: np.dtype(ml_dtypes.bfloat16),
+    17: np.dtype("<u2"),
+    19: np.dtype("<f2"),
+    22: np.dtype("<u4"),
+    23: np.dtype("<u8"),
+}
+
+
+class _Entry(NamedTuple):
+    """Where a tensor is: `dtype` is `None` for what NumPy cannot hold, such as strings."""
+
+    dtype: np.dtype | None
+    shape: tuple[int, ...]
+    path: pathlib.Path
+    offset: int
+    size: int
+    checksum: int
+
+
+class TensorBundle(Mapping):
+    """The tensors of a TensorFlow checkpoint by name, each read and verified when asked for.
+
+    Attributes:
+        shapes: dict from tensor name to shape, known without reading the tensor.
+    """
+
+    def __init__(self, entries):
+        self._entries = entries
+        self.shapes = {name: entry.shape for name, entry in entries.items()}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        entry = self._entries[name]
+        if entry.dtype is None:
+            raise ValueError(
+                f"A tensor must hold numbers to be read. Received: {name!r} in {entry.path}, "
+                "which holds something else."
+            )
+        data = np.fromfile(entry.path, np.uint8, count=entry.size, offset=entry.offset)
+        if data.size != entry.size or masked_crc32c(data) != entry.checksum:
+            raise ValueError(
+                f"A tensor must have the checksum of its index. Received: {name!r} in "
+                f"{entry.path}, which has not. The file is damaged: download it again."
+            )
+        array = data.view(entry.dtype).reshape(entry.shape)
+        return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
+
+    def __contains__(self, name) -> bool:
+        return name in self._entries  # Mapping's own would read the tensor to find out.
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def only(self, names):
+        """Returns the checkpoint with those tensors of `names` that it has."""
+        return TensorBundle({name: self._entries[name] for name in names if name in self})
+
+
+def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
+    """Opens a TensorFlow checkpoint as a read-only mapping from tensor name to NumPy array.
+
+    Args:
+        prefix: what its files' names begin with: `folder/bert_model.ckpt` for
+            `bert_model.ckpt.index` and `bert_model.ckpt.data-00000-of-00001`.
+
+    Returns:
+        A `TensorBundle`. Arrays have the dtype of the file, except that bfloat16 arrives as
+        float32, which holds each of its values exactly.
+
+    Raises:
+        FileNotFoundError: there is no index, or a data file is missing.
+        ValueError: the index is damaged, too large, or of a kind that is not supported (big endian,
+            compressed, variables in slices); or it names bytes beyond the end of a data file.
+
+    Example:
+
+    ```python
+    checkpoint = read_tensor_bundle("uncased_L-2_H-128_A-2/bert_model.ckpt")
+    checkpoint.shapes["bert/pooler/dense/kernel"]  # (128, 128), nothing read yet
+    kernel = checkpoint["bert/pooler/dense/kernel"]  # float32 array
+    ```
+    """
+    prefix = pathlib.Path(prefix)
+    path = prefix.with_name(f"{prefix.name}.index")
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"A TensorFlow checkpoint must have an index. Received: {str(prefix)!r}, for which "
+            f"there is no {path.name}."
+        )
+    size = path.stat().st_size
+    try:
+        if size > _LARGEST_INDEX:
+            raise _DamagedError(f"more than {_LARGEST_INDEX} bytes are no index")
+        return TensorBundle(_entries(_read_table(path.read_bytes()), prefix))
+    except _DamagedError as error:
+        raise ValueError(
+            f"The index of a TensorFlow checkpoint must be whole and agree with its data files. "
+            f"Received: {path} with {size} bytes: {error}. {_way_out(path)}"
+        ) from error
+
+
+class _DamagedError(Exception):
+    """What is wrong with an index; the reader's caller knows which file it is."""
+
+
+def _way_out(path):
+    with open(path, "rb") as file:
+        start = file.read(32)
+    if start.startswith(b"version https://git-lfs"):
+        return "It is a Git LFS pointer, not the index: run `git lfs pull` in its repository."
+    return "If a file is damaged or was not copied to its end, download it again."
+
+
+# The table
+
+
+def _read_table(data):
+    """Returns the table's keys and values, a dict of bytes."""
+    if len(data) < _FOOTER_SIZE or not data.endswith(_MAGIC):
+        raise _DamagedError("its end is not that of an index")
+    footer = _Reader(data[-_FOOTER_SIZE:])
+    _read_handle(footer)  # of a block about the table, which TensorFlow leaves empty
+    table = {}
+    # One block lists the others: its values say where they are.
+    for _, value in _read_block(data, *_read_handle(footer)):
+        for name, entry in _read_block(data, *_read_handle(_Reader(value))):
+            if name in table:
+                raise _DamagedError(f"it lists {_text(name)!r} twice")
+            if len(table) >= _MOST_TENSORS:
+                raise _DamagedError(f"it lists more than {_MOST_TENSORS} tensors")
+            table[name] = entry
+    return table
+
+
+def _read_handle(reader):
+    return reader.varint(), reader.varint()
+
+
+def _read_block(data, offset, size):
+    """Yields the keys and values of a block, after its checksum was found right."""
+    end = offset + size
+    if end + _TRAILER_SIZE > len(data):
+        raise _DamagedError(f"a block at {offset} goes beyond its end")
+    stored = int.from_bytes(data[end + 1 : end + _TRAILER_SIZE], "little")
+    if masked_crc32c(data[offset : end + 1]) != stored:  # the compression's byte belongs to it
+        raise _DamagedError(f"the block at {offset} has another checksum than its own")
+    if data[end] != 0:
+        raise _DamagedError("it is compressed, which TensorFlow's own checkpoints are not")
+    block = data[offset:end]
+    # Behind the entries: where keys are written in full, for a search; and how many these are.
+    num_restarts = int.from_bytes(block[-4:], "little")
+    if size < 4 or 4 * (num_restarts + 1) > size:
+        raise _DamagedError(f"the block at {offset} is too short")
+    reader = _Reader(block[: size - 4 * (num_restarts + 1)])
+    key = b""
+    while reader.has_more():
+        num_shared, num_new, value_size = reader.varint(), reader.varint(), reader.varint()
+        if num_shared > len(key) or num_shared + num_new > _LONGEST_NAME:
+            raise _DamagedError(f"the block at {offset} has a name that cannot be")
+        key = key[:num_shared] + reader.take(num_new)
+        yield key, reader.take(value_size)
+
+
+# The protocol buffers
+
+
+def _entries(table, prefix):
+    """Returns an `_Entry` for each name, all of them within the data files' sizes."""
+    header = dict(_fields(table.pop(b"", b"")))
+    num_shards, is_big_endian = header.get(1, 1), header.get(2, 0)
+    if is_big_endian:
+        raise _DamagedError("its numbers are big-endian, which is not supported")
+    if not isinstance(num_shards, int) or not 1 <= num_shards <= 99_999:
+        raise _DamagedError(f"it asks for {num_shards} data files")
+    sizes = {}
+    entries = {}
+    for raw_name, value in table.items():
+        name = _text(raw_name)
+        shard, entry = _read_entry(name, value)
+        if not 0 <= shard < num_shards:
+            raise _DamagedError(f"{name!r} is in data file {shard} of {num_shards}")
+        path = prefix.with_name(f"{prefix.name}.data-{shard:05d}-of-{num_shards:05d}")
+        if path not in sizes:
+            sizes[path] = _size_of(path)
+        if entry.offset + entry.size > sizes[path]:
+            raise _DamagedError(
+                f"{name!r} is at the bytes {entry.offset} to {entry.offset + entry.size} of "
+                f"{path.name}, which has {sizes[path]}"
+            )
+        entries[name] = entry._replace(path=path)
+    return entries
+
+
+def _size_of(path):
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"A TensorFlow checkpoint must have all its data files. Received: the folder "
+            f"{str(path.parent)!r}, which lacks {path.name}. The download is incomplete: download "
+            "it again."
+        ) from None
+
+
+def _read_entry(name, value):
+    """Returns the number of the data file, and the entry that still lacks its path."""
+    fields = list(_fields(value))
+    single = dict(fields)
+    if 7 in single:
+        raise _DamagedError(f"{name!r} is stored in slices, which is not supported")
+    dtype = _DTYPES.get(single.get(1, 0))
+    shape = _read_shape(name, single.get(2, b""))
+    shard, offset, size, checksum = (single.get(number, 0) for number in (3, 4, 5, 6))
+    if not all(isinstance(number, int) for number in (shard, offset, size, checksum)):
+        raise _DamagedError(f"{name!r} has an entry that cannot be")
+    if dtype is not None and math.prod(shape) * dtype.itemsize != size:
+        raise _DamagedError(f"{name!r} has the shape {shape} of {dtype.name} in {size} bytes")
+    return shard, _Entry(dtype, shape, None, offset, size, checksum)
+
+
+def _read_shape(name, value):
+    shape = []
+    for number, dimension in _fields(value):
+        if number == 2:
+            shape.append(dict(_fields(dimension)).get(1, 0))
+        elif dimension:
+            raise _DamagedError(f"{name!r} has no known shape")
+    if len(shape) > _MOST_AXES or not all(isinstance(n, int) and n < 2**48 for n in shape):
+        raise _DamagedError(f"{name!r} has a shape that cannot be")
+    return tuple(shape)
+
+
+def _fields(message):
+    """Yields the number and the value of each field: an int, or bytes."""
+    if not isinstance(message, bytes):
+        raise _DamagedError("a number is where a message must be")
+    reader = _Reader(message)
+    while reader.has_more():
+        number, wire_type = divmod(reader.varint(), 8)
+        if wire_type == 0:
+            yield number, reader.varint()
+        elif wire_type == 2:
+            yield number, reader.take(reader.varint())
+        elif wire_type in (1, 5):
+            yield number, int.from_bytes(reader.take(8 if wire_type == 1 else 4), "little")
+        else:
+            raise _DamagedError(f"a field has the type {wire_type}")
+
+
+class _Reader:
+    """Bytes read from the front, never beyond their end."""
+
+    def __init__(self, data):
+        self._data = data
+        self._position = 0
+
+    def has_more(self):
+        """Whether there is something left."""
+        return self._position < len(self._data)
+
+    def take(self, count):
+        """Returns the next `count` bytes."""
+        end = self._position + count
+        if end > len(self._data):
+            raise _DamagedError("an entry goes beyond its block")
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken
+
+    def varint(self):
+        """Returns the next int, seven bits a byte, the lowest first, at most 64 bits."""
+        value = 0
+        for shift in range(0, 70, 7):
+            (byte,) = self.take(1)
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise _DamagedError("a number is longer than 64 bits")
+
+
+def _text(name):
+    return name.decode("utf-8", errors="backslashreplace")

@@ -1,0 +1,257 @@
+import ml_dtypes
+import numpy as np
+import pytest
+from bundle_writer import (
+    MAGIC,
+    block,
+    data_path,
+    entry,
+    field,
+    header,
+    masked_crc32c,
+    table,
+    varint,
+    write_bundle,
+)
+
+from bert_keras.presets import tensor_bundle
+from bert_keras.presets.tensor_bundle import read_tensor_bundle
+
+RAW = np.arange(6, dtype="float32").tobytes()
+GOOD = (1, (2, 3), 0, 0, 24, masked_crc32c(RAW))
+
+
+def tensors_of_all_kinds():
+    rng = np.random.default_rng(0)
+    return {
+        "bert/embeddings/word_embeddings": rng.normal(size=(7, 4)).astype("float32"),
+        "bert/a": rng.normal(size=(3, 2, 2)).astype("float64"),
+        "bert/a/adam_m": rng.normal(size=5).astype("float16"),
+        "bert/b": rng.normal(size=(2, 9)).astype(ml_dtypes.bfloat16),
+        "empty": np.zeros((0, 3), "float32"),
+        "flags": np.array([True, False, True]),
+        "global_step": np.array(2**40),
+        "ids": rng.integers(-9, 9, (4, 1)).astype("int32"),
+        "large": rng.normal(size=(300, 200)).astype("float32"),
+    }
+
+
+def assert_equal(actual, expected):
+    assert set(actual) == set(expected) == set(actual.shapes)
+    assert len(actual) == len(expected)
+    for name, array in expected.items():
+        assert name in actual
+        assert actual.shapes[name] == array.shape
+        if array.dtype == ml_dtypes.bfloat16:
+            array = array.astype("float32")
+        np.testing.assert_array_equal(actual[name], array, strict=True)
+
+
+def write_index(folder, rows, data=RAW, **options):
+    """Writes an index of some rows beside one data file; returns what to read."""
+    prefix = folder / "m.ckpt"
+    (folder / "m.ckpt.index").write_bytes(table(rows, **options))
+    data_path(prefix).write_bytes(data)
+    return prefix
+
+
+def read_all(prefix):
+    bundle = read_tensor_bundle(prefix)
+    return {name: bundle[name] for name in bundle}
+
+
+def test_tensorflow_s_checkpoints_are_read(tmp_path):
+    tensorflow = pytest.importorskip("tensorflow")
+    tensors = tensors_of_all_kinds()
+    names = list(tensors)
+    parts = []
+    for i in range(3):  # three data files, joined as a sharded save does it
+        part = names[i::3]
+        values = [tensorflow.convert_to_tensor(tensors[name]) for name in part]
+        parts.append(str(tmp_path / f"part{i}"))
+        slices = [""] * len(part)
+        tensorflow.raw_ops.SaveV2(
+            prefix=parts[-1], tensor_names=part, shape_and_slices=slices, tensors=values
+        )
+    assert_equal(
+        read_tensor_bundle(parts[1]).only([*names[1::3], "absent"]),
+        {name: tensors[name] for name in names[1::3]},
+    )
+    tensorflow.raw_ops.MergeV2Checkpoints(
+        checkpoint_prefixes=parts, destination_prefix=str(tmp_path / "m.ckpt")
+    )
+    assert data_path(tmp_path / "m.ckpt", 2, 3).is_file()
+    assert_equal(read_tensor_bundle(tmp_path / "m.ckpt"), tensors)
+
+
+def test_an_index_of_many_blocks_and_long_common_prefixes(tmp_path):
+    tensors = {f"bert/layer_{i}/kernel": np.full((2,), i, "float32") for i in range(300)}
+    write_bundle(tmp_path / "m.ckpt", tensors, num_shards=2, rows_per_block=37)
+    assert_equal(read_tensor_bundle(tmp_path / "m.ckpt"), tensors)
+
+
+def test_tensorflow_reads_what_the_tests_write(tmp_path):
+    """So that the damaged files below differ from right ones in their damage only."""
+    tensorflow = pytest.importorskip("tensorflow")
+    tensors = tensors_of_all_kinds()
+    write_bundle(tmp_path / "m.ckpt", tensors, num_shards=2, rows_per_block=4)
+    reader = tensorflow.train.load_checkpoint(str(tmp_path / "m.ckpt"))
+    assert set(reader.get_variable_to_shape_map()) == set(tensors)
+    for name, array in tensors.items():
+        np.testing.assert_array_equal(reader.get_tensor(name), array)
+
+
+@pytest.mark.parametrize(
+    ("message", "rows"),
+    [
+        ("bytes 4 to 28 of m.ckpt.data", [("a", entry(1, (2, 3), 0, 4, 24, 0))]),
+        ("goes|bytes 18446744073709551615", [("a", entry(1, (2, 3), 0, -1, 24, 0))]),
+        (r"shape \(2, 4\) of float32 in 24", [("a", entry(1, (2, 4), 0, 0, 24, 0))]),
+        ("shape that cannot be", [("a", entry(1, (-1, 6), 0, 0, 24, 0))]),
+        ("shape that cannot be", [("a", entry(1, (1,) * 40, 0, 0, 4, 0))]),
+        ("data file 7 of 1", [("a", entry(1, (2, 3), 7, 0, 24, 0))]),
+        ("slices", [("a", entry(*GOOD, further=field(7, b"")))]),
+        ("twice", [("a", entry(*GOOD)), ("a", entry(*GOOD))]),
+        ("goes beyond", [("a", entry(*GOOD)[:-3])]),
+        ("entry that cannot be", [("a", field(1, 1) + field(2, b"") + field(4, b"x"))]),
+        ("number is where a message", [("a", field(1, 1) + field(2, 5))]),
+        ("no known shape", [("a", field(1, 1) + field(2, field(3, 1)))]),
+        ("type 3", [("a", varint(1 << 3 | 3))]),
+        ("longer than 64 bits", [("a", b"\x08" + b"\xff" * 11)]),
+        ("a name that cannot be", [("a" * 2000, entry(*GOOD))]),
+    ],
+)
+def test_an_entry_that_cannot_be_is_an_error(tmp_path, message, rows):
+    prefix = write_index(tmp_path, [header(), *((k.encode(), v) for k, v in rows)], share=False)
+    with pytest.raises(ValueError, match=message) as raised:
+        read_tensor_bundle(prefix)
+    assert "m.ckpt.index" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "first"),
+    [
+        ("big-endian", header(endianness=1)),
+        ("0 data files", header(num_shards=0)),
+        ("18446744073709551615 data files", header(num_shards=-1)),
+    ],
+)
+def test_a_header_that_cannot_be_is_an_error(tmp_path, message, first):
+    with pytest.raises(ValueError, match=message):
+        read_tensor_bundle(write_index(tmp_path, [first, (b"a", entry(*GOOD))]))
+
+
+def test_a_compressed_index_is_an_error(tmp_path):
+    prefix = write_index(tmp_path, [header(), (b"a", entry(*GOOD))], compression=1)
+    with pytest.raises(ValueError, match="compressed"):
+        read_tensor_bundle(prefix)
+
+
+def test_an_index_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    """A name may repeat the one before it in three bytes: small files can ask for a lot."""
+    assert tensor_bundle._MOST_TENSORS * tensor_bundle._LONGEST_NAME <= 2**26
+    monkeypatch.setattr(tensor_bundle, "_MOST_TENSORS", 50)
+    rows = [header(), *((b"k" * 999 + b"%06d" % i, b"") for i in range(51))]
+    path = tmp_path / "m.ckpt.index"
+    path.write_bytes(table(rows))
+    with pytest.raises(ValueError, match="more than 50 tensors"):
+        read_tensor_bundle(tmp_path / "m.ckpt")
+    with open(path, "wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(ValueError, match="more than 16777216 bytes"):
+        read_tensor_bundle(tmp_path / "m.ckpt")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    prefix = tmp_path / "m.ckpt"
+    with pytest.raises(FileNotFoundError, match=r"no m\.ckpt\.index"):
+        read_tensor_bundle(prefix)
+    write_bundle(prefix, tensors_of_all_kinds(), num_shards=3)
+    data_path(prefix, 1, 3).unlink()
+    with pytest.raises(FileNotFoundError, match=r"lacks m\.ckpt\.data-00001-of-00003"):
+        read_tensor_bundle(prefix)
+
+
+def test_a_truncated_data_file_is_an_error_before_anything_is_read(tmp_path):
+    prefix = tmp_path / "m.ckpt"
+    write_bundle(prefix, tensors_of_all_kinds())
+    path = data_path(prefix)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"'large' is at the bytes .* download it again"):
+        read_tensor_bundle(prefix)
+
+
+def test_a_flipped_bit_of_the_data_is_found_by_the_checksum(tmp_path):
+    prefix = tmp_path / "m.ckpt"
+    write_bundle(prefix, tensors_of_all_kinds())
+    path = data_path(prefix)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 0x10
+    path.write_bytes(data)
+    bundle = read_tensor_bundle(prefix)
+    bundle["ids"]
+    with pytest.raises(ValueError, match=r"'large'.*which has not"):
+        bundle["large"]
+
+
+def test_text_is_listed_and_not_read(tmp_path):
+    prefix = write_index(tmp_path, [header(), (b"text", entry(7, (1,), 0, 0, 9, 0))])
+    bundle = read_tensor_bundle(prefix)
+    assert bundle.shapes == {"text": (1,)}
+    with pytest.raises(ValueError, match="must hold numbers"):
+        bundle["text"]
+
+
+def test_a_git_lfs_pointer_says_so(tmp_path):
+    (tmp_path / "m.ckpt.index").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(ValueError, match="git lfs pull"):
+        read_tensor_bundle(tmp_path / "m.ckpt")
+
+
+def test_every_truncation_and_every_damaged_byte_of_an_index_is_an_error(tmp_path):
+    prefix = tmp_path / "m.ckpt"
+    write_bundle(prefix, {"a/kernel": np.ones((2, 3), "float32"), "a/bias": np.ones(3, "float32")})
+    path = tmp_path / "m.ckpt.index"
+    data = path.read_bytes()
+    for size in range(len(data)):
+        path.write_bytes(data[:size])
+        with pytest.raises(ValueError, match=r"m\.ckpt\.index"):
+            read_tensor_bundle(prefix)
+    # A block about the table, which TensorFlow leaves empty and no reader needs; where it is; and
+    # zeros that fill the last 48 bytes up.
+    unused = data.index(block([]))
+    needless = {*range(unused, unused + len(block([]))), *range(len(data) - 48, len(data) - 8)}
+    for position in range(len(data)):
+        damaged = bytearray(data)
+        damaged[position] ^= 0x81
+        path.write_bytes(damaged)
+        try:
+            assert set(read_all(prefix)) == {"a/kernel", "a/bias"}
+            assert position in needless
+        except ValueError:
+            pass
+
+
+def test_damaged_bytes_with_right_checksums_never_raise_anything_else(tmp_path):
+    """A hostile index has right checksums: every number in it may be anything."""
+    rng = np.random.default_rng(0)
+    prefix = tmp_path / "m.ckpt"
+    data_path(prefix).write_bytes(RAW)
+    body = block([header(), (b"a", entry(*GOOD)), (b"ab", entry(*GOOD))])[:-5]
+    outcomes = set()
+    for _ in range(400):
+        damaged = bytearray(body)
+        for _ in range(rng.integers(1, 4)):
+            damaged[rng.integers(len(damaged))] = rng.integers(256)
+        raw = bytes(damaged) + b"\0"
+        raw += masked_crc32c(raw).to_bytes(4, "little")
+        rest = block([(b"ab", varint(0) + varint(len(raw) - 5))])
+        footer = varint(0) + varint(0) + varint(len(raw)) + varint(len(rest) - 5)
+        index = raw + rest + footer.ljust(40, b"\0") + MAGIC
+        (tmp_path / "m.ckpt.index").write_bytes(index)
+        try:
+            read_all(prefix)
+            outcomes.add("read")
+        except (ValueError, FileNotFoundError) as error:
+            outcomes.add(type(error).__name__)
+    assert outcomes == {"read", "ValueError", "FileNotFoundError"}
