@@ -54,8 +54,8 @@ PARTS = ("train", "dev", "test")
 flags.DEFINE_multi_enum("strategy", list(STRATEGIES), list(STRATEGIES), "Rows of the table.")
 flags.DEFINE_integer("lstm_units", 256, "Units of each direction of the BiLSTM; the paper has 768.")
 flags.DEFINE_float("dropout", 0.3, "Rate on the features and between the layers of the BiLSTM.")
-flags.set_default(FLAGS["epochs"], 12)
-flags.set_default(FLAGS["learning_rate"], 1e-3)
+FLAGS.set_default("epochs", 12)
+FLAGS.set_default("learning_rate", 1e-3)
 
 
 def main(argv):

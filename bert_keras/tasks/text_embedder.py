@@ -309,7 +309,7 @@ class TextEmbedder(Task):
     # Files
 
     @classmethod
-    def from_preset(cls, preset, load_weights=True, **kwargs):
+    def from_preset(cls, preset, *, load_weights=True, **kwargs):
         """Returns an embedder on the backbone and the tokenizer of a preset, see `Task`.
 
         A folder of sentence-transformers brings its pooling, its normalisation and its longest
@@ -332,7 +332,7 @@ class TextEmbedder(Task):
         is_ours = source.task_name() == keras.saving.get_registered_name(cls)
         if not is_ours and not {"pooling", "normalize"} <= set(kwargs):
             kwargs = {**sentence_transformers.read_settings(source.folder), **kwargs}
-        return super().from_preset(preset, load_weights, **kwargs)
+        return super().from_preset(preset, load_weights=load_weights, **kwargs)
 
     def export_to_huggingface(self, folder):
         """Writes a folder that transformers' `AutoModel` and sentence-transformers load.

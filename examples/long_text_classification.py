@@ -1,0 +1,206 @@
+"""Classify documents that are longer than BERT can read: cut them, or read them in windows.
+
+    python examples/long_text_classification.py --data_dir aclImdb_v1.tar.gz --strategy head_tail
+    python examples/long_text_classification.py --data_dir aclImdb --batch_size 8 \
+        --strategy head,tail,head_tail,mean,max,self_attention
+    python examples/long_text_classification.py --train_file cases.csv --text_column text \
+        --label_column outcome --strategy mean --num_windows 8
+
+The strategies of Sun et al. (2019, https://arxiv.org/abs/1905.05583, section 5.3.1); several make a
+table:
+
+| strategy | what is read of a document |
+|---|---|
+| head, tail | the first, or the last, `--max_length` tokens |
+| head_tail | the first and the last tokens |
+| mean, max, self_attention | up to `--num_windows` windows of `--max_length` tokens, combined so |
+
+`--data_dir` takes the IMDB reviews in their original layout, a folder or its archive. There a tenth
+of the training reviews is held out to measure on, as of a `--train_file` without `--dev_file`; the
+official test set is measured once, by the model that is saved. `--sample` shortens every part.
+
+Writes model.keras, of the strategy that is best on the dev set, metrics.json, and for `--test_file`
+test_predictions.jsonl into `--output_dir`. KERAS_BACKEND chooses the backend.
+
+Results with their settings and spread over seeds: examples/README.md.
+"""
+
+import json
+import os
+import statistics
+
+import keras
+import numpy as np
+import recipe
+from absl import app, flags
+
+import bert_keras
+from bert_keras import datasets, metrics
+
+FLAGS = flags.FLAGS
+
+CUTS = ("head", "tail", "head_tail")
+COMBINATIONS = ("mean", "max", "self_attention")
+
+flags.DEFINE_list("strategy", ["head_tail"], "One or more strategies, separated by commas.")
+flags.register_validator(
+    "strategy",
+    lambda names: names and len(set(names)) == len(names) and {*names} <= {*CUTS, *COMBINATIONS},
+    f"must be different ones of {', '.join((*CUTS, *COMBINATIONS))}",
+)
+flags.DEFINE_integer("num_windows", 4, "The most windows that are read of a document.", 1)
+flags.DEFINE_integer("stride", None, "Tokens between windows' beginnings; else no overlap.", 1)
+flags.DEFINE_enum("keep", "head", CUTS, "Which windows stay of a document that has more.")
+flags.DEFINE_string(
+    "pooling", "pooler", "How a text or window becomes a vector, see TextClassifier."
+)
+flags.DEFINE_string("text_column", "text", "Name or number of the text's column in the files.")
+flags.DEFINE_string("label_column", "label", "Name or number of the label's column.")
+
+
+def main(argv):
+    train, dev, test = (part and recipe.sampled(part) for part in load_data())
+    print(f"{len(train)} documents to train on, {len(dev)} to measure on.")
+    histories = {}
+
+    def run(seed):
+        results, best = {}, None
+        for strategy in FLAGS.strategy:
+            keras.utils.set_random_seed(seed)
+            classifier = make_classifier(strategy, train)
+            classifier.compile(learning_rate=FLAGS.learning_rate)
+            if FLAGS.epochs:
+                histories[strategy] = classifier.fit(
+                    train.texts,
+                    train.labels,
+                    batch_size=FLAGS.batch_size,
+                    epochs=FLAGS.epochs,
+                    validation_data=(dev.texts, dev.labels),
+                )
+            found = scores(classifier, dev)
+            print(f"{strategy}: {found}", flush=True)
+            results |= {f"{strategy}_{name}": value for name, value in found.items()}
+            if best is None or found["accuracy"] > best[0]["accuracy"]:
+                best = found, strategy, classifier
+        return best[1:], {**best[0], **results}
+
+    (strategy, classifier), rows = recipe.run_seeds(run)
+    for name, history in histories.items():
+        recipe.plot_learning_curves(history, f"learning_curves_{name}.png")
+    print_table(rows)
+    path = os.path.join(FLAGS.output_dir, "model.keras")
+    os.makedirs(FLAGS.output_dir, exist_ok=True)
+    classifier.save(path)
+    reloaded = keras.models.load_model(path)
+    print(f"Saved {path}, the {strategy} model; loaded again, it answers:")
+    few = dev.take(range(min(3, len(dev))))
+    for text, answer in zip(few.texts, reloaded.classify(few.texts), strict=True):
+        print(f"  {answer}  {text[:60]!r}, {len(text.split())} words")
+    outputs = reloaded.predict(dev.texts, batch_size=FLAGS.batch_size, verbose=0)
+    confusion = metrics.confusion_matrix(
+        dev.labels, outputs.argmax(-1), num_classes=outputs.shape[1]
+    )
+    recipe.plot_confusion_matrix(confusion, train.label_names)
+    results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    if test:
+        if FLAGS.test_file:
+            write_predictions(reloaded, test)
+        if test.labels is not None:
+            print(f"{len(test)} documents to test on.")
+            found = scores(reloaded, test)
+            results |= {f"test_{name}": value for name, value in found.items()}
+    recipe.finish({"strategy": strategy, **results})
+
+
+def make_classifier(strategy, train):
+    """Returns a classifier that reads documents by a strategy."""
+    settings = {
+        "num_classes": len(train.label_names),
+        "label_names": train.label_names,
+        "pooling": FLAGS.pooling,
+        "max_length": FLAGS.max_length,
+    }
+    if strategy in CUTS:
+        return bert_keras.TextClassifier.from_preset(FLAGS.preset, truncation=strategy, **settings)
+    return bert_keras.LongTextClassifier.from_preset(
+        FLAGS.preset,
+        combine=strategy,
+        num_windows=FLAGS.num_windows,
+        stride=FLAGS.stride,
+        truncation=FLAGS.keep,
+        **settings,
+    )
+
+
+def scores(classifier, examples):
+    """Returns accuracy and F1, of the second class where there are two."""
+    outputs = classifier.predict(examples.texts, batch_size=FLAGS.batch_size, verbose=0)
+    chosen = outputs.argmax(-1)
+    average = "binary" if outputs.shape[1] == 2 else "macro"
+    return {
+        "accuracy": metrics.accuracy(examples.labels, chosen),
+        "f1": metrics.precision_recall_f1(examples.labels, chosen, average=average)["f1"],
+    }
+
+
+def print_table(rows):
+    """Prints accuracy and F1 of each strategy, means over the seeds."""
+    print(f"\n{'strategy':<16}{'accuracy':>10}{'F1':>10}{'spread':>10}   ({len(rows)} seeds)")
+    for strategy in FLAGS.strategy:
+        accuracies = [row[f"{strategy}_accuracy"] for row in rows]
+        f1 = statistics.mean(row[f"{strategy}_f1"] for row in rows)
+        spread = f"{statistics.stdev(accuracies):.4f}" if len(rows) > 1 else "-"
+        print(f"{strategy:<16}{statistics.mean(accuracies):>10.4f}{f1:>10.4f}{spread:>10}")
+    print()
+
+
+def load_data():
+    """Returns training, dev and test documents, the last `None` where there are none."""
+    test = None
+    if FLAGS.train_file:
+        train = read_file(FLAGS.train_file)
+        if FLAGS.test_file:
+            test = read_file(FLAGS.test_file, train.label_names)
+        if FLAGS.dev_file:
+            return train, read_file(FLAGS.dev_file, train.label_names), test
+    elif FLAGS.data_dir:
+        train, test = (datasets.load_imdb(FLAGS.data_dir, part) for part in ("train", "test"))
+    else:
+        raise app.UsageError("Pass --data_dir, the IMDB reviews, or --train_file.")
+    print("A tenth of the training documents is held out to measure on.")
+    train, dev = datasets.split_examples(train, test_size=max(1, len(train) // 10), seed=0)
+    return train, dev, test
+
+
+def read_file(path, label_names=None):
+    """Reads the columns that the flags name; a file to predict may lack that of the labels."""
+    text, label = (
+        int(name) if name.isdigit() else name for name in (FLAGS.text_column, FLAGS.label_column)
+    )
+    may_lack_labels = path == FLAGS.test_file and isinstance(label, str)
+    if may_lack_labels and label not in datasets.read_table(path):
+        return datasets.Examples(datasets.read_table(path, text)[text], None, label_names)
+    rows = datasets.read_table(path, [text, label])
+    label_names = label_names or tuple(sorted(set(rows[label])))
+    unknown = sorted(set(rows[label]) - set(label_names))
+    if unknown or len(label_names) < 2:
+        raise ValueError(
+            f"{path} must have the labels of the training file, at least two. Received: "
+            f"{sorted(set(rows[label]))[:10]}, known are {label_names[:10]}."
+        )
+    numbers = {name: number for number, name in enumerate(label_names)}
+    labels = np.array([numbers[name] for name in rows[label]], "int32")
+    return datasets.Examples(rows[text], labels, label_names)
+
+
+def write_predictions(classifier, examples):
+    """Writes the answers as JSON lines."""
+    path = os.path.join(FLAGS.output_dir, "test_predictions.jsonl")
+    with open(path, "w", encoding="utf-8") as file:
+        for answer in classifier.classify(examples.texts, batch_size=FLAGS.batch_size):
+            file.write(json.dumps(answer, ensure_ascii=False) + "\n")
+    print(f"Wrote {path}.")
+
+
+if __name__ == "__main__":
+    app.run(main)

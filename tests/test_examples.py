@@ -1,0 +1,270 @@
+"""The recipes from flags to the last line, on files and a checkpoint small enough for seconds.
+
+They are told apart from what they train: every script runs in this process, on PyTorch, which
+compiles nothing; the tasks themselves are tested on every backend.
+"""
+
+import importlib.util
+import json
+import pathlib
+import sys
+
+import keras
+import pytest
+from absl import app, flags
+
+import bert_keras
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "examples"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+SCRIPTS = (
+    "feature_extraction",
+    "long_text_classification",
+    "multiple_choice",
+    "question_answering",
+    "text_classification",
+    "text_embedding",
+    "token_classification",
+)
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "torch", reason="runs where nothing needs to be compiled"
+)
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Returns a function that loads a script with its flags, which are gone after the test."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    names_before = set(flags.FLAGS)
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    yield load
+    sys.modules.pop("recipe", None)
+    for name in set(flags.FLAGS) - names_before:
+        delattr(flags.FLAGS, name)
+
+
+@pytest.fixture(scope="module")
+def preset(tmp_path_factory):
+    """Returns a folder with a random checkpoint that spells every word."""
+    folder = tmp_path_factory.mktemp("preset")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *".?!,0123456789"]
+    vocabulary += ["##" + letter for letter in LETTERS]
+    backbone = bert_keras.BertBackbone(
+        len(vocabulary), num_layers=4, num_heads=2, hidden_dim=8, intermediate_dim=16
+    )
+    backbone.save_to_preset(folder)
+    bert_keras.WordPieceTokenizer(vocabulary).save(folder)
+    return folder
+
+
+@pytest.fixture
+def run(script, preset, tmp_path, capsys):
+    """Returns a function that runs a script and gives its metrics and what it printed."""
+
+    def run_script(name, *arguments):
+        module = script(name)
+        output = tmp_path / "output"
+        shared = [f"--preset={preset}", f"--output_dir={output}", "--epochs=1", "--batch_size=4"]
+        flags.FLAGS([f"{name}.py", *shared, *map(str, arguments)])
+        module.main([name])
+        printed = capsys.readouterr().out
+        last = printed.strip().splitlines()[-1]
+        results = json.loads(last)
+        assert json.loads((output / "metrics.json").read_text()) == results
+        assert all(value == value for value in results.values())
+        with pytest.MonkeyPatch.context() as patch:
+            # A recipe's file must not need the recipe.
+            patch.delitem(sys.modules, name)
+            keras.models.load_model(output / "model.keras")
+        return results, printed, output
+
+    return run_script
+
+
+def write(path, rows, separator="\t"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [row if isinstance(row, str) else separator.join(map(str, row)) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_script_says_how_to_run_it_and_what_its_flags_mean(name, script):
+    module = script(name)
+    assert f"python examples/{name}.py" in module.__doc__
+    own = [
+        flag for module in ("recipe", name) for flag in flags.FLAGS.flags_by_module_dict()[module]
+    ]
+    assert {"preset", "output_dir", "seeds"} <= {flag.name for flag in own}
+    assert all(len(flag.help) > 10 for flag in own)
+    assert all(
+        f"--{flag}" in f"--{' --'.join(f.name for f in own)}" for flag in ("epochs", "sample")
+    )
+
+
+def test_text_classification_tunes_thresholds_away_from_what_it_reports(run, tmp_path):
+    folder = tmp_path / "goemotions"
+    for part in ("train", "dev", "test"):
+        rows = [
+            (f"{part} text {i}", f"{i % 3},27" if i % 2 else i % 3, f"id{i}") for i in range(12)
+        ]
+        write(folder / f"{part}.tsv", rows)
+    results, _, output = run("text_classification", f"--data_dir={folder}")
+    names = {f"{a}_f1" for a in ("macro", "micro")}
+    assert {f"test_tuned_{n}" for n in names} | {f"test_{n}" for n in names} | names == set(results)
+    thresholds = json.loads((output / "thresholds.json").read_text())
+    assert len(thresholds) == 28 and list(thresholds)[-1] == "neutral"
+    model = keras.models.load_model(output / "model.keras")
+    answer = model.classify("a text", threshold=list(thresholds.values()))
+    chosen = [name for name, p in answer["probabilities"].items() if p >= thresholds[name]]
+    assert answer["labels"] == chosen
+
+
+def test_text_classification_without_a_labelled_test_set_measures_on_half_of_dev(run, tmp_path):
+    rows = [(f"text {i}", i % 3, f"id{i}") for i in range(20)]
+    train, dev = (write(tmp_path / f"{part}.tsv", rows) for part in ("train", "dev"))
+    flags_of_files = [f"--train_file={train}", f"--dev_file={dev}", "--task=goemotions"]
+    results, printed, _ = run("text_classification", *flags_of_files)
+    assert "dev_half_tuned_micro_f1" in results
+    assert "tuned on 10 examples, measured on 10 others" in printed
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    for part in ("train", "test"):
+        for label in ("pos", "neg"):
+            for number in range(10):
+                text = f"{label} review {number} of {part} " * (1 + number)
+                write(tmp_path / "aclImdb" / part / label / f"{number}_5.txt", [text])
+    return tmp_path / "aclImdb"
+
+
+def test_long_text_classification_makes_a_table_of_its_strategies(run, reviews, tmp_path):
+    names = ["head_tail", "max", "self_attention"]
+    arguments = [f"--data_dir={reviews}", f"--strategy={','.join(names)}", "--max_length=16"]
+    results, printed, _ = run("long_text_classification", *arguments, "--stride=10")
+    assert results["strategy"] in names
+    assert {f"{name}_accuracy" for name in names} <= set(results)
+    assert results["accuracy"] == max(results[f"{name}_accuracy"] for name in names)
+    assert "test_accuracy" in results and "20 documents to test on" in printed
+    assert all(any(line.startswith(f"{n} ") for line in printed.splitlines()) for n in names)
+
+
+def test_long_text_classification_predicts_a_file_without_labels(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = [(f"some text {i} " * 9, "yes" if i % 2 else "no") for i in range(20)]
+    train = write(tmp_path / "train.tsv", [("document", "answer"), *rows])
+    test = write(tmp_path / "test.tsv", ["document", *(text for text, _ in rows[:3])])
+    columns = ["--text_column=document", "--label_column=answer"]
+    arguments = [f"--train_file={train}", f"--test_file={test}", "--strategy=mean", *columns]
+    pictures = tmp_path / "pictures"
+    arguments += ["--max_length=16", f"--plot_dir={pictures}"]
+    results, _, output = run("long_text_classification", *arguments)
+    names = {"learning_curves_mean.png", "confusion_matrix.png"}
+    assert {path.name for path in pictures.iterdir()} == names
+    assert "test_accuracy" not in results
+    answers = (output / "test_predictions.jsonl").read_text().splitlines()
+    assert [set(json.loads(answer)) for answer in answers] == [{"label", "probabilities"}] * 3
+
+
+def test_text_embedding_measures_before_and_after_training(run, tmp_path):
+    rows = [
+        ("g", "f", "y", i, i % 6, f"text {LETTERS[i]}", f"word {LETTERS[i]}") for i in range(12)
+    ]
+    for part in ("train", "dev", "test"):
+        write(tmp_path / "stsb" / f"sts-{part}.tsv", rows)
+    data = f"--data_dir={tmp_path / 'stsb'}"
+    names = {"spearman", "pearson", "mrr", "recall_at_1", "recall_at_5"}
+    results, _, _ = run("text_embedding", data, "--seeds=2")
+    assert set(results) == {
+        f"{part}{name}" for part in ("", "untrained_", "test_") for name in names
+    }
+
+
+def test_text_embedding_trains_to_rank(run, tmp_path):
+    header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
+    rows = [(i % 2, i, i, f"text {LETTERS[i]}", f"word {LETTERS[i]}") for i in range(12)]
+    for part in ("train", "dev"):
+        write(tmp_path / "mrpc" / f"{part}.tsv", [header, *rows])
+    arguments = [f"--data_dir={tmp_path / 'mrpc'}", "--objective=ranking", "--symmetric"]
+    results, _, _ = run("text_embedding", *arguments, "--pooling=cls", "--max_length=12")
+    assert results["spearman"] != results["untrained_spearman"]
+
+
+@pytest.fixture
+def tagged(tmp_path):
+    sentence = ["Anna\tB-PER", "lives\tO", "in\tO", "Rome\tB-LOC", ".\tO", ""]
+    for part in ("train", "dev", "test"):
+        write(tmp_path / "ner" / f"{part}.conll", sentence * 8)
+    return tmp_path / "ner"
+
+
+def test_token_classification_scores_entities_and_writes_tags(run, tagged):
+    results, _, output = run("token_classification", f"--data_dir={tagged}", "--crf", "--sample=6")
+    assert {"f1", "test_f1", "precision", "accuracy"} <= set(results)
+    lines = (output / "test_predictions.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines[:5]] == ["Anna", "lives", "in", "Rome", "."]
+
+
+def test_feature_extraction_has_the_rows_of_the_paper_s_table(run, tagged):
+    rows = ("weighted_sum_last_4", "concat_last_4")
+    arguments = [f"--strategy={row}" for row in rows]
+    arguments += [f"--data_dir={tagged}", "--lstm_units=4", "--sample=4", "--max_length=16"]
+    results, _, _ = run("feature_extraction", *arguments)
+    assert set(results) == {"f1", "test_f1", *(f"{row}_f1" for row in rows)}
+    all_rows = ("embeddings", "second_to_last", "last", *rows, "weighted_sum_all")
+    assert flags.FLAGS["strategy"].default == list(all_rows)
+
+
+def test_multiple_choice_reads_swag_and_writes_answers(run, tmp_path):
+    header = ["sent1", "sent2", *(f"ending{number}" for number in range(4)), "label"]
+    rows = [("she goes", "she", *"abcd", i % 4) for i in range(10)]
+    for part in ("train", "val", "test"):
+        write(tmp_path / "swag" / f"{part}.csv", [header, *rows], ",")
+    results, printed, output = run("multiple_choice", f"--data_dir={tmp_path / 'swag'}")
+    assert {"accuracy", "test_accuracy"} <= set(results)
+    assert "right 25.0% of the time" in printed
+    assert len((output / "test_predictions.jsonl").read_text().splitlines()) == 10
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_question_answering_writes_the_official_files(run, tmp_path, version):
+    questions = [
+        {
+            "id": f"{number}",
+            "question": "who lives in rome?",
+            "answers": [] if version == 2 and number % 2 else [{"text": "anna", "answer_start": 0}],
+            "is_impossible": version == 2 and number % 2 == 1,
+        }
+        for number in range(6)
+    ]
+    paragraphs = [{"context": "anna lives in rome.", "qas": questions}]
+    data = {"version": f"v{version}", "data": [{"title": "t", "paragraphs": paragraphs}]}
+    files = [tmp_path / f"{part}-v{version}.json" for part in ("train", "dev")]
+    for file in files:
+        file.write_text(json.dumps(data))
+    arguments = [f"--train_file={files[0]}", f"--dev_file={files[1]}", "--max_length=32"]
+    results, _, output = run("question_answering", *arguments, f"--test_file={files[1]}")
+    assert ("no_answer_threshold" in results) == (version == 2)
+    assert (output / "null_odds.json").exists() == (version == 2)
+    for prefix in ("", "test_"):
+        predictions = json.loads((output / f"{prefix}predictions.json").read_text())
+        assert set(predictions) == {str(number) for number in range(6)}
+
+
+@pytest.mark.parametrize(
+    "name", ["feature_extraction", "multiple_choice", "text_embedding", "token_classification"]
+)
+def test_a_script_without_data_says_what_it_needs(script, name):
+    module = script(name)
+    flags.FLAGS([name])
+    with pytest.raises(app.UsageError, match="--data_dir"):
+        module.main([name])
