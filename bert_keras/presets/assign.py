@@ -37,9 +37,9 @@ def assign(variables, names, tensors, *, optional=(), ignored=(), source="the ch
         raise ValueError(
             f"Every weight of the model must have exactly one tensor of its shape in {source}, and "
             "every tensor a weight. No weight was changed.\n"
-            f"Weights without a tensor ({len(required)}): {_listed(required)}\n"
-            f"Tensors without a weight ({len(unused)}): {_listed(unused)}\n"
-            f"Shapes that differ ({len(wrong)}): {_listed(wrong)}\n"
+            f"Weights without a tensor ({len(required)}): {listed(required)}\n"
+            f"Tensors without a weight ({len(unused)}): {listed(unused)}\n"
+            f"Shapes that differ ({len(wrong)}): {listed(wrong)}\n"
             "Does the config belong to these weights?"
         )
     for path, (name, transform) in wanted.items():
@@ -53,7 +53,8 @@ def assign(variables, names, tensors, *, optional=(), ignored=(), source="the ch
         )
 
 
-def _listed(names, most=30):
+def listed(names, most=30):
+    """Returns names as one line for a message, the first `most` of them."""
     if not names:
         return "none"
     shown = ", ".join(str(name) for name in names[:most])

@@ -17,6 +17,8 @@ from pathlib import Path
 import h5py
 import keras
 
+from bert_keras.presets.assign import listed
+
 
 class KerasFolder:
     """An opened preset folder in this package's layout."""
@@ -188,7 +190,8 @@ def _check_count(layer, path):
     if len(names) != len(layer.weights):
         raise ValueError(
             f"The config's model has {len(layer.weights)} weights, the file {len(names)} arrays. "
-            f"Weights: {[weight.path for weight in layer.weights]}. Arrays: {names}"
+            f"Weights: {listed([weight.path for weight in layer.weights])}. Arrays: "
+            f"{listed(names)}."
         )
 
 
