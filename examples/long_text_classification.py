@@ -181,15 +181,7 @@ def read_file(path, label_names=None):
     if may_lack_labels and label not in datasets.read_table(path):
         return datasets.Examples(datasets.read_table(path, text)[text], None, label_names)
     rows = datasets.read_table(path, [text, label])
-    label_names = label_names or tuple(sorted(set(rows[label])))
-    unknown = sorted(set(rows[label]) - set(label_names))
-    if unknown or len(label_names) < 2:
-        raise ValueError(
-            f"{path} must have the labels of the training file, at least two. Received: "
-            f"{sorted(set(rows[label]))[:10]}, known are {label_names[:10]}."
-        )
-    numbers = {name: number for number, name in enumerate(label_names)}
-    labels = np.array([numbers[name] for name in rows[label]], "int32")
+    labels, label_names = recipe.label_numbers(path, rows[label], label_names)
     return datasets.Examples(rows[text], labels, label_names)
 
 

@@ -34,6 +34,7 @@ flags.DEFINE_string("pooling", "pooler", "pooler, cls, mean or max.")
 
 def main(argv):
     train, dev, test = load_data()
+    recipe.check_labelled(train=train, dev=dev)
     train = recipe.sampled(train)
     chance = np.mean([1 / len(choices) for choices in dev.choices])
     print(

@@ -55,6 +55,7 @@ DEV_FILES = ("dev-v1.1.json", "dev-v2.0.json", "cmrc2018_dev.json", "DRCD_dev.js
 
 def main(argv):
     train, dev = load_data()
+    check_answered(train=train, dev=dev)
     metric = FLAGS.metric or metric_of(dev)
     train, dev = sampled(train), sampled(dev)
     print(f"{len(train)} questions to train on, {len(dev)} to measure on by {metric}.")
@@ -114,6 +115,16 @@ def load_data():
     for_dev = {contexts[index] for index in order[: max(1, len(order) // 5)]}
     train = [example for example in examples if example.context not in for_dev]
     return train, [example for example in examples if example.context in for_dev]
+
+
+def check_answered(**parts):
+    """Raises `ValueError` unless each part has questions whose answers are known."""
+    for name, examples in parts.items():
+        if not any(example.answers or example.is_impossible for example in examples):
+            raise ValueError(
+                f"The {name} examples must have answers. Received: {len(examples)} questions "
+                "without any. Pass a file without answers by --test_file."
+            )
 
 
 def find_file(names):

@@ -37,6 +37,37 @@ def sampled(examples):
     return examples.take(order[: FLAGS.sample])
 
 
+def label_numbers(path, values, label_names=None):
+    """Returns labels as numbers, int32 `(n,)`, and their names; by default those that occur.
+
+    Raises:
+        ValueError: there are none, or one is empty or no name. The message names file and row.
+    """
+    import numpy as np
+
+    if not values:
+        raise ValueError(f"{path} holds a header and no rows.")
+    label_names = label_names or tuple(sorted({*values} - {""}))
+    numbers = {name: number for number, name in enumerate(label_names)}
+    for row, value in enumerate(values, start=1):
+        if value not in numbers:
+            raise ValueError(
+                f"{path}, row {row} after the header: a label must be one of "
+                f"{list(label_names)[:20]}. Received: {value!r}"
+            )
+    return np.array([numbers[value] for value in values], "int32"), label_names
+
+
+def check_labelled(**parts):
+    """Raises `ValueError` unless each part, `train` or `dev`, has examples, all with labels."""
+    for name, examples in parts.items():
+        if not len(examples) or examples.labels is None:
+            raise ValueError(
+                f"The {name} examples must have labels. Received: {len(examples)} examples without "
+                "any, as in GLUE's test sets. Pass such a file by --test_file."
+            )
+
+
 def run_seeds(run):
     """Runs `run(seed)` for each seed, prints mean and spread, returns the best run and all metrics.
 

@@ -44,6 +44,7 @@ flags.DEFINE_bool("baselines", False, "Also measure the majority class and a fro
 
 def main(argv):
     train, dev = load_data()
+    recipe.check_labelled(train=train, dev=dev)
     if FLAGS.baselines and train.problem_type != "single_label":
         raise app.UsageError("--baselines are for single-label problems.")
     test = read_test_file(train) if FLAGS.test_file else None
@@ -196,15 +197,22 @@ def read_file(path, label_names=None):
     texts = tuple(rows[name] for name in columns)
     texts = texts[0] if len(texts) == 1 else texts
     if FLAGS.problem_type == "regression":
-        labels = np.array([float(value) for value in rows[label]], "float32")
-        return datasets.Examples(texts, labels, (), "regression")
-    label_names = label_names or tuple(sorted(set(rows[label])))
-    unknown = sorted(set(rows[label]) - set(label_names))
-    if unknown:
-        raise ValueError(f"{path} has labels that the training file lacks: {unknown}.")
-    numbers = {name: i for i, name in enumerate(label_names)}
-    labels = np.array([numbers[value] for value in rows[label]], "int32")
+        return datasets.Examples(texts, scores_of(path, rows[label]), (), "regression")
+    labels, label_names = recipe.label_numbers(path, rows[label], label_names)
     return datasets.Examples(texts, labels, label_names)
+
+
+def scores_of(path, values):
+    """Returns the scores of a file as float32; one that is no number is an error."""
+    scores = []
+    for row, value in enumerate(values, start=1):
+        try:
+            scores.append(float(value))
+        except ValueError:
+            raise ValueError(
+                f"{path}, row {row} after the header: a score must be a number. Received: {value!r}"
+            ) from None
+    return np.array(scores, "float32")
 
 
 def read_test_file(train):

@@ -42,6 +42,7 @@ TRUE_PAIR = 0.8
 
 def main(argv):
     train, dev, test = load_data()
+    recipe.check_labelled(train=train, dev=dev)
     train = recipe.sampled(train)
     print(f"{len(train)} pairs to train on, {len(dev)} to measure on.")
 

@@ -268,3 +268,53 @@ def test_a_script_without_data_says_what_it_needs(script, name):
     flags.FLAGS([name])
     with pytest.raises(app.UsageError, match="--data_dir"):
         module.main([name])
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "arguments", "message"),
+    [
+        ("text_classification", ["a\t1", "b\t", "c\t0"], [], r"data.tsv, row 2 .* Received: ''"),
+        ("text_classification", [], [], r"data.tsv holds a header and no rows"),
+        ("text_classification", ["a\t1", "b"], [], r"data.tsv, line 3: .* as the first, 2"),
+        (
+            "text_classification",
+            ["a\t1.5", "b\tmany"],
+            ["--problem_type=regression"],
+            r"data.tsv, row 2 .* Received: 'many'",
+        ),
+        ("long_text_classification", ["a\t1", "b\t"], [], r"data.tsv, row 2 .* Received: ''"),
+    ],
+)
+def test_files_with_bad_rows_are_refused_by_name_and_row(
+    script, tmp_path, name, rows, arguments, message
+):
+    module = script(name)
+    path = write(tmp_path / "data.tsv", ["text\tlabel", *rows])
+    flags.FLAGS([name, f"--train_file={path}", f"--dev_file={path}", *arguments])
+    with pytest.raises(ValueError, match=message):
+        module.main([name])
+
+
+@pytest.mark.parametrize("name", ["text_classification", "multiple_choice", "question_answering"])
+def test_a_dev_set_without_labels_is_refused_before_training(script, tmp_path, name):
+    choices = {"sent1": "a", "sent2": "b", **{f"ending{number}": "c" for number in range(4)}}
+    question = {"id": "1", "question": "why?", "answers": [{"text": "a", "answer_start": 0}]}
+
+    def squad(answers):
+        asked = [{**question, "answers": answers}]
+        return json.dumps({"data": [{"paragraphs": [{"context": "a b", "qas": asked}]}]})
+
+    train, dev, arguments = {
+        "text_classification": (["sentence\tlabel", "a\t1"], ["sentence", "a"], ["--task=sst2"]),
+        "multiple_choice": ([json.dumps({**choices, "label": 1})], [json.dumps(choices)], []),
+        "question_answering": ([squad(question["answers"])], [squad([])], []),
+    }[name]
+    module = script(name)
+    suffix = ".tsv" if name == "text_classification" else ".json"
+    files = [
+        f"--{part}_file={write(tmp_path / (part + suffix), rows)}"
+        for part, rows in (("train", train), ("dev", dev))
+    ]
+    flags.FLAGS([name, *files, *arguments])
+    with pytest.raises(ValueError, match="The dev examples must have"):
+        module.main([name])
