@@ -1,0 +1,139 @@
+"""The log of a long run: one line of JSON an epoch, and TensorBoard's files."""
+
+import importlib.util
+import json
+import os
+import shutil
+import statistics
+import time
+from pathlib import Path
+
+import keras
+
+
+class TrainingLog(keras.callbacks.Callback):
+    """Writes losses, metrics, learning rate and throughput to `metrics.jsonl` after each epoch.
+
+    A run that was killed and goes on drops the lines behind its checkpoint and writes them again,
+    so the file is the same as that of a run in one go, but for its times. Where TensorFlow can be
+    imported, the values also go to `tensorboard/`.
+
+    Args:
+        folder: str or path, made when missing.
+        step: int, steps done before, as the checkpoint says.
+        tokens_per_step: int, for the throughput; set it anew when batches change their shape.
+        evaluate: function of the model that returns a dict of floats, or `None`.
+        evaluate_every: int, steps between evaluations, which are made at an epoch's end.
+        tensorboard: bool, whether TensorBoard's files are written where they can be.
+
+    Attributes:
+        lines: list of dicts, one an epoch, from the run's first step on.
+    """
+
+    def __init__(
+        self,
+        folder,
+        step=0,
+        tokens_per_step=None,
+        evaluate=None,
+        evaluate_every=1000,
+        tensorboard=True,
+    ):
+        super().__init__()
+        self.path = Path(folder) / "metrics.jsonl"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.step = step
+        self.tokens_per_step = tokens_per_step
+        self.evaluate = evaluate
+        self.evaluate_every = evaluate_every
+        self.lines = [line for line in read_log(self.path) if line["step"] <= step]
+        self._rewrite()
+        self._throughputs = []
+        self._write_scalars = None
+        if tensorboard and importlib.util.find_spec("tensorflow") is not None:
+            self._write_scalars = _scalar_writer(self.path.parent / "tensorboard")
+            for line in self.lines:
+                self._write_scalars(line)
+
+    @property
+    def tokens_per_second(self):
+        """Median over this process's epochs, or `None`; the first of each `fit` compiles."""
+        return statistics.median(self._throughputs) if self._throughputs else None
+
+    def _rewrite(self):
+        partial = self.path.with_name(f".partial-{os.getpid()}-{self.path.name}")
+        partial.write_text("".join(map(_as_text, self.lines)), encoding="utf-8")
+        os.replace(partial, self.path)
+
+    def on_train_begin(self, logs=None):
+        self._is_first_epoch = True
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._started, self._batches_done = time.perf_counter(), 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._batches_done = batch + 1
+
+    def on_epoch_end(self, epoch, logs=None):
+        seconds = time.perf_counter() - self._started
+        before, self.step = self.step, self.step + self._batches_done
+        rate = keras.ops.convert_to_numpy(self.model.optimizer.learning_rate)
+        line = {"step": self.step, **{name: float(value) for name, value in logs.items()}}
+        line |= {"learning_rate": float(rate), "seconds": round(seconds, 3)}
+        if self.tokens_per_step:
+            throughput = self.tokens_per_step * self._batches_done / seconds
+            line["tokens_per_second"] = round(throughput, 1)
+            if not self._is_first_epoch:
+                self._throughputs.append(throughput)
+        self._is_first_epoch = False
+        is_due = self.step // self.evaluate_every > before // self.evaluate_every
+        if self.evaluate is not None and is_due:
+            line |= {f"heldout_{name}": value for name, value in self.evaluate(self.model).items()}
+        self._add(line)
+
+    def _add(self, line):
+        self.lines.append(line)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(_as_text(line))
+        if self._write_scalars is not None:
+            self._write_scalars(line)
+        values = [f"{k} {v:.4g}" for k, v in line.items() if k not in ("step", "seconds")]
+        print(f"step {line['step']}: {', '.join(values)}", flush=True)
+
+
+def read_log(path):
+    """Returns the complete lines of a `metrics.jsonl`, a list of dicts; of no file `[]`."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    # A line that a killed run has not finished has no end.
+    return [json.loads(line) for line in text.split("\n")[:-1] if line]
+
+
+def _as_text(line):
+    return json.dumps(line) + "\n"
+
+
+def _scalar_writer(folder):
+    """Returns a function that writes a line of the log for TensorBoard."""
+    import tensorflow as tf
+
+    if keras.backend.backend() != "tensorflow":
+        tf.config.set_visible_devices([], "GPU")  # whose memory it would take
+    shutil.rmtree(folder, ignore_errors=True)
+    writer = tf.summary.create_file_writer(str(folder))
+
+    def write(line):
+        values = [
+            tf.compat.v1.Summary.Value(tag=name, simple_value=value)
+            for name, value in line.items()
+            if name != "step"
+        ]
+        with writer.as_default():
+            # tf.summary.scalar would need the package tensorboard.
+            summary = tf.compat.v1.Summary(value=values).SerializeToString()
+            tf.summary.experimental.write_raw_pb(summary, step=line["step"])
+        writer.flush()
+
+    return write

@@ -1,0 +1,54 @@
+"""examples/pretrain.py, which kills itself: run by test_checkpoint.py in a process of its own.
+
+python tests/training/killed_run.py WHERE STEP flags of pretrain.py...
+
+WHERE is `batch` (in the middle of an epoch), `writing` (a checkpoint's file is half written),
+`renaming` (the new checkpoint is there, the old one not deleted) or `never`.
+"""
+
+import os
+import pathlib
+import signal
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "examples"))
+
+import pretrain
+from absl import app
+
+from bert_keras.training import checkpoint
+
+where, step = sys.argv[1], int(sys.argv[2])
+del sys.argv[1:3]
+
+
+def kill_myself():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Killed(checkpoint.TrainingCheckpoint):
+    def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(batch, logs)
+        if where == "batch" and self.step + batch + 1 == step:
+            kill_myself()
+
+    def save(self):
+        if where == "writing" and self.step == step:
+            checkpoint._flush = half_written
+        super().save()
+
+    def _delete(self, path):
+        if where == "renaming" and self.step == step:
+            kill_myself()
+        super()._delete(path)
+
+
+def half_written(file):
+    file.flush()
+    os.truncate(file.fileno(), file.tell() // 2)
+    kill_myself()
+
+
+pretrain.TrainingCheckpoint = Killed
+app.run(pretrain.main)
