@@ -1,5 +1,6 @@
 """Documents of sentences in one flat array of ids: what pre-training examples are cut from."""
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,8 @@ from bert_keras.preprocessing.ragged import Ragged
 
 # Different words remembered; a corpus has some hundred thousands, noise has no end of them.
 WORDS_REMEMBERED = 500_000
+# Signs that are words of their own wherever they stand; a text may be cut around them.
+PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~‘’“”—–…，。、！？；：（）《》「」『』"
 
 
 class Documents(NamedTuple):
@@ -97,9 +100,10 @@ def cut_long_sentences(lengths, longest):
 class CachedTokenizer:
     """Tokenizes texts by tokenizing each different word of them once.
 
-    BERT's tokenizer treats what stands between two spaces by itself, and a corpus repeats its
-    words: looking their pieces up is several times quicker than cutting each word anew. The ids are
-    those of `WordPieceTokenizer.flat_ids`.
+    BERT's tokenizer treats every punctuation sign, and what stands between two of them or between
+    spaces, by itself; and a corpus repeats its words. So texts are cut there, and each word is
+    looked up among those seen before. New words of ASCII letters and digits are matched here, all
+    others go to the tokenizer. The ids are those of `WordPieceTokenizer.flat_ids`.
 
     Args:
         tokenizer: a `WordPieceTokenizer`.
@@ -107,42 +111,84 @@ class CachedTokenizer:
 
     def __init__(self, tokenizer):
         self.tokenizer = tokenizer
-        # A token that holds a space would be cut by splitting at spaces.
-        self._can_split = not any(" " in token for token in tokenizer.added_tokens)
+        config = tokenizer.get_config()
+        self._lowercase = config["lowercase"]
+        self._longest_word = config["max_characters_per_word"]
+        self._ids = {token: index for index, token in enumerate(tokenizer.vocabulary)}
+        never_split = list(config["added_tokens"])
+        if config["special_tokens_in_text"]:
+            names = ("unknown_token", "cls_token", "sep_token", "pad_token", "mask_token")
+            never_split += [config[name] for name in names]
+        never_split = sorted((token for token in never_split if token in self._ids), key=len)
+        self._unknown = [tokenizer.unknown_token_id]
+        # A token that begins otherwise, or holds a space, could be cut in the middle.
+        self._can_cut = all(
+            token[0] in PUNCTUATION and not set(token) & set(" \n") for token in never_split
+        )
+        signs = re.escape(PUNCTUATION)
+        wholes = [re.escape(token) for token in reversed(never_split)]
+        self._words = re.compile("|".join([*wholes, f"[^{signs} \n]+", f"[{signs}\n]"])).findall
         self._forget()
 
     def _forget(self):
-        self._numbers = _Numbers()
-        self._table = Ragged.from_flat(np.empty(0, np.int32), [])
+        # The line end is the first word: it has no pieces, and tells where a text ends.
+        self._numbers = _Numbers({"\n": 0})
+        self._table = Ragged.from_flat(np.empty(0, np.int32), [0])
 
     def flat_ids(self, texts):
         """Returns the ids of all texts, int32 `(total,)`, and of each how many, int64."""
-        if not self._can_split or not texts:
+        joined = "\n".join(texts)
+        if not self._can_cut or not texts or joined.count("\n") != len(texts) - 1:
             return self.tokenizer.flat_ids(texts)
         if len(self._numbers) > WORDS_REMEMBERED:
             self._forget()
-        words = " ".join(texts).split(" ")
-        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, len(words))
+        words = self._words(joined)
+        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int32, len(words))
         self._learn()
         found = self._table.take(numbers)
-        word_counts = np.fromiter((text.count(" ") + 1 for text in texts), np.int64, len(texts))
-        ends = np.cumsum(found.lengths)[np.cumsum(word_counts) - 1]
-        return flatten(found), np.diff(ends, prepend=0)
+        ends = np.concatenate([[0], np.cumsum(found.lengths)])
+        borders = np.concatenate([np.flatnonzero(numbers == 0), [len(numbers)]])
+        return flatten(found), np.diff(ends[borders], prepend=0)
 
     def _learn(self):
         new = self._numbers.take_new()
         if new:
-            ids, lengths = self.tokenizer.flat_ids(new)
+            pieces = [self._match(word) for word in new]
+            others = [place for place, ids in enumerate(pieces) if ids is None]
+            ids = Ragged.from_flat(*self.tokenizer.flat_ids([new[place] for place in others]))
+            for row, place in enumerate(others):
+                pieces[place] = ids[row]
+            pieces = Ragged.from_rows(pieces)
             self._table = Ragged.from_flat(
-                np.concatenate([self._table.values, ids]),
-                np.concatenate([self._table.lengths, lengths]),
+                np.concatenate([self._table.values, pieces.values]),
+                np.concatenate([self._table.lengths, pieces.lengths]),
             )
+
+    def _match(self, word):
+        """Returns the ids of an ASCII word, longest match first, or None for any other word."""
+        if not (word.isascii() and word.isalnum()):
+            return None
+        word = word.lower() if self._lowercase else word
+        if len(word) > self._longest_word:
+            return self._unknown
+        ids, start, prefix = [], 0, ""
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                id = self._ids.get(prefix + word[start:end])
+                if id is not None:
+                    break
+            else:
+                return self._unknown
+            ids.append(id)
+            start, prefix = end, "##"
+        return ids
 
 
 class _Numbers(dict):
     """Numbers words in the order in which they are first looked up."""
 
-    def __init__(self):
+    def __init__(self, known):
+        super().__init__(known)
         self._new = []
 
     def __missing__(self, word):

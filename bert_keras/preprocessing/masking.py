@@ -223,12 +223,12 @@ def mask_tokens(token_ids, kinds, generator, masking=None, padding_mask=None, wo
 
 def _choose_pieces(is_candidate, budgets, generator):
     """Returns bool `(batch, seq_len)`, `budgets` tokens of each row, all sets equally likely."""
-    keys = np.where(is_candidate, generator.random(is_candidate.shape, np.float32), 2.0)
-    order = np.argsort(keys, axis=1)
-    is_taken = np.arange(is_candidate.shape[1]) < budgets[:, None]
-    is_chosen = np.zeros_like(is_candidate)
-    np.put_along_axis(is_chosen, order, is_taken, axis=1)
-    return is_chosen & is_candidate
+    num_columns = is_candidate.shape[1]
+    # Random keys, no two alike, since the column is a part of them.
+    keys = generator.integers(0, 1 << 46, is_candidate.shape) << 16 | np.arange(num_columns)
+    keys[~is_candidate] = np.iinfo(np.int64).max
+    last = np.minimum(budgets, num_columns)[:, None] - 1
+    return is_candidate & (keys <= np.take_along_axis(np.sort(keys, axis=1), last, axis=1))
 
 
 class _Words:

@@ -22,7 +22,6 @@ from bert_keras.datasets.shards import (
 from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import check_tensorflow, write_records
 from bert_keras.preprocessing.masking import Masking, TokenKinds
-from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.sentence_pairs import (
     OBJECTIVES,
     Segments,
@@ -389,13 +388,14 @@ def _offsets(lengths):
 def _masked(arrays, generator):
     """Returns the arrays of a shard that static masking changes or adds."""
     tokenizer, settings = STATE["tokenizer"], STATE["settings"]
-    lengths = np.diff(arrays["offsets"])
-    rows = Ragged.from_flat(arrays["token_ids"], lengths)
-    dense = rows.to_dense(settings["sequence_length"], tokenizer.pad_token_id)
-    padding_mask = np.arange(dense.shape[1]) < lengths[:, None]
-    word_starts = arrays.get("word_starts")
-    if word_starts is not None:
-        word_starts = Ragged.from_flat(word_starts, lengths).to_dense(dense.shape[1], False)
+    columns = np.arange(settings["sequence_length"])
+    padding_mask = columns < np.diff(arrays["offsets"])[:, None]
+    dense = np.full(padding_mask.shape, tokenizer.pad_token_id, np.int32)
+    dense[padding_mask] = arrays["token_ids"]
+    word_starts = None
+    if "word_starts" in arrays:
+        word_starts = np.zeros(padding_mask.shape, bool)
+        word_starts[padding_mask] = arrays["word_starts"]
     masking = Masking.from_config(settings["masking"])
     kinds = TokenKinds.from_tokenizer(tokenizer)
     masked = masking(dense, kinds, generator, padding_mask, word_starts)

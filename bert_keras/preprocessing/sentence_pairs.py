@@ -163,7 +163,17 @@ def full_sentence_segments(documents, sequence_length):
 
 def document_generator(seed, duplicate, document):
     """Returns the random numbers of one pass over one document, a `random.Random`."""
-    return random.Random(f"{seed}/{duplicate}/{document}")
+    return _Random(f"{seed}/{duplicate}/{document}")
+
+
+class _Random(random.Random):
+    """Integers by one multiplication, four times quicker than by Python's unbiased rejection.
+
+    The bias, at most 1 in 2^53 times the range, is far below anything that data could show.
+    """
+
+    def randint(self, a, b):
+        return a + int(self.random() * (b - a + 1))
 
 
 def pack_segments(documents, segments, *, cls_id, sep_id):
@@ -302,15 +312,20 @@ class _Cutter:
         return self.starts[sentence], self.ends[self._chunk_end(sentence, behind, target) - 1]
 
     def _add(self, a, b, not_next, is_short, generator):
-        """Cuts the pair to the budget, a token at a time, and keeps it."""
+        """Cuts the pair to the budget and keeps it.
+
+        Token by token from the longer one, B where both are as long: in closed form as for
+        `packing.truncated_lengths`. One random bit for each token tells from which side.
+        """
         (a_start, a_end), (b_start, b_end) = a, b
-        while True:
-            a_length, b_length = a_end - a_start, b_end - b_start
-            if a_length + b_length <= self.budget:
-                break
-            from_front = generator.random() < 0.5
-            if a_length > b_length:
-                a_start, a_end = a_start + from_front, a_end - (not from_front)
-            else:
-                b_start, b_end = b_start + from_front, b_end - (not from_front)
+        a_length, b_length, room = a_end - a_start, b_end - b_start, self.budget
+        if a_length + b_length > room:
+            a_surplus = a_length - max((room + 1) // 2, room - b_length)
+            if a_surplus > 0:
+                from_front = generator.getrandbits(a_surplus).bit_count()
+                a_start, a_end = a_start + from_front, a_end - a_surplus + from_front
+            b_surplus = b_length - max(room // 2, room - a_length)
+            if b_surplus > 0:
+                from_front = generator.getrandbits(b_surplus).bit_count()
+                b_start, b_end = b_start + from_front, b_end - b_surplus + from_front
         self.rows.append((a_start, a_end, b_start, b_end, not_next, is_short))

@@ -20,6 +20,9 @@ TEXTS = [
     " ",
     "\ud800 lone surrogate",
     "a\u0085b c\x1cd \u0301 e",
+    "don't “quote” — it’s 3.14… [MASK][MASK] [CLS [SEP]] x" + "y" * 120,
+    "line\nend\r\n",
+    "《天》，地。「人」’\u0301a",
 ]
 
 

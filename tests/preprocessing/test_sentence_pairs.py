@@ -3,9 +3,11 @@ import random
 import numpy as np
 import pytest
 
-from benchmarks.bert_pretraining_rules import pairs_of_document
+from benchmarks import bert_pretraining_rules
+from benchmarks.bert_pretraining_rules import pairs_of_document, truncate_pair
 from bert_keras.preprocessing import sentence_pairs
 from bert_keras.preprocessing.documents import join_documents
+from bert_keras.preprocessing.packing import truncated_lengths
 from bert_keras.preprocessing.sentence_pairs import (
     document_generator,
     full_sentence_segments,
@@ -40,19 +42,72 @@ def rows_of(documents, segments):
     ]
 
 
+class SameDraws:
+    """Draws as `document_generator` does; coins of the truncation come from elsewhere."""
+
+    def __init__(self, *key):
+        self.generator = document_generator(*key)
+        self.random, self.randint = self.generator.random, self.generator.randint
+
+
+def uncut_pairs(lists, index, sequence_length, generator, monkeypatch):
+    """Returns the pairs of Google's rules, whole and cut, for the draws of our generator."""
+    whole, cut = [], []
+
+    def truncate(a, b, room, _):
+        whole.append((list(a), list(b)))
+        surplus = len(a) + len(b) - room
+        # Our draws for this pair: the same number of bits, from the same place of the stream.
+        lengths = truncated_lengths(len(a), len(b), room)
+        for text, kept in zip((a, b), map(int, lengths), strict=True):
+            if len(text) > kept:
+                generator.generator.getrandbits(len(text) - kept)
+        coins = random.Random(surplus)
+        truncate_pair(a, b, room, coins)
+
+    monkeypatch.setattr(bert_pretraining_rules, "truncate_pair", truncate)
+    cut += pairs_of_document(lists, index, sequence_length, 0.1, generator)
+    return whole, cut
+
+
 @pytest.mark.parametrize(("sequence_length", "longest"), [(32, 40), (128, 12), (5, 4), (64, 300)])
-def test_the_same_draws_give_the_examples_of_googles_rules(sequence_length, longest):
+def test_the_same_draws_give_the_examples_of_googles_rules(sequence_length, longest, monkeypatch):
     lists = make_documents(40, seed=sequence_length, longest=longest)
     documents = join_documents(lists, SEP)
-    expected = []
+    whole, cut = [], []
     for index in range(len(lists)):
-        generator = document_generator(7, 3, index)
-        expected += pairs_of_document(lists, index, sequence_length, 0.1, generator)
+        generator = SameDraws(7, 3, index)
+        parts = uncut_pairs(lists, index, sequence_length, generator, monkeypatch)
+        whole, cut = whole + parts[0], cut + parts[1]
     segments = next_sentence_segments(
         documents, sequence_length, seed=7, duplicate=3, short_per="document"
     )
-    assert rows_of(documents, segments) == expected
-    assert len(expected) > 50 and {0, 1} == {row[2] for row in expected}
+    rows = rows_of(documents, segments)
+    assert [row[2] for row in rows] == [row[2] for row in cut]
+    for row, uncut, expected in zip(rows, whole, cut, strict=True):
+        for ours, text, theirs in zip(row[:2], uncut, expected[:2], strict=True):
+            # As long as by Google's loop, and a run of the same text.
+            assert len(ours) == len(theirs)
+            start = text.index(ours[0])
+            assert text[start : start + len(ours)] == ours
+    assert len(cut) > 50 and {0, 1} == {row[2] for row in cut}
+
+
+def test_tokens_are_cut_from_either_side_as_by_coins():
+    lists = [[list(range(10, 80)), list(range(80, 150))], [list(range(150, 160))]] * 1500
+    documents = join_documents(lists, SEP)
+    options = {"short_probability": 0.0, "random_probability": 0.0}
+    segments = next_sentence_segments(documents, 103, **options)
+    is_pair = segments.not_next == 0
+    assert is_pair.sum() == 1500
+    # 20 tokens of each go: binomial, 10 from the front, variance 5.
+    for pair in (segments.first, segments.second):
+        begins = pair[is_pair, 0]
+        sentence = np.searchsorted(documents.sentence_ends, begins, side="right")
+        from_front = begins - documents.sentence_starts[sentence]
+        assert (pair[is_pair, 1] - begins == 50).all()
+        assert abs(from_front.mean() - 10) < 5 * (5 / 1500) ** 0.5
+        assert abs(from_front.var() / 5 - 1) < 5 * (2 / 1500) ** 0.5
 
 
 def test_half_of_the_second_segments_are_random_and_from_other_documents():
