@@ -38,6 +38,7 @@ from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.training import SparseCrossentropy, WarmupDecay
 
 FLAGS = flags.FLAGS
+flags.adopt_module_key_flags(recipe)  # for --help
 
 # Strategy -> which of the hidden states, embeddings first, and how they become one vector.
 STRATEGIES = {

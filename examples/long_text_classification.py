@@ -1,4 +1,4 @@
-"""Classify documents that are longer than BERT can read: cut them, or read them in windows.
+r"""Classify documents that are longer than BERT can read: cut them, or read them in windows.
 
     python examples/long_text_classification.py --data_dir aclImdb_v1.tar.gz --strategy head_tail
     python examples/long_text_classification.py --data_dir aclImdb --batch_size 8 \
@@ -38,6 +38,7 @@ import bert_keras
 from bert_keras import datasets, metrics
 
 FLAGS = flags.FLAGS
+flags.adopt_module_key_flags(recipe)  # for --help
 
 CUTS = ("head", "tail", "head_tail")
 COMBINATIONS = ("mean", "max", "self_attention")

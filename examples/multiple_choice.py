@@ -28,6 +28,7 @@ import bert_keras
 from bert_keras import datasets
 
 FLAGS = flags.FLAGS
+flags.adopt_module_key_flags(recipe)  # for --help
 
 flags.DEFINE_string("pooling", "pooler", "pooler, cls, mean or max.")
 

@@ -29,6 +29,7 @@ import bert_keras
 from bert_keras import datasets, metrics
 
 FLAGS = flags.FLAGS
+flags.adopt_module_key_flags(recipe)  # for --help
 FLAGS.set_default("max_length", 384)
 
 flags.DEFINE_enum(

@@ -1,4 +1,4 @@
-"""Fine-tune BERT to classify texts or pairs of texts, or to score them.
+r"""Fine-tune BERT to classify texts or pairs of texts, or to score them.
 
     python examples/text_classification.py
     python examples/text_classification.py --data_dir glue_data/SST-2 --epochs 1
@@ -29,6 +29,7 @@ import bert_keras
 from bert_keras import datasets, metrics
 
 FLAGS = flags.FLAGS
+flags.adopt_module_key_flags(recipe)  # for --help
 SENTENCES = os.path.join(os.path.dirname(__file__), "data", "sentiment_labelled_sentences")
 
 flags.DEFINE_string("task", None, "Name of the dataset, where --data_dir does not tell.")

@@ -29,6 +29,7 @@ from bert_keras import datasets, metrics
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
 FLAGS = flags.FLAGS
+flags.adopt_module_key_flags(recipe)  # for --help
 
 flags.DEFINE_string("task", None, "Name of the dataset, where --data_dir does not tell.")
 flags.DEFINE_enum("objective", "similarity", ["similarity", "ranking"], "What to train for.")

@@ -29,6 +29,7 @@ import bert_keras
 from bert_keras import datasets
 
 FLAGS = flags.FLAGS
+flags.adopt_module_key_flags(recipe)  # for --help
 
 flags.DEFINE_bool("crf", False, "Score whole sequences of tags by a conditional random field.")
 flags.DEFINE_string("scheme", None, "IOB1, IOB2, IOBES, BMES ...: count only what it allows.")
