@@ -58,7 +58,8 @@ def test_it_learns_which_text_follows():
     )
     history = model.fit((first, second), labels, batch_size=16, epochs=20, verbose=0)
     assert history.history["accuracy"][-1] == 1
-    assert model.is_next("d d", "b b")["is_next"]
+    assert model.is_next("e e", "b")["is_next"]
+    assert not model.is_next("h h", "g")["is_next"]
 
 
 def test_ready_inputs_train():
