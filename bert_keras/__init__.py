@@ -4,6 +4,16 @@ Importing the package registers its classes with Keras, so that `keras.models.lo
 them.
 """
 
+try:
+    import keras as _keras  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name not in ("tensorflow", "jax", "torch"):
+        raise
+    raise ModuleNotFoundError(
+        f"Keras needs the package of its backend. {error.name} is not installed. Set the "
+        "environment variable KERAS_BACKEND to tensorflow, jax or torch, whichever is."
+    ) from error
+
 from bert_keras import datasets, metrics
 from bert_keras.models.bert import BertBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -16,6 +26,7 @@ from bert_keras.tasks.question_answering import QuestionAnswering
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.tasks.token_classifier import TokenClassifier
+from bert_keras.tokenizers.training import train_wordpiece
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
 from bert_keras.training.optimizer import AdamW, layer_wise_decay
 from bert_keras.training.schedules import WarmupDecay

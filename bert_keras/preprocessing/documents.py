@@ -11,6 +11,8 @@ from bert_keras.preprocessing.ragged import Ragged
 WORDS_REMEMBERED = 500_000
 # Signs that are words of their own wherever they stand; a text may be cut around them.
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~‘’“”—–…，。、！？；：（）《》「」『』"
+# As a range of a regular expression: where they are set apart, each is a word as well.
+CHINESE = "\u4e00-\u9fff"
 
 
 class Documents(NamedTuple):
@@ -100,9 +102,9 @@ def cut_long_sentences(lengths, longest):
 class CachedTokenizer:
     """Tokenizes texts by tokenizing each different word of them once.
 
-    BERT's tokenizer treats every punctuation sign, and what stands between two of them or between
-    spaces, by itself; and a corpus repeats its words. So texts are cut there, and each word is
-    looked up among those seen before. New words of ASCII letters and digits are matched here, all
+    BERT's tokenizer treats every punctuation sign and Chinese character, and what stands between
+    two of them or between spaces, by itself; and a corpus repeats its words. So texts are cut
+    there, and each word is looked up among those seen before. New words of ASCII letters and digits are matched here, all
     others go to the tokenizer. The ids are those of `WordPieceTokenizer.flat_ids`.
 
     Args:
@@ -125,7 +127,7 @@ class CachedTokenizer:
         self._can_cut = all(
             token[0] in PUNCTUATION and not set(token) & set(" \n") for token in never_split
         )
-        signs = re.escape(PUNCTUATION)
+        signs = re.escape(PUNCTUATION) + (CHINESE if config["split_chinese"] else "")
         wholes = [re.escape(token) for token in reversed(never_split)]
         self._words = re.compile("|".join([*wholes, f"[^{signs} \n]+", f"[{signs}\n]"])).findall
         self._forget()

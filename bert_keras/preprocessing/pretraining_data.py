@@ -307,13 +307,13 @@ def _write_shards(workers, segments, settings, progress):
         sums.update(part)
         progress(f"{len(entries)} of {count} shards written")
     statistics = {
-        "mean_length": round(sums["tokens"] / total, 3),
+        "mean_length": round(sums["example_tokens"] / total, 3),
         "short_share": round(float(np.mean(segments.is_short)), 5),
     }
     if settings["objective"] != "full_sentences":
         statistics["not_next_share"] = round(float(np.mean(segments.not_next)), 5)
     if settings["masking"] is not None:
-        statistics["predictions_share"] = round(sums["predictions"] / sums["tokens"], 5)
+        statistics["predictions_share"] = round(sums["predictions"] / sums["example_tokens"], 5)
     return entries, statistics | dict(sums)
 
 
@@ -338,7 +338,7 @@ def _write_shard(task):
         "bytes": os.path.getsize(path),
         "sha256": file_sha256(path),
     }
-    sums = {"tokens": int(arrays["offsets"][-1])}
+    sums = {"example_tokens": int(arrays["offsets"][-1])}
     if "mask_offsets" in arrays:
         sums["predictions"] = int(arrays["mask_offsets"][-1])
     with replacing(note_path) as temporary, open(temporary, "w", encoding="utf-8") as file:

