@@ -5,7 +5,7 @@ them.
 """
 
 try:
-    import keras as _keras  # noqa: F401
+    import keras as _keras
 except ModuleNotFoundError as error:
     if error.name not in ("tensorflow", "jax", "torch"):
         raise

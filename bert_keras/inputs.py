@@ -72,7 +72,8 @@ def check_arrays(inputs, *, vocabulary_size, max_sequence_length, num_segments, 
         inputs: dict of NumPy arrays as described in this module.
         vocabulary_size: int, number of rows of the token table.
         max_sequence_length: int, number of rows of the position table.
-        num_segments: int, number of rows of the segment table, 0 for families without segments.
+        num_segments: int, number of rows of the segment table, 0 where there is none and
+            `segment_ids` have no effect.
         num_axes: int, 2 for `(batch, seq_len)`, 3 for `(batch, num_choices, seq_len)`.
 
     Raises:
@@ -104,7 +105,7 @@ def check_arrays(inputs, *, vocabulary_size, max_sequence_length, num_segments, 
                 f"Received {arrays[key].shape}."
             )
     _check_range(TOKEN_IDS, token_ids, vocabulary_size, "the vocabulary")
-    if SEGMENT_IDS in arrays:
+    if SEGMENT_IDS in arrays and num_segments:
         _check_range(SEGMENT_IDS, arrays[SEGMENT_IDS], num_segments, "the segment table")
     if PADDING_MASK in arrays and arrays[PADDING_MASK].dtype.kind != "b":
         _check_range(PADDING_MASK, arrays[PADDING_MASK], 2, "0 for padding and 1 for tokens")

@@ -23,6 +23,27 @@ def is_text(x):
     return getattr(dtype, "kind", None) in ("U", "S", "O") or "str" in str(dtype)
 
 
+def check_is_dataset(x):
+    """Raises `TypeError` when `x` is neither texts nor inputs nor anything that yields them.
+
+    Args:
+        x: what was passed and is neither recognised as texts nor a dict of arrays.
+    """
+    if x is not None and not isinstance(x, (list, tuple, str, bytes, int, float)):
+        return
+    rule = (
+        "`x` must be a column of str, a tuple of two such columns for pairs, a dict of arrays as "
+        "in bert_keras.inputs, or a dataset."
+    )
+    if isinstance(x, list) and x and all(isinstance(row, (list, tuple)) for row in x):
+        raise TypeError(
+            f"{rule} Received: a list of {len(x)} rows of {len(x[0])}. Turn rows of pairs into two "
+            "columns: tuple(map(list, zip(*rows)))."
+        )
+    first = x[0] if isinstance(x, (list, tuple)) and x else x
+    raise TypeError(f"{rule} Received: {type(x).__name__}, beginning with {first!r:.80}.")
+
+
 def is_columns(x):
     """Whether `x` is a tuple of columns, such as the first and the second texts of pairs."""
     return isinstance(x, tuple) and len(x) > 1 and not isinstance(x[0], str)

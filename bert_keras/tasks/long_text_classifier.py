@@ -73,7 +73,7 @@ class LongTextClassifier(TextClassifier):
         [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.1, "Hierarchical methods".
     """
 
-    head_arguments = ("num_classes", "combine")
+    head_arguments = ("num_classes", "pooling", "combine")
 
     def __init__(
         self,
@@ -106,9 +106,6 @@ class LongTextClassifier(TextClassifier):
         )
         self.num_windows = int(num_windows)
         self.stride = None if stride is None else int(stride)
-        if pooling != "pooler" and hasattr(backbone, "pooler"):
-            # Nothing depends on it: without this, Keras would warn that it has no gradient.
-            backbone.pooler.trainable = False
 
     def _make_head(self):
         return WindowHead(

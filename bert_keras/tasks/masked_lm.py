@@ -76,10 +76,12 @@ class MaskedLM(Task):
         self.compile()
 
     def _make_head(self):
-        if hasattr(self.backbone, "pooler"):
-            # It takes no part, so there is no gradient for it.
-            self.backbone.pooler.trainable = False
         return self._make_masked_lm_head("head")
+
+    @property
+    def reads_pooled_output(self):
+        """Whether the output depends on the pooler, see `Task`: only with next sentences."""
+        return self._has_next_sentence
 
     def _make_masked_lm_head(self, name):
         return MaskedLMHead(
@@ -217,6 +219,7 @@ class MaskedLM(Task):
         labels = self._row_labels(x, y)
         kinds = TokenKinds.from_tokenizer(self.preprocessor.tokenizer)
         ids, pair_ids = self.preprocessor.tokenize(x)
+        self.check_pairs_fit(pair_ids)
 
         def make_inputs(rows, length):
             pairs = None if pair_ids is None else pair_ids.take(rows)
@@ -246,6 +249,7 @@ class MaskedLM(Task):
         tokenizer = self.preprocessor.tokenizer
         mask_id = TokenKinds.from_tokenizer(tokenizer).mask_id
         ids, pair_ids = self.preprocessor.tokenize(texts)
+        self.check_pairs_fit(pair_ids)
         packed = self._packed(ids, pair_ids)
         rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
         counts = np.bincount(rows, minlength=len(ids))

@@ -58,6 +58,8 @@ class MultipleChoice(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 4.4.
     """
 
+    head_arguments = ("pooling",)
+
     def __init__(
         self,
         backbone,
@@ -79,9 +81,6 @@ class MultipleChoice(Task):
             dtype=self.dtype_policy,
             name="head",
         )
-        if pooling != "pooler" and hasattr(backbone, "pooler"):
-            # Nothing depends on it: without this, Keras would warn that it has no gradient.
-            backbone.pooler.trainable = False
         self.build()
         self.compile()
 
@@ -147,6 +146,7 @@ class MultipleChoice(Task):
             self._check_smoothing(counts)
         context_ids, _ = self.preprocessor.tokenize(contexts)
         choice_ids, _ = self.preprocessor.tokenize([text for row in choices for text in row])
+        self.check_pairs_fit(choice_ids)
         owners = np.repeat(np.arange(len(contexts)), counts)
         places = np.full((len(contexts), counts.max()), -1)
         places[np.arange(counts.max()) < counts[:, None]] = np.arange(len(owners))

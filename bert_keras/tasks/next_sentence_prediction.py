@@ -66,6 +66,11 @@ class NextSentencePrediction(Task):
             return both
         return super().head_saved_by(task_name)
 
+    @property
+    def reads_pooled_output(self):
+        """Whether the output depends on the pooler, see `Task`: it does."""
+        return True
+
     def call(self, inputs, training=None):
         return self.head(self.encode(inputs, training=training))
 

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from bert_keras.heads.span import MASKED_LOGIT, SpanHead
-from bert_keras.inputs import PADDING_MASK
+from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.spans import squad_v2_scores
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.preprocessing.question_windows import QuestionWindows
@@ -88,10 +88,10 @@ class QuestionAnswering(Task):
             "max_question_length": max_question_length,
             "max_answer_length": max_answer_length,
         }
-        _check_arguments(sizes, normalization)
-        self.stride = stride
-        self.max_question_length = max_question_length
-        self.max_answer_length = max_answer_length
+        _check_arguments(sizes, normalization, no_answer_threshold)
+        self.stride = int(stride)
+        self.max_question_length = int(max_question_length)
+        self.max_answer_length = int(max_answer_length)
         self.normalization = normalization
         self.no_answer_threshold = no_answer_threshold
         self.head = SpanHead(
@@ -100,9 +100,6 @@ class QuestionAnswering(Task):
             dtype=self.dtype_policy,
             name="head",
         )
-        if hasattr(backbone, "pooler"):
-            # It takes no part, so there is no gradient for it.
-            backbone.pooler.trainable = False
         self.build()
         self.compile()
 
@@ -160,6 +157,12 @@ class QuestionAnswering(Task):
                 f"the index {row}: start {start[row]}, end {end[row]}."
             )
         return {"start_logits": start.astype("int32"), "end_logits": end.astype("int32")}
+
+    def _data(self, x, y=None, *args, **kwargs):
+        data = super()._data(x, y, *args, **kwargs)
+        if isinstance(x, dict) and y is not None:
+            _check_positions(data["y"], data["x"])
+        return data
 
     # From text to windows
 
@@ -417,7 +420,7 @@ class QuestionAnswering(Task):
         threshold, best = scores[f"best_{metric}_thresh"], scores[f"best_{metric}"]
         if best == 100.0 * scores["NoAns_total"] / scores["total"]:
             threshold = min(no_answer_scores.values()) - 1.0
-        self.no_answer_threshold = threshold
+        self.no_answer_threshold = threshold = float(threshold)
         return {"threshold": threshold, metric: best}
 
     def get_config(self):
@@ -440,7 +443,7 @@ def _answer_tokens(windows, starts, ends):
     return tokens
 
 
-def _check_arguments(sizes, normalization):
+def _check_arguments(sizes, normalization, no_answer_threshold):
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f"`{name}` must be an int from 1. Received: {size!r}.")
@@ -448,3 +451,28 @@ def _check_arguments(sizes, normalization):
         raise ValueError(
             f"`normalization` must be one of {NORMALIZATIONS}. Received: {normalization!r}."
         )
+    is_number = isinstance(no_answer_threshold, (int, float))
+    if no_answer_threshold is not None and (
+        not is_number or isinstance(no_answer_threshold, bool) or np.isnan(no_answer_threshold)
+    ):
+        raise ValueError(
+            "`no_answer_threshold` must be a number, or None to answer always. Received: "
+            f"{no_answer_threshold!r}."
+        )
+
+
+def _check_positions(labels, inputs):
+    """Raises `ValueError` when a span does not lie on tokens of its row."""
+    exists = np.asarray(inputs.get(PADDING_MASK, np.ones_like(inputs[TOKEN_IDS]))).astype(bool)
+    length = exists.shape[1]
+    for name, positions in labels.items():
+        inside = (positions < length) & exists[
+            np.arange(len(positions)), np.minimum(positions, length - 1)
+        ]
+        if not inside.all():
+            row = int(np.argmin(inside))
+            raise ValueError(
+                f"The labels '{name}' must be positions of tokens, not of padding or beyond the "
+                f"{length} columns. Received {positions[row]} at the index {row}. Where a window "
+                "does not hold the answer, both labels are 0."
+            )

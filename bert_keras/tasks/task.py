@@ -1,6 +1,7 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
 import random
+import re
 import warnings
 
 import keras
@@ -8,12 +9,20 @@ import numpy as np
 
 from bert_keras.inputs import check_keys
 from bert_keras.models.backbone import Backbone, dtype_config
-from bert_keras.models.model import BuiltModel, arguments_of
+from bert_keras.models.model import BuiltModel, arguments_of, relative_path
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
+from bert_keras.preprocessing.checked_batches import CheckedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
-from bert_keras.tasks.columns import check_same_length, is_text, num_examples, split_off_end
+from bert_keras.tasks.columns import (
+    check_is_dataset,
+    check_same_length,
+    is_text,
+    num_examples,
+    split_off_end,
+)
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
+from bert_keras.training.callbacks import inner_optimizer
 from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import WarmupDecay
 
@@ -33,7 +42,8 @@ class Task(BuiltModel):
       tuple of two such columns for text pairs. Batches hold texts of like length and are padded to
       few different lengths, so that short texts do not pay for long ones;
     - ready inputs: the dict of arrays of `bert_keras.inputs`, a `keras.utils.PyDataset`, a
-      `tf.data.Dataset`, a torch `DataLoader`.
+      `tf.data.Dataset`, a torch `DataLoader`. Arrays are checked before the first step, the batches
+      of a `PyDataset` each before its own; what the last two yield is not.
 
     A task is compiled when it is made. The defaults are BERT's recipe: AdamW with weight decay on
     kernels only, gradients clipped to norm 1, the learning rate rising over the first tenth of the
@@ -44,12 +54,15 @@ class Task(BuiltModel):
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         frozen: what does not train: `None`, `"embeddings"`, `"backbone"`, or an int `n` for the
-            embeddings and the first `n` encoder layers. A frozen backbone runs without dropout.
+            embeddings and the first `n` encoder layers. A frozen backbone runs without dropout. It
+            sets `trainable` of the backbone's layers, so other tasks on the same backbone see it.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
     """
 
     # Arguments whose change makes a preset's head useless.
     head_arguments = ()
+    # The order of the examples in `fit`; a run that is continued keeps it.
+    _shuffle_seed = None
 
     def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
         if not isinstance(backbone, Backbone):
@@ -98,12 +111,17 @@ class Task(BuiltModel):
                 f"`frozen` must be one of {FROZEN_PARTS} or an int from 0 to {layers}, the encoder "
                 f"layers. Received: {self.frozen!r}."
             )
+        for layer in self._frozen_layers():
+            layer.trainable = False
+
+    def _frozen_layers(self):
+        """Returns the layers that `frozen` names."""
+        if self.frozen is None:
+            return []
         if self.frozen == "backbone":
-            self.backbone.trainable = False
-        if is_count or self.frozen == "embeddings":
-            self.backbone.embeddings.trainable = False
-        for block in self.backbone.encoder.blocks[: self.frozen if is_count else 0]:
-            block.trainable = False
+            return [self.backbone]
+        num_blocks = 0 if self.frozen == "embeddings" else self.frozen
+        return [self.backbone.embeddings, *self.backbone.encoder.blocks[:num_blocks]]
 
     def build(self, input_shape=None):
         if not self.head.built:
@@ -117,6 +135,43 @@ class Task(BuiltModel):
     def check_arrays(self, inputs):
         """Raises when NumPy inputs do not fit the backbone, see `Backbone.check_arrays`."""
         self.backbone.check_arrays(inputs)
+
+    # What trains. The pooler of a task that does not read it has no gradient: of those variables
+    # Keras would warn on some backends, and on JAX its weight decay would shrink them.
+
+    @property
+    def reads_pooled_output(self):
+        """Whether the task's output depends on the backbone's pooler."""
+        return getattr(self, "pooling", None) == "pooler"
+
+    @property
+    def trainable_variables(self):
+        """The variables that `fit` changes."""
+        return self._without_idle(super().trainable_variables)
+
+    @property
+    def non_trainable_variables(self):
+        """All other variables."""
+        trained = {id(variable) for variable in self.trainable_variables}
+        return [variable for variable in self.variables if id(variable) not in trained]
+
+    @property
+    def trainable_weights(self):
+        """The weights that `fit` changes."""
+        return self._without_idle(super().trainable_weights)
+
+    @property
+    def non_trainable_weights(self):
+        """All other weights."""
+        trained = {id(weight) for weight in self.trainable_weights}
+        return [weight for weight in self.weights if id(weight) not in trained]
+
+    def _without_idle(self, variables):
+        pooler = getattr(getattr(self, "backbone", None), "pooler", None)
+        if pooler is None or self.reads_pooled_output:
+            return variables
+        idle = {id(variable) for variable in pooler.variables}
+        return [variable for variable in variables if id(variable) not in idle]
 
     def encode(self, inputs, training=None, **options):
         """Calls the backbone; a frozen one runs as in inference."""
@@ -222,6 +277,7 @@ class Task(BuiltModel):
             "arguments": keras.saving.serialize_keras_object(arguments),
             "optimizer": keras.saving.serialize_keras_object(self.optimizer),
             "has_optimizer_state": self.optimizer.built,
+            "shuffle_seed": self._shuffle_seed,
         }
 
     def compile_from_config(self, config):
@@ -229,6 +285,7 @@ class Task(BuiltModel):
         self._recipe = dict(config["recipe"])
         self._compiled_with = keras.saving.deserialize_keras_object(config["arguments"])
         self._has_own_recipe = config["has_own_recipe"]
+        self._shuffle_seed = config["shuffle_seed"]
         self._compile_with(keras.saving.deserialize_keras_object(config["optimizer"]))
         # Before the first `fit` a file holds no state, and what is not built waits for none.
         if config["has_optimizer_state"]:
@@ -260,19 +317,25 @@ class Task(BuiltModel):
             validation_data: `(x, y)`, `(x, y, sample_weight)`, or a dataset.
             validation_split: float, share of the examples, taken from the end, to validate on.
             sample_weight: float, `(num_examples,)`.
-            shuffle: bool, whether texts or arrays are shuffled before each epoch.
-            initial_epoch: int, above 0 to continue a run with its optimizer.
+            shuffle: bool, whether texts or arrays are shuffled before each epoch. Without it,
+                batches of texts come the longest first, in each epoch alike.
+            initial_epoch: int, above 0 to continue a run with its optimizer and its order of
+                examples. Where `epochs` is beyond the end of that run's schedule, the schedule is
+                stretched to the new end.
             steps_per_epoch: int, needed with the default recipe for datasets without a length.
             validation_batch_size: int, `batch_size` by default.
             **kwargs: `verbose`, `callbacks`, `class_weight`, `validation_steps`,
                 `validation_freq`, see `keras.Model.fit`.
 
         Returns:
-            A `keras.callbacks.History`.
+            A `keras.callbacks.History`. Its `loss` is Keras's mean over batches; the metrics are
+            means over examples by weight.
 
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
+        if initial_epoch == 0 or self._shuffle_seed is None:
+            self._shuffle_seed = random.getrandbits(31)
         if validation_split and validation_data is None and self._is_examples(x):
             (x, y, sample_weight), validation_data = split_off_end(
                 x, y, sample_weight, validation_split
@@ -288,9 +351,10 @@ class Task(BuiltModel):
             validation_data = validation["x"]
             if validation["y"] is not None:
                 validation_data = (validation["x"], validation["y"], validation["sample_weight"])
-        if self._has_own_recipe and initial_epoch == 0:
+        validation_data = self._checked(validation_data)
+        if self._has_own_recipe:
             steps = steps_per_epoch or _num_batches(data["x"], data["batch_size"])
-            self._compile_with(self._recipe_optimizer(max(1, steps * epochs)))
+            self._schedule_run(steps, epochs, initial_epoch)
         return super().fit(
             **data,
             epochs=epochs,
@@ -301,6 +365,25 @@ class Task(BuiltModel):
             steps_per_epoch=steps_per_epoch,
             **kwargs,
         )
+
+    def _schedule_run(self, steps, epochs, initial_epoch):
+        """Gives a new run a new optimizer, and a run that goes on a schedule up to its end."""
+        optimizer = inner_optimizer(self)
+        if not int(optimizer.iterations):
+            frozen_paths = optimizer.frozen_paths if optimizer.built else []
+            self._compile_with(self._recipe_optimizer(max(1, steps * (epochs - initial_epoch))))
+            self._freeze_again(frozen_paths)
+        elif initial_epoch == 0:
+            self._compile_with(self._recipe_optimizer(max(1, steps * epochs)))
+        elif optimizer._learning_rate.total_steps < steps * epochs:
+            optimizer.learning_rate = self._recipe_optimizer(steps * epochs)._learning_rate
+            self.train_function = None  # The old one holds the old schedule.
+
+    def _freeze_again(self, paths):
+        """Freezes what was frozen in an optimizer that has not made a step."""
+        if paths:
+            self.optimizer.build(self.trainable_variables)
+            inner_optimizer(self).freeze(*(f"^{re.escape(path)}$" for path in paths))
 
     def _recipe_optimizer(self, total_steps):
         recipe = dict(self._recipe)
@@ -347,7 +430,8 @@ class Task(BuiltModel):
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
         if not self.is_raw(x):
-            return super().predict(x, batch_size=batch_size, **kwargs)
+            check_is_dataset(x)
+            return super().predict(self._checked(x), batch_size=batch_size, **kwargs)
         batches = self.raw_batches(x, batch_size=_at_most(batch_size, num_examples(x)))
         outputs = super().predict(batches, **kwargs)
         return keras.tree.map_structure(batches.restore_order, outputs)
@@ -355,6 +439,8 @@ class Task(BuiltModel):
     def _data(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, epoch=0):
         """Returns `x`, `y`, `sample_weight`, `batch_size` for Keras, with everything checked."""
         if not self._is_examples(x):
+            check_is_dataset(x)
+            x = self._checked(x)
             return {"x": x, "y": y, "sample_weight": sample_weight, "batch_size": batch_size}
         if y is None:
             raise ValueError(
@@ -371,6 +457,13 @@ class Task(BuiltModel):
         self.check_arrays(x)
         y = self.encode_labels(y)
         return {"x": x, "y": y, "sample_weight": sample_weight, "batch_size": batch_size}
+
+    def _checked(self, x):
+        """Returns a dataset that raises at a batch whose inputs do not fit, or `x` as it is."""
+        own = (BucketedBatches, CheckedBatches)
+        if not isinstance(x, keras.utils.PyDataset) or isinstance(x, own) or x.use_multiprocessing:
+            return x
+        return CheckedBatches(x, self.check_inputs)
 
     def _is_examples(self, x):
         """Whether `x` holds all examples at once, rather than being a dataset of batches."""
@@ -404,6 +497,7 @@ class Task(BuiltModel):
         self.check_has_preprocessor()
         y = None if y is None else self.encode_labels(y)
         ids, pair_ids = self.preprocessor.tokenize(x)
+        self.check_pairs_fit(pair_ids)
 
         def make_inputs(rows, length):
             pairs = None if pair_ids is None else pair_ids.take(rows)
@@ -418,6 +512,14 @@ class Task(BuiltModel):
             shuffle=shuffle,
             epoch=epoch,
         )
+
+    def check_pairs_fit(self, pair_ids):
+        """Raises `ValueError` when pairs came and the backbone tells no two segments apart."""
+        if pair_ids is not None and self.backbone.num_segments == 1:
+            raise ValueError(
+                "Pairs of texts need a backbone with two segments, or with none. Received: a "
+                "backbone with num_segments=1. Join the texts yourself, or use another checkpoint."
+            )
 
     def check_has_preprocessor(self):
         """Raises `ValueError` when raw examples came and there is nothing to tokenize them."""
@@ -445,7 +547,7 @@ class Task(BuiltModel):
             lengths,
             make_inputs,
             labels=labels,
-            seed=random.getrandbits(31),
+            seed=self._shuffle_seed or 0,
             pad_last_batch=pad_last_batch,
             # The same few lengths whatever the data, so that `evaluate` compiles no new ones.
             **{"buckets": length_buckets(self.preprocessor.max_length), **options},
@@ -472,7 +574,7 @@ class Task(BuiltModel):
             self._check_vocabulary()
 
     def get_config(self):
-        return {
+        config = {
             "name": self.name,
             "trainable": self.trainable,
             "dtype": dtype_config(self),
@@ -480,14 +582,31 @@ class Task(BuiltModel):
             "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
             "frozen": self.frozen,
         }
+        by_hand = self._frozen_by_hand()
+        return {**config, "frozen_weights": by_hand} if by_hand else config
+
+    def _frozen_by_hand(self):
+        """Returns the paths of weights that do not train and that no argument accounts for."""
+        layers = [*self._frozen_layers(), *([] if self.backbone.trainable else [self.backbone])]
+        known = {id(weight) for layer in layers for weight in layer.weights}
+        return [
+            relative_path(weight)
+            for weight in (self.weights if self.trainable else [])
+            if not weight.trainable and id(weight) not in known
+        ]
 
     @classmethod
     def from_config(cls, config):
         config = dict(config)
+        frozen_weights = set(config.pop("frozen_weights", ()))
         for name in ("backbone", "preprocessor"):
             if isinstance(config.get(name), dict):
                 config[name] = keras.saving.deserialize_keras_object(config[name])
-        return super().from_config(config)
+        task = super().from_config(config)
+        for weight in task.weights:
+            if relative_path(weight) in frozen_weights:
+                weight.trainable = False
+        return task
 
     @classmethod
     def from_preset(cls, preset, *, load_weights=True, **kwargs):
@@ -532,12 +651,15 @@ class Task(BuiltModel):
                 f", of the backbone, {sorted(known['backbone'])}, and of the preprocessor, "
                 f"{sorted(known['preprocessor'])}. Received: {unknown}."
             )
+        if "num_classes" in known["task"] and kwargs.get("label_names") is not None:
+            kwargs.setdefault("num_classes", len(kwargs["label_names"]))
         given = {
             part: {name: value for name, value in kwargs.items() if name in names}
             for part, names in known.items()
         }
         given["backbone"].pop("name", None)
         saved = source.task_arguments(cls.__name__)
+        _check_order_of_labels(saved.get("label_names"), kwargs.get("label_names"))
         new_head = any(
             name in kwargs and name in saved and kwargs[name] != saved[name]
             for name in cls.head_arguments
@@ -551,7 +673,8 @@ class Task(BuiltModel):
             given["task"]["preprocessor"] = _preprocessor_of(
                 source, cls.__name__, backbone, given["preprocessor"]
             )
-        saved.pop("name", None)
+        for name in ("name", "frozen_weights"):
+            saved.pop(name, None)
         task = cls(backbone, **{**saved, **given["task"]})
         if load_weights and new_head:
             warnings.warn(
@@ -585,6 +708,17 @@ class Task(BuiltModel):
         presets.export_to_huggingface(self.backbone, folder, task=self)
 
 
+def _check_order_of_labels(saved, asked):
+    if saved is None or asked is None or sorted(map(str, saved)) != sorted(map(str, asked)):
+        return
+    if list(saved) != list(asked):
+        raise ValueError(
+            "The head that comes with the preset knows its labels in the order "
+            f"{list(saved)}. Received label_names={list(asked)}. Keep the preset's order, or use "
+            "other names for other labels."
+        )
+
+
 def _preprocessor_of(source, task_name, backbone, arguments):
     config = source.preprocessor_config(task_name)
     if config is not None:
@@ -611,6 +745,8 @@ def _num_batches(x, batch_size):
     """Returns the number of batches of an epoch."""
     if isinstance(x, dict):
         return -(-num_examples(x) // batch_size)
+    if isinstance(x, CheckedBatches):
+        x = x.batches
     try:
         return len(x)
     except TypeError:

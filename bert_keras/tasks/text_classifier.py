@@ -6,6 +6,7 @@ from keras import ops
 
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
+from bert_keras.tasks.label_names import check_label_names
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
 
@@ -54,7 +55,7 @@ class TextClassifier(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 4.1.
     """
 
-    head_arguments = ("num_classes",)
+    head_arguments = ("num_classes", "pooling")
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class TextClassifier(Task):
         _check_classes(num_classes, problem_type, label_names)
         self.num_classes = int(num_classes)
         self.problem_type = problem_type
-        self.label_names = None if label_names is None else tuple(label_names)
+        self.label_names = None if label_names is None else tuple(map(str, label_names))
         self.pooling = pooling
         self.dropout = backbone.dropout if dropout is None else dropout
         self.head = self._make_head()
@@ -248,7 +249,16 @@ class TextClassifier(Task):
             `{"label": name, "probabilities": {name: float}}` for `"single_label"`,
             `{"labels": [name, ...], "probabilities": {name: float}}` for `"multi_label"`,
             `{"score": float}` (`"scores"` where there are several) for `"regression"`.
+
+        Raises:
+            TypeError, ValueError: texts do not fit, or there is not one threshold for all labels
+                or one for each.
         """
+        if np.shape(threshold) not in ((), (self.num_classes,)):
+            raise ValueError(
+                f"`threshold` must be one number, or one for each of the {self.num_classes} "
+                f"labels. Received the shape {np.shape(threshold)}."
+            )
         is_one_pair = (
             isinstance(texts, tuple)
             and len(texts) == 2
@@ -304,10 +314,4 @@ def _check_classes(num_classes, problem_type, label_names):
             f"`num_classes` of a {problem_type} problem must be an int from {least}. Received: "
             f"{num_classes!r}."
         )
-    if label_names is None:
-        return
-    if len(label_names) != num_classes or len(set(label_names)) != num_classes:
-        raise ValueError(
-            f"`label_names` must be num_classes={num_classes} different names. Received: "
-            f"{list(label_names)}."
-        )
+    check_label_names(label_names, num_classes)

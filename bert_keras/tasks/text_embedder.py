@@ -60,7 +60,7 @@ class TextEmbedder(Task):
         float32 `(batch, hidden_dim)` or `(batch, num_texts, hidden_dim)`.
 
     Raises:
-        ValueError: `pooling` or `objective` is unknown.
+        ValueError: `pooling`, `normalize`, `objective` or `frozen` is unknown.
 
     Example:
     ```python
@@ -89,13 +89,17 @@ class TextEmbedder(Task):
             raise ValueError(
                 f"`objective` must be one of {tuple(OBJECTIVES)}. Received: {objective!r}."
             )
+        if not isinstance(normalize, bool):
+            raise ValueError(f"`normalize` must be True or False. Received: {normalize!r}.")
+        if frozen == "backbone":
+            raise ValueError(
+                "`frozen` must be None, 'embeddings' or a number of layers: an embedder's weights "
+                "are all in its backbone. Received: 'backbone', which leaves nothing to train."
+            )
         self.pooling = pooling
         self.normalize = normalize
         self.objective = objective
         self.head = EmbeddingHead(pooling, normalize, dtype=self.dtype_policy, name="head")
-        if pooling != "pooler" and hasattr(backbone, "pooler"):
-            # Nothing depends on it: without this, Keras would warn that it has no gradient.
-            backbone.pooler.trainable = False
         self.build()
         self.compile()
 
@@ -346,9 +350,8 @@ class TextEmbedder(Task):
         longest = self.backbone.max_sequence_length
         if self.preprocessor is not None:
             longest = self.preprocessor.max_length
-        presets.export_to_huggingface(self.backbone, folder)
-        if self.preprocessor is not None:
-            self.preprocessor.tokenizer.save(folder)
+        tokenizer = None if self.preprocessor is None else self.preprocessor.tokenizer
+        presets.export_to_huggingface(self.backbone, folder, tokenizer=tokenizer)
         sentence_transformers.write_settings(
             folder, self.pooling, self.normalize, longest, self.backbone.hidden_dim
         )

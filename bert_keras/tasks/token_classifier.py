@@ -12,6 +12,7 @@ from bert_keras.metrics.entities import entity_scores, extract_entities
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets, sorted_batches
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.word_windows import cut_words
+from bert_keras.tasks.label_names import check_label_names
 from bert_keras.tasks.sentences import as_sentences, place_words
 from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
 from bert_keras.training.losses import SparseCrossentropy
@@ -104,15 +105,11 @@ class TokenClassifier(Task):
         _check_tags(num_classes, label_names)
         if stride is not None and not (_is_int(stride) and stride >= 1):
             raise ValueError(f"`stride` must be an int from 1, or None. Received: {stride!r}.")
-        self.num_classes = num_classes
-        self.label_names = None if label_names is None else tuple(label_names)
+        self.num_classes = int(num_classes)
+        self.label_names = None if label_names is None else tuple(map(str, label_names))
         self.crf = bool(crf)
-        self.stride = stride
+        self.stride = None if stride is None else int(stride)
         self.dropout = backbone.dropout if dropout is None else dropout
-        # No tag depends on the pooler: without this it would have no gradient, which Keras warns
-        # of, and decay all the same.
-        if hasattr(backbone, "pooler"):
-            backbone.pooler.trainable = False
         self.head = TokenHead(
             num_classes,
             backbone.hidden_dim,
@@ -545,13 +542,7 @@ class _AsComputed(keras.losses.Loss):
 def _check_tags(num_classes, label_names):
     if not (_is_int(num_classes) and 2 <= num_classes <= 2**16):
         raise ValueError(f"`num_classes` must be an int from 2. Received: {num_classes!r}.")
-    if label_names is not None and (
-        len(label_names) != num_classes or len(set(label_names)) != num_classes
-    ):
-        raise ValueError(
-            f"`label_names` must be num_classes={num_classes} different names. Received: "
-            f"{list(label_names)}."
-        )
+    check_label_names(label_names, num_classes)
 
 
 def _is_int(value):

@@ -160,7 +160,7 @@ class GradualUnfreezing(keras.callbacks.Callback):
         self.epochs_per_stage = epochs_per_stage
 
     def on_train_begin(self, logs=None):
-        self._optimizer = _inner_optimizer(self.model)
+        self._optimizer = inner_optimizer(self.model)
         if not hasattr(self._optimizer, "freeze"):
             raise ValueError(
                 "Gradual unfreezing needs an optimizer with `freeze`: compile the model with "
@@ -198,14 +198,14 @@ def stages_from_the_top(num_layers, layers_per_stage=1):
     return [*stages, [r"(^|/)embeddings/"]]
 
 
-def _inner_optimizer(model):
+def inner_optimizer(model):
     """Returns the optimizer that makes the steps, from within a loss-scaling one where needed."""
     return getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
 
 def _put_averages(model):
     """Gives the model its averaged weights and returns `True`, if the optimizer keeps such."""
-    optimizer = _inner_optimizer(model)
+    optimizer = inner_optimizer(model)
     if not getattr(optimizer, "use_ema", False):
         return False
     optimizer.finalize_variable_values(model.trainable_variables)

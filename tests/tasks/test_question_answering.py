@@ -407,3 +407,31 @@ def test_hugging_face_loads_what_is_exported_with_the_same_logits(tmp_path):
     assert_same_on_tokens(qa.predict(inputs, verbose=0), logits_of(theirs, inputs), mask)
     again = bert_keras.QuestionAnswering.from_preset(tmp_path)
     assert_same_structure_close(again.predict(inputs, verbose=0), qa.predict(inputs, verbose=0), 0)
+
+
+@pytest.mark.parametrize("labels", [([1, 2], [1, 5]), ([1, 4], [2, 4]), ([1, 1], [2, 7])])
+def test_labels_of_ready_inputs_must_be_tokens(labels):
+    qa = tiny_qa()
+    inputs = {
+        "token_ids": np.full((2, 7), 5),
+        "padding_mask": np.array([[1] * 7, [1] * 4 + [0] * 3]),
+    }
+    labels = tuple(map(np.array, labels))
+    for method in (qa.fit, qa.evaluate):
+        with pytest.raises(ValueError, match=r"positions of tokens.*at the index 1"):
+            method(inputs, labels, verbose=0)
+    with pytest.raises(ValueError, match="positions of tokens"):
+        qa.fit(inputs, ([0, 0], [0, 0]), validation_data=(inputs, labels), verbose=0)
+
+
+@pytest.mark.parametrize("threshold", ["x", True, float("nan"), [0.5]])
+def test_a_threshold_that_is_no_number_is_refused(threshold):
+    with pytest.raises(ValueError, match="no_answer_threshold"):
+        tiny_qa(no_answer_threshold=threshold)
+
+
+def test_sizes_of_numpy_can_be_saved(tmp_path):
+    qa = tiny_qa(stride=np.int64(5), max_answer_length=np.int32(7))
+    qa.save_to_preset(tmp_path)
+    again = bert_keras.QuestionAnswering.from_preset(tmp_path)
+    assert (again.stride, again.max_answer_length) == (5, 7)

@@ -470,3 +470,17 @@ def test_a_loss_by_name_is_not_taken_for_the_task_s_own():
 def test_bad_sample_weights_are_refused(weights):
     with pytest.raises(ValueError, match="weights"):
         tiny_classifier().fit(TEXTS, LABELS, sample_weight=np.array(weights), verbose=0)
+
+
+@pytest.mark.parametrize("names", [[0, 1], np.array([0, 1]), "ab", ["a", None]])
+def test_label_names_that_are_no_str_are_refused(names):
+    with pytest.raises(ValueError, match="list of str"):
+        tiny_classifier(label_names=names)
+
+
+def test_there_is_one_threshold_or_one_for_each_label():
+    classifier = tiny_classifier(problem_type="multi_label", label_names=["x", "y"])
+    for threshold in ([0.1], [0.1, 0.2, 0.3]):
+        with pytest.raises(ValueError, match="threshold"):
+            classifier.classify("a", threshold=threshold)
+    assert classifier.classify("a", threshold=[0.0, 1.0])["labels"] == ["x"]

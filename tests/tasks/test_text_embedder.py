@@ -342,3 +342,9 @@ def test_impossible_settings_are_refused():
         embedder.semantic_search("a", ["a"], top_k=0)
     with pytest.raises(ValueError, match="width 8"):
         embedder.semantic_search("a", np.zeros((3, 4)), top_k=1)
+
+
+@pytest.mark.parametrize(("argument", "value"), [("normalize", "no"), ("frozen", "backbone")])
+def test_arguments_without_meaning_are_refused(argument, value):
+    with pytest.raises(ValueError, match=argument):
+        tiny_embedder(**{argument: value})

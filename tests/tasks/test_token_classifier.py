@@ -560,3 +560,16 @@ def test_a_classifier_of_texts_is_no_tagger(tmp_path):
     with pytest.warns(UserWarning, match="head/dense"):
         tagger = bert_keras.TokenClassifier.from_preset(tmp_path, num_classes=5)
     assert tagger.label_names is None
+
+
+def test_sizes_and_names_of_numpy_can_be_saved(tmp_path):
+    backbone = bert_keras.BertBackbone(10, 1, 2, 8, 16)
+    names = np.array(["O", "B-X"])
+    tagger = bert_keras.TokenClassifier(
+        backbone, np.int64(2), label_names=names, stride=np.int64(3)
+    )
+    tagger.save_to_preset(tmp_path)
+    again = bert_keras.TokenClassifier.from_preset(tmp_path, preprocessor=None)
+    assert (again.num_classes, again.label_names, again.stride) == (2, ("O", "B-X"), 3)
+    with pytest.raises(ValueError, match="list of str"):
+        bert_keras.TokenClassifier(backbone, 2, label_names=[0, 1])
