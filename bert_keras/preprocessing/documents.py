@@ -104,8 +104,9 @@ class CachedTokenizer:
 
     BERT's tokenizer treats every punctuation sign and Chinese character, and what stands between
     two of them or between spaces, by itself; and a corpus repeats its words. So texts are cut
-    there, and each word is looked up among those seen before. New words of ASCII letters and digits are matched here, all
-    others go to the tokenizer. The ids are those of `WordPieceTokenizer.flat_ids`.
+    there, and each word is looked up among those seen before. New words of ASCII letters and
+    digits are matched here, all others go to the tokenizer. The ids are those of
+    `WordPieceTokenizer.flat_ids`.
 
     Args:
         tokenizer: a `WordPieceTokenizer`.
