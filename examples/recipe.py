@@ -4,12 +4,16 @@ Each script reads as data, model, compile, fit, evaluate; this file keeps the re
 """
 
 import json
+import logging
 import os
 import statistics
 
-from absl import flags, logging
+from absl import flags
 
 FLAGS = flags.FLAGS
+
+# JAX tells of accelerators that are not there in words that look like errors.
+logging.getLogger("jax").setLevel(logging.WARNING)
 
 flags.DEFINE_string("preset", "minilm_l6_en_uncased", "Registered name, folder or hf:// address.")
 flags.DEFINE_string("data_dir", None, "Folder with the dataset's original files.")
@@ -95,6 +99,18 @@ def run_seeds(run):
     return best[0], rows
 
 
+def save_and_load(model, name="model.keras"):
+    """Saves a model into `--output_dir` and returns what is loaded from there."""
+    import keras
+
+    os.makedirs(FLAGS.output_dir, exist_ok=True)
+    path = os.path.join(FLAGS.output_dir, name)
+    model.compile()  # A new optimizer: the old one's moments are twice the size of the model.
+    model.save(path)
+    print(f"Saved {path}, {os.path.getsize(path) / 1e6:.0f} MB.")
+    return keras.models.load_model(path)
+
+
 def finish(metrics):
     """Writes the metrics into `--output_dir` and prints them as the last line: one JSON object."""
     os.makedirs(FLAGS.output_dir, exist_ok=True)
@@ -163,4 +179,4 @@ def _save(figure, name):
     path = os.path.join(FLAGS.plot_dir, name)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
-    logging.info("Drew %s", path)
+    print(f"Drew {path}")

@@ -54,6 +54,7 @@ def main(argv):
     results = baselines(train, dev) if FLAGS.baselines else {}
 
     def run(seed):
+        print(f"Fine-tuning with the seed {seed}.")
         classifier = make_classifier(train)
         classifier.compile(learning_rate=FLAGS.learning_rate, label_smoothing=FLAGS.label_smoothing)
         history = classifier.fit(
@@ -67,21 +68,18 @@ def main(argv):
         return classifier, scores(dev.labels, classifier.predict(dev.texts, verbose=0))
 
     classifier, rows = recipe.run_seeds(run)
-    path = os.path.join(FLAGS.output_dir, "model.keras")
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
-    classifier.save(path)
-    reloaded = keras.models.load_model(path)
+    reloaded = recipe.save_and_load(classifier)
     outputs = reloaded.predict(dev.texts, verbose=0)
-    print(f"Saved {path}; loaded again, it answers:")
-    examples = dev.take(range(min(3, len(dev))))
-    for text, answer in zip(examples.texts, reloaded.classify(examples.texts), strict=False):
-        print(f"  {answer}  {text}")
+    show_answers(reloaded, dev)
     if train.problem_type == "single_label":
         confusion = metrics.confusion_matrix(
             dev.labels, outputs.argmax(-1), num_classes=outputs.shape[1]
         )
         recipe.plot_confusion_matrix(confusion, train.label_names)
     means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    if FLAGS.baselines:
+        show_table({"fine-tuned": means, **results})
+        results = {f"{name}_{key}": v for name, row in results.items() for key, v in row.items()}
     threshold = 0.5
     if train.problem_type == "multi_label":
         threshold, tuned = tune_thresholds(reloaded, dev, test or labelled_test_set())
@@ -157,7 +155,10 @@ def labelled_test_set():
 
 
 def baselines(train, dev):
-    """Returns the scores of the most frequent class, and of a classifier on a frozen encoder."""
+    """Returns the scores of a classifier on a frozen encoder, and of the most frequent class.
+
+    The F1 of two classes is that of the second, which the majority's answer may never give.
+    """
     print("Baseline: a classifier on the frozen encoder.")
     keras.utils.set_random_seed(FLAGS.seed)
     frozen = make_classifier(train, frozen="backbone", pooling="mean")
@@ -165,14 +166,45 @@ def baselines(train, dev):
     frozen.fit(train.texts, train.labels, batch_size=FLAGS.batch_size, epochs=3)
     majority = np.zeros((len(dev), max(2, len(train.label_names))))
     majority[:, np.bincount(train.labels).argmax()] = 1
-    results = {}
-    for name, outputs in (
-        ("majority", majority),
-        ("frozen", frozen.predict(dev.texts, verbose=0)),
+    return {
+        "frozen": scores(dev.labels, frozen.predict(dev.texts, verbose=0)),
+        "majority": scores(dev.labels, majority),
+    }
+
+
+def show_table(rows):
+    """Prints one row of scores for each way to train."""
+    names = list(next(iter(rows.values())))
+    print(" " * 12 + "".join(f"{name:>22}" for name in names))
+    for title, row in rows.items():
+        print(f"{title:12}" + "".join(f"{row[name]:22.4f}" for name in names))
+
+
+def show_answers(classifier, examples, count=4):
+    """Prints what the classifier says of some examples, and what is right."""
+    rows = np.unique(np.linspace(0, len(examples) - 1, min(count, len(examples))).astype(int))
+    examples = examples.take(rows)
+    is_pair = isinstance(examples.texts, tuple)
+    texts = zip(*examples.texts, strict=True) if is_pair else examples.texts
+    print("It answers, and right is:")
+    for text, answer, label in zip(
+        texts, classifier.classify(examples.texts), examples.labels, strict=True
     ):
-        results |= {f"{name}_{key}": v for key, v in scores(dev.labels, outputs).items()}
-    print(results)
-    return results
+        print(f"  {told(answer)}  ({right(label, examples.label_names)})  {text}")
+
+
+def told(answer):
+    """Returns an answer of `classify` as a short line."""
+    if "label" in answer:
+        return f"{answer['label']} {answer['probabilities'][answer['label']]:.3f}"
+    return ", ".join(answer["labels"]) or "none" if "labels" in answer else f"{answer['score']:.2f}"
+
+
+def right(label, names):
+    """Returns a label as people write it."""
+    if np.ndim(label):
+        return ", ".join(name for name, is_true in zip(names, label, strict=True) if is_true)
+    return names[label] if names else f"{label:.2f}"
 
 
 def load_data():
