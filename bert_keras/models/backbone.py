@@ -18,7 +18,7 @@ _LARGEST = {
     "max_sequence_length": 2**20,
     "num_segments": 1024,
 }
-_MOST_PARAMETERS = 2**36
+_MOST_PARAMETERS = 2**33
 
 
 class Backbone(BuiltModel):
@@ -133,6 +133,23 @@ def check_rates(**rates):
     for name, rate in rates.items():
         if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
             raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {rate!r}.")
+
+
+def check_layer_options(activation, layer_norm_epsilon, initializer_range):
+    """Raises `ValueError` unless the options of a backbone's layers have a meaning.
+
+    Args:
+        activation: must be a str or callable.
+        layer_norm_epsilon: must be a finite number from 0.
+        initializer_range: must be a finite number from 0.
+    """
+    if not (isinstance(activation, str) or callable(activation)):
+        raise ValueError(f"`activation` must be a name or a function. Received: {activation!r}.")
+    numbers = {"layer_norm_epsilon": layer_norm_epsilon, "initializer_range": initializer_range}
+    for name, number in numbers.items():
+        is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+        if not is_number or not 0 <= number < np.inf:
+            raise ValueError(f"`{name}` must be a finite number from 0. Received: {number!r}.")
 
 
 def dtype_config(layer):

@@ -7,7 +7,13 @@ from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.layers.embeddings import BertEmbeddings
 from bert_keras.layers.encoder import Encoder
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.backbone import Backbone, check_rates, check_sizes, dtype_config
+from bert_keras.models.backbone import (
+    Backbone,
+    check_layer_options,
+    check_rates,
+    check_sizes,
+    dtype_config,
+)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -91,6 +97,7 @@ class BertBackbone(Backbone):
         )
         attention_dropout = dropout if attention_dropout is None else attention_dropout
         check_rates(dropout=dropout, attention_dropout=attention_dropout)
+        check_layer_options(activation, layer_norm_epsilon, initializer_range)
         super().__init__(**kwargs)
         self.vocabulary_size = int(vocabulary_size)
         self.num_layers = int(num_layers)

@@ -28,6 +28,8 @@ FLAG_NAMES = {
     "strip_accents": "strip_accents",
     "split_chinese": "tokenize_chinese_chars",
 }
+# All files of a folder that say something of its tokenizer.
+TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "added_tokens.json", "tokenizer_config.json")
 # Hugging Face writes 1e30 where no length is known.
 LONGEST_BELIEVABLE = 1_000_000
 
@@ -56,8 +58,7 @@ def _read_folder(folder):
     if is_keras_hub_folder(folder):
         return read_keras_hub_tokenizer(folder)
     vocabulary_path, tokenizer_path, added_path, config_path = (
-        os.path.join(folder, name)
-        for name in ("vocab.txt", "tokenizer.json", "added_tokens.json", "tokenizer_config.json")
+        os.path.join(folder, name) for name in TOKENIZER_FILES
     )
     if not os.path.exists(vocabulary_path) and not os.path.exists(tokenizer_path):
         raise FileNotFoundError(

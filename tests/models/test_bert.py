@@ -239,6 +239,13 @@ def test_weight_paths_are_the_file_format(tmp_path):
         ("num_segments", -1),
         ("dropout", 1.0),
         ("attention_dropout", -0.1),
+        ("activation", None),
+        ("activation", ["gelu"]),
+        ("layer_norm_epsilon", -1e-12),
+        ("layer_norm_epsilon", "1e-12"),
+        ("layer_norm_epsilon", float("nan")),
+        ("initializer_range", float("inf")),
+        ("initializer_range", True),
     ],
 )
 def test_impossible_arguments_are_refused(argument, value):
@@ -247,8 +254,10 @@ def test_impossible_arguments_are_refused(argument, value):
 
 
 def test_a_config_that_asks_for_all_memory_is_refused():
-    with pytest.raises(ValueError, match="parameters"):
-        tiny_backbone(vocabulary_size=2**24, hidden_dim=2**16, num_heads=2)
+    # The second is just above what is allowed, 2**33 parameters.
+    for vocabulary_size, hidden_dim in [(2**24, 2**16), (2**20, 2**13)]:
+        with pytest.raises(ValueError, match="parameters"):
+            tiny_backbone(vocabulary_size=vocabulary_size, hidden_dim=hidden_dim, num_heads=2)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hub_server import HubServer
 from safetensors.numpy import load_file, save_file
-from tiny import VOCABULARY, tiny_classifier
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras.presets.name_maps import bert
@@ -203,9 +203,10 @@ def test_an_argument_that_nobody_knows_is_an_error(transformers_folder):
 
 
 def test_arguments_reach_the_constructor_that_knows_them(transformers_folder):
-    classifier = bert_keras.TextClassifier.from_preset(
-        transformers_folder, dropout=0.0, attention_dropout=0.3, max_length=8, pooling="mean"
-    )
+    with pytest.warns(UserWarning, match="pooling"):
+        classifier = bert_keras.TextClassifier.from_preset(
+            transformers_folder, dropout=0.0, attention_dropout=0.3, max_length=8, pooling="mean"
+        )
     assert classifier.dropout == classifier.backbone.dropout == 0
     assert classifier.backbone.attention_dropout == 0.3
     assert classifier.preprocessor.max_length == 8
@@ -381,3 +382,135 @@ def test_an_own_preset_with_more_weights_than_its_config_asks_for_is_an_error(tm
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="23 weights, the file 39 arrays"):
         bert_keras.TextClassifier.from_preset(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        (keras.saving, "save_weights"),
+        (bert_keras.WordPieceTokenizer, "save"),
+        (pathlib.Path, "write_text"),
+        (os, "replace"),
+    ],
+    ids=lambda function: function[1],
+)
+def test_a_save_that_fails_at_any_step_leaves_the_old_preset(tmp_path, monkeypatch, function):
+    old = tiny_classifier(label_names=["no", "yes"])
+    old.save_to_preset(tmp_path)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    original = getattr(*function)
+    new = tiny_classifier(num_classes=3)
+    for successes in range(100):
+        calls = 0
+
+        def fail(*args, successes=successes, **kwargs):
+            nonlocal calls
+            calls += 1
+            if calls == successes + 1:
+                raise OSError("No space left on device")
+            return original(*args, **kwargs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(*function, fail)
+            try:
+                new.save_to_preset(tmp_path)
+                break
+            except OSError:
+                assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+    assert successes >= 1
+    assert bert_keras.TextClassifier.from_preset(tmp_path).num_classes == 3
+
+
+def test_a_config_that_json_cannot_hold_leaves_the_old_preset(tmp_path):
+    old = tiny_classifier()
+    old.save_to_preset(tmp_path)
+    new = tiny_classifier()
+    new.dropout = object()
+    with pytest.raises(TypeError, match="JSON"):
+        new.save_to_preset(tmp_path)
+    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    np.testing.assert_array_equal(predictions(again), predictions(old))
+
+
+def test_a_task_without_preprocessor_leaves_no_older_tokenizer(tmp_path):
+    tiny_classifier().save_to_preset(tmp_path)
+    tiny_classifier(preprocessor=None).save_to_preset(tmp_path)
+    names = {"config.json", "model.weights.h5", "task.json", "task.weights.h5"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+@pytest.mark.parametrize("task", [bert_keras.TextClassifier, bert_keras.MultipleChoice])
+def test_a_head_of_another_pooling_is_not_taken(tmp_path, task):
+    saved = task(tiny_backbone(), preprocessor=tiny_preprocessor(), pooling="mean")
+    saved.save_to_preset(tmp_path / "ours")
+    task(saved.backbone, preprocessor=saved.preprocessor).export_to_huggingface(tmp_path / "theirs")
+    for name, pooling in [("ours", "cls"), ("theirs", "mean")]:
+        with pytest.warns(UserWarning, match="pooling"):
+            task.from_preset(tmp_path / name, pooling=pooling)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        task.from_preset(tmp_path / "ours", pooling="mean")
+        task.from_preset(tmp_path / "theirs", pooling="pooler")
+
+
+def test_label_names_in_another_order_than_the_head_s_are_refused(tmp_path):
+    classifier = tiny_classifier(num_classes=3, label_names=["x", "y", "z"])
+    classifier.save_to_preset(tmp_path / "ours")
+    classifier.export_to_huggingface(tmp_path / "theirs")
+    for name in ("ours", "theirs"):
+        with pytest.raises(ValueError, match="order"):
+            bert_keras.TextClassifier.from_preset(tmp_path / name, label_names=["y", "x", "z"])
+        # Other words for the same classes are welcome.
+        renamed = bert_keras.TextClassifier.from_preset(
+            tmp_path / name, label_names=["a", "b", "z"]
+        )
+        assert renamed.label_names == ("a", "b", "z")
+
+
+def change_config(folder, **changes):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"is_decoder": True}, "is_decoder"),
+        ({"add_cross_attention": True}, "add_cross_attention"),
+        ({"hidden_act": ["gelu"]}, "activation"),
+        ({"layer_norm_eps": "1e-12"}, "layer_norm_epsilon"),
+        ({"layer_norm_eps": -1.0}, "layer_norm_epsilon"),
+        ({"initializer_range": None}, "initializer_range"),
+        ({"id2label": {"a": "A", "b": "B"}}, "id2label"),
+        ({"id2label": ["A", "B"]}, "id2label"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_is_an_error(tmp_path, changes, message):
+    tiny_classifier().export_to_huggingface(tmp_path)
+    change_config(tmp_path, **changes)
+    with pytest.raises(ValueError, match=message):
+        bert_keras.TextClassifier.from_preset(tmp_path)
+
+
+def test_labels_of_a_checkpoint_that_are_no_names_become_numbers(tmp_path):
+    tiny_classifier().export_to_huggingface(tmp_path)
+    change_config(tmp_path, id2label={"0": "A", "1": "A"})
+    with pytest.warns(UserWarning, match="not different names") as noted:
+        assert bert_keras.TextClassifier.from_preset(tmp_path).label_names is None
+    assert len(noted) == 1 and noted[0].filename == __file__
+
+
+def test_an_export_says_which_token_is_padding(tmp_path):
+    # The ids of [PAD] and [MASK] changed places.
+    vocabulary = [*VOCABULARY[4:0:-1], VOCABULARY[0], *VOCABULARY[5:]]
+    tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
+    backbone = tiny_backbone()
+    for name, model, expected in [
+        ("task", tiny_classifier(backbone, preprocessor=preprocessor), 4),
+        ("embedder", bert_keras.TextEmbedder(backbone, preprocessor), 4),
+        ("bare", backbone, 0),
+    ]:
+        model.export_to_huggingface(tmp_path / name)
+        config = json.loads((tmp_path / name / "config.json").read_text())
+        assert config["pad_token_id"] == expected

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import warnings
 from pathlib import Path
 
 import keras
@@ -48,6 +49,8 @@ _ACTIVATIONS = {
     "swish": "silu",
     "tanh": "tanh",
 }
+# The tasks whose head is called "classifier" there.
+_WITH_CLASSIFIER = ("TextClassifier", "TokenClassifier", "MultipleChoice")
 _PROBLEM_TYPES = {
     "single_label_classification": "single_label",
     "multi_label_classification": "multi_label",
@@ -101,8 +104,14 @@ class HuggingFaceFolder:
                 f"{self.folder / 'config.json'} asks for {positions!r} position embeddings. "
                 "Supported: 'absolute', as in BERT."
             )
+        for option in ("is_decoder", "add_cross_attention"):
+            if self._config.get(option):
+                raise ValueError(
+                    f"{self.folder / 'config.json'} asks for {option}, a model that writes text "
+                    "from left to right. Supported: encoders, which read it from both sides."
+                )
         activation = self._config.get("hidden_act", "gelu")
-        if activation not in _ACTIVATIONS:
+        if not isinstance(activation, str) or activation not in _ACTIVATIONS:
             raise ValueError(
                 f"{self.folder / 'config.json'} asks for the activation {activation!r}. Supported: "
                 f"{sorted(_ACTIVATIONS)}."
@@ -137,16 +146,19 @@ class HuggingFaceFolder:
         return None
 
     def task_arguments(self, task_class_name):
-        """Returns what `config.json` says of that task: classes, label names, problem, dropout."""
-        has_classes = task_class_name in ("TextClassifier", "TokenClassifier")
-        if not (has_classes and self._has_head(task_class_name)):
+        """Returns what `config.json` says of that task: classes, label names, problem, dropout.
+
+        The pooling is said by the architecture: there each text's head stands on the pooler.
+        """
+        if task_class_name not in _WITH_CLASSIFIER or not self._has_head(task_class_name):
             return {}
-        arguments = {"num_classes": self._tensor_shape("classifier.weight")[0]}
-        labels = self._config.get("id2label") or {}
-        if len(labels) == arguments["num_classes"]:
-            names = [labels[key] for key in sorted(labels, key=int)]
-            # LABEL_0, LABEL_1 ... stand for "no names given".
-            if names != [f"LABEL_{i}" for i in range(len(names))]:
+        arguments = {}
+        if task_class_name != "TokenClassifier":
+            arguments["pooling"] = "pooler"
+        if task_class_name != "MultipleChoice":
+            arguments["num_classes"] = self._tensor_shape("classifier.weight")[0]
+            names = self._label_names()
+            if names is not None and len(names) == arguments["num_classes"]:
                 arguments["label_names"] = names
         if task_class_name == "TextClassifier":
             problem_type = _PROBLEM_TYPES.get(self._config.get("problem_type"))
@@ -157,6 +169,27 @@ class HuggingFaceFolder:
         if self._config.get("classifier_dropout") is not None:
             arguments["dropout"] = self._config["classifier_dropout"]
         return arguments
+
+    def _label_names(self):
+        """Returns the labels' names in their order, or `None` where there are none to use."""
+        labels = self._config.get("id2label") or {}
+        if not isinstance(labels, dict) or set(labels) != set(map(str, range(len(labels)))):
+            raise ValueError(
+                f"{self.folder / 'config.json'} must have an 'id2label' from the numbers 0, 1, ... "
+                f"to the labels' names. Received: {labels!r}."
+            )
+        names = [labels[str(number)] for number in range(len(labels))]
+        # LABEL_0, LABEL_1 ... stand for "no names given".
+        if names == [f"LABEL_{i}" for i in range(len(names))]:
+            return None
+        if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
+            return names
+        warnings.warn(
+            f"{self.folder / 'config.json'} has labels that are not different names, {names}, so "
+            "numbers stand for the classes. Pass `label_names` to name them.",
+            stacklevel=4,  # the line that called from_preset
+        )
+        return None
 
     def preprocessor_config(self, task_class_name):
         """Returns `None`: this format has no preprocessor of ours."""
@@ -290,13 +323,14 @@ def _below_model(variable):
     return variable.path.split("/", 1)[1]
 
 
-def export(backbone, folder, task=None):
+def export(backbone, folder, task=None, tokenizer=None):
     """Writes a folder that `transformers.AutoModel...from_pretrained` loads.
 
     Args:
         backbone: a backbone of a family in `FAMILIES`.
         folder: str or path, made when missing; each file is written in one step.
-        task: the task whose head, labels and tokenizer go along, or `None`.
+        task: the task whose head and labels go along, or `None`.
+        tokenizer: the `WordPieceTokenizer` that goes along, or `None` for the task's, if any.
 
     Raises:
         ValueError: the family, the task or the activation has no counterpart there.
@@ -315,7 +349,10 @@ def export(backbone, folder, task=None):
             f"pooling={task.pooling!r}, which has no counterpart there. Export "
             "its backbone instead, or train with pooling='pooler'."
         )
+    if tokenizer is None and getattr(task, "preprocessor", None) is not None:
+        tokenizer = task.preprocessor.tokenizer
     config = _config_for_transformers(backbone, model_type)
+    config["pad_token_id"] = 0 if tokenizer is None else tokenizer.pad_token_id
     config["architectures"] = [name_map.ARCHITECTURES[type(exported).__name__]]
     rows = list(name_map.BACKBONE)
     variables = {_below_model(v): v for v in backbone.weights}
@@ -342,8 +379,8 @@ def export(backbone, folder, task=None):
     partial = folder / f".partial-{os.getpid()}-config.json"
     partial.write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
     os.replace(partial, folder / "config.json")
-    if task is not None and task.preprocessor is not None:
-        task.preprocessor.tokenizer.save(folder)
+    if tokenizer is not None:
+        tokenizer.save(folder)
 
 
 def _family_of(backbone):
@@ -370,7 +407,6 @@ def _config_for_transformers(backbone, model_type):
         "model_type": model_type,
         **{theirs: ours[name] for theirs, name in _ARGUMENTS.items()},
         "hidden_act": activation,
-        "pad_token_id": 0,
         "position_embedding_type": "absolute",
     }
 

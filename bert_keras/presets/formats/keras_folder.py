@@ -9,8 +9,10 @@
 | `vocab.txt`, `tokenizer.json`, `tokenizer_config.json` | the tokenizer |
 """
 
+import contextlib
 import json
 import os
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -18,6 +20,9 @@ import h5py
 import keras
 
 from bert_keras.presets.assign import listed
+from bert_keras.tokenizers.saved_settings import TOKENIZER_FILES
+
+_TASK_FILES = ("task.json", "task.weights.h5")
 
 
 class KerasFolder:
@@ -121,48 +126,77 @@ def registered_class(name, base, where):
 
 
 def save_backbone(backbone, folder):
-    """Writes a backbone's config and weights into `folder`, each file in one step."""
-    folder = Path(folder)
-    config = {
+    """Writes a backbone's config and weights into `folder`: all files, or on an error none."""
+    config = _json(_backbone_config(backbone))
+    with _replacing(folder, stale=_TASK_FILES) as new:
+        keras.saving.save_weights(backbone, str(new / "model.weights.h5"))
+        (new / "config.json").write_text(config, encoding="utf-8")
+
+
+def save_task(task, folder):
+    """Writes a task, with its backbone and tokenizer, into `folder`: all files, or none."""
+    config = task.get_config()
+    preprocessor = config.pop("preprocessor")
+    del config["backbone"]
+    saved = {
+        "registered_name": keras.saving.get_registered_name(type(task)),
+        "config": config,
+        "preprocessor": preprocessor,
+    }
+    texts = {"task.json": _json(saved), "config.json": _json(_backbone_config(task.backbone))}
+    # Of files that an older preset had, those of its tokenizer would speak for this one.
+    with _replacing(folder, stale=(*_TASK_FILES, *TOKENIZER_FILES)) as new:
+        keras.saving.save_weights(task.backbone, str(new / "model.weights.h5"))
+        keras.saving.save_weights(task.head, str(new / "task.weights.h5"))
+        if task.preprocessor is not None:
+            task.preprocessor.tokenizer.save(new)
+        for name, text in texts.items():
+            (new / name).write_text(text, encoding="utf-8")
+
+
+def _backbone_config(backbone):
+    return {
         "registered_name": keras.saving.get_registered_name(type(backbone)),
         # Being frozen belongs to a task, not to the weights.
         "config": {**backbone.get_config(), "trainable": True},
     }
-    json.dumps(config)  # raises before anything is written
-    folder.mkdir(parents=True, exist_ok=True)
-    _save_weights(backbone, folder / "model.weights.h5")
-    for stale in ("task.json", "task.weights.h5"):  # the head of another backbone
-        (folder / stale).unlink(missing_ok=True)
-    _save_json(config, folder / "config.json")
 
 
-def save_task(task, folder):
-    """Writes a task, with its backbone and tokenizer, into `folder`, each file in one step."""
+def _json(value):
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+@contextlib.contextmanager
+def _replacing(folder, stale):
+    """Yields an empty folder whose files replace those of `folder` at the end, all or none.
+
+    Args:
+        folder: str or path, made when missing.
+        stale: names of files that go where there is no new one.
+    """
     folder = Path(folder)
-    save_backbone(task.backbone, folder)
-    _save_weights(task.head, folder / "task.weights.h5")
-    config = task.get_config()
-    preprocessor = config.pop("preprocessor")
-    del config["backbone"]
-    _save_json(
-        {
-            "registered_name": keras.saving.get_registered_name(type(task)),
-            "config": config,
-            "preprocessor": preprocessor,
-        },
-        folder / "task.json",
-    )
-    if task.preprocessor is not None:
-        task.preprocessor.tokenizer.save(folder)
-
-
-def _save_weights(layer, path):
-    partial = path.with_name(f".partial-{os.getpid()}-{path.name}")
-    try:
-        keras.saving.save_weights(layer, str(partial))
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder) as partial:
+        new, old = Path(partial, "new"), Path(partial, "old")
+        new.mkdir()
+        old.mkdir()
+        yield new
+        # Configs go first and come last: what lies between is no preset, never a mixed one.
+        names = sorted((path.name for path in new.iterdir()), key=lambda name: ".json" in name)
+        moved = []
+        try:
+            for name in (*reversed(names), *stale):
+                if (folder / name).exists():
+                    os.replace(folder / name, old / name)
+            for name in names:
+                os.replace(new / name, folder / name)
+                moved.append(name)
+        except BaseException:
+            for name in moved:
+                (folder / name).unlink(missing_ok=True)
+            for path in old.iterdir():
+                os.replace(path, folder / path.name)
+            raise
 
 
 def _load_weights(layer, path):
@@ -193,12 +227,3 @@ def _check_count(layer, path):
             f"Weights: {listed([weight.path for weight in layer.weights])}. Arrays: "
             f"{listed(names)}."
         )
-
-
-def _save_json(value, path):
-    partial = path.with_name(f".partial-{os.getpid()}-{path.name}")
-    try:
-        partial.write_text(json.dumps(value, indent=2, ensure_ascii=False), encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

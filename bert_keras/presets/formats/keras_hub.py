@@ -137,7 +137,11 @@ class KerasHubFolder:
         problem_type = _PROBLEM_TYPES[activation]
         if num_classes == 1 and activation == "linear":
             problem_type = "regression"
-        arguments = {"num_classes": num_classes, "problem_type": problem_type}
+        arguments = {
+            "num_classes": num_classes,
+            "problem_type": problem_type,
+            "pooling": "pooler",
+        }
         if self._task.get("dropout") is not None:
             arguments["dropout"] = self._task["dropout"]
         return arguments

@@ -120,12 +120,12 @@ class Tf1Folder:
         return None
 
     def task_arguments(self, task_class_name):
-        """Returns what the head's shape says of a classifier: how many classes, or one score."""
+        """Returns how many classes a classifier has, or one score; its head is on the pooler."""
         if task_class_name != "TextClassifier" or not self._has_head(task_class_name):
             return {}
         num_classes = self._weights().shapes["output_weights"][0]
         problem_type = "regression" if num_classes == 1 else "single_label"
-        return {"num_classes": num_classes, "problem_type": problem_type}
+        return {"num_classes": num_classes, "problem_type": problem_type, "pooling": "pooler"}
 
     def preprocessor_config(self, task_class_name):
         """Returns `None`: this format has no preprocessor of ours."""
