@@ -21,12 +21,13 @@ def layer_wise_decay(num_layers, rate, head=1.0):
 
     Lower layers hold general knowledge and need smaller steps: a layer at depth `d` moves at
     `rate ** (num_layers + 1 - d)` times the learning rate, with depth 0 for the embeddings, `i + 1`
-    for encoder layer `i`, and `num_layers + 1` for the pooler.
+    for encoder layer `i`, and `num_layers + 1` for the pooler. They are known by `embeddings/`,
+    `encoder/layer_i/` and `pooler/` in a variable's path, whatever the backbone is called.
 
     Args:
         num_layers: int, encoder layers of the backbone.
         rate: float, above 0 and at most 1; Sun et al. found 0.95 best.
-        head: float, multiplier of everything outside the backbone.
+        head: float, multiplier of everything else.
 
     Returns:
         List of (pattern, multiplier), the `learning_rate_multipliers` of `AdamW`.
@@ -46,7 +47,8 @@ def layer_wise_decay(num_layers, rate, head=1.0):
     multipliers = [(r"(^|/)embeddings/", rate ** (num_layers + 1))]
     for i in range(num_layers):
         multipliers.append((rf"(^|/)encoder/layer_{i}/", rate ** (num_layers - i)))
-    multipliers.append((r"^(?!.*backbone)", head))
+    # Not a row for the pooler, of which there would be a warning where it does not train.
+    multipliers.append((r"^(?!(.*/)?(embeddings|encoder/layer_\d+|pooler)/)", head))
     return multipliers
 
 
@@ -84,7 +86,8 @@ class AdamW(keras.optimizers.Optimizer):
         beta_1: float, how slowly the mean of the gradients forgets.
         beta_2: float, how slowly the mean of their squares forgets.
         epsilon: float, added to the denominator. BERT uses 1e-6, torch 1e-8, Keras 1e-7.
-        global_clipnorm: float, the largest norm of all gradients together, or `None`.
+        global_clipnorm: float, the largest norm of all gradients together, or `None`. `"auto"` is
+            1.0 as in BERT, and `None` where `clipnorm` or `clipvalue` is given.
         bias_correction: bool, whether `m` and `v` are corrected for having started at 0.
         exclude_from_weight_decay: sequence of regular expressions, searched in variable paths. By
             default biases and the scale and shift of norms, as in BERT.
@@ -119,13 +122,16 @@ class AdamW(keras.optimizers.Optimizer):
         beta_1=0.9,
         beta_2=0.999,
         epsilon=1e-6,
-        global_clipnorm=1.0,
+        global_clipnorm="auto",
         bias_correction=True,
         exclude_from_weight_decay=NO_WEIGHT_DECAY,
         learning_rate_multipliers=(),
         **kwargs,
     ):
         kwargs.setdefault("name", "adamw")
+        if global_clipnorm == "auto":
+            has_other = any(kwargs.get(name) is not None for name in ("clipnorm", "clipvalue"))
+            global_clipnorm = None if has_other else 1.0
         super().__init__(
             learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs
         )

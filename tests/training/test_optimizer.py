@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from keras import ops
 from tied_model import TOKENS, Tied, make_tied_model
 
+import bert_keras
 from bert_keras.training.optimizer import AdamW, Lamb, layer_wise_decay
 from bert_keras.training.schedules import WarmupDecay
 
@@ -493,3 +495,48 @@ def test_saved_in_the_middle_it_continues_on_another_backend(tmp_path):
     elsewhere = np.load(tmp_path / "weights.npz")
     for ours, name in zip(model.get_weights(), elsewhere.files, strict=True):
         np.testing.assert_allclose(ours, elsewhere[name], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        (bert_keras.TextClassifier, {}),
+        (bert_keras.TextClassifier, {"frozen": "embeddings"}),
+        (bert_keras.TokenClassifier, {"num_classes": 2}),
+        (bert_keras.Pretraining, {}),
+    ],
+)
+def test_layer_wise_decay_finds_the_parts_of_a_backbone_of_any_name(task, options):
+    backbone = bert_keras.BertBackbone(10, 2, 2, 8, 16, name="encoder_of_mine")
+    model = task(backbone, **options)
+    optimizer = AdamW(learning_rate_multipliers=layer_wise_decay(2, 0.5, head=3.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if options.get("frozen") else "error")
+        optimizer.build(model.trainable_variables)
+    parts = {"embeddings": 0.125, "encoder/layer_0": 0.25, "encoder/layer_1": 0.5, "pooler": 1.0}
+    factors = {f"encoder_of_mine/{part}/": factor for part, factor in parts.items()}
+    for path, factor in zip(optimizer._paths, optimizer._factors, strict=True):
+        part = next((part for part in factors if path.startswith(part)), None)
+        assert factor == factors.get(part, 3.0), path
+        assert part or "/head/" in path
+
+
+@pytest.mark.parametrize("make", [AdamW, Lamb])
+def test_other_clippings_take_the_place_of_the_default(make):
+    assert make().global_clipnorm == 1.0
+    for options in ({"clipnorm": 0.5}, {"clipvalue": 0.5}):
+        optimizer = make(**options)
+        assert optimizer.global_clipnorm is None
+        again = make.from_config(optimizer.get_config())
+        assert again.get_config() == optimizer.get_config()
+    assert make.from_config(make(global_clipnorm=None).get_config()).global_clipnorm is None
+    with pytest.raises(ValueError, match="Only one"):
+        make(clipnorm=0.5, global_clipnorm=1.0)
+
+
+def test_clipping_by_value_clips_each_coordinate():
+    after = []
+    for second in (0.5, 7.0):
+        steps = [[np.full(s, x, "float32") for s in SHAPES] for x in (0.1, second)]
+        after.append(train(AdamW(1e-2, clipvalue=0.5), make_variables()[0], steps))
+    assert_all_close(*after)
