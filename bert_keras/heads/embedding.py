@@ -39,7 +39,7 @@ class EmbeddingHead(keras.layers.Layer):
         self.built = True
 
     def call(self, outputs, padding_mask=None):
-        # A mean of hundreds of tokens, and small differences of cosines, want float32.
+        # Small differences of cosines want float32, so nothing is rounded after the pooling.
         outputs = {
             key: ops.cast(outputs[key], "float32")
             for key in ("sequence_output", "pooled_output")

@@ -88,10 +88,15 @@ def pool(outputs, padding_mask, pooling):
     x = outputs["sequence_output"]
     if pooling == "cls":
         return x[:, 0]
-    if padding_mask is None:
-        return ops.mean(x, axis=1) if pooling == "mean" else ops.max(x, axis=1)
     if pooling == "max":
-        keep = ops.expand_dims(ops.cast(padding_mask, "bool"), -1)
-        return ops.max(ops.where(keep, x, ops.cast(-3e4, x.dtype)), axis=1)
-    weights = ops.expand_dims(ops.cast(padding_mask, x.dtype), -1)
-    return ops.sum(x * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1)
+        if padding_mask is not None:
+            keep = ops.expand_dims(ops.cast(padding_mask, "bool"), -1)
+            x = ops.where(keep, x, ops.cast(-3e4, x.dtype))
+        return ops.max(x, axis=1)
+    # A sum of hundreds of tokens would lose digits in bfloat16, and overflow in float16.
+    wide = ops.cast(x, "float32")
+    if padding_mask is None:
+        return ops.cast(ops.mean(wide, axis=1), x.dtype)
+    weights = ops.expand_dims(ops.cast(padding_mask, "float32"), -1)
+    mean = ops.sum(wide * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1)
+    return ops.cast(mean, x.dtype)
