@@ -4,14 +4,16 @@ import keras
 import numpy as np
 
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
+from bert_keras.preprocessing.masking import MaskedTokens
 
 
 class MaskedBatches(keras.utils.PyDataset):
     """Masks the batches of a `BucketedBatches`, for `fit` and `evaluate` of a masked model.
 
-    Masks depend on the batches' seed, the number of the epoch and of the batch alone. Shuffled
-    batches are masked anew in each epoch; those that are not shuffled always alike, from a seed of
-    their own, so that two evaluations of the same texts measure the same.
+    Shuffled batches are masked anew in each epoch; the masks depend on the batches' seed, the
+    number of the epoch and of the batch alone. Batches that are not shuffled are masked always
+    alike, each row by its own number, so that evaluations of the same texts measure the same
+    whatever the size and the padding of the batches.
 
     Labels of the batches are those of the next sentence, as for `Pretraining`.
 
@@ -37,9 +39,7 @@ class MaskedBatches(keras.utils.PyDataset):
         """Returns `(inputs, labels, sample_weight)`."""
         inputs, labels, *weights = self.batches[index]
         row_weights = weights[0] if weights else np.ones(len(labels), np.float32)
-        seed = [self.batches.seed, self.batches.epoch] if self.batches.shuffle else [0, 0]
-        generator = np.random.default_rng([*seed, index])
-        masked = self.masking(inputs[TOKEN_IDS], self.kinds, generator, inputs[PADDING_MASK])
+        masked = (self._masked_anew if self.batches.shuffle else self._masked_alike)(index, inputs)
         inputs = {
             **inputs,
             TOKEN_IDS: masked.token_ids,
@@ -53,6 +53,31 @@ class MaskedBatches(keras.utils.PyDataset):
             {"masked_lm": masked.labels, "next_sentence": labels},
             {"masked_lm": mask_weights, "next_sentence": row_weights},
         )
+
+    def _masked_anew(self, index, inputs):
+        generator = np.random.default_rng([self.batches.seed, self.batches.epoch, index])
+        return self.masking(inputs[TOKEN_IDS], self.kinds, generator, inputs[PADDING_MASK])
+
+    def _masked_alike(self, index, inputs):
+        """Masks each row by itself, without its padding, from a generator of its own."""
+        token_ids, padding_mask = inputs[TOKEN_IDS], inputs[PADDING_MASK]
+        shape = (len(token_ids), self.masking.num_predictions(token_ids.shape[1]))
+        masked = MaskedTokens(
+            token_ids.astype(np.int32),
+            np.zeros(shape, np.int32),
+            np.zeros(shape, np.int32),
+            np.zeros(shape, np.float32),
+        )
+        rows, _ = self.batches.batches[index]
+        for place, row in enumerate(rows.tolist()):
+            length = int(np.sum(padding_mask[place]))
+            generator = np.random.default_rng([0, 0, row])
+            part = self.masking(
+                token_ids[[place], :length], self.kinds, generator, padding_mask[[place], :length]
+            )
+            for whole, found in zip(masked, part, strict=True):
+                whole[place, : found.shape[1]] = found[0]
+        return masked
 
     def on_epoch_begin(self):
         """Begins to note which batches are read, see `BucketedBatches`."""

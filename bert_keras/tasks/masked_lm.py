@@ -29,8 +29,8 @@ class MaskedLM(Task):
     weight, whatever rows they stand in.
 
     `fit` and `evaluate` take texts without labels and mask them: in `fit` anew in each epoch, in
-    `evaluate` (and in `fit(shuffle=False)`) always in the same places. `predict` of texts gives the
-    logits at their `[MASK]` tokens.
+    `evaluate` (and in `fit(shuffle=False)`) always in the same places, whatever the batch size.
+    `predict` of texts gives the logits at their `[MASK]` tokens.
 
     | what | form |
     |---|---|

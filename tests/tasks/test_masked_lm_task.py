@@ -235,3 +235,32 @@ def test_kinds_of_the_tiny_vocabulary_are_what_these_tests_assume():
     kinds = TokenKinds.from_tokenizer(tiny_preprocessor().tokenizer)
     assert kinds.mask_id == MASK
     assert kinds.is_special.sum() == 5
+
+
+@pytest.mark.parametrize("strategy", ["pieces", "whole_words", "spans"])
+def test_evaluation_masks_a_text_alike_whatever_the_batches(strategy):
+    model = tiny_model(masking={"rate": 0.3, "strategy": strategy})
+    texts = ["a b c d e f g h", "b", "ab cd ef gh a b", "c d", "hgf edcba hg fe"]
+
+    def masked(batch_size):
+        batches = model.masked_batches(texts, batch_size=batch_size, shuffle=False)
+        found = {}
+        for number, (rows, _) in enumerate(batches.batches.batches):
+            inputs, labels, weights = batches[number]
+            for place, row in enumerate(rows.tolist()):
+                counts = weights[place] > 0
+                length = int(inputs["padding_mask"][place].sum())
+                found[row] = (
+                    inputs["token_ids"][place, :length].tolist(),
+                    inputs["mask_positions"][place, counts].tolist(),
+                    labels[place, counts].tolist(),
+                )
+        return found
+
+    alone = masked(1)
+    assert len(alone) == len(texts) and all(places for _, places, _ in alone.values())
+    assert masked(2) == masked(5) == alone
+    one, all_at_once = (
+        model.evaluate(texts, batch_size=b, return_dict=True, verbose=0) for b in (1, 5)
+    )
+    assert one["perplexity"] == pytest.approx(all_at_once["perplexity"], rel=1e-5)
