@@ -111,7 +111,7 @@ class TokenClassifier(Task):
         self.stride = None if stride is None else int(stride)
         self.dropout = backbone.dropout if dropout is None else dropout
         self.head = TokenHead(
-            num_classes,
+            self.num_classes,
             backbone.hidden_dim,
             dropout=self.dropout,
             crf=self.crf,
