@@ -60,7 +60,11 @@ flags.DEFINE_string("label_column", "label", "Name or number of the label's colu
 
 
 def main(argv):
-    train, dev, test = (part and recipe.sampled(part) for part in load_data())
+    parts = load_data()
+    train, dev, test = (part and recipe.sampled(part) for part in parts)
+    for name, part, whole in zip(("dev", "test"), (dev, test), parts[1:], strict=True):
+        if whole and len(part) < len(whole):
+            print(f"--sample cut the {name} set from {len(whole)} to {len(part)} documents.")
     print(f"{len(train)} documents to train on, {len(dev)} to measure on.")
     histories = {}
 

@@ -12,7 +12,8 @@ is the paper's, section 4.2: batches of 32, 3 epochs, 5e-5; windows of 384 token
 
 Writes into `--output_dir`, in the format of the official scripts: predictions.json,
 nbest_predictions.json, and for SQuAD 2.0 null_odds.json with the threshold tuned on the dev file,
-which makes the dev score an upper bound. KERAS_BACKEND chooses the backend.
+which makes the dev score an upper bound. Of several seeds they are those of the best model, the one
+that is saved. `--sample` cuts the dev questions too. KERAS_BACKEND chooses the backend.
 
 Results with their settings and spread over seeds: examples/README.md.
 """
@@ -58,7 +59,10 @@ def main(argv):
     train, dev = load_data()
     check_answered(train=train, dev=dev)
     metric = FLAGS.metric or metric_of(dev)
+    num_dev = len(dev)
     train, dev = sampled(train), sampled(dev)
+    if len(dev) < num_dev:
+        print(f"--sample cut the {num_dev} dev questions to {len(dev)}: no score of the whole set.")
     print(f"{len(train)} questions to train on, {len(dev)} to measure on by {metric}.")
 
     def run(seed):
@@ -75,11 +79,10 @@ def main(argv):
             history = qa.fit(train, batch_size=FLAGS.batch_size, epochs=FLAGS.epochs)
             recipe.plot_learning_curves(history)
         found = qa.n_best(dev, FLAGS.n_best, verbose=1)
-        scores = score(qa, metric, dev, found, tune=True)
-        write_predictions(qa, metric, dev, found)
-        return qa, scores
+        return (qa, found), score(qa, metric, dev, found, tune=True)
 
-    qa, rows = recipe.run_seeds(run)
+    (qa, found), rows = recipe.run_seeds(run)
+    write_predictions(qa, metric, dev, found)
     path = os.path.join(FLAGS.output_dir, "model.keras")
     qa.save(path)
     reloaded = keras.models.load_model(path)

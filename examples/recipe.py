@@ -27,7 +27,13 @@ flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate, after a warm-up o
 flags.DEFINE_integer("max_length", 128, "Longest sequence in tokens.", lower_bound=3)
 flags.DEFINE_integer("seed", 0, "Seed of the weights, the dropout and the order of examples.")
 flags.DEFINE_integer("seeds", 1, "Runs, with seeds from --seed on; the best one is saved.", 1)
-flags.DEFINE_integer("sample", None, "Train on this many examples, drawn by --seed.", 1)
+flags.DEFINE_integer(
+    "sample",
+    None,
+    "Train on this many examples, drawn by --seed. What is measured on stays whole, but for the "
+    "recipes where that takes hours, of long texts and of questions: there it is cut likewise.",
+    lower_bound=1,
+)
 flags.DEFINE_string("plot_dir", None, "Folder for pictures (needs matplotlib).")
 
 

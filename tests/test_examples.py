@@ -148,11 +148,13 @@ def reviews(tmp_path):
 def test_long_text_classification_makes_a_table_of_its_strategies(run, reviews, tmp_path):
     names = ["head_tail", "max", "self_attention"]
     arguments = [f"--data_dir={reviews}", f"--strategy={','.join(names)}", "--max_length=16"]
+    arguments += ["--sample=12"]
     results, printed, _ = run("long_text_classification", *arguments, "--stride=10")
     assert results["strategy"] in names
     assert {f"{name}_accuracy" for name in names} <= set(results)
     assert results["accuracy"] == max(results[f"{name}_accuracy"] for name in names)
-    assert "test_accuracy" in results and "20 documents to test on" in printed
+    assert "test_accuracy" in results and "12 documents to test on" in printed
+    assert "--sample cut the test set from 20 to 12 documents" in printed
     assert all(any(line.startswith(f"{n} ") for line in printed.splitlines()) for n in names)
 
 
@@ -206,8 +208,11 @@ def tagged(tmp_path):
 
 
 def test_token_classification_scores_entities_and_writes_tags(run, tagged):
-    results, _, output = run("token_classification", f"--data_dir={tagged}", "--crf", "--sample=6")
+    results, printed, output = run(
+        "token_classification", f"--data_dir={tagged}", "--crf", "--sample=6"
+    )
     assert {"f1", "test_f1", "precision", "accuracy"} <= set(results)
+    assert "6 sentences to train on, 8 to measure on" in printed
     lines = (output / "test_predictions.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines[:5]] == ["Anna", "lives", "in", "Rome", "."]
 
@@ -216,8 +221,9 @@ def test_feature_extraction_has_the_rows_of_the_paper_s_table(run, tagged):
     rows = ("weighted_sum_last_4", "concat_last_4")
     arguments = [f"--strategy={row}" for row in rows]
     arguments += [f"--data_dir={tagged}", "--lstm_units=4", "--sample=4", "--max_length=16"]
-    results, _, _ = run("feature_extraction", *arguments)
-    assert set(results) == {"f1", "test_f1", *(f"{row}_f1" for row in rows)}
+    results, printed, _ = run("feature_extraction", *arguments)
+    assert set(results) == {f"{row}_{name}" for row in rows for name in ("f1", "test_f1")}
+    assert all(f"{part}: {n} sentences" in printed for part, n in [("train", 4), ("dev", 8)])
     all_rows = ("embeddings", "second_to_last", "last", *rows, "weighted_sum_all")
     assert flags.FLAGS["strategy"].default == list(all_rows)
 
@@ -233,8 +239,8 @@ def test_multiple_choice_reads_swag_and_writes_answers(run, tmp_path):
     assert len((output / "test_predictions.jsonl").read_text().splitlines()) == 10
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_question_answering_writes_the_official_files(run, tmp_path, version):
+def write_squad(tmp_path, version):
+    """Writes six questions on one context to train and to measure on; returns both files."""
     questions = [
         {
             "id": f"{number}",
@@ -249,6 +255,12 @@ def test_question_answering_writes_the_official_files(run, tmp_path, version):
     files = [tmp_path / f"{part}-v{version}.json" for part in ("train", "dev")]
     for file in files:
         file.write_text(json.dumps(data))
+    return files
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_question_answering_writes_the_official_files(run, tmp_path, version):
+    files = write_squad(tmp_path, version)
     arguments = [f"--train_file={files[0]}", f"--dev_file={files[1]}", "--max_length=32"]
     results, _, output = run("question_answering", *arguments, f"--test_file={files[1]}")
     assert ("no_answer_threshold" in results) == (version == 2)
@@ -256,6 +268,27 @@ def test_question_answering_writes_the_official_files(run, tmp_path, version):
     for prefix in ("", "test_"):
         predictions = json.loads((output / f"{prefix}predictions.json").read_text())
         assert set(predictions) == {str(number) for number in range(6)}
+
+
+def test_question_answering_writes_the_answers_of_the_model_that_it_saves(
+    script, preset, tmp_path, monkeypatch, capsys
+):
+    files = write_squad(tmp_path, version=1)
+    module = script("question_answering")
+    scores = iter([{"f1": 2.0}, {"f1": 1.0}])  # the first of two seeds is the best
+    monkeypatch.setattr(module, "score", lambda *args, **kwargs: next(scores))
+    flags_given = [f"--preset={preset}", f"--output_dir={tmp_path}", "--epochs=0", "--seeds=2"]
+    flags_given += [f"--train_file={files[0]}", f"--dev_file={files[1]}", "--max_length=32"]
+    flags.FLAGS(["question_answering", *flags_given, "--sample=4"])
+    module.main([])
+    assert "--sample cut the 6 dev questions to 4" in capsys.readouterr().out
+    found = json.loads((tmp_path / "nbest_predictions.json").read_text())
+    assert len(found) == 4
+    model = keras.models.load_model(tmp_path / "model.keras")
+    best = model.n_best((["who lives in rome?"], ["anna lives in rome."]))[0]
+    for spans in found.values():
+        assert [span["text"] for span in spans] == [span.text for span in best.spans]
+        assert spans[0]["probability"] == pytest.approx(best.spans[0].probability, rel=1e-4)
 
 
 @pytest.mark.parametrize(
