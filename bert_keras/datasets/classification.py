@@ -60,11 +60,6 @@ class ClassificationTask:
         """Tuple of str: the readable name of each class, in the order of its number."""
         return tuple(name for _, name in self.labels)
 
-    @property
-    def is_pair(self):
-        """Whether each example is a pair of texts."""
-        return len(self.layouts[0].texts) == 2
-
 
 def read_examples(path, task):
     """Reads one file of a labelled text set.

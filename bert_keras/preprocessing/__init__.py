@@ -1,4 +1,4 @@
-"""Text to the arrays that models take: packing, truncation, batching, windows, word labels."""
+"""Text to the arrays that models take: packing, truncation, batching, windows."""
 
 from bert_keras.preprocessing.batching import (
     BucketedBatches,
@@ -18,14 +18,8 @@ from bert_keras.preprocessing.windows import (
     Windows,
     cut_windows,
     document_positions,
-    join_windows,
     max_context,
     take_windows,
-)
-from bert_keras.preprocessing.word_alignment import (
-    first_pieces,
-    labels_to_pieces,
-    pieces_to_words,
 )
 
 __all__ = [
@@ -40,16 +34,12 @@ __all__ = [
     "create_pretraining_data",
     "cut_windows",
     "document_positions",
-    "first_pieces",
-    "join_windows",
-    "labels_to_pieces",
     "length_buckets",
     "mask_tokens",
     "max_context",
     "pack",
     "packed_lengths",
     "pad_labels",
-    "pieces_to_words",
     "restore_order",
     "sorted_batches",
     "split_pairs",

@@ -126,31 +126,6 @@ def document_positions(windows, first_columns, length):
     return np.where(inside, windows.starts[:, None] + columns, -1)
 
 
-def join_windows(windows, values, first_columns):
-    """Puts what a model said about packed windows together again, each token once.
-
-    Each token takes the value of the window where it has the most context.
-
-    Args:
-        windows: `Windows`.
-        values: array `(num_windows, length, ...)`, such as logits per token.
-        first_columns: as for `document_positions`.
-
-    Returns:
-        A list of arrays `(document_length, ...)`, one per document.
-    """
-    window, left = _window_tokens(windows)
-    first_columns = np.broadcast_to(first_columns, windows.lengths.shape)
-    best = max_context(windows).values
-    kept, columns = window[best], (first_columns[window] + left)[best]
-    documents, positions = windows.documents[kept], (windows.starts[window] + left)[best]
-    order = np.lexsort((positions, documents))
-    flat = values[kept[order], columns[order]]
-    num_documents = int(windows.documents.max(initial=-1)) + 1
-    counts = np.bincount(documents, minlength=num_documents)
-    return np.split(flat, np.cumsum(counts)[:-1])
-
-
 def _window_tokens(windows):
     """Returns for each token of each window the window and the number of tokens to its left."""
     window = np.repeat(np.arange(len(windows.lengths)), windows.lengths)

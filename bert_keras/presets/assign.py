@@ -53,6 +53,14 @@ def assign(variables, names, tensors, *, optional=(), ignored=(), source="the ch
         )
 
 
+def relative_path(variable):
+    """Returns a variable's path below its model: `"encoder/layer_0/attention/query/kernel"`.
+
+    The first component is the model's name, which may carry a counter (`bert_backbone_1`).
+    """
+    return variable.path.split("/", 1)[1]
+
+
 def listed(names, most=30):
     """Returns names as one line for a message, the first `most` of them."""
     if not names:

@@ -9,7 +9,6 @@ from bert_keras.preprocessing import (
     Ragged,
     cut_windows,
     document_positions,
-    join_windows,
     max_context,
     pack,
     take_windows,
@@ -105,18 +104,6 @@ def test_columns_of_packed_windows_know_their_tokens():
         found = inputs["token_ids"][row, columns >= 0]
         assert found.tolist() == contexts[cut.documents[row]][columns[columns >= 0]].tolist()
         assert (columns >= 0).sum() == cut.lengths[row]
-
-
-@given(documents, st.integers(1, 9), st.integers(1, 12), st.integers(0, 4))
-def test_joined_windows_give_each_token_once_in_order(lengths, window_length, stride, first_column):
-    cut = cut_windows(lengths, window_length, stride)
-    width = first_column + window_length + 1
-    positions = document_positions(cut, first_column, width)
-    values = np.stack([positions, positions * 10], axis=-1)
-    joined = join_windows(cut, values, first_column)
-    assert len(joined) == len(lengths)
-    for value, length in zip(joined, lengths, strict=True):
-        assert value.tolist() == [[position, position * 10] for position in range(length)]
 
 
 def test_windows_without_room_are_refused():

@@ -9,7 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from bert_keras.presets.assign import assign
+from bert_keras.presets.assign import assign, relative_path
 from bert_keras.presets.formats.keras_folder import registered_class
 from bert_keras.presets.name_maps import bert
 from bert_keras.presets.name_maps.name_map import expand, transformed
@@ -130,7 +130,7 @@ class HuggingFaceFolder:
             ValueError: a name or a shape does not fit; both lists are printed.
         """
         assign(
-            {_below_model(v): v for v in backbone.weights},
+            {relative_path(v): v for v in backbone.weights},
             expand(self._name_map.BACKBONE, backbone.num_layers),
             self._renamed_tensors(),
             optional=self._name_map.OPTIONAL,
@@ -209,7 +209,7 @@ class HuggingFaceFolder:
         for name in tied:
             self._check_tied(name, self._name_map.TIED[name])
         assign(
-            {_below_model(v): v for v in task.head.weights},
+            {relative_path(v): v for v in task.head.weights},
             expand(rows, task.backbone.num_layers),
             tensors,
             optional=("head/crf/", *self._absent_parts()) if len(tensors) else ("head/",),
@@ -319,10 +319,6 @@ class _Renamed:
         return self._tensors[self._names[name]]
 
 
-def _below_model(variable):
-    return variable.path.split("/", 1)[1]
-
-
 def export(backbone, folder, task=None, tokenizer=None):
     """Writes a folder that `transformers.AutoModel...from_pretrained` loads.
 
@@ -355,10 +351,10 @@ def export(backbone, folder, task=None, tokenizer=None):
     config["pad_token_id"] = 0 if tokenizer is None else tokenizer.pad_token_id
     config["architectures"] = [name_map.ARCHITECTURES[type(exported).__name__]]
     rows = list(name_map.BACKBONE)
-    variables = {_below_model(v): v for v in backbone.weights}
+    variables = {relative_path(v): v for v in backbone.weights}
     if task is not None:
         rows += name_map.HEADS[type(task).__name__]
-        variables |= {_below_model(v): v for v in task.head.weights}
+        variables |= {relative_path(v): v for v in task.head.weights}
         config |= _labels_for_transformers(task)
     names = expand(rows, backbone.num_layers)
     without_place = [path for path in variables if path not in names]

@@ -19,7 +19,7 @@ from pathlib import Path
 import h5py
 import keras
 
-from bert_keras.presets.assign import listed
+from bert_keras.presets.assign import listed, relative_path
 from bert_keras.tokenizers.saved_settings import TOKENIZER_FILES
 
 _TASK_FILES = ("task.json", "task.weights.h5")
@@ -100,7 +100,7 @@ class KerasFolder:
             warnings.warn(
                 f"The preset {self.folder.name!r} has no {type(task).__name__}, so these weights "
                 "of the head keep their random initial values and need training before they mean "
-                f"anything: {', '.join(v.path.split('/', 1)[1] for v in initial)}.",
+                f"anything: {', '.join(map(relative_path, initial))}.",
                 stacklevel=3,  # the line that called from_preset
             )
 

@@ -21,7 +21,7 @@ import h5py
 import ml_dtypes
 import numpy as np
 
-from bert_keras.presets.assign import assign
+from bert_keras.presets.assign import assign, relative_path
 from bert_keras.presets.formats.keras_folder import registered_class
 from bert_keras.presets.name_maps import bert_keras_hub
 from bert_keras.presets.name_maps.name_map import expand
@@ -173,7 +173,7 @@ class KerasHubFolder:
 
 def _assign_from(tensors, weights, rows, **options):
     assign(
-        {weight.path.split("/", 1)[1]: weight for weight in weights},
+        {relative_path(weight): weight for weight in weights},
         expand(rows, 1, bert_keras_hub.KINDS, bert_keras_hub.SEPARATOR),
         tensors,
         ignored=bert_keras_hub.NOT_WEIGHTS,

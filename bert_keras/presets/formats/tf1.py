@@ -17,7 +17,7 @@ Reference: https://github.com/google-research/bert.
 import re
 from pathlib import Path
 
-from bert_keras.presets.assign import assign
+from bert_keras.presets.assign import assign, relative_path
 from bert_keras.presets.formats.keras_folder import registered_class
 from bert_keras.presets.name_maps import bert_tf1
 from bert_keras.presets.name_maps.name_map import expand
@@ -104,7 +104,7 @@ class Tf1Folder:
                 printed.
         """
         assign(
-            {_below_model(v): v for v in backbone.weights},
+            {relative_path(v): v for v in backbone.weights},
             expand(bert_tf1.BACKBONE, backbone.num_layers, bert_tf1.KINDS, separator=""),
             self._weights(),
             optional=bert_tf1.OPTIONAL,
@@ -141,7 +141,7 @@ class Tf1Folder:
         names = self._head_names(type(task).__name__)
         tensors = self._weights().only(name for name, _ in names.values())
         assign(
-            {_below_model(v): v for v in task.head.weights},
+            {relative_path(v): v for v in task.head.weights},
             names,
             tensors,
             optional=_absent_parts(tensors) if len(tensors) else ("head/",),
@@ -220,7 +220,3 @@ def _check_is_tf1(tensors, folder):
             f"TensorFlow 2, whose names are like {next(iter(sorted(tensors)))!r}. Convert it with "
             "the library that wrote it."
         )
-
-
-def _below_model(variable):
-    return variable.path.split("/", 1)[1]
