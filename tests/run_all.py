@@ -1,5 +1,7 @@
 """All tests, each job in a process of its own, two at a time: `make test`.
 
+All extras are installed there, so a test that skips itself fails, see conftest.py.
+
 1. the unit tests on each backend;
 2. `.keras` files between the backends, in all nine directions;
 3. the quickstart for a few steps, on each backend;
@@ -29,6 +31,7 @@ ONCE = [
     "tests/presets/test_tensor_bundle.py",
     "tests/presets/test_against_keras_hub.py",
     "tests/test_imports.py",
+    "tests/test_skips.py",
 ]
 # Among these, what does compute on a backend.
 ON_EACH = ("tests/metrics/test_streaming.py", "tests/preprocessing/test_batching.py")
@@ -50,6 +53,7 @@ def run(title, command, backend="jax", cwd=ROOT, **environment):
         "KERAS_BACKEND": backend,
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "HF_HUB_OFFLINE": "1",
+        "FAIL_ON_SKIPS": "1",
         **environment,
     }
     done = subprocess.run(
