@@ -94,7 +94,7 @@ class Backbone(BuiltModel):
         """Writes `config.json` and `model.weights.h5` into `folder`, which is made when missing.
 
         Args:
-            folder: str or path. Files of the same name are replaced, each in one step.
+            folder: str or path. Files of the same name are replaced, all or on an error none.
         """
         presets.save_backbone(self, folder)
 
