@@ -660,12 +660,13 @@ class Task(BuiltModel):
         given["backbone"].pop("name", None)
         saved = source.task_arguments(cls.__name__)
         _check_order_of_labels(saved.get("label_names"), kwargs.get("label_names"))
-        new_head = any(
-            name in kwargs and name in saved and kwargs[name] != saved[name]
+        changed = [
+            name
             for name in cls.head_arguments
-        )
-        if new_head:
-            saved = {}
+            if name in kwargs and name in saved and kwargs[name] != saved[name]
+        ]
+        if "num_classes" in changed:
+            saved = {}  # Other classes, another problem.
         backbone = source.backbone(Backbone, **given["backbone"])
         if load_weights:
             source.load_backbone_weights(backbone)
@@ -676,10 +677,10 @@ class Task(BuiltModel):
         for name in ("name", "frozen_weights"):
             saved.pop(name, None)
         task = cls(backbone, **{**saved, **given["task"]})
-        if load_weights and new_head:
+        if load_weights and changed:
             warnings.warn(
-                f"The preset's head was made for other {list(cls.head_arguments)} than asked for, "
-                "so the head starts at random and needs training.",
+                f"The preset's head was made for other {changed} than asked for, so the head "
+                "starts at random and needs training.",
                 stacklevel=2,
             )
         elif load_weights:

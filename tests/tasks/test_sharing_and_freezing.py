@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from tiny import VOCABULARY, tiny_classifier
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
 from bert_keras.tasks.columns import num_examples
@@ -120,7 +120,7 @@ def test_what_the_optimizer_froze_before_fit_stays_frozen():
 
 @pytest.mark.filterwarnings("error:Skipping variable loading")
 def test_a_layer_frozen_by_hand_is_frozen_after_loading(tmp_path):
-    task = tiny_classifier()
+    task = tiny_classifier(tiny_backbone(num_layers=2))
     task.backbone.encoder.blocks[0].trainable = False
     task.compile()
     task.fit(TEXTS, LABELS, verbose=0)
@@ -196,3 +196,10 @@ def test_label_names_say_how_many_classes_there_are(tmp_path):
     assert task.num_classes == 2
     with pytest.raises(ValueError, match="in the order"):
         bert_keras.TextClassifier.from_preset(tmp_path, label_names=["z", "y", "x"])
+
+
+def test_another_pooling_keeps_the_classes_and_makes_a_new_head(tmp_path):
+    tiny_classifier(num_classes=3, label_names=["x", "y", "z"]).save_to_preset(tmp_path)
+    with pytest.warns(UserWarning, match="pooling"):
+        task = bert_keras.TextClassifier.from_preset(tmp_path, pooling="mean")
+    assert task.label_names == ("x", "y", "z")

@@ -237,7 +237,7 @@ def test_padding_changes_no_pooling(pooling):
     ],
 )
 def test_frozen_parts_stay_bit_for_bit_and_others_move(frozen, still, tmp_path):
-    classifier = tiny_classifier(frozen=frozen)
+    classifier = tiny_classifier(tiny_backbone(num_layers=2), frozen=frozen)
     before = {v.path: np.array(v) for v in classifier.weights}
     classifier.compile(learning_rate=1e-2)
     classifier.fit(TEXTS, LABELS, epochs=2, batch_size=8, verbose=0)

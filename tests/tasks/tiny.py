@@ -10,7 +10,7 @@ def tiny_backbone(**overrides):
     return bert_keras.BertBackbone(
         **{
             "vocabulary_size": len(VOCABULARY),
-            "num_layers": 2,
+            "num_layers": 1,
             "num_heads": 2,
             "hidden_dim": 16,
             "intermediate_dim": 32,
