@@ -47,7 +47,7 @@ def assign(variables, names, tensors, *, optional=(), ignored=(), source="the ch
             variables[path].assign(transformed(tensors[name], transform))
     if initial:
         warnings.warn(
-            f"{source} has no values for these weights, which keep their random initial values "
+            f"{source} has no values for these weights. They start at random, as a new head does, "
             f"and need training before they mean anything: {', '.join(initial)}.",
             stacklevel=4,  # the line that called from_preset
         )

@@ -49,7 +49,9 @@ def open_preset(preset):
     config = _read_config(path)
     for preset_format in (tf1.Tf1Folder,) if is_tf1 else _FORMATS:
         if preset_format.recognizes(config):
-            return preset_format(folder, config)
+            opened = preset_format(folder, config)
+            opened.name = str(preset)
+            return opened
     raise ValueError(
         f"{path} is neither a bert_keras preset (key 'registered_name'), nor one of KerasHub's "
         "(keys 'class_name' and 'module'), nor that of a Hugging Face or TensorFlow 1 checkpoint "

@@ -63,6 +63,7 @@ class HuggingFaceFolder:
 
     def __init__(self, folder, config):
         self.folder = Path(folder)
+        self.name = self.folder.name  # in messages
         self._config = config
         model_type = config.get("model_type", "bert")
         if model_type not in FAMILIES:
@@ -135,7 +136,7 @@ class HuggingFaceFolder:
             self._renamed_tensors(),
             optional=self._name_map.OPTIONAL,
             ignored=self._name_map.NOT_WEIGHTS + self._name_map.HEAD_PREFIXES,
-            source=f"The checkpoint {self.folder.name!r}",
+            source=f"The checkpoint {self.name!r}",
         )
 
     def task_name(self):
@@ -214,7 +215,7 @@ class HuggingFaceFolder:
             tensors,
             optional=("head/crf/", *self._absent_parts()) if len(tensors) else ("head/",),
             ignored=tied,
-            source=f"The checkpoint {self.folder.name!r}",
+            source=f"The checkpoint {self.name!r}",
         )
 
     def _absent_parts(self):
@@ -230,7 +231,7 @@ class HuggingFaceFolder:
         tensors = self._renamed_tensors()
         if not np.array_equal(tensors[name], tensors[original]):
             raise ValueError(
-                f"The checkpoint {self.folder.name!r} has a {name!r} that differs from its "
+                f"The checkpoint {self.name!r} has a {name!r} that differs from its "
                 f"{original!r}. Supported: heads whose decoder is the token table, as in BERT "
                 "(tie_word_embeddings)."
             )

@@ -30,6 +30,7 @@ class KerasFolder:
 
     def __init__(self, folder, config):
         self.folder = Path(folder)
+        self.name = self.folder.name  # in messages
         if not isinstance(config.get("config"), dict):
             raise ValueError(
                 f"{self.folder / 'config.json'} must have the key 'config' with the backbone's "
@@ -98,7 +99,7 @@ class KerasFolder:
         initial = [v for v in task.head.weights if not any(v is other for other in loaded)]
         if initial:
             warnings.warn(
-                f"The preset {self.folder.name!r} has no {type(task).__name__}, so these weights "
+                f"The preset {self.name!r} has no {type(task).__name__}, so these weights "
                 "of the head keep their random initial values and need training before they mean "
                 f"anything: {', '.join(map(relative_path, initial))}.",
                 stacklevel=3,  # the line that called from_preset

@@ -49,6 +49,7 @@ class KerasHubFolder:
 
     def __init__(self, folder, config):
         self.folder = Path(folder)
+        self.name = self.folder.name  # in messages
         self._config = _arguments_of(config, self.folder / "config.json")
         if config.get("class_name") != "BertBackbone":
             raise ValueError(
@@ -102,7 +103,7 @@ class KerasHubFolder:
             tensors,
             backbone.weights,
             bert_keras_hub.backbone_rows(backbone.num_layers),
-            source=f"The preset {self.folder.name!r}",
+            source=f"The preset {self.name!r}",
         )
 
     def _check_heads(self, tensors, num_heads):
@@ -164,7 +165,7 @@ class KerasHubFolder:
             task.head.weights,
             bert_keras_hub.HEADS.get(name, []),
             optional=() if has_head else ("head/",),
-            source=f"The preset {self.folder.name!r}",
+            source=f"The preset {self.name!r}",
         )
 
     def _holds(self, task_class_name):

@@ -54,6 +54,7 @@ class Tf1Folder:
 
     def __init__(self, folder, config):
         self.folder = Path(folder)
+        self.name = self.folder.name  # in messages
         self._config = config
         self._tensors = None
 
@@ -109,7 +110,7 @@ class Tf1Folder:
             self._weights(),
             optional=bert_tf1.OPTIONAL,
             ignored=bert_tf1.HEAD_PREFIXES,
-            source=f"The checkpoint {self.folder.name!r}",
+            source=f"The checkpoint {self.name!r}",
         )
 
     def task_name(self):
@@ -145,7 +146,7 @@ class Tf1Folder:
             names,
             tensors,
             optional=_absent_parts(tensors) if len(tensors) else ("head/",),
-            source=f"The checkpoint {self.folder.name!r}",
+            source=f"The checkpoint {self.name!r}",
         )
 
     def _head_names(self, task_class_name):
