@@ -113,7 +113,7 @@ def main():
         add(run, "files between backends", [*pytest, "tests/across_backends"])
         for backend in BACKENDS:
             command = [sys.executable, "examples/text_classification.py", "--sample", "64"]
-            flags = ["--epochs", "1", "--output_dir", f"{folder}/{backend}"]
+            flags = ["--epochs", "1", "--max_length", "24", "--output_dir", f"{folder}/{backend}"]
             add(run, f"quickstart on {backend}", [*command, *flags], backend, PYTHONPATH=str(ROOT))
         for backend in ("jax", "torch"):
             command = [sys.executable, "tests/small_run.py", "--without-tensorflow"]
