@@ -182,8 +182,7 @@ def show_table(rows):
 
 def show_answers(classifier, examples, count=4):
     """Prints what the classifier says of some examples, and what is right."""
-    rows = np.unique(np.linspace(0, len(examples) - 1, min(count, len(examples))).astype(int))
-    examples = examples.take(rows)
+    examples = examples.take(np.random.default_rng(0).permutation(len(examples))[:count])
     is_pair = isinstance(examples.texts, tuple)
     texts = zip(*examples.texts, strict=True) if is_pair else examples.texts
     print("It answers, and right is:")
