@@ -96,11 +96,3 @@ def arguments_of(cls):
     """Returns the names of the arguments that `cls(...)` takes, a set of str."""
     own = set(inspect.signature(cls.__init__).parameters) - {"self", "kwargs"}
     return own | ({"name", "dtype", "trainable"} if issubclass(cls, keras.Model) else set())
-
-
-def relative_path(variable):
-    """Returns a variable's path below its model: `"encoder/layer_0/attention/query/kernel"`.
-
-    The first component is the model's name, which may carry a counter (`bert_backbone_1`).
-    """
-    return variable.path.split("/", 1)[1]

@@ -9,11 +9,12 @@ import numpy as np
 
 from bert_keras.inputs import check_keys
 from bert_keras.models.backbone import Backbone, dtype_config
-from bert_keras.models.model import BuiltModel, arguments_of, relative_path
+from bert_keras.models.model import BuiltModel, arguments_of
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
 from bert_keras.preprocessing.checked_batches import CheckedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
+from bert_keras.presets.assign import relative_path
 from bert_keras.tasks.columns import (
     check_is_dataset,
     check_same_length,

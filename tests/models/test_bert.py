@@ -13,7 +13,7 @@ from checks import (
 )
 
 import bert_keras
-from bert_keras.models.model import relative_path
+from bert_keras.presets.assign import relative_path
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 

@@ -280,7 +280,7 @@ def test_every_transform_is_its_own_inverse_and_no_name_appears_twice():
 
 
 def test_the_map_covers_every_weight_of_the_backbone():
-    from bert_keras.models.model import relative_path
+    from bert_keras.presets.assign import relative_path
 
     backbone = tiny_classifier(tiny_backbone(num_layers=2)).backbone
     assert {relative_path(v) for v in backbone.weights} == set(expand(bert.BACKBONE, 2))

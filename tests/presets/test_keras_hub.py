@@ -15,7 +15,7 @@ import pytest
 from tiny import VOCABULARY
 
 import bert_keras
-from bert_keras.models.model import relative_path
+from bert_keras.presets.assign import relative_path
 from bert_keras.presets.name_maps import bert_keras_hub
 from bert_keras.presets.name_maps.name_map import expand
 

@@ -12,7 +12,7 @@ from hub_server import HubServer
 from tiny import VOCABULARY
 
 import bert_keras
-from bert_keras.models.model import relative_path
+from bert_keras.presets.assign import relative_path
 from bert_keras.presets.name_maps import bert_tf1
 from bert_keras.presets.name_maps.name_map import expand
 
