@@ -19,7 +19,6 @@ import json
 import os
 import re
 
-import keras
 import numpy as np
 import recipe
 from absl import app, flags
@@ -45,7 +44,7 @@ def main(argv):
 
     def run(seed):
         model = bert_keras.MultipleChoice.from_preset(
-            FLAGS.preset, pooling=FLAGS.pooling, max_length=FLAGS.max_length
+            FLAGS.preset, pooling=FLAGS.pooling, max_length=FLAGS.max_length, dtype=FLAGS.dtype
         )
         model.compile(learning_rate=FLAGS.learning_rate)
         if FLAGS.epochs:
@@ -60,11 +59,8 @@ def main(argv):
         return model, {"accuracy": accuracy(model, dev)}
 
     model, rows = recipe.run_seeds(run)
-    path = os.path.join(FLAGS.output_dir, "model.keras")
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
-    model.save(path)
-    reloaded = keras.models.load_model(path)
-    print(f"Saved {path}; loaded again, it answers:")
+    reloaded = recipe.save_and_load(model)
+    print("Loaded again, it answers:")
     few = dev.take(range(min(3, len(dev))))
     answers = reloaded.choose(few.contexts, few.choices)
     for context, answer in zip(few.contexts, answers, strict=True):

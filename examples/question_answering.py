@@ -21,7 +21,6 @@ Results with their settings and spread over seeds: examples/README.md.
 import json
 import os
 
-import keras
 import numpy as np
 import recipe
 from absl import app, flags
@@ -73,6 +72,7 @@ def main(argv):
             max_question_length=FLAGS.max_question_length,
             max_answer_length=FLAGS.max_answer_length,
             normalization=FLAGS.normalization,
+            dtype=FLAGS.dtype,
         )
         qa.compile(learning_rate=FLAGS.learning_rate)
         if FLAGS.epochs:
@@ -83,10 +83,8 @@ def main(argv):
 
     (qa, found), rows = recipe.run_seeds(run)
     write_predictions(qa, metric, dev, found)
-    path = os.path.join(FLAGS.output_dir, "model.keras")
-    qa.save(path)
-    reloaded = keras.models.load_model(path)
-    print(f"Saved {path}; loaded again, it answers:")
+    reloaded = recipe.save_and_load(qa)
+    print("Loaded again, it answers:")
     for example in dev[:3]:
         answer = reloaded.answer(example.question, example.context)
         print(f"  {example.question}  {answer}")

@@ -25,6 +25,11 @@ flags.DEFINE_integer("epochs", 3, "Times to go through the training set.", lower
 flags.DEFINE_integer("batch_size", 32, "Examples a step.", lower_bound=1)
 flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate, after a warm-up of 10 %.")
 flags.DEFINE_integer("max_length", 128, "Longest sequence in tokens.", lower_bound=3)
+flags.DEFINE_string(
+    "dtype",
+    "float32",
+    "float32, or mixed_bfloat16 or mixed_float16 on hardware that is made for it.",
+)
 flags.DEFINE_integer("seed", 0, "Seed of the weights, the dropout and the order of examples.")
 flags.DEFINE_integer("seeds", 1, "Runs, with seeds from --seed on; the best one is saved.", 1)
 flags.DEFINE_integer(

@@ -97,6 +97,7 @@ def make_classifier(train, **overrides):
         "pooling": FLAGS.pooling,
         "max_length": FLAGS.max_length,
         "truncation": FLAGS.truncation,
+        "dtype": FLAGS.dtype,
     }
     return bert_keras.TextClassifier.from_preset(FLAGS.preset, **{**settings, **overrides})
 

@@ -17,9 +17,6 @@ of STS-B's test file (original/sts-test.tsv) on every backend, as the model's ca
 Writes model.keras and metrics.json into `--output_dir`. KERAS_BACKEND chooses the backend.
 """
 
-import os
-
-import keras
 import numpy as np
 import recipe
 from absl import app, flags
@@ -66,12 +63,9 @@ def main(argv):
         return embedder, {**scores(embedder, dev), **before}
 
     embedder, rows = recipe.run_seeds(run)
-    path = os.path.join(FLAGS.output_dir, "model.keras")
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
-    embedder.save(path)
-    reloaded = keras.models.load_model(path)
+    reloaded = recipe.save_and_load(embedder)
     query, documents = dev.texts[0][0], dev.texts[1]
-    print(f"Saved {path}; loaded again, it finds for {query!r}:")
+    print(f"Loaded again, it finds for {query!r}:")
     for hit in reloaded.semantic_search(query, documents, top_k=3):
         print(f"  {hit['score']:.3f}  {hit['text']}")
     results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
@@ -81,7 +75,7 @@ def main(argv):
 
 
 def make_embedder():
-    arguments = {"objective": FLAGS.objective}
+    arguments = {"objective": FLAGS.objective, "dtype": FLAGS.dtype}
     if FLAGS.pooling:
         arguments["pooling"] = FLAGS.pooling
     if FLAGS["max_length"].present:

@@ -20,7 +20,6 @@ Results with their settings and spread over seeds: examples/README.md.
 import os
 import re
 
-import keras
 import numpy as np
 import recipe
 from absl import app, flags
@@ -52,6 +51,7 @@ def main(argv):
             label_names=label_names,
             crf=FLAGS.crf,
             max_length=FLAGS.max_length,
+            dtype=FLAGS.dtype,
         )
         tagger.compile(learning_rate=FLAGS.learning_rate)
         if FLAGS.epochs:
@@ -66,11 +66,8 @@ def main(argv):
         return tagger, scores(tagger, dev)
 
     tagger, rows = recipe.run_seeds(run)
-    path = os.path.join(FLAGS.output_dir, "model.keras")
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
-    tagger.save(path)
-    reloaded = keras.models.load_model(path)
-    print(f"Saved {path}; loaded again, it answers:")
+    reloaded = recipe.save_and_load(tagger)
+    print("Loaded again, it answers:")
     for answer in reloaded.tag(dev.words[:3]):
         print(f"  {answer['text']}  ->  {readable(answer)}")
     results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}

@@ -52,7 +52,7 @@ def test_confusion_matrix_equals_sklearn():
 @pytest.mark.parametrize("average", AVERAGES)
 def test_precision_recall_f1_of_classes_equal_sklearn(average, zero_division):
     rng = np.random.default_rng(2)
-    for case in range(50):
+    for case in range(100):
         true, predicted = random_classes(rng)
         labels = None
         if case % 2:
@@ -71,7 +71,7 @@ def test_precision_recall_f1_of_classes_equal_sklearn(average, zero_division):
 @pytest.mark.parametrize("average", AVERAGES)
 def test_precision_recall_f1_of_indicators_equal_sklearn(average, zero_division):
     rng = np.random.default_rng(3)
-    for case in range(50):
+    for case in range(100):
         true, predicted = random_indicators(rng)
         labels = rng.permutation(true.shape[1])[: rng.integers(1, 3)] if case % 2 else None
         options = {"average": average, "labels": labels, "zero_division": zero_division}

@@ -79,7 +79,7 @@ def test_scores_equal_seqeval(scheme):
     rng = np.random.default_rng(2)
     prefixes, reference = STRICT.get(scheme, ("IOBES", None))
     options = {"mode": "strict", "scheme": reference} if scheme else {}
-    for _ in range(150):
+    for _ in range(250):
         true = [random_tags(rng, prefixes) for _ in range(rng.integers(1, 8))]
         predicted = corrupted(rng, true, prefixes)
         scores = entity_scores(true, predicted, scheme)
@@ -105,7 +105,7 @@ def test_scores_equal_seqeval(scheme):
 @pytest.mark.parametrize("strict", [False, True])
 def test_bmes_scores_equal_those_of_the_same_tags_in_iobes(strict):
     rng = np.random.default_rng(3)
-    for _ in range(300):
+    for _ in range(500):
         true = [random_tags(rng, "IOBES") for _ in range(3)]
         predicted = corrupted(rng, true, "IOBES")
         expected = entity_scores(true, predicted, "IOBES" if strict else None)
