@@ -1,4 +1,4 @@
-"""Makes pre-training examples of text files: sentence pairs, ready to be masked.
+r"""Makes pre-training examples of text files: sentence pairs, ready to be masked.
 
     python examples/create_pretraining_data.py --input 'books/*.txt.gz' --documents=file \
         --vocabulary vocab.txt --output_dir data/train
@@ -7,6 +7,12 @@ Reads plain or gzip UTF-8 text, blank lines between documents (or a document a f
 a line (`--sentences_per_line`) or split by rules, in English and Chinese. Writes shards, vocab.txt
 and manifest.json; the same command goes on where a killed run stopped. Masks are drawn afresh in
 each epoch by whoever reads the shards, unless `--static_masking` draws them now.
+
+    python examples/create_pretraining_data.py --records 'tf_examples.tfrecord*' \
+        --vocabulary vocab.txt --output_dir data/train
+
+`--records` takes the files of google-research/bert's create_pretraining_data.py instead: the same
+examples, masked as they are, for training without TensorFlow.
 """
 
 import glob
@@ -17,11 +23,12 @@ import time
 
 from absl import app, flags, logging
 
-from bert_keras.preprocessing import Masking, create_pretraining_data
+from bert_keras.preprocessing import Masking, create_pretraining_data, import_records
 from bert_keras.tokenizers import WordPieceTokenizer
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("input", None, "Text files, folders of .txt and .txt.gz, or patterns with *.")
+flags.DEFINE_list("records", None, "TFRecord files of Google's script, in place of --input.")
 flags.DEFINE_string("vocabulary", None, "vocab.txt, tokenizer.json, or the folder of one.")
 flags.DEFINE_string("output_dir", None, "Folder to write.")
 flags.DEFINE_integer("sequence_length", 128, "Longest row, special tokens included.")
@@ -58,7 +65,26 @@ def main(argv):
     settings = {"lowercase": FLAGS.lowercase} if FLAGS.lowercase is not None else {}
     tokenizer = WordPieceTokenizer.load(FLAGS.vocabulary, **settings)
     started = time.perf_counter()
-    manifest = create_pretraining_data(
+    if FLAGS.records:
+        manifest = import_records(expand(FLAGS.records), tokenizer, FLAGS.output_dir, report)
+    else:
+        manifest = make_examples(tokenizer)
+    seconds = time.perf_counter() - started
+    megabytes = manifest["counts"]["bytes"] / 1e6
+    summary = {
+        "num_examples": manifest["num_examples"],
+        "num_shards": len(manifest["shards"]),
+        **manifest["counts"],
+        **manifest["statistics"],
+        "seconds": round(seconds, 2),
+        "megabytes_per_second": round(megabytes * FLAGS.duplicates / seconds, 2),
+    }
+    print(json.dumps(summary), flush=True)
+
+
+def make_examples(tokenizer):
+    """Returns the manifest of the examples of `--input`."""
+    return create_pretraining_data(
         expand(FLAGS.input),
         tokenizer,
         FLAGS.output_dir,
@@ -77,19 +103,12 @@ def main(argv):
         examples_per_shard=FLAGS.examples_per_shard,
         num_workers=FLAGS.num_workers,
         errors=FLAGS.invalid_bytes,
-        progress=lambda message: logging.log_every_n_seconds(logging.INFO, message, 5),
+        progress=report,
     )
-    seconds = time.perf_counter() - started
-    megabytes = manifest["counts"]["bytes"] / 1e6
-    summary = {
-        "num_examples": manifest["num_examples"],
-        "num_shards": len(manifest["shards"]),
-        **manifest["counts"],
-        **manifest["statistics"],
-        "seconds": round(seconds, 2),
-        "megabytes_per_second": round(megabytes * FLAGS.duplicates / seconds, 2),
-    }
-    print(json.dumps(summary), flush=True)
+
+
+def report(message):
+    logging.log_every_n_seconds(logging.INFO, message, 5)
 
 
 def expand(patterns):
@@ -98,7 +117,7 @@ def expand(patterns):
     for pattern in patterns:
         found = sorted(glob.glob(pattern))
         if not found:
-            raise FileNotFoundError(f"--input must name files. Received: {pattern}, no such file.")
+            raise FileNotFoundError(f"Input must be files. Received: {pattern}, no such file.")
         paths += found
     return paths
 
@@ -126,5 +145,6 @@ def word_segmenter():
 
 
 if __name__ == "__main__":
-    flags.mark_flags_as_required(["input", "vocabulary", "output_dir"])
+    flags.mark_flags_as_required(["vocabulary", "output_dir"])
+    flags.mark_flags_as_mutual_exclusive(["input", "records"], required=True)
     app.run(main)

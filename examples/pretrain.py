@@ -60,7 +60,14 @@ flags.DEFINE_integer("max_sequence_length", 512, "Positions.")
 flags.DEFINE_string("activation", "gelu", "gelu or gelu_tanh.")
 flags.DEFINE_float("dropout", 0.1, "Rate after embeddings and on residual branches.")
 flags.DEFINE_float("attention_dropout", 0.1, "Rate on attention probabilities.")
+flags.DEFINE_float(
+    "initializer_range",
+    0.02,
+    "Standard deviation of the first weights; more for narrow models.",
+    0.0,
+)
 flags.DEFINE_string("dtype", "float32", "float32, mixed_bfloat16 or mixed_float16.")
+flags.DEFINE_bool("remat", False, "Compute the encoder twice a step, to need less memory.")
 
 # Training
 flags.DEFINE_integer("num_steps", None, "Batches to train on.", required=True, lower_bound=1)
@@ -183,6 +190,7 @@ def make_model(phases, objective):
             dropout=FLAGS.dropout,
             attention_dropout=FLAGS.attention_dropout,
             dtype=FLAGS.dtype,
+            remat=FLAGS.remat,
             masking=make_masking(),
         )
         tokenizer = model.preprocessor.tokenizer
@@ -198,9 +206,11 @@ def make_model(phases, objective):
             intermediate_dim=FLAGS.intermediate_dim or 4 * FLAGS.hidden_dim,
             max_sequence_length=FLAGS.max_sequence_length,
             activation=FLAGS.activation,
+            initializer_range=FLAGS.initializer_range,
             dropout=FLAGS.dropout,
             attention_dropout=FLAGS.attention_dropout,
             dtype=FLAGS.dtype,
+            remat=FLAGS.remat,
         )
         preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=FLAGS.max_sequence_length)
         model = task(backbone, preprocessor=preprocessor, masking=make_masking())

@@ -11,6 +11,8 @@
 | `next_sentence_labels` | int64, 1 | 1 where B is random |
 """
 
+import contextlib
+
 import numpy as np
 
 from bert_keras.datasets.shards import replacing
@@ -74,6 +76,46 @@ def _padded(values, width):
     return row.tolist()
 
 
+def record_sizes(path):
+    """Returns the lengths that the rows of a TFRecord file are padded to, by its first record.
+
+    Args:
+        path: str.
+
+    Returns:
+        `(sequence_length, num_predictions)`.
+
+    Raises:
+        ImportError: there is no TensorFlow.
+        ValueError: the file is damaged, empty, or has other features.
+    """
+    tensorflow = check_tensorflow()
+    sizes = 0, 0
+    with _whole(tensorflow, path):
+        for record in tensorflow.data.TFRecordDataset([path]).take(1).as_numpy_iterator():
+            features = tensorflow.train.Example.FromString(record).features.feature
+            names = ("input_ids", "masked_lm_positions")
+            sizes = tuple(len(features[name].int64_list.value) for name in names)
+    if not all(sizes):
+        raise ValueError(
+            f"The records of {path} must have the features of google-research/bert, such as "
+            "input_ids and masked_lm_positions. Received: others, or no record."
+        )
+    return sizes
+
+
+@contextlib.contextmanager
+def _whole(tensorflow, path):
+    """A context in which reading a damaged file raises an error that names it."""
+    try:
+        yield
+    except tensorflow.errors.OpError as error:
+        raise ValueError(
+            f"A TFRecord file must be whole. Received: {path}: {error.message}. Make the data "
+            "again, or copy the file again."
+        ) from error
+
+
 def read_records(path):
     """Reads a TFRecord file of google-research/bert or of `write_records`.
 
@@ -90,17 +132,12 @@ def read_records(path):
     tensorflow = check_tensorflow()
     names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids")
     columns = {name: [] for name in (*names, "masked_lm_weights", "next_sentence_labels")}
-    try:
+    with _whole(tensorflow, path):
         for record in tensorflow.data.TFRecordDataset([path]).as_numpy_iterator():
             features = tensorflow.train.Example.FromString(record).features.feature
             for name, rows in columns.items():
                 kind = "float_list" if name == "masked_lm_weights" else "int64_list"
                 rows.append(np.array(getattr(features[name], kind).value))
-    except tensorflow.errors.OpError as error:
-        raise ValueError(
-            f"A TFRecord file must be whole. Received: {path}: {error.message}. Make the data "
-            "again, or copy the file again."
-        ) from error
     if not columns["input_ids"] or any(len(row) != 1 for row in columns["next_sentence_labels"]):
         raise ValueError(
             f"The records of {path} must have the features {sorted(columns)}. Received: others, or "

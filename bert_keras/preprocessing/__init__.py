@@ -8,6 +8,7 @@ from bert_keras.preprocessing.batching import (
     restore_order,
     sorted_batches,
 )
+from bert_keras.preprocessing.imported_records import import_records
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
 from bert_keras.preprocessing.packing import pack, packed_lengths, truncate, truncated_lengths
 from bert_keras.preprocessing.pretraining_batches import PretrainingBatches
@@ -34,6 +35,7 @@ __all__ = [
     "create_pretraining_data",
     "cut_windows",
     "document_positions",
+    "import_records",
     "length_buckets",
     "mask_tokens",
     "max_context",

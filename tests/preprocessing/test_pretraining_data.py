@@ -13,6 +13,7 @@ from bert_keras.preprocessing import (
     Masking,
     PretrainingBatches,
     create_pretraining_data,
+    import_records,
     pretraining_data,
 )
 from bert_keras.tokenizers import WordPieceTokenizer
@@ -340,3 +341,42 @@ def test_tfrecord_holds_the_same_examples(corpus, tmp_path):
             assert ours.keys() == theirs.keys()
             for key in ours:
                 np.testing.assert_array_equal(ours[key], theirs[key])
+
+
+def test_records_of_googles_format_become_a_folder_that_needs_no_tensorflow(
+    corpus, tmp_path, monkeypatch
+):
+    pytest.importorskip("tensorflow")
+    masking = Masking(max_predictions=6)
+    for format in ("safetensors", "tfrecord"):
+        create(corpus, tmp_path / format, format=format, masking=masking)
+    paths = sorted((tmp_path / "tfrecord").glob("*.tfrecord"))
+    tokenizer = WordPieceTokenizer.load(tmp_path / "tfrecord")
+    import_records(paths, tokenizer, str(tmp_path / "imported"))
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    ours, imported = (
+        PretrainingBatches(str(tmp_path / name), 16, seed=3) for name in ("safetensors", "imported")
+    )
+    assert imported.batches_per_epoch == ours.batches_per_epoch
+    for step in range(0, 8, 3):
+        for expected, found in zip(ours[step], imported[step], strict=True):
+            assert expected.keys() == found.keys()
+            for key in expected:
+                np.testing.assert_array_equal(expected[key], found[key])
+    with pytest.raises(ValueError, match="must be new"):
+        import_records(paths, tokenizer, str(tmp_path / "imported"))
+
+
+def test_records_of_another_vocabulary_or_of_two_lengths_are_refused(corpus, tmp_path):
+    pytest.importorskip("tensorflow")
+    masking = Masking(max_predictions=6)
+    create(corpus, tmp_path / "short", format="tfrecord", masking=masking)
+    create(corpus, tmp_path / "long", format="tfrecord", masking=masking, sequence_length=64)
+    short, long = (sorted((tmp_path / name).glob("*.tfrecord")) for name in ("short", "long"))
+    tokenizer = WordPieceTokenizer.load(tmp_path / "short")
+    with pytest.raises(ValueError, match="rows of one length"):
+        import_records([*short, *long], tokenizer, str(tmp_path / "out"))
+    few = WordPieceTokenizer(tokenizer.vocabulary[:9])
+    with pytest.raises(ValueError, match="must be the one that made the records"):
+        import_records(short, few, str(tmp_path / "out"))
+    assert not (tmp_path / "out" / "manifest.json").exists()

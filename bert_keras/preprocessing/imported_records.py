@@ -1,0 +1,120 @@
+"""TFRecord files that google-research/bert's script wrote, as a folder of this package."""
+
+import collections
+import os
+
+import numpy as np
+
+from bert_keras.datasets.shards import (
+    FORMAT_VERSION,
+    MANIFEST_FILE,
+    file_sha256,
+    json_sha256,
+    shard_name,
+    write_manifest,
+    write_shard,
+)
+from bert_keras.datasets.tfrecord import read_records, record_sizes
+
+
+def import_records(paths, tokenizer, output_dir, progress=None):
+    """Converts TFRecord files into a folder that `PretrainingBatches` reads without TensorFlow.
+
+    Each file becomes one shard of the same examples in the same order, masked as they are.
+
+    Args:
+        paths: list of paths, files of google-research/bert's create_pretraining_data.py.
+        tokenizer: `WordPieceTokenizer` with the vocabulary that made them; the files do not tell.
+        output_dir: str, the folder to write, made if needed.
+        progress: function of a str, called after each file; or None.
+
+    Returns:
+        The manifest, a dict.
+
+    Raises:
+        ImportError: there is no TensorFlow.
+        ValueError: a file is damaged or has other features, files have different lengths, the rows
+            are not of this vocabulary, or `output_dir` holds data already.
+    """
+    paths = [os.fspath(path) for path in paths]
+    if not paths:
+        raise ValueError("`paths` must name TFRecord files. Received: none.")
+    if os.path.exists(os.path.join(output_dir, MANIFEST_FILE)):
+        raise ValueError(
+            f"`output_dir` must be new. Received: {output_dir}, which holds data. Choose another "
+            "folder or remove it."
+        )
+    sizes = {path: record_sizes(path) for path in paths}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(
+            "All files must have rows of one length and one number of predictions. Received: "
+            f"{sizes}."
+        )
+    sequence_length, num_predictions = sizes[paths[0]]
+    os.makedirs(output_dir, exist_ok=True)
+    shards, sums = [], collections.Counter()
+    for index, path in enumerate(paths):
+        arrays = read_records(path)
+        _check_rows(arrays, tokenizer, path)
+        name = shard_name(index, len(paths))
+        shard_path = os.path.join(output_dir, name)
+        write_shard(shard_path, arrays)
+        count = len(arrays["offsets"]) - 1
+        shards.append(
+            {
+                "file": name,
+                "num_examples": count,
+                "bytes": os.path.getsize(shard_path),
+                "sha256": file_sha256(shard_path),
+            }
+        )
+        sums["example_tokens"] += len(arrays["token_ids"])
+        sums["predictions"] += len(arrays["mask_labels"])
+        sums["not_next"] += int(arrays["is_random_next"].sum())
+        if progress is not None:
+            progress(f"{index + 1} of {len(paths)} files imported")
+    tokenizer.save(output_dir)
+    num_examples = sum(shard["num_examples"] for shard in shards)
+    manifest = {
+        "version": FORMAT_VERSION,
+        "fingerprint": json_sha256([shard["sha256"] for shard in shards]),
+        "num_examples": num_examples,
+        "objective": "next_sentence",
+        "sequence_length": sequence_length,
+        "masking": {"imported": True},
+        "num_predictions": num_predictions,
+        "vocabulary": {
+            "size": tokenizer.vocabulary_size,
+            "sha256": json_sha256(tokenizer.vocabulary),
+            "settings": tokenizer.get_config(),
+        },
+        "input": {
+            "files": [os.path.basename(path) for path in paths],
+            "bytes": sum(map(os.path.getsize, paths)),
+        },
+        "counts": {"bytes": sum(map(os.path.getsize, paths))},
+        "statistics": {
+            "mean_length": round(sums["example_tokens"] / num_examples, 3),
+            "not_next_share": round(sums["not_next"] / num_examples, 5),
+            "predictions_share": round(sums["predictions"] / sums["example_tokens"], 5),
+            **sums,
+        },
+        "shards": shards,
+    }
+    write_manifest(output_dir, manifest)
+    return manifest
+
+
+def _check_rows(arrays, tokenizer, path):
+    """Raises unless every row is of this vocabulary: its ids exist, it begins with `[CLS]`."""
+    largest = max(arrays["token_ids"].max(), arrays["mask_labels"].max(initial=0))
+    starts = arrays["offsets"][:-1]
+    # A masked row may not have lost its [CLS]: special tokens are never masked.
+    is_cls = arrays["token_ids"][starts] == tokenizer.cls_token_id
+    if largest >= tokenizer.vocabulary_size or not np.all(is_cls):
+        raise ValueError(
+            "The vocabulary must be the one that made the records. Received: one of "
+            f"{tokenizer.vocabulary_size} tokens with [CLS] = {tokenizer.cls_token_id}; {path} has "
+            f"ids up to {largest}, and {np.sum(~is_cls)} of {len(is_cls)} rows that begin "
+            "otherwise."
+        )
