@@ -27,6 +27,8 @@ class BertEmbeddings(keras.layers.Layer):
     Call arguments:
         token_ids: int, `(batch, seq_len)`.
         segment_ids: int, `(batch, seq_len)`, or `None` for segment 0 everywhere.
+        token_vectors: float, `(batch, seq_len, hidden_dim)`, taken in place of the token table's
+            rows for `token_ids`, or `None`. Gradients with respect to a text need them.
         training: bool, whether dropout is active.
 
     Returns:
@@ -88,8 +90,8 @@ class BertEmbeddings(keras.layers.Layer):
             self.segment_embedding.build((None, None))
         self.layer_norm.build((None, None, self.hidden_dim))
 
-    def call(self, token_ids, segment_ids=None, training=None):
-        x = self.token_embedding(token_ids)
+    def call(self, token_ids, segment_ids=None, token_vectors=None, training=None):
+        x = self.token_embedding(token_ids) if token_vectors is None else token_vectors
         x = x + self.position_embedding(ops.arange(ops.shape(token_ids)[1], dtype="int32"))
         if self.num_segments:
             if segment_ids is None:
@@ -98,7 +100,9 @@ class BertEmbeddings(keras.layers.Layer):
             x = x + self.segment_embedding(segment_ids)
         return self.dropout(self.layer_norm(x), training=training)
 
-    def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
+    def compute_output_shape(
+        self, token_ids_shape, segment_ids_shape=None, token_vectors_shape=None
+    ):
         return (*token_ids_shape, self.hidden_dim)
 
     def get_config(self):

@@ -48,6 +48,8 @@ class BertBackbone(Backbone):
         training: bool, whether dropout is active.
 
     Returns:
+        token_vectors: float `(batch, seq_len, hidden_dim)` in place of the token table's rows, or
+            `None`; see `BertEmbeddings`.
         A dict: `sequence_output` float `(batch, seq_len, hidden_dim)`; `pooled_output` float
         `(batch, hidden_dim)`; on request `hidden_states`, a tuple of `num_layers + 1` floats
         `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`, a tuple of `num_layers`
@@ -148,13 +150,23 @@ class BertBackbone(Backbone):
             if not layer.built:
                 layer.build()
 
-    def call(self, inputs, return_hidden_states=False, return_attentions=False, training=None):
+    def call(
+        self,
+        inputs,
+        return_hidden_states=False,
+        return_attentions=False,
+        token_vectors=None,
+        training=None,
+    ):
         attention_mask = None
         if inputs.get(PADDING_MASK) is not None:
             # (batch, 1, 1, seq_len): every head and every query sees the same keys.
             attention_mask = ops.cast(inputs[PADDING_MASK], "bool")[:, None, None, :]
         embedded = self.embeddings(
-            inputs[TOKEN_IDS], segment_ids=inputs.get(SEGMENT_IDS), training=training
+            inputs[TOKEN_IDS],
+            segment_ids=inputs.get(SEGMENT_IDS),
+            token_vectors=token_vectors,
+            training=training,
         )
         hidden_states, attentions = self.encoder(
             embedded,

@@ -1,0 +1,159 @@
+"""Integrated gradients: completeness, finite differences, and torch's autograd on transformers."""
+
+import keras
+import numpy as np
+import pytest
+from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+from bert_keras.tasks import saliency
+
+TEXTS = ["a b cab", "d", "h a gag e", ""]
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    keras.utils.set_random_seed(0)
+    task = tiny_classifier(tiny_backbone(num_layers=2, initializer_range=0.3), num_classes=3)
+    # Larger than any training would leave them, so that the path is far from straight.
+    task.head.dense.kernel.assign(task.head.dense.kernel * 20)
+    return task
+
+
+def logits_of(task, inputs, vectors):
+    return keras.ops.convert_to_numpy(task(inputs, token_vectors=vectors, training=False))
+
+
+@pytest.mark.parametrize("baseline", ["mask", "pad", "zero"])
+def test_the_scores_of_a_text_sum_to_what_its_logit_moved(classifier, baseline):
+    options = {"target": 1, "baseline": baseline}
+    found = bert_keras.integrated_gradients(classifier, TEXTS, steps=64, **options)
+    expected = classifier.predict(TEXTS, verbose=0)[:, 1]
+    np.testing.assert_allclose([one.logit for one in found], expected, atol=1e-4)
+    moved = np.array([one.logit - one.baseline_logit for one in found])
+    assert np.abs(moved).max() > 0.5
+    errors = np.array([one.error for one in found])
+    assert np.abs(errors).max() < 1e-3 * np.abs(moved).max()
+    # With too few points it does not hold, so the bound above says something.
+    rough = bert_keras.integrated_gradients(classifier, TEXTS, steps=1, **options)
+    assert np.abs([one.error for one in rough]).max() > 10 * np.abs(errors).max()
+
+
+def test_the_baseline_of_masks_has_the_logit_of_a_text_of_masks(classifier):
+    found = bert_keras.integrated_gradients(classifier, "a b", target=0)
+    inputs = classifier.preprocessor(["[MASK] [MASK]"])
+    assert found.baseline_logit == pytest.approx(
+        float(classifier.predict(inputs, verbose=0)[0, 0]), abs=1e-5
+    )
+
+
+def test_each_piece_has_a_score_and_special_tokens_have_none(classifier):
+    text, empty = bert_keras.integrated_gradients(classifier, ["a cab", ""], target=2)
+    assert text.tokens == ["[CLS]", "a", "c", "##a", "##b", "[SEP]"]
+    assert text.scores.shape == (6,) and text.scores.dtype == np.float32
+    assert text.scores[0] == text.scores[-1] == 0 and (text.scores[1:-1] != 0).all()
+    assert empty.tokens == ["[CLS]", "[SEP]"] and not empty.scores.any()
+
+
+def test_the_gradient_equals_finite_differences(classifier):
+    inputs = classifier.preprocessor(["a cab", "d e"], length=8)
+    table = classifier.backbone.token_embedding
+    vectors = keras.ops.convert_to_numpy(table(inputs["token_ids"])).astype("float32")
+    _, gradient = saliency._gradient_function(classifier)(inputs, vectors, 2)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        direction = rng.normal(size=vectors.shape).astype("float32")
+        ahead, behind = (
+            logits_of(classifier, inputs, vectors + step * direction)[:, 2]
+            for step in (1e-2, -1e-2)
+        )
+        expected = (ahead - behind) / 2e-2
+        actual = (gradient * direction).sum(axis=(1, 2))
+        np.testing.assert_allclose(actual, expected, rtol=2e-2, atol=2e-2 * np.abs(expected).max())
+    assert not gradient[1, 4:].any(), "padding has a gradient"
+
+
+def test_the_scores_equal_those_of_transformers_twin(classifier, tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    classifier.export_to_huggingface(tmp_path)
+    twin = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    tokenizer = classifier.preprocessor.tokenizer
+    steps = 5
+    found = bert_keras.integrated_gradients(classifier, "h a gag", target=1, steps=steps)
+    ids = torch.tensor([[tokenizer.token_to_id(token) for token in found.tokens]])
+    masked = ids.clone()
+    masked[:, 1:-1] = tokenizer.mask_token_id
+    table = twin.get_input_embeddings()
+    start, end = table(masked).detach(), table(ids).detach()
+    points, weights = np.polynomial.legendre.leggauss(steps)
+    scores = torch.zeros(ids.shape[1])
+    for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
+        at = (start + float(point) * (end - start)).requires_grad_()
+        twin(inputs_embeds=at).logits[0, 1].backward()
+        scores += float(weight) * (at.grad * (end - start))[0].sum(-1)
+    np.testing.assert_allclose(found.scores, scores.numpy(), atol=2e-5, rtol=1e-4)
+
+
+def test_pairs_are_scored_and_their_separators_are_not(classifier):
+    found = bert_keras.integrated_gradients(classifier, (["a", "b c"], ["d", "e"]), target=0)
+    assert found[1].tokens == ["[CLS]", "b", "c", "[SEP]", "e", "[SEP]"]
+    assert (found[1].scores == 0).tolist() == [True, False, False, True, False, True]
+    one = bert_keras.integrated_gradients(classifier, ("b c", "e"), target=0)
+    np.testing.assert_allclose(one.scores, found[1].scores, atol=1e-5)
+
+
+def test_targets_are_the_likeliest_classes_or_given_by_name_or_number():
+    task = tiny_classifier(label_names=["bad", "good"])
+    chosen = [answer["label"] for answer in task.classify(TEXTS)]
+    found = bert_keras.integrated_gradients(task, TEXTS, steps=2)
+    assert [one.target for one in found] == chosen
+    given = bert_keras.integrated_gradients(task, TEXTS, ["good", 0, "bad", 1], steps=2)
+    assert [one.target for one in given] == ["good", "bad", "bad", "good"]
+
+
+def test_a_regression_explains_its_score_and_several_batches_equal_one():
+    task = tiny_classifier(num_classes=1, problem_type="regression", pooling="mean")
+    found = bert_keras.integrated_gradients(task, "a b")
+    assert found.target == 0
+    small = bert_keras.integrated_gradients(task, "a b", batch_size=7)
+    np.testing.assert_allclose(small.scores, found.scores, atol=1e-6)
+
+
+def test_a_mixed_precision_model_is_explained_too():
+    backbone = tiny_backbone(dtype="mixed_bfloat16")
+    found = bert_keras.integrated_gradients(tiny_classifier(backbone), "a b")
+    assert np.isfinite(found.scores).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "`steps` must be an int from 1"),
+        ({"baseline": "noise"}, "`baseline` must be one of"),
+        ({"target": "great"}, "`target` must be one of"),
+        ({"target": 3}, "`target` must be one of"),
+        ({"target": [0, 1]}, "one for all texts or one each"),
+    ],
+)
+def test_wrong_arguments_are_named(classifier, options, message):
+    with pytest.raises(ValueError, match=message):
+        bert_keras.integrated_gradients(classifier, "a b", **options)
+
+
+def test_what_cannot_be_explained_is_refused():
+    backbone, preprocessor = tiny_backbone(), tiny_preprocessor()
+    long = bert_keras.LongTextClassifier(backbone, preprocessor=preprocessor)
+    for task in (long, backbone):
+        with pytest.raises(TypeError, match="are for a `TextClassifier`"):
+            bert_keras.integrated_gradients(task, "a b")
+    with pytest.raises(ValueError, match="no preprocessor"):
+        bert_keras.integrated_gradients(bert_keras.TextClassifier(backbone), "a b")
+    words = [token for token in VOCABULARY if token != "[MASK]"] + ["x"]
+    tokenizer = bert_keras.WordPieceTokenizer(words)
+    task = bert_keras.TextClassifier(
+        backbone, preprocessor=bert_keras.TextPreprocessor(tokenizer, max_length=16)
+    )
+    with pytest.raises(ValueError, match="MASK"):
+        bert_keras.integrated_gradients(task, LETTERS[0])
+    assert bert_keras.integrated_gradients(task, LETTERS[0], baseline="pad").logit
