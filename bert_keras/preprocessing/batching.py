@@ -262,6 +262,17 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.shuffle and len(self._read) == len(self):
             self.epoch += 1
 
+    def for_prediction(self):
+        """Returns batches of the same rows without labels, unshuffled, the longest first."""
+        return BucketedBatches(
+            self._padded,
+            self.make_inputs,
+            batch_size=self.batch_size,
+            shuffle=False,
+            buckets=self.buckets,
+            pad_last_batch=self.pad_last_batch,
+        )
+
     def restore_order(self, outputs):
         """Puts the rows of `predict`'s output into the order of the data, for `shuffle=False`.
 

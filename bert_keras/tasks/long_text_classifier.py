@@ -74,6 +74,7 @@ class LongTextClassifier(TextClassifier):
     """
 
     head_arguments = ("num_classes", "pooling", "combine")
+    features = None  # The head reads all vectors of a document's windows.
 
     def __init__(
         self,

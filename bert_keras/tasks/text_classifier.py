@@ -6,6 +6,7 @@ from keras import ops
 
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
+from bert_keras.layers.pooler import pool
 from bert_keras.tasks.label_names import check_label_names
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
@@ -96,6 +97,17 @@ class TextClassifier(Task):
         outputs = self.encode(inputs, training=training, **options)
         logits = self.head(outputs, padding_mask=inputs.get(PADDING_MASK), training=training)
         return ops.cast(logits, "float32")
+
+    def features(self, inputs):
+        """Returns what the head reads of a frozen encoder, see `Task.fit`.
+
+        Args:
+            inputs: dict of ints `(batch, seq_len)`, see `bert_keras.inputs`.
+
+        Returns:
+            float `(batch, hidden_dim)`, the pooled vectors.
+        """
+        return pool(self.encode(inputs, training=False), inputs.get(PADDING_MASK), self.pooling)
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy, binary cross-entropy or squared error."""

@@ -126,6 +126,17 @@ class TokenClassifier(Task):
         outputs = self.encode(inputs, training=training)
         return ops.cast(self.head(outputs, training=training), "float32")
 
+    def features(self, inputs):
+        """Returns what the head reads of a frozen encoder, see `Task.fit`.
+
+        Args:
+            inputs: dict of ints `(batch, seq_len)`, see `bert_keras.inputs`.
+
+        Returns:
+            float `(batch, seq_len, hidden_dim)`, a vector a token.
+        """
+        return self.encode(inputs, training=False)["sequence_output"]
+
     # Loss
 
     def compile(self, optimizer="auto", loss="auto", **kwargs):
