@@ -7,7 +7,8 @@
     python examples/pretrain.py --data_dir my_texts --preset bert_base_en_uncased --num_steps 2000
 
 A run that was killed goes on by the same command, with the same losses as if it had not been. Two
-folders in --data_dir, rows of 128 and of 512 tokens, are the paper's two phases. The model is the
+folders in --data_dir, rows of 128 and of 512 tokens, are the paper's two phases; more are possible,
+such as a first one of 32 tokens, in which a small model learns sooner to attend. The model is the
 preset OUTPUT_DIR/final, the log OUTPUT_DIR/metrics.jsonl; the last line printed is JSON.
 KERAS_BACKEND chooses the backend.
 """
@@ -34,10 +35,12 @@ JIT_COMPILE = {"auto": "auto", "true": True, "false": False}
 
 # Data
 flags.DEFINE_list(
-    "data_dir", None, "Folder of examples; two of them for two phases.", required=True
+    "data_dir", None, "Folder of examples; several for phases one after the other.", required=True
 )
 flags.DEFINE_list("heldout_dir", [], "Folder of examples to measure on; one, or one a phase.")
-flags.DEFINE_float("long_share", 0.1, "Share of the steps in the second phase.", 0.0, 1.0)
+flags.DEFINE_list(
+    "shares", None, "Share of the steps in each phase; of two phases 0.9,0.1, as in the paper."
+)
 flags.DEFINE_enum(
     "objective", "auto", ["auto", "both", "masked_lm"], "auto: both where the data has pairs."
 )
@@ -71,8 +74,9 @@ flags.DEFINE_bool("remat", False, "Compute the encoder twice a step, to need les
 
 # Training
 flags.DEFINE_integer("num_steps", None, "Batches to train on.", required=True, lower_bound=1)
-flags.DEFINE_integer("batch_size", 64, "Rows of a batch.", lower_bound=1)
-flags.DEFINE_integer("long_batch_size", None, "The same in the second phase; a quarter of it.")
+flags.DEFINE_integer(
+    "batch_size", 64, "Rows of a batch in the first phase; later ones have as many tokens.", 1
+)
 flags.DEFINE_integer("gradient_accumulation_steps", 1, "Batches of one update.", lower_bound=1)
 flags.DEFINE_enum("optimizer", "adamw", ["adamw", "lamb"], "LAMB is for very large batches.")
 flags.DEFINE_float("learning_rate", 5e-4, "Peak rate. The paper has 1e-4 for its larger models.")
@@ -143,21 +147,39 @@ def main(argv):
 
 
 def plan_phases():
-    """Returns the phases: one, or two that share the steps as `--long_share` says."""
+    """Returns the phases, one a folder, that share the steps as `--shares` says."""
     folders, heldout = FLAGS.data_dir, FLAGS.heldout_dir
-    if len(folders) > 2 or len(heldout) not in (0, 1, len(folders)):
+    shares = phase_shares(len(folders))
+    if len(heldout) not in (0, 1, len(folders)):
         raise app.UsageError(
-            "--data_dir takes one folder, or two for two phases; --heldout_dir one, or as many. "
-            f"Received: {folders} and {heldout}."
+            "--heldout_dir takes one folder, or one a phase. Received: "
+            f"{heldout} for {len(folders)} phases."
         )
-    long_steps = round(FLAGS.long_share * FLAGS.num_steps) if len(folders) == 2 else 0
-    borders = [0, FLAGS.num_steps - long_steps, FLAGS.num_steps]
-    sizes = [FLAGS.batch_size, FLAGS.long_batch_size or max(1, FLAGS.batch_size // 4)]
     heldout = heldout * len(folders) if len(heldout) == 1 else heldout or [None] * len(folders)
+    borders = [round(sum(shares[:i]) * FLAGS.num_steps) for i in range(len(shares))]
+    borders.append(FLAGS.num_steps)
+    lengths = [read_manifest(folder)["sequence_length"] for folder in folders]
+    sizes = [max(1, FLAGS.batch_size * lengths[0] // length) for length in lengths]
     return [
         Phase(folder, heldout[i], sizes[i], borders[i], borders[i + 1])
         for i, folder in enumerate(folders)
     ]
+
+
+def phase_shares(num_phases):
+    """Returns `--shares` as floats, or what stands for it."""
+    if FLAGS.shares is None and num_phases <= 2:
+        return [0.9, 0.1] if num_phases == 2 else [1.0]
+    try:
+        shares = [float(share) for share in FLAGS.shares or []]
+    except ValueError:
+        shares = []
+    if len(shares) != num_phases or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
+        raise app.UsageError(
+            f"--shares must be {num_phases} numbers from 0 with the sum 1, one for each folder of "
+            f"--data_dir. Received: {FLAGS.shares}."
+        )
+    return shares
 
 
 def choose_objective(phases):

@@ -228,7 +228,7 @@ def pretrain(data, output_dir, where="never", step=0):
         "heldout_dir": data[0],
         "output_dir": output_dir,
         "num_steps": 10,
-        "long_share": 0.4,
+        "shares": "0.6,0.4",
         "log_every": 2,
         "checkpoint_every": 4,
         "batch_size": 8,
