@@ -4,6 +4,7 @@ import keras
 
 from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.feed_forward import FeedForward
+from bert_keras.layers.remat import rematerialized
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -115,6 +116,9 @@ class Encoder(keras.layers.Layer):
 
     Args:
         num_layers: int, number of blocks.
+        remat: bool, whether training keeps each block's input only and computes the block again in
+            the backward pass, see `rematerialized`. Blocks whose attention probabilities are
+            returned are kept.
         **block_arguments: the arguments of `EncoderBlock`; and `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -129,9 +133,12 @@ class Encoder(keras.layers.Layer):
         tuple of `num_layers` floats `(batch, num_heads, seq_len, seq_len)`, or of `None`.
     """
 
-    def __init__(self, num_layers, name=None, dtype=None, trainable=True, **block_arguments):
+    def __init__(
+        self, num_layers, remat=False, name=None, dtype=None, trainable=True, **block_arguments
+    ):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.num_layers = num_layers
+        self.remat = remat
         self.blocks = [
             EncoderBlock(dtype=self.dtype_policy, name=f"layer_{i}", **block_arguments)
             for i in range(num_layers)
@@ -143,17 +150,18 @@ class Encoder(keras.layers.Layer):
 
     def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
         all_hidden_states, all_attentions = [hidden_states], []
+        options = {"attention_mask": attention_mask, "training": training}
         for block in self.blocks:
-            hidden_states, attentions = block(
-                hidden_states,
-                attention_mask=attention_mask,
-                return_attentions=return_attentions,
-                training=training,
-            )
+            if self.remat and training and not return_attentions:
+                hidden_states, attentions = rematerialized(block, hidden_states, **options), None
+            else:
+                hidden_states, attentions = block(
+                    hidden_states, return_attentions=return_attentions, **options
+                )
             all_hidden_states.append(hidden_states)
             all_attentions.append(attentions)
         return tuple(all_hidden_states), tuple(all_attentions)
 
     def get_config(self):
         block = self.blocks[0].get_config()
-        return {**block, **super().get_config(), "num_layers": self.num_layers}
+        return {**block, **super().get_config(), "num_layers": self.num_layers, "remat": self.remat}

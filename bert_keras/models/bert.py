@@ -38,6 +38,9 @@ class BertBackbone(Backbone):
         max_sequence_length: int, number of learned positions.
         num_segments: int, number of segment ids; 0 leaves segments out.
         initializer_range: float, standard deviation of the initial weights.
+        remat: bool, whether training keeps the input of each encoder block only and computes the
+            rest of the block again in the backward pass: less memory for more time, and the same
+            numbers. A `.keras` file keeps it, a preset does not.
         **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
 
     Call arguments:
@@ -45,11 +48,11 @@ class BertBackbone(Backbone):
             `padding_mask` of the same shape, see `bert_keras.inputs`.
         return_hidden_states: bool.
         return_attentions: bool; the explicit attention formula then replaces the fused kernel.
+        token_vectors: float `(batch, seq_len, hidden_dim)` in place of the token table's rows, or
+            `None`; see `BertEmbeddings`.
         training: bool, whether dropout is active.
 
     Returns:
-        token_vectors: float `(batch, seq_len, hidden_dim)` in place of the token table's rows, or
-            `None`; see `BertEmbeddings`.
         A dict: `sequence_output` float `(batch, seq_len, hidden_dim)`; `pooled_output` float
         `(batch, hidden_dim)`; on request `hidden_states`, a tuple of `num_layers + 1` floats
         `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`, a tuple of `num_layers`
@@ -86,6 +89,7 @@ class BertBackbone(Backbone):
         max_sequence_length=512,
         num_segments=2,
         initializer_range=0.02,
+        remat=False,
         **kwargs,
     ):
         check_sizes(
@@ -113,6 +117,7 @@ class BertBackbone(Backbone):
         self.max_sequence_length = int(max_sequence_length)
         self.num_segments = int(num_segments)
         self.initializer_range = initializer_range
+        self.remat = bool(remat)
         self.embeddings = BertEmbeddings(
             vocabulary_size,
             hidden_dim,
@@ -126,6 +131,7 @@ class BertBackbone(Backbone):
         )
         self.encoder = Encoder(
             num_layers,
+            remat=self.remat,
             num_heads=num_heads,
             hidden_dim=hidden_dim,
             intermediate_dim=intermediate_dim,
@@ -201,4 +207,5 @@ class BertBackbone(Backbone):
             "max_sequence_length": self.max_sequence_length,
             "num_segments": self.num_segments,
             "initializer_range": self.initializer_range,
+            "remat": self.remat,
         }

@@ -156,10 +156,13 @@ def save_task(task, folder):
 
 
 def _backbone_config(backbone):
+    config = backbone.get_config()
+    # How a backbone was trained, in how much memory, belongs to no preset.
+    config.pop("remat", None)
     return {
         "registered_name": keras.saving.get_registered_name(type(backbone)),
         # Being frozen belongs to a task, not to the weights.
-        "config": {**backbone.get_config(), "trainable": True},
+        "config": {**config, "trainable": True},
     }
 
 
