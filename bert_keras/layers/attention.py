@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.lora import AdaptableDense
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -61,7 +62,7 @@ class SelfAttention(keras.layers.Layer):
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def _projection(self, name):
-        return keras.layers.Dense(
+        return AdaptableDense(
             self.hidden_dim,
             kernel_initializer=bert_initializer(self.initializer_range),
             dtype=self.dtype_policy,

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.lora import AdaptableDense
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -74,14 +75,14 @@ class FeedForward(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.activation = activation
         self.initializer_range = initializer_range
-        self.intermediate = keras.layers.Dense(
+        self.intermediate = AdaptableDense(
             intermediate_dim,
             activation=get_activation(activation),
             kernel_initializer=bert_initializer(initializer_range),
             dtype=self.dtype_policy,
             name="intermediate",
         )
-        self.output_dense = keras.layers.Dense(
+        self.output_dense = AdaptableDense(
             hidden_dim,
             kernel_initializer=bert_initializer(initializer_range),
             dtype=self.dtype_policy,

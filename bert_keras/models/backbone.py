@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from bert_keras import inputs as contract
+from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel
 from bert_keras.presets import presets
 
@@ -21,7 +22,7 @@ _LARGEST = {
 _MOST_PARAMETERS = 2**33
 
 
-class Backbone(BuiltModel):
+class Backbone(Adaptable, BuiltModel):
     """A family's encoder: token ids in, hidden states out. Subclasses hold one paper each.
 
     A subclass sets `input_names`, the inputs it knows, has the attributes `vocabulary_size`,

@@ -23,6 +23,8 @@ class BuiltModel(keras.Model):
     """
 
     input_names = ()
+    # Arguments that a subclass's constructor hands on by `**kwargs`.
+    shared_arguments = ()
 
     def __call__(self, inputs, *args, **kwargs):
         self.check_inputs(inputs)
@@ -95,4 +97,5 @@ class BuiltModel(keras.Model):
 def arguments_of(cls):
     """Returns the names of the arguments that `cls(...)` takes, a set of str."""
     own = set(inspect.signature(cls.__init__).parameters) - {"self", "kwargs"}
+    own |= set(getattr(cls, "shared_arguments", ()))
     return own | ({"name", "dtype", "trainable"} if issubclass(cls, keras.Model) else set())

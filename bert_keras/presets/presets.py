@@ -71,6 +71,21 @@ def _read_config(path):
     return config
 
 
-save_backbone = keras_folder.save_backbone
-save_task = keras_folder.save_task
-export_to_huggingface = huggingface.export
+def save_backbone(backbone, folder):
+    """Writes a backbone, its adapters merged, see `keras_folder.save_backbone`."""
+    keras_folder.save_backbone(backbone.without_adapters(), folder)
+
+
+def save_task(task, folder):
+    """Writes a task, its adapters merged, see `keras_folder.save_task`."""
+    keras_folder.save_task(task.without_adapters(), folder)
+
+
+def export_to_huggingface(backbone, folder, task=None, tokenizer=None):
+    """Writes a backbone or a task, its adapters merged, see `huggingface.export`."""
+    if task is None:
+        backbone = backbone.without_adapters()
+    else:
+        task = task.without_adapters()
+        backbone = task.backbone
+    huggingface.export(backbone, folder, task=task, tokenizer=tokenizer)

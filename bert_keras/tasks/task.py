@@ -15,6 +15,7 @@ from bert_keras.preprocessing.checked_batches import CheckedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.assign import relative_path
+from bert_keras.tasks.adapters import DEFAULT_TARGETS, AdaptedTask
 from bert_keras.tasks.columns import (
     check_is_dataset,
     check_same_length,
@@ -31,7 +32,7 @@ DEFAULT_BATCH_SIZE = 32
 FROZEN_PARTS = (None, "backbone", "embeddings")
 
 
-class Task(BuiltModel):
+class Task(AdaptedTask, BuiltModel):
     """A model that `fit` trains from raw text: backbone, head and preprocessor.
 
     A subclass makes `self.head`, says which loss and metrics are its own (`default_loss`,
@@ -57,6 +58,16 @@ class Task(BuiltModel):
         frozen: what does not train: `None`, `"embeddings"`, `"backbone"`, or an int `n` for the
             embeddings and the first `n` encoder layers. A frozen backbone runs without dropout. It
             sets `trainable` of the backbone's layers, so other tasks on the same backbone see it.
+        lora_rank: int, or `None`. With it two small matrices of this rank beside some kernels of
+            the encoder train, and the head, but nothing else of the backbone (LoRA, see
+            `AdaptableDense`). `frozen` must then be `None`; dropout stays as it is. It takes
+            learning rates about ten times as high, such as 5e-4. Weight decay acts on both
+            matrices, and so draws the kernels back to where they began.
+        lora_alpha: float, the adapters count `lora_alpha / lora_rank` times; `None` for once.
+        lora_targets: list of names of kernels in each encoder layer: `"query"` and `"value"` as in
+            the paper, `"key"`, `"attention_output"`, `"intermediate"`, `"feed_forward_output"`.
+        lora_layers: numbers of the encoder layers that are adapted, such as `range(6, 12)`, or
+            `None` for all.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
     """
 
@@ -65,7 +76,17 @@ class Task(BuiltModel):
     # The order of the examples in `fit`; a run that is continued keeps it.
     _shuffle_seed = None
 
-    def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
+    def __init__(
+        self,
+        backbone,
+        preprocessor=None,
+        frozen=None,
+        lora_rank=None,
+        lora_alpha=None,
+        lora_targets=DEFAULT_TARGETS,
+        lora_layers=None,
+        **kwargs,
+    ):
         if not isinstance(backbone, Backbone):
             raise TypeError(
                 "`backbone` must be a bert_keras backbone, such as `BertBackbone`. Received: "
@@ -78,6 +99,7 @@ class Task(BuiltModel):
         self.frozen = frozen
         self._check_preprocessor()
         self._freeze()
+        self._add_adapters(lora_rank, lora_alpha, lora_targets, lora_layers)
 
     def _check_preprocessor(self):
         if self.preprocessor is None:
@@ -582,6 +604,7 @@ class Task(BuiltModel):
             "backbone": keras.saving.serialize_keras_object(self.backbone),
             "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
             "frozen": self.frozen,
+            **self._lora_config(),
         }
         by_hand = self._frozen_by_hand()
         return {**config, "frozen_weights": by_hand} if by_hand else config
@@ -590,6 +613,7 @@ class Task(BuiltModel):
         """Returns the paths of weights that do not train and that no argument accounts for."""
         layers = [*self._frozen_layers(), *([] if self.backbone.trainable else [self.backbone])]
         known = {id(weight) for layer in layers for weight in layer.weights}
+        known |= {id(weight) for weight in self.backbone.frozen_by_adapters}
         return [
             relative_path(weight)
             for weight in (self.weights if self.trainable else [])
@@ -690,6 +714,8 @@ class Task(BuiltModel):
 
     def save_to_preset(self, folder):
         """Writes backbone, head, tokenizer and settings into a folder for `from_preset`.
+
+        Of adapters it writes what they make of the kernels, see `without_adapters`.
 
         Args:
             folder: str or path, made when missing. Files of the same name are replaced, each in

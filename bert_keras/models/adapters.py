@@ -1,0 +1,163 @@
+"""LoRA adapters in the encoder of a backbone: which projections have one, and their settings."""
+
+import keras
+import numpy as np
+
+from bert_keras.presets.assign import relative_path
+
+# Where an encoder block has a kernel: the name of the target, and the layer.
+_PROJECTIONS = {
+    "query": lambda block: block.attention.query,
+    "key": lambda block: block.attention.key,
+    "value": lambda block: block.attention.value,
+    "attention_output": lambda block: block.attention.output_dense,
+    "intermediate": lambda block: block.feed_forward.intermediate,
+    "feed_forward_output": lambda block: block.feed_forward.output_dense,
+}
+LORA_TARGETS = tuple(_PROJECTIONS)
+DEFAULT_TARGETS = ("query", "value")
+
+
+class Adaptable:
+    """What a backbone can do with LoRA adapters; they are part of it, and of its weights.
+
+    Attributes:
+        lora: dict with the settings `lora_rank`, `lora_alpha`, `lora_targets` and `lora_layers`, as
+            JSON values, or `None` without adapters.
+    """
+
+    lora = None
+    # Paths of the weights that train no more since there are adapters.
+    _frozen_by_adapters = ()
+
+    def add_adapters(self, rank, alpha=None, targets=DEFAULT_TARGETS, layers=None):
+        """Adds an adapter to projections of the encoder's blocks, and freezes all other weights.
+
+        Args:
+            rank: int, from 1 to `hidden_dim`.
+            alpha: float above 0; adapters count `alpha / rank` times. `None` takes `rank`: once.
+            targets: names out of `LORA_TARGETS`.
+            layers: numbers of encoder blocks, such as `range(6, 12)`, or `None` for all.
+
+        Raises:
+            ValueError: a setting is out of range, or there are adapters of other settings already.
+        """
+        settings = self._checked_settings(rank, alpha, targets, layers)
+        if self.lora == settings:
+            return
+        if self.lora is not None:
+            raise ValueError(
+                "A backbone has one set of adapters, which its tasks share. Received: the settings "
+                f"{settings}, for a backbone that has {dict(self.lora)}. Merge those first, or use "
+                "another backbone."
+            )
+        frozen = [weight for weight in self.weights if weight.trainable]
+        for projection in self._projections(settings):
+            projection.add_adapter(rank, settings["lora_alpha"])
+        for weight in frozen:
+            weight.trainable = False
+        self._frozen_by_adapters = tuple(map(relative_path, frozen))
+        self.lora = settings
+
+    def _checked_settings(self, rank, alpha, targets, layers):
+        is_int = isinstance(rank, (int, np.integer)) and not isinstance(rank, bool)
+        if not is_int or not 1 <= rank <= self.hidden_dim:
+            raise ValueError(
+                f"`lora_rank` must be an int from 1 to {self.hidden_dim}, the backbone's "
+                f"hidden_dim. Received: {rank!r}. Usual are 4 to 16."
+            )
+        alpha = rank if alpha is None else alpha
+        is_number = isinstance(alpha, (int, float, np.number)) and not isinstance(alpha, bool)
+        if not is_number or not 0 < alpha < np.inf:
+            raise ValueError(
+                f"`lora_alpha` must be a finite number above 0. Received: {alpha!r}. "
+                "None takes `lora_rank`, so that adapters count once."
+            )
+        return {
+            "lora_rank": int(rank),
+            "lora_alpha": float(alpha),
+            "lora_targets": _checked_targets(targets),
+            "lora_layers": None if layers is None else _checked_layers(layers, self.num_layers),
+        }
+
+    def _projections(self, settings):
+        layers = settings["lora_layers"]
+        blocks = self.encoder.blocks
+        return [
+            _PROJECTIONS[target](blocks[i])
+            for i in (range(len(blocks)) if layers is None else layers)
+            for target in settings["lora_targets"]
+        ]
+
+    @property
+    def adapter_weights(self):
+        """Weights of the adapters, two for each projection that has one."""
+        if self.lora is None:
+            return []
+        return [w for layer in self._projections(self.lora) for w in (layer.lora_a, layer.lora_b)]
+
+    @property
+    def frozen_by_adapters(self):
+        """Weights that do not train because there are adapters."""
+        paths = set(self._frozen_by_adapters)
+        return [weight for weight in self.weights if relative_path(weight) in paths]
+
+    def merge_adapters(self):
+        """Folds the adapters into the kernels, and lets train what they had frozen.
+
+        Raises:
+            ValueError: there are none.
+        """
+        if self.lora is None:
+            raise ValueError("Only adapters that were added can be merged. This backbone has none.")
+        for projection in self._projections(self.lora):
+            projection.merge_adapter()
+        for weight in self.frozen_by_adapters:
+            weight.trainable = True
+        self._frozen_by_adapters, self.lora = (), None
+
+    def without_adapters(self):
+        """Returns a copy with the adapters merged, or itself where there are none.
+
+        The copy computes the same; this backbone stays as it is.
+        """
+        if self.lora is None:
+            return self
+        plain = type(self).from_config(self.get_config())
+        weights = {relative_path(weight): weight for weight in self.weights}
+        for weight in plain.weights:
+            weight.assign(keras.ops.convert_to_numpy(weights[relative_path(weight)]))
+        pairs = zip(self._projections(self.lora), plain._projections(self.lora), strict=True)
+        for adapted, merged in pairs:
+            merged.kernel.assign(adapted.merged_kernel())
+        return plain
+
+
+def _checked_targets(targets):
+    is_names = isinstance(targets, (list, tuple)) and len(targets) > 0
+    if (
+        not is_names
+        or len(set(map(str, targets))) < len(targets)
+        or set(targets) - set(_PROJECTIONS)
+    ):
+        raise ValueError(
+            f"`lora_targets` must be a list of different names out of {list(LORA_TARGETS)}. "
+            f"Received: {targets!r}."
+        )
+    # In one order, so that equal settings are equal.
+    return [target for target in LORA_TARGETS if target in targets]
+
+
+def _checked_layers(layers, num_layers):
+    try:
+        numbers = sorted({int(number) for number in layers})
+        is_valid = numbers == sorted(layers) and numbers[0] >= 0 and numbers[-1] < num_layers
+    except (TypeError, ValueError, IndexError):
+        is_valid = False
+    if not is_valid:
+        raise ValueError(
+            "`lora_layers` must be different numbers of encoder layers, from 0 to "
+            f"{num_layers - 1}, such as range({num_layers // 2}, {num_layers}), or None for all. "
+            f"Received: {layers!r}."
+        )
+    return numbers
