@@ -1,0 +1,140 @@
+"""A head that learns from cached vectors ends where one on the frozen encoder itself ends."""
+
+import keras
+import numpy as np
+import pytest
+from tiny import LETTERS, tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+
+TEXTS = ["a b c", "d e", "h a g g", "", "b c", "a", "c d e", "e", "f g", "a b c d e f g h a b c d"]
+LABELS = [0, 1, 1, 0, 1, 0, 0, 1, 0, 1]
+
+
+def frozen_classifier(**options):
+    keras.utils.set_random_seed(3)
+    backbone = tiny_backbone(initializer_range=0.3)
+    return tiny_classifier(backbone, frozen="backbone", dropout=0.3, **options)
+
+
+def frozen_tagger(**options):
+    keras.utils.set_random_seed(3)
+    return bert_keras.TokenClassifier(
+        tiny_backbone(initializer_range=0.3),
+        num_classes=3,
+        preprocessor=tiny_preprocessor(),
+        frozen="backbone",
+        dropout=0.3,
+        **options,
+    )
+
+
+def run(task, x, y, learning_rate=0.05, **options):
+    """Returns the head's weights, how far they moved, and the history."""
+    task.compile(learning_rate=learning_rate)
+    before = [keras.ops.convert_to_numpy(weight) for weight in task.head.weights]
+    keras.utils.set_random_seed(5)
+    options = {"epochs": 3, "batch_size": 4, "verbose": 0, **options}
+    history = task.fit(x, y, **options).history
+    after = [keras.ops.convert_to_numpy(weight) for weight in task.head.weights]
+    moved = max(np.abs(a - b).max() for a, b in zip(after, before, strict=True))
+    return after, moved, history
+
+
+def check_cache_changes_nothing(make, x, y, **options):
+    plain, moved, history = run(make(), x, y, **options)
+    task = make()
+    frozen = [keras.ops.convert_to_numpy(weight) for weight in task.backbone.weights]
+    cached, _, history_of_cached = run(task, x, y, cache_features=True, **options)
+    assert moved > 0.05, "the head learns"
+    for one, other in zip(cached, plain, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    for name, values in history.items():
+        np.testing.assert_allclose(history_of_cached[name], values, atol=1e-5)
+    for old, weight in zip(frozen, task.backbone.weights, strict=True):
+        np.testing.assert_array_equal(keras.ops.convert_to_numpy(weight), old)
+    return task
+
+
+@pytest.mark.parametrize("pooling", ["pooler", "cls", "mean", "max"])
+def test_a_classifier_learns_the_same_from_cached_vectors(pooling):
+    check_cache_changes_nothing(
+        lambda: frozen_classifier(pooling=pooling), TEXTS, LABELS, validation_data=(TEXTS, LABELS)
+    )
+
+
+def test_ready_inputs_and_pairs_and_weights_are_cached_too():
+    packed = tiny_preprocessor()(TEXTS, TEXTS[::-1])
+    weights = np.linspace(0.5, 2, len(TEXTS))
+    options = {"sample_weight": weights, "validation_split": 0.3, "epochs": 2}
+    check_cache_changes_nothing(frozen_classifier, packed, LABELS, **options)
+    check_cache_changes_nothing(frozen_classifier, (TEXTS, TEXTS[::-1]), LABELS, **options)
+
+
+# The transitions of the field move at a hundred times the rate.
+@pytest.mark.parametrize(("crf", "learning_rate"), [(False, 0.05), (True, 0.001)])
+def test_a_tagger_learns_the_same_from_cached_vectors(crf, learning_rate):
+    rng = np.random.default_rng(0)
+    sentences = [list(rng.choice(list(LETTERS), size)) for size in (3, 5, 1, 8, 24, 2, 4)]
+    tags = [[LETTERS.index(word) % 3 for word in words] for words in sentences]
+    task = check_cache_changes_nothing(
+        lambda: frozen_tagger(crf=crf), sentences, tags, learning_rate=learning_rate
+    )
+    assert [len(found) for found in task.predict_tags(sentences)] == [3, 5, 1, 8, 24, 2, 4]
+
+
+def test_the_encoder_reads_each_text_once_and_the_task_takes_text_as_before(tmp_path):
+    task = frozen_classifier(pooling="mean")
+    read = []
+    encode = task.backbone.call
+
+    def counted(inputs, **options):
+        read.append(inputs["token_ids"].shape)
+        return encode(inputs, **options)
+
+    told = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: read.append("end of an epoch")
+    )
+    task.backbone.call = counted
+    task.fit(TEXTS, LABELS, epochs=3, cache_features=True, callbacks=[told], verbose=0)
+    assert "end of an epoch" not in read[:-3] and read[-3:] == ["end of an epoch"] * 3
+    del task.backbone.call
+    assert task.classify(TEXTS[0])["label"] in (0, 1)
+    expected = task.predict(TEXTS, verbose=0)
+    task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
+    again.fit(TEXTS, LABELS, epochs=1, verbose=0)
+
+
+class Batches(keras.utils.PyDataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return tiny_preprocessor()(TEXTS[:4]), np.array(LABELS[:4])
+
+
+def test_a_dataset_to_validate_on_is_read_as_it_comes():
+    history = frozen_classifier().fit(
+        TEXTS, LABELS, validation_data=Batches(), cache_features=True, verbose=0
+    )
+    assert np.isfinite(history.history["val_loss"]).all()
+
+
+def test_what_cannot_be_cached_is_refused():
+    with pytest.raises(ValueError, match="Received: frozen=None"):
+        tiny_classifier().fit(TEXTS, LABELS, cache_features=True)
+    with pytest.raises(TypeError, match="all examples at once"):
+        frozen_classifier().fit(Batches(), cache_features=True)
+    thawed = frozen_classifier()
+    thawed.backbone.encoder.trainable = thawed.backbone.trainable = True
+    with pytest.raises(ValueError, match="weights of the backbone that train"):
+        thawed.fit(TEXTS, LABELS, cache_features=True)
+    options = {"preprocessor": tiny_preprocessor(), "frozen": "backbone"}
+    for other in (
+        bert_keras.LongTextClassifier(tiny_backbone(), **options),
+        bert_keras.MultipleChoice(tiny_backbone(), **options),
+    ):
+        with pytest.raises(ValueError, match="is for `TextClassifier` and `TokenClassifier`"):
+            other.fit(TEXTS, LABELS, cache_features=True)
