@@ -160,12 +160,12 @@ class Task(AdaptedTask, BuiltModel):
         """Raises when NumPy inputs do not fit the backbone, see `Backbone.check_arrays`."""
         self.backbone.check_arrays(inputs)
 
-    # What trains. The pooler of a task that does not read it has no gradient: of those variables
     def check_inputs(self, inputs):
         """Raises when a dict of inputs does not fit; cached features, made by `fit`, do."""
         if not has_features(inputs):
             super().check_inputs(inputs)
 
+    # What trains. The pooler of a task that does not read it has no gradient: of those variables
     # Keras would warn on some backends, and on JAX its weight decay would shrink them.
 
     @property
@@ -208,11 +208,11 @@ class Task(AdaptedTask, BuiltModel):
             return outputs_of(inputs)
         return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
 
-    def head_saved_by(self, task_name):
     # A task whose head can learn from cached vectors has a method of this name: from inputs to
     # float `(batch, hidden_dim)` or `(batch, seq_len, hidden_dim)`, see `fit(cache_features=True)`.
     features = None
 
+    def head_saved_by(self, task_name):
         """Returns the layer that takes the head's weights of a preset.
 
         Args:
@@ -340,6 +340,7 @@ class Task(AdaptedTask, BuiltModel):
         initial_epoch=0,
         steps_per_epoch=None,
         validation_batch_size=None,
+        cache_features=False,
         **kwargs,
     ):
         """Trains, from raw text or from ready inputs, like `keras.Model.fit`.
@@ -352,7 +353,6 @@ class Task(AdaptedTask, BuiltModel):
             validation_data: `(x, y)`, `(x, y, sample_weight)`, or a dataset.
             validation_split: float, share of the examples, taken from the end, to validate on.
             sample_weight: float, `(num_examples,)`.
-        cache_features=False,
             shuffle: bool, whether texts or arrays are shuffled before each epoch. Without it,
                 batches of texts come the longest first, in each epoch alike.
             initial_epoch: int, above 0 to continue a run with its optimizer and its order of
@@ -360,6 +360,12 @@ class Task(AdaptedTask, BuiltModel):
                 stretched to the new end.
             steps_per_epoch: int, needed with the default recipe for datasets without a length.
             validation_batch_size: int, `batch_size` by default.
+            cache_features: bool, for a `TextClassifier` or a `TokenClassifier` with
+                `frozen="backbone"`: whether the encoder reads each example once and the head learns
+                from what it said, which is the same in every epoch. Metrics and weights come out as
+                without it, in nearly the time of one epoch. The vectors stay in memory during
+                `fit`, as float32: 4 bytes x `hidden_dim` for each text, for each token with a
+                `TokenClassifier`. Validation data that is no dataset is read once too.
             **kwargs: `verbose`, `callbacks`, `class_weight`, `validation_steps`,
                 `validation_freq`, see `keras.Model.fit`.
 
@@ -372,16 +378,12 @@ class Task(AdaptedTask, BuiltModel):
         """
         if initial_epoch == 0 or self._shuffle_seed is None:
             self._shuffle_seed = random.getrandbits(31)
-            cache_features: bool, for a `TextClassifier` or a `TokenClassifier` with
-                `frozen="backbone"`: whether the encoder reads each example once and the head learns
-                from what it said, which is the same in every epoch. Metrics and weights come out as
-                without it, in nearly the time of one epoch. The vectors stay in memory during
-                `fit`, as float32: 4 bytes x `hidden_dim` for each text, for each token with a
-                `TokenClassifier`. Validation data that is no dataset is read once too.
         if validation_split and validation_data is None and self._is_examples(x):
             (x, y, sample_weight), validation_data = split_off_end(
                 x, y, sample_weight, validation_split
             )
+        if cache_features:
+            check_can_cache(self, x)
         data = self._data(x, y, sample_weight, batch_size, shuffle=shuffle, epoch=initial_epoch)
         if kwargs.get("class_weight") is not None and self.is_raw(x):
             data["x"].pad_last_batch = False  # Keras takes class weights or sample weights
@@ -390,12 +392,14 @@ class Task(AdaptedTask, BuiltModel):
                 *validation_data, batch_size=validation_batch_size or batch_size
             )
             kwargs["validation_batch_size"] = validation["batch_size"]
+            if cache_features:
+                self._cache_features(validation, **kwargs)
             validation_data = validation["x"]
             if validation["y"] is not None:
                 validation_data = (validation["x"], validation["y"], validation["sample_weight"])
         validation_data = self._checked(validation_data)
         if cache_features:
-            check_can_cache(self, x)
+            self._cache_features(data, **kwargs)
         if self._has_own_recipe:
             steps = steps_per_epoch or _num_batches(data["x"], data["batch_size"])
             self._schedule_run(steps, epochs, initial_epoch)
@@ -404,15 +408,15 @@ class Task(AdaptedTask, BuiltModel):
             epochs=epochs,
             validation_data=validation_data,
             # Batches of texts come shuffled.
-            if cache_features:
-                self._cache_features(validation, **kwargs)
             shuffle=shuffle and not self.is_raw(x),
             initial_epoch=initial_epoch,
             steps_per_epoch=steps_per_epoch,
             **kwargs,
-        if cache_features:
-            self._cache_features(data, **kwargs)
         )
+
+    def _cache_features(self, data, verbose="auto", **kwargs):
+        size = data["batch_size"] or DEFAULT_BATCH_SIZE
+        data["x"] = with_features(self, data["x"], size, verbose)
 
     def _schedule_run(self, steps, epochs, initial_epoch):
         """Gives a new run a new optimizer, and a run that goes on a schedule up to its end."""
@@ -426,10 +430,6 @@ class Task(AdaptedTask, BuiltModel):
         elif optimizer._learning_rate.total_steps < steps * epochs:
             optimizer.learning_rate = self._recipe_optimizer(steps * epochs)._learning_rate
             self.train_function = None  # The old one holds the old schedule.
-    def _cache_features(self, data, verbose="auto", **kwargs):
-        size = data["batch_size"] or DEFAULT_BATCH_SIZE
-        data["x"] = with_features(self, data["x"], size, verbose)
-
 
     def _freeze_again(self, paths):
         """Freezes what was frozen in an optimizer that has not made a step."""
