@@ -1,6 +1,7 @@
 """The head for one prediction a sequence."""
 
 import keras
+from keras import ops
 
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.pooler import POOLINGS, pool
@@ -23,10 +24,12 @@ class SequenceHead(keras.layers.Layer):
     Call arguments:
         outputs: dict of a backbone.
         padding_mask: `(batch, seq_len)`, or `None`.
+        num_masks: int, how many dropout masks each pooled vector gets, see
+            `bert_keras.training.consistency.SeveralMasks`.
         training: bool, whether dropout is active.
 
     Returns:
-        float, `(batch, num_outputs)`.
+        float, `(num_masks * batch, num_outputs)`, the rows of the first mask first.
     """
 
     def __init__(
@@ -56,8 +59,10 @@ class SequenceHead(keras.layers.Layer):
     def build(self, input_shape=None):
         self.dense.build((None, self.hidden_dim))
 
-    def call(self, outputs, padding_mask=None, training=None):
+    def call(self, outputs, padding_mask=None, num_masks=1, training=None):
         pooled = pool(outputs, padding_mask, self.pooling)
+        if num_masks > 1:
+            pooled = ops.concatenate([pooled] * num_masks)
         return self.dense(self.dropout(pooled, training=training))
 
     def get_config(self):

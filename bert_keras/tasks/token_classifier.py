@@ -15,7 +15,7 @@ from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.tasks.label_names import check_label_names
 from bert_keras.tasks.sentences import as_sentences, place_words
 from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
-from bert_keras.training.losses import SparseCrossentropy
+from bert_keras.training.losses import AsComputed, SparseCrossentropy, consistency_loss
 
 # The transitions of a conditional random field start at 0 and must reach about 1 within the few
 # hundred steps of a fine-tuning. Adam moves a weight by about its learning rate a step, so at the
@@ -148,14 +148,32 @@ class TokenClassifier(Task):
             **kwargs: see `Task.compile`.
 
         Raises:
-            ValueError: a loss is given for a model with a CRF.
+            ValueError: a loss or `consistency` is given for a model with a CRF.
         """
         if self.crf and not (isinstance(loss, str) and loss == "auto"):
             raise ValueError(
                 "With crf=True the loss is the field's negative log-likelihood, loss='auto'. "
                 f"Received: loss={loss!r}. Make the task with crf=False for another loss."
             )
+        if self.crf and kwargs.get("consistency") is not None:
+            raise ValueError(
+                "`consistency` compares tags one by one, and with crf=True they are scored "
+                f"together. Received: consistency={kwargs['consistency']!r}. Make the task with "
+                "crf=False."
+            )
         super().compile(optimizer, loss, **kwargs)
+
+    def disagreement(self, first, second):
+        """Returns how much two passes disagree on each token, see `consistency_loss`.
+
+        Args:
+            first: float `(batch, seq_len, num_classes)`, logits.
+            second: float, the same shape.
+
+        Returns:
+            float `(batch, seq_len)`.
+        """
+        return consistency_loss(first, second)
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy a token, or what averages the field's likelihoods."""
@@ -166,7 +184,7 @@ class TokenClassifier(Task):
                 "A conditional random field has no labels to smooth. Received: "
                 f"label_smoothing={label_smoothing}."
             )
-        return _AsComputed(reduction="mean_with_sample_weight")
+        return AsComputed(reduction="mean_with_sample_weight")
 
     def default_metrics(self):
         """Returns the share of right tags; with a CRF of the emissions alone, before decoding."""
@@ -538,16 +556,6 @@ class TokenClassifier(Task):
             "crf": self.crf,
             "stride": self.stride,
         }
-
-
-class _AsComputed(keras.losses.Loss):
-    """Averages what `compute_loss` has computed for each sentence.
-
-    So the weighted mean, and its scaling where several devices share a batch, stay Keras's.
-    """
-
-    def call(self, y_true, y_pred):
-        return y_pred
 
 
 def _check_tags(num_classes, label_names):
