@@ -18,8 +18,8 @@ def rematerialized(layer, inputs, **arguments):
     the global generator, which `keras.remat` sets back by itself.
 
     JAX on the CPU saves no memory by it: XLA drops the barriers that hold the second computation
-    back until the backward pass. `XLA_FLAGS=--xla_disable_hlo_passes=cse_barrier_expander` keeps
-    them.
+    back until the backward pass. It keeps them with `XLA_FLAGS=--xla_disable_hlo_passes=` and the
+    passes `cse_barrier_expander,optimization_barrier_expander`.
 
     Args:
         layer: a built `keras.layers.Layer` that returns a tuple.
