@@ -133,61 +133,29 @@ def finish(metrics):
 
 def plot_learning_curves(history, name="learning_curves.png"):
     """Draws every value of a Keras `History` over the epochs into `--plot_dir`."""
-    if not FLAGS.plot_dir:
-        return
-    plt = _pyplot()
-    names = [key for key in history.history if not key.startswith("val_")]
-    figure, axes = plt.subplots(1, len(names), figsize=(4.5 * len(names), 3.5), squeeze=False)
-    epochs = [epoch + 1 for epoch in history.epoch]
-    for axis, key in zip(axes[0], names, strict=True):
-        axis.plot(epochs, history.history[key], marker="o", label="train")
-        if f"val_{key}" in history.history:
-            axis.plot(epochs, history.history[f"val_{key}"], marker="o", label="dev")
-        axis.set(xlabel="epoch", title=key, xticks=epochs)
-        axis.legend()
-    _save(figure, name)
+    import pictures
+
+    save_pictures(lambda: [(name, pictures.learning_curves(history))])
 
 
 def plot_confusion_matrix(matrix, label_names, name="confusion_matrix.png"):
     """Draws a confusion matrix, rows the true classes, into `--plot_dir`."""
+    import pictures
+
+    save_pictures(lambda: [(name, pictures.confusion_matrix(matrix, label_names))])
+
+
+def save_pictures(draw):
+    """Writes pictures into `--plot_dir`, where there is one.
+
+    Args:
+        draw: function without arguments that gives pairs of a file's name and a figure. It is not
+            called without `--plot_dir`.
+    """
     if not FLAGS.plot_dir:
         return
-    plt = _pyplot()
-    size = 2.2 + 0.7 * len(label_names)
-    figure, axis = plt.subplots(figsize=(size + 0.6, size))
-    axis.imshow(matrix, cmap="Blues")
-    ticks = range(len(label_names))
-    axis.set(xlabel="predicted", ylabel="true", xticks=ticks, yticks=ticks)
-    axis.set_xticklabels(label_names, rotation=30, ha="right")
-    axis.set_yticklabels(label_names)
-    for row in ticks:
-        for column in ticks:
-            dark = matrix[row][column] > matrix.max() / 2
-            axis.text(
-                column,
-                row,
-                int(matrix[row][column]),
-                ha="center",
-                va="center",
-                color="white" if dark else "black",
-            )
-    _save(figure, name)
-
-
-def _pyplot():
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError("--plot_dir needs matplotlib: pip install matplotlib") from error
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
-def _save(figure, name):
     os.makedirs(FLAGS.plot_dir, exist_ok=True)
-    path = os.path.join(FLAGS.plot_dir, name)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    print(f"Drew {path}")
+    for name, figure in draw():
+        path = os.path.join(FLAGS.plot_dir, name)
+        figure.savefig(path, dpi=120)
+        print(f"Drew {path}")

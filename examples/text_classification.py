@@ -14,6 +14,9 @@ With several labels (GoEmotions) each label's threshold is tuned for its F1 on t
 scores that this gives are those on the labelled test set, or where there is none on the half of the
 dev set that was not tuned on; thresholds.json holds what `classify(texts, threshold=...)` takes.
 
+With `--plot_dir` it draws learning curves, the confusion matrix, and for some dev examples what the
+model looks at: attention, the tokens that speak for the class, the texts layer by layer.
+
 Results with their settings and spread over seeds: examples/README.md.
 """
 
@@ -22,6 +25,7 @@ import os
 
 import keras
 import numpy as np
+import pictures
 import recipe
 from absl import app, flags
 
@@ -76,6 +80,7 @@ def main(argv):
             dev.labels, outputs.argmax(-1), num_classes=outputs.shape[1]
         )
         recipe.plot_confusion_matrix(confusion, train.label_names)
+    recipe.save_pictures(lambda: pictures.of_classifier(reloaded, dev))
     means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     if FLAGS.baselines:
         show_table({"fine-tuned": means, **results})
@@ -164,7 +169,9 @@ def baselines(train, dev):
     keras.utils.set_random_seed(FLAGS.seed)
     frozen = make_classifier(train, frozen="backbone", pooling="mean")
     frozen.compile(learning_rate=1e-2)
-    frozen.fit(train.texts, train.labels, batch_size=FLAGS.batch_size, epochs=3)
+    frozen.fit(
+        train.texts, train.labels, batch_size=FLAGS.batch_size, epochs=3, cache_features=True
+    )
     majority = np.zeros((len(dev), max(2, len(train.label_names))))
     majority[:, np.bincount(train.labels).argmax()] = 1
     return {

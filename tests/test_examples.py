@@ -10,6 +10,7 @@ import pathlib
 import sys
 
 import keras
+import numpy as np
 import pytest
 from absl import app, flags
 
@@ -46,7 +47,8 @@ def script(monkeypatch):
         return module
 
     yield load
-    sys.modules.pop("recipe", None)
+    for name in ("recipe", "pictures", "text_classification"):
+        sys.modules.pop(name, None)
     for name in set(flags.FLAGS) - names_before:
         delattr(flags.FLAGS, name)
 
@@ -133,6 +135,80 @@ def test_text_classification_without_a_labelled_test_set_measures_on_half_of_dev
     results, printed, _ = run("text_classification", *flags_of_files)
     assert "dev_half_tuned_micro_f1" in results
     assert "tuned on 10 examples, measured on 10 others" in printed
+
+
+@pytest.fixture
+def yes_and_no(tmp_path):
+    rows = [(f"{'good' if i % 2 else 'bad'} text {LETTERS[i]}", i % 2) for i in range(12)]
+    return write(tmp_path / "texts.tsv", [("text", "label"), *rows])
+
+
+def test_text_classification_draws_what_the_model_looks_at(run, yes_and_no, tmp_path):
+    pytest.importorskip("matplotlib")
+    pictures = tmp_path / "pictures"
+    arguments = [f"--train_file={yes_and_no}", f"--dev_file={yes_and_no}", "--baselines"]
+    results, printed, _ = run("text_classification", *arguments, f"--plot_dir={pictures}")
+    assert {"accuracy", "frozen_accuracy", "majority_accuracy"} <= set(results)
+    names = ["attention_heads", "attention_layers", "confusion_matrix", "learning_curves"]
+    names += ["projection", "saliency"]
+    assert sorted(path.stem for path in pictures.iterdir()) == names
+    assert all(f"Drew {pictures / name}.png" in printed for name in names)
+
+
+@pytest.fixture
+def pictures(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module("pictures")
+    sys.modules.pop("pictures", None)
+
+
+def test_projections_are_those_of_scikit_learn(pictures):
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    vectors = np.random.default_rng(0).normal(size=(30, 7)) * np.arange(7)
+    places, shares = pictures.principal_components(vectors)
+    twin = decomposition.PCA(2).fit(vectors)
+    np.testing.assert_allclose(np.abs(places), np.abs(twin.transform(vectors)), atol=1e-9)
+    np.testing.assert_allclose(shares, twin.explained_variance_ratio_, atol=1e-9)
+    alone, _ = pictures.principal_components(vectors[:1])
+    assert alone.tolist() == [[0, 0]]
+
+
+def test_shaded_texts_wrap_and_their_tokens_do_not_overlap(pictures):
+    tokens = ["[CLS]", *["word", "##piece", "a"] * 30, "[SEP]"]
+    with pictures.drawing() as plt:
+        lines = pictures._lines(plt, tokens, width=5.0)
+    assert len(lines) > 2
+    assert [number for line in lines for _, _, number in line] == list(range(len(tokens)))
+    for line in lines:
+        ends = [place + size for place, size, _ in line]
+        assert ends[-1] <= 5.0
+        assert all(end <= next_[0] + 1e-9 for end, next_ in zip(ends, line[1:], strict=False))
+
+
+def test_a_text_that_no_font_can_show_is_warned_of(pictures, monkeypatch):
+    import matplotlib
+    from matplotlib import font_manager
+
+    own = [
+        entry
+        for entry in font_manager.fontManager.ttflist
+        if entry.fname.startswith(matplotlib.get_data_path())
+    ]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
+    scores = np.array([0, 1, -1, 0], "float32")
+    found = bert_keras.Saliency(["[CLS]", "很", "好", "[SEP]"], scores, "positive", 1.0, 1.0)
+    with pytest.warns(UserWarning, match="No installed font has the characters '好很'") as told:
+        pictures.saliency([found])
+    assert len(told) == 1
+    assert pictures.fonts_for("plain text") == ["DejaVu Sans"]
+    # Where a font has them, it is the second choice.
+    monkeypatch.setattr(pictures, "characters_of", lambda path, wanted: {"好"} & wanted)
+    assert len(pictures.fonts_for("好")) == 1
+    monkeypatch.setattr(
+        pictures, "characters_of", lambda path, wanted: wanted if "STIXGeneral" in path else set()
+    )
+    assert pictures.fonts_for("好") == ["DejaVu Sans", "STIXGeneral"]
 
 
 @pytest.fixture

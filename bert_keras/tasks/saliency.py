@@ -38,7 +38,7 @@ class Saliency(NamedTuple):
 
 
 def integrated_gradients(
-    classifier, texts, target=None, *, steps=32, baseline="mask", batch_size=32
+    classifier, texts, target=None, *, steps=32, baseline="mask", batch_size=64
 ):
     """Scores each token of a text by how much it moves a class's logit.
 
