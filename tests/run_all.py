@@ -30,6 +30,7 @@ ONCE = [
     "tests/presets/test_crc32c.py",
     "tests/presets/test_tensor_bundle.py",
     "tests/presets/test_against_keras_hub.py",
+    "tests/tasks/test_lora_files.py",
     "tests/test_imports.py",
     "tests/test_skips.py",
 ]

@@ -1,58 +1,26 @@
-"""LoRA: what trains, runs that go on from a file, files of adapters, merging, and its errors."""
+"""LoRA: what trains, runs that go on from a file, and merging."""
 
 import keras
 import numpy as np
 import pytest
-from tiny import VOCABULARY, tiny_backbone, tiny_classifier
+from adapted import (
+    LABELS,
+    READY,
+    TEXTS,
+    adapted_task,
+    array,
+    assert_equal,
+    by_path,
+    fit,
+    outputs,
+)
+from tiny import tiny_backbone, tiny_classifier
 
 import bert_keras
 from bert_keras.models.adapters import LORA_TARGETS
 from bert_keras.presets.assign import relative_path
-from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
+from bert_keras.presets.safetensors_io import read_safetensors
 from bert_keras.training.optimizer import layer_wise_decay
-
-TEXTS = ["a b c", "d e", "h a g", "b c", "a", "c d e", "e f g", "f g"]
-LABELS = [0, 1, 1, 0, 1, 0, 0, 1]
-# 4 texts of one length: each backend compiles one shape.
-READY = {"token_ids": np.arange(5, 21).reshape(4, 4) % len(VOCABULARY)}
-READY_LABELS = [0, 1, 1, 0]
-
-
-def array(variable):
-    return keras.ops.convert_to_numpy(variable).copy()
-
-
-def by_path(variables):
-    return {relative_path(variable): array(variable) for variable in variables}
-
-
-def assert_equal(actual, expected, atol=0.0):
-    assert actual.keys() == expected.keys()
-    for path, value in expected.items():
-        np.testing.assert_allclose(actual[path], value, rtol=0, atol=atol, err_msg=path)
-
-
-def adapted_task(seed=0, num_layers=2, dropout=0.0, **options):
-    """A task whose adapters are not at 0, so that what they do can be seen."""
-    keras.utils.set_random_seed(seed)
-    backbone = tiny_backbone(num_layers=num_layers, dropout=dropout)
-    task = tiny_classifier(backbone, **{"lora_rank": 2, "lora_alpha": 8, **options})
-    noise = np.random.default_rng(seed)
-    for weight in task.backbone.adapter_weights:
-        weight.assign(noise.normal(size=weight.shape) * 0.3)
-    return task
-
-
-def outputs(task, **options):
-    return array(task(READY, **options))
-
-
-def fit(task, learning_rate=1e-2, **options):
-    # TensorFlow would compile each tiny model by XLA, which takes longer than to train it.
-    jit_compile = keras.backend.backend() == "jax"
-    task.compile(learning_rate=learning_rate, weight_decay=0.1, jit_compile=jit_compile)
-    task.fit(READY, READY_LABELS, batch_size=4, verbose=0, **options)
-
 
 # What trains
 
@@ -219,57 +187,6 @@ def test_a_merged_task_is_a_plain_one_with_the_same_outputs():
         task.merge_lora()
 
 
-def test_merging_keeps_the_settings_of_the_optimizer_and_loading_finds_a_plain_task(tmp_path):
-    task = adapted_task()
-    task.compile(bert_keras.AdamW(3e-4, beta_1=0.7))
-    before = outputs(task)
-    task.merge_lora()
-    assert task.optimizer.get_config()["beta_1"] == 0.7
-    task.save(tmp_path / "task.keras")
-    again = keras.models.load_model(tmp_path / "task.keras")
-    assert again.backbone.lora is None
-    np.testing.assert_allclose(outputs(again), before, atol=1e-5)
-
-
-def test_what_another_task_compiled_does_not_count_merged_adapters_twice():
-    task = adapted_task()
-    other = bert_keras.TokenClassifier(task.backbone, num_classes=3)
-    before = other.predict(READY, verbose=0)
-    task.merge_lora()
-    np.testing.assert_allclose(other.predict(READY, verbose=0), before, atol=1e-5)
-
-
-def test_presets_hold_merged_weights_and_the_task_stays_as_it_was(tmp_path):
-    task = adapted_task()
-    before, weights = outputs(task), by_path(task.weights)
-    task.save_to_preset(tmp_path / "task")
-    task.backbone.save_to_preset(tmp_path / "backbone")
-    again = bert_keras.TextClassifier.from_preset(tmp_path / "task")
-    assert again.backbone.lora is None
-    np.testing.assert_allclose(outputs(again), before, atol=1e-5)
-    ids = {"token_ids": READY["token_ids"]}
-    backbone = bert_keras.BertBackbone.from_preset(tmp_path / "backbone")
-    expected = array(task.backbone(ids)["pooled_output"])
-    np.testing.assert_allclose(array(backbone(ids)["pooled_output"]), expected, atol=1e-5)
-    assert_equal(by_path(task.weights), weights)
-    assert task.backbone.lora["lora_rank"] == 2
-    np.testing.assert_array_equal(outputs(task), before)
-    adapted = bert_keras.TextClassifier.from_preset(tmp_path / "task", lora_rank=3)
-    np.testing.assert_allclose(outputs(adapted), before, atol=1e-5)
-    assert len(adapted.trainable_variables) == 10
-
-
-def test_transformers_computes_the_same_from_an_exported_adapted_task(tmp_path):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    task = adapted_task()
-    task.export_to_huggingface(tmp_path)
-    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
-    with torch.no_grad():
-        expected = theirs(torch.tensor(READY["token_ids"])).logits.numpy()
-    np.testing.assert_allclose(outputs(task), expected, atol=1e-5)
-
-
 # Files of adapters
 
 
@@ -285,100 +202,3 @@ def test_a_file_of_adapters_brings_adapters_and_head_to_another_task(tmp_path):
     held = read_safetensors(tmp_path / "adapters.safetensors")
     assert set(held) == {relative_path(v) for v in task.trainable_variables}
     assert [path.name for path in tmp_path.iterdir()] == ["adapters.safetensors"]
-
-
-def test_adapters_for_other_base_weights_are_told(tmp_path):
-    adapted_task().save_adapters(tmp_path / "adapters")
-    with pytest.warns(UserWarning, match="other weights"):
-        adapted_task(seed=1).load_adapters(tmp_path / "adapters")
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"lora_rank": 3}, "lora_rank=2, here 3"),
-        ({"lora_alpha": 2}, "lora_alpha=8.0, here 2.0"),
-        ({"lora_targets": ("key",)}, "lora_targets=.*here .'key'"),
-        ({"lora_layers": (0,)}, r"lora_layers=None, here \[0\]"),
-        ({"num_classes": 3}, "num_classes=2, here 3"),
-        ({"label_names": ["x", "y"]}, "label_names=None, here .'x'"),
-        ({"num_layers": 3}, r"without a tensor \(4\)"),
-    ],
-)
-def test_adapters_of_other_settings_are_refused_before_any_weight_changes(tmp_path, options, told):
-    adapted_task().save_adapters(tmp_path / "adapters")
-    task = adapted_task(**options)
-    before = by_path(task.weights)
-    with pytest.raises(ValueError, match=told):
-        task.load_adapters(tmp_path / "adapters")
-    assert_equal(by_path(task.weights), before)
-
-
-def test_damaged_and_foreign_files_are_refused(tmp_path):
-    task = adapted_task()
-    path = tmp_path / "adapters"
-    task.save_adapters(path)
-    tensors, metadata = dict(read_safetensors(path)), read_safetensors(path).metadata
-    before = by_path(task.weights)
-    write_safetensors(path, tensors)
-    with pytest.raises(ValueError, match="save_adapters"):
-        task.load_adapters(path)
-    write_safetensors(path, {**tensors, "surplus": np.zeros(2)}, metadata)
-    with pytest.raises(ValueError, match="surplus"):
-        task.load_adapters(path)
-    last = next(name for name in tensors if name.endswith("lora_b"))
-    write_safetensors(path, {**tensors, last: tensors[last].T}, metadata)
-    with pytest.raises(ValueError, match=r"Shapes that differ \(1\)"):
-        task.load_adapters(path)
-    path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(ValueError, match="whole"):
-        task.load_adapters(path)
-    assert_equal(by_path(task.weights), before)
-    with pytest.raises(ValueError, match="no adapters"):
-        tiny_classifier().save_adapters(path)
-
-
-# Arguments
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"lora_rank": 0}, "from 1 to 16"),
-        ({"lora_rank": 17}, "from 1 to 16"),
-        ({"lora_rank": True}, "from 1 to 16"),
-        ({"lora_alpha": 0}, "above 0"),
-        ({"lora_alpha": float("nan")}, "above 0"),
-        ({"lora_targets": "query"}, "list of different names"),
-        ({"lora_targets": ()}, "list of different names"),
-        ({"lora_targets": ("query", "query")}, "list of different names"),
-        ({"lora_targets": ("dense",)}, "list of different names"),
-        ({"lora_layers": (2,)}, "from 0 to 1"),
-        ({"lora_layers": (-1,)}, "from 0 to 1"),
-        ({"lora_layers": ()}, "from 0 to 1"),
-        ({"lora_layers": 1}, "from 0 to 1"),
-        ({"lora_layers": (0.5,)}, "from 0 to 1"),
-        ({"frozen": "backbone"}, "must be None"),
-        ({"frozen": 1}, "must be None"),
-        ({"lora_rank": None}, "options of `lora_rank`"),
-    ],
-)
-def test_arguments_out_of_range_are_told(options, told):
-    with pytest.raises(ValueError, match=told):
-        adapted_task(**options)
-
-
-def test_tasks_on_one_backbone_share_its_adapters(tmp_path):
-    task = adapted_task()
-    other = bert_keras.TokenClassifier(task.backbone, num_classes=3)
-    assert other.get_config()["lora_rank"] == 2
-    ids = {"token_ids": READY["token_ids"]}
-    expected = other.predict(ids, verbose=0)
-    other.save(tmp_path / "other.keras")
-    again = keras.models.load_model(tmp_path / "other.keras")
-    np.testing.assert_array_equal(again.predict(ids, verbose=0), expected)
-    bert_keras.TokenClassifier(task.backbone, num_classes=3, lora_rank=2, lora_alpha=8)
-    with pytest.raises(ValueError, match="one set of adapters"):
-        bert_keras.TokenClassifier(task.backbone, num_classes=3, lora_rank=4)
-    with pytest.raises(ValueError, match="must be None"):
-        bert_keras.TokenClassifier(task.backbone, num_classes=3, frozen="backbone")
