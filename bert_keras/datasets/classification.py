@@ -73,7 +73,8 @@ def read_examples(path, task):
 
     Raises:
         ValueError: the file has none of the task's layouts, a row has another number of fields
-            than its layout, or a label does not exist. The message names the file and the line.
+            than its layout, a text or label in JSON is neither str nor number, or a label does not
+            exist. The message names the file and the line.
     """
     rows = _read_any_rows(path)
     first_line, first = next(rows)
@@ -85,7 +86,9 @@ def read_examples(path, task):
     if not rows:
         raise ValueError(f"{path} holds a header and no rows.")
     lines = [line for line, _ in rows]
-    columns_read = [[fields[column] for _, fields in rows] for column in columns]
+    columns_read = [
+        [_as_text(fields[column], path, line) for line, fields in rows] for column in columns
+    ]
     num_texts = len(layout.texts)
     labels = None
     if len(columns) > num_texts:
@@ -194,9 +197,19 @@ def _read_any_rows(path):
                 f"{path}, line {line}: every object must have the first one's keys, {keys}. "
                 f"Missing: {missing}"
             )
-        yield line, [str(record[key]) for key in keys]
+        yield line, [record[key] for key in keys]
     if keys is None:
         raise ValueError(f"{path} is empty: it needs at least one JSON object.")
+
+
+def _as_text(value, path, line):
+    """Returns a field as str; in JSON it may be anything, and what nobody reads does not matter."""
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        raise ValueError(
+            f"{path}, line {line}: texts and labels must be str or numbers. Received: "
+            f"{repr(value)[:80]}"
+        )
+    return str(value)
 
 
 def _whole_rows(path, rows, counts, skips_broken_rows):

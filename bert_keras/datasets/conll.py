@@ -17,11 +17,11 @@ class TaggedSentences:
 
     Args:
         words: list of n lists of str.
-        tags: list of n lists of str, as long as those of `words`.
+        tags: list of n lists of str, as long as those of `words`; None where the file has none.
     """
 
     words: list
-    tags: list
+    tags: list | None = None
 
     def __len__(self):
         return len(self.words)
@@ -30,12 +30,14 @@ class TaggedSentences:
         """Returns the `TaggedSentences` at the given positions, in the given order."""
         if isinstance(indices, slice):
             indices = range(*indices.indices(len(self)))
+        tags = self.tags
         return TaggedSentences(
-            [self.words[index] for index in indices], [self.tags[index] for index in indices]
+            [self.words[index] for index in indices],
+            None if tags is None else [tags[index] for index in indices],
         )
 
 
-def read_conll(path, word_column=None, tag_column=None, segment_index=None):
+def read_conll(path, word_column=None, tag_column=None, segment_index=None, may_lack_tags=False):
     r"""Reads a column file: one word and its tags a line, a blank line after each sentence.
 
     One rule reads CoNLL-2003, WNUT-17, the Broad Twitter Corpus, Wikigold, MSRA, People's Daily,
@@ -60,6 +62,7 @@ def read_conll(path, word_column=None, tag_column=None, segment_index=None):
         segment_index: bool, whether each word ends in a digit that is no part of it, the position
             of the character in its word (Weibo: `科0`). By default it is so if every word of the
             file has at least two characters and ends in a digit.
+        may_lack_tags: bool, whether a file with a single column holds words to tag, or is an error.
 
     Returns:
         `TaggedSentences`.
@@ -74,26 +77,14 @@ def read_conll(path, word_column=None, tag_column=None, segment_index=None):
         train.words[0][:2], train.tags[0][:2]  # (['@paulwalk', 'It'], ['O', 'O'])
         ```
     """
-    is_conllu = os.fspath(path).lower().removesuffix(".gz").endswith(".conllu")
-    if word_column is None:
-        word_column = _CONLLU_WORD if is_conllu else 0
-    if tag_column is None:
-        tag_column = _CONLLU_TAG if is_conllu else -1
     sentences, empty_lines = [[]], []
-    for line, fields in _read_fields(path):
-        if fields is None:
+    for line, word, tag in _read_words(path, word_column, tag_column, may_lack_tags):
+        if word is None:
             sentences.append([])
-        elif is_conllu and not fields[0].isdigit():
-            if not re.fullmatch(r"\d+[-.]\d+", fields[0]):
-                raise ValueError(
-                    f"{path}, line {line}: the first field of CoNLL-U is a word's number, or a "
-                    f"range such as 1-2. Received: {fields[0]!r}"
-                )
-        else:
-            word, tag = _word_and_tag(path, line, fields, word_column, tag_column)
-            if not word.strip():
-                empty_lines.append(line)
-            sentences[-1].append((word, tag))
+            continue
+        if not word.strip():
+            empty_lines.append(line)
+        sentences[-1].append((word, tag))
     sentences = [sentence for sentence in sentences if sentence]
     if not sentences:
         raise ValueError(f"{path} holds no words.")
@@ -105,7 +96,23 @@ def read_conll(path, word_column=None, tag_column=None, segment_index=None):
     words = [[word for word, _ in sentence] for sentence in sentences]
     if _has_segment_index(words) if segment_index is None else segment_index:
         words = [[word[:-1] for word in sentence] for sentence in words]
+    # Each line has as many fields as the first, so that either all words have tags or none has.
+    if sentences[0][0][1] is None:
+        return TaggedSentences(words)
     return TaggedSentences(words, [[tag for _, tag in sentence] for sentence in sentences])
+
+
+def find_tag(path, tag, word_column=None, tag_column=None):
+    """Returns the first line of a column file whose word has a tag, None where there is none.
+
+    Args:
+        path: see `read_conll`.
+        tag: str.
+        word_column: see `read_conll`.
+        tag_column: see `read_conll`.
+    """
+    words = _read_words(path, word_column, tag_column, may_lack_tags=True)
+    return next((line for line, _, found in words if found == tag), None)
 
 
 def tag_names(*parts):
@@ -119,9 +126,30 @@ def tag_names(*parts):
     """
     found = set()
     for part in parts:
-        for tags in part.tags if isinstance(part, TaggedSentences) else part:
+        for tags in (part.tags or ()) if isinstance(part, TaggedSentences) else part:
             found.update(tags)
     return tuple(sorted(found, key=lambda tag: (tag != "O", tag)))
+
+
+def _read_words(path, word_column, tag_column, may_lack_tags):
+    """Yields `(line number, word, tag)`, with None for the word where a sentence ends."""
+    is_conllu = os.fspath(path).lower().removesuffix(".gz").endswith(".conllu")
+    if word_column is None:
+        word_column = _CONLLU_WORD if is_conllu else 0
+    if tag_column is None:
+        tag_column = _CONLLU_TAG if is_conllu else -1
+    for line, fields in _read_fields(path):
+        if fields is None:
+            yield line, None, None
+        elif len(fields) == 1 and may_lack_tags:
+            yield line, fields[0], None
+        elif not is_conllu or fields[0].isdigit():
+            yield line, *_word_and_tag(path, line, fields, word_column, tag_column)
+        elif not re.fullmatch(r"\d+[-.]\d+", fields[0]):
+            raise ValueError(
+                f"{path}, line {line}: the first field of CoNLL-U is a word's number, or a "
+                f"range such as 1-2. Received: {fields[0]!r}"
+            )
 
 
 def _read_fields(path):

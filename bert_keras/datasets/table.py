@@ -78,6 +78,25 @@ def read_table(path, columns=None, delimiter=None, header="auto", quoting=None):
         table["Quality"][:3]  # ['1', '0', '0']
         ```
     """
+    return read_numbered_table(path, columns, delimiter, header, quoting)[0]
+
+
+def read_numbered_table(path, columns=None, delimiter=None, header="auto", quoting=None):
+    """Reads columns as `read_table` does, and the line on which each row begins.
+
+    Args:
+        path: see `read_table`.
+        columns: see `read_table`.
+        delimiter: see `read_table`.
+        header: see `read_table`.
+        quoting: see `read_table`.
+
+    Returns:
+        A tuple of the dict that `read_table` returns, and a list of int, one line number a row.
+
+    Raises:
+        ValueError: see `read_table`.
+    """
     if header not in (True, False, "auto"):
         raise ValueError(f'`header` must be True, False or "auto". Received: {header!r}')
     if isinstance(columns, (str, int)):
@@ -89,7 +108,7 @@ def read_table(path, columns=None, delimiter=None, header="auto", quoting=None):
     if columns is None:
         columns = first if header else list(range(len(first)))
     positions = [find_column(path, first, column, header) for column in columns]
-    table = {column: [] for column in columns}
+    table, lines = {column: [] for column in columns}, []
     if not header:
         rows = _chain_first(first_line, first, rows)
     for line, fields in rows:
@@ -100,7 +119,8 @@ def read_table(path, columns=None, delimiter=None, header="auto", quoting=None):
             )
         for column, position in zip(columns, positions, strict=True):
             table[column].append(fields[position])
-    return table
+        lines.append(line)
+    return table, lines
 
 
 def find_column(path, first_row, column, header):

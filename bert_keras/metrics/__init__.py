@@ -9,7 +9,7 @@ from bert_keras.metrics.classification import (
     tune_thresholds,
 )
 from bert_keras.metrics.correlation import pearson, spearman
-from bert_keras.metrics.entities import entity_scores, extract_entities
+from bert_keras.metrics.entities import entity_scores, extract_entities, find_odd_tags
 from bert_keras.metrics.masked_lm import masked_accuracy, masked_perplexity
 from bert_keras.metrics.retrieval import (
     cosine_similarity_matrix,
@@ -30,6 +30,7 @@ __all__ = [
     "entity_scores",
     "extract_entities",
     "find_best_threshold",
+    "find_odd_tags",
     "masked_accuracy",
     "masked_perplexity",
     "matthews_correlation",

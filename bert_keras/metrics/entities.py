@@ -15,6 +15,8 @@ An entity counts as found only if its type, first and last word are all right. T
 seqeval's: without a scheme its default mode, which is conlleval's; with one its strict mode.
 """
 
+import re
+
 import numpy as np
 
 # Prefixes by position in these tables. M, L and U are other names for I, E and S.
@@ -64,6 +66,7 @@ _LETTERS = {
     "BMES": ("OBMES", "IOBES"),
     "BILOU": ("BILOU", "IOBES"),
 }
+SCHEMES = tuple(name for name in _LETTERS if name)
 
 
 def _truth_table(rule):
@@ -96,6 +99,38 @@ def _split_tag(tag, scheme):
 def _check_scheme(scheme):
     if scheme not in _LETTERS:
         raise ValueError(f"`scheme` must be one of {tuple(_LETTERS)}. Received: {scheme!r}.")
+
+
+def find_odd_tags(tags, scheme=None):
+    """Returns the tags that mark no place in an entity, though the others do: typing errors.
+
+    Without a scheme at least half of the tags other than `O` must be a prefix with a type, as in
+    `"B-PER"`; in other sets, such as parts of speech, no tag is odd.
+
+    Args:
+        tags: sequence of different str, such as a tagger's `label_names`.
+        scheme: as in `extract_entities`; where it is given, all tags that it lacks are odd.
+
+    Returns:
+        List of str, in the order of `tags`.
+
+    Raises:
+        ValueError: the scheme is unknown.
+
+    Example:
+        >>> find_odd_tags(["0", "B-PER", "I-PER"]), find_odd_tags(["NOUN", "VERB"])
+        (['0'], [])
+    """
+    _check_scheme(scheme)
+    odd = [tag for tag in tags if not is_entity_tag(tag, scheme)]
+    num_typed = sum(is_entity_tag(tag, scheme) and "-" in tag for tag in tags)
+    return odd if scheme or num_typed >= max(1, len(odd)) else []
+
+
+def is_entity_tag(tag, scheme=None):
+    """Whether a str is `O`, or a prefix of a scheme, alone or with a type."""
+    letters = _LETTERS[scheme][0].replace("O", "")
+    return re.fullmatch(f"O|[{letters}](-.+)?", tag) is not None
 
 
 def _find_spans(sentences, scheme, type_ids):

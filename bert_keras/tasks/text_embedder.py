@@ -12,7 +12,7 @@ from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.columns import is_columns, is_text, num_examples
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.task import Task
-from bert_keras.tokenizers.texts import as_texts
+from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 
 # Objective -> its loss, the least and the most columns of texts.
@@ -282,10 +282,16 @@ class TextEmbedder(Task):
             alone.
 
         Raises:
+            TypeError: `documents` is a str.
             ValueError: `top_k` is below 1, or vectors have the wrong shape.
         """
         if top_k < 1:
             raise ValueError(f"`top_k` must be at least 1. Received: {top_k!r}.")
+        if isinstance(documents, str):
+            raise TypeError(
+                "`documents` must be a column of str, or vectors. Received: "
+                f"{describe(documents)}. Pass [document] to search a single one."
+            )
         found_by = self._as_vectors(queries, batch_size, verbose)
         found = self._as_vectors(documents, batch_size, verbose)
         answers = [

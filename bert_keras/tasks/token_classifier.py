@@ -1,14 +1,17 @@
 """Tags for words: named entities, parts of speech, word segmentation."""
 
-import re
-
 import keras
 import numpy as np
 from keras import ops
 
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.metrics.entities import entity_scores, extract_entities
+from bert_keras.metrics.entities import (
+    entity_scores,
+    extract_entities,
+    find_odd_tags,
+    is_entity_tag,
+)
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets, sorted_batches
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.word_windows import cut_words
@@ -24,8 +27,6 @@ CRF_LEARNING_RATE_MULTIPLIER = 100.0
 
 # Words a call of the conditional random field decodes, padding included.
 _DECODED_AT_ONCE = 2**16
-
-_ENTITY_TAG = re.compile(r"[BIESMLU](-.+)?|O")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -46,7 +47,10 @@ class TokenClassifier(Task):
     only. A loss object that holds the field would save it a second time in a `.keras` file; a layer
     that takes labels would make them inputs of `predict`. So the model's outputs are the
     emissions, and the task overrides `compute_loss`, which Keras calls on every backend with the
-    weights in reach. Decoding happens after the windows of a sentence are joined.
+    weights in reach. Of a sentence longer than `max_length`, training scores each window as a
+    chain of its own, over the words that count there: no transition between the last word of one
+    window and the first of the next is learned from. Decoding joins the windows first: the best
+    tags, and their probabilities, are those of one chain over the whole sentence.
 
     Args:
         backbone: a `Backbone`.
@@ -433,7 +437,8 @@ class TokenClassifier(Task):
               "score": float}`, where `text[start:end]` is the entity's text and `score` the mean of
               its words' probabilities. Empty for tags that mark no entities, such as parts of
               speech. Sequences that break the scheme are read as conlleval reads them: `I-PER`
-              after `O` begins an entity.
+              after `O` begins an entity. A tag such as `[PAD]` among those of entities is read
+              as `O`.
 
         Example:
 
@@ -458,7 +463,7 @@ class TokenClassifier(Task):
     def _answer(self, text, spans, tags, probabilities):
         names = self._named(tags)
         entities = []
-        for kind, first, last in extract_entities(names) if self._marks_entities else []:
+        for kind, first, last in self._entities(names):
             start, end = spans[first][0], spans[last - 1][1]
             entities.append(
                 {
@@ -475,10 +480,33 @@ class TokenClassifier(Task):
             "entities": entities,
         }
 
-    @property
-    def _marks_entities(self):
-        names = self.label_names
-        return names is not None and all(_ENTITY_TAG.fullmatch(name) for name in names)
+    def _entities(self, tags):
+        if self.label_names is None:
+            return []
+        odd = find_odd_tags(self.label_names)
+        if not all(name in odd or is_entity_tag(name) for name in self.label_names):
+            return []
+        return extract_entities(["O" if tag in odd else tag for tag in tags])
+
+    def _marks_entities(self, scheme):
+        """Whether all tags mark entities; one that does not among those that do is an error."""
+        if self.label_names is None:
+            if scheme:
+                raise ValueError(
+                    f"Entities of a scheme need tags by name. Received: scheme={scheme!r} for a "
+                    "task without `label_names`."
+                )
+            return False
+        odd = find_odd_tags(self.label_names, scheme)
+        if odd:
+            raise ValueError(
+                "A tag of entities must be O, or a prefix and a type, such as B-PER, of "
+                f"{'the scheme ' + scheme if scheme else 'any scheme'}. Received: {odd[0]!r} among "
+                f"the label_names {_shortened(self.label_names)}. Correct the tags or the scheme; "
+                "tags that are so on purpose are scored by `metrics.entity_scores` on what "
+                "`predict_tags` returns, with them replaced."
+            )
+        return all(map(is_entity_tag, self.label_names))
 
     def _named(self, tags):
         return [int(t) if self.label_names is None else self.label_names[t] for t in tags]
@@ -524,12 +552,15 @@ class TokenClassifier(Task):
 
         Returns:
             Dict with `accuracy`, the share of words whose tag is right; where the tags mark
-            entities also what `bert_keras.metrics.entity_scores` returns: `precision`, `recall`,
-            `f1` and others of whole entities.
+            entities, and always with a `scheme`, also what `bert_keras.metrics.entity_scores`
+            returns: `precision`, `recall`, `f1` and others of whole entities.
 
         Raises:
-            TypeError, ValueError: sentences and tags do not fit each other; before any compute.
+            TypeError, ValueError: sentences and tags do not fit each other; one of `label_names`
+                is not of the scheme, or marks no entity though most do (`"0"` for `"O"`). Before
+                any compute.
         """
+        marks_entities = self._marks_entities(scheme)
         words = self._words_of(sentences)
         if len(words) != len(tags):
             raise ValueError(
@@ -541,7 +572,7 @@ class TokenClassifier(Task):
             raise ValueError("There must be words to measure on. Received: none.")
         decoded = self._decode(self._predict_words(words, batch_size, verbose=verbose))
         scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}
-        if self._marks_entities:
+        if marks_entities:
             true = np.split(true, np.cumsum([len(sentence) for sentence in words])[:-1])
             named = [[self._named(row) for row in rows] for rows in (true, decoded)]
             scores |= entity_scores(*named, scheme=scheme)

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from bert_keras.datasets import TaggedSentences, read_conll, tag_names
+from bert_keras.datasets import TaggedSentences, find_tag, read_conll, tag_names
 
 
 def write(path, text):
@@ -130,3 +130,19 @@ def test_taking_sentences_keeps_words_and_tags_together():
     sentences = TaggedSentences([["a"], ["b"], ["c"]], [["X"], ["Y"], ["Z"]])
     assert sentences.take([2, 0]) == TaggedSentences([["c"], ["a"]], [["Z"], ["X"]])
     assert sentences.take(slice(1)).tags == [["X"]]
+
+
+def test_words_without_tags_are_read_where_that_is_allowed(tmp_path):
+    path = write(tmp_path / "words.conll", "Ada\nmet\n\nBob\n")
+    found = read_conll(path, tag_column=1, may_lack_tags=True)
+    assert found == TaggedSentences([["Ada", "met"], ["Bob"]], None)
+    assert found.take([1]) == TaggedSentences([["Bob"]], None)
+    assert tag_names(found, TaggedSentences([["a"]], [["X"]])) == ("X",)
+    with pytest.raises(ValueError, match="line 1: a line must hold a word and its tag"):
+        read_conll(path)
+
+
+def test_the_first_line_with_a_tag_is_found(tmp_path):
+    path = write(tmp_path / "tags.conll", "0 O\nmet O\n\nBob 0\nAda 0\n")
+    assert find_tag(path, "0") == 4
+    assert find_tag(path, "B-PER") is None

@@ -4,7 +4,13 @@ import json
 import numpy as np
 import pytest
 
-from bert_keras.datasets import GLUE_TASKS, detect_glue_task, get_glue_task, load_glue
+from bert_keras.datasets import (
+    GLUE_TASKS,
+    detect_glue_task,
+    get_glue_task,
+    load_glue,
+    read_examples,
+)
 
 # A few rows in each published layout, with the parts that trip readers: quotation marks that are
 # never closed, a byte order mark, empty fields, no final line end.
@@ -255,3 +261,16 @@ def test_a_folder_of_no_task_is_refused(tmp_path):
         detect_glue_task(tmp_path)
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         detect_glue_task(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("value", ["null", "true", "[1]"])
+def test_json_that_is_no_text_is_refused_and_what_nobody_reads_is_not(tmp_path, value):
+    row = '{"sentence1": "a", "sentence2": "b", "label": 1, "id": %s}'
+    path = tmp_path / "a.json"
+    path.write_text(row % value)
+    task = get_glue_task("afqmc")
+    assert read_examples(path, task).labels.tolist() == [1]
+    path = tmp_path / "b.json"
+    path.write_text(row % 7 + "\n" + (row % 7).replace('"b"', value))
+    with pytest.raises(ValueError, match=r"b.json, line 2: texts and labels must be str"):
+        read_examples(path, task)

@@ -3,7 +3,7 @@ import gzip
 
 import pytest
 
-from bert_keras.datasets import read_table
+from bert_keras.datasets import read_numbered_table, read_table
 
 
 def write(path, text, encoding="utf-8"):
@@ -114,3 +114,10 @@ def test_arguments_are_checked(tmp_path):
         read_table(path, delimiter="||")
     with pytest.raises(ValueError, match="`header` must be"):
         read_table(path, header="yes")
+
+
+def test_rows_know_the_line_on_which_they_begin(tmp_path):
+    path = write(tmp_path / "t.csv", 'a,b\n"one\ntwo",1\n\nthree,2\n')
+    table, lines = read_numbered_table(path, ["b"])
+    assert table == {"b": ["1", "2"]} and lines == [2, 5]
+    assert read_numbered_table(path, [0], header=False)[1] == [1, 2, 5]

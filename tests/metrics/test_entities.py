@@ -7,7 +7,7 @@ import seqeval.metrics
 import seqeval.scheme
 from seqeval.metrics.sequence_labeling import get_entities
 
-from bert_keras.metrics.entities import entity_scores, extract_entities
+from bert_keras.metrics.entities import entity_scores, extract_entities, find_odd_tags
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -201,3 +201,19 @@ def test_sentences_that_do_not_match_are_refused():
         entity_scores([], [])
     with pytest.raises(ValueError, match="list of sentences"):
         entity_scores(["O", "O"], ["O", "O"])
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "odd"),
+    [
+        (["O", "B-PER", "I-PER"], None, []),
+        (["0", "B-PER", "I-PER"], None, ["0"]),
+        (["O", "B-PER", "B_PER"], None, ["B_PER"]),
+        (["NOUN", "X", "B-PER", "S"], None, []),
+        (["NOUN", "VERB"], "IOB2", ["NOUN", "VERB"]),
+        (["B", "M", "E", "S"], "BMES", []),
+        (["B-PER", "O-PER", "B-", "M-PER"], "IOB2", ["O-PER", "B-", "M-PER"]),
+    ],
+)
+def test_odd_tags_are_those_that_the_others_make_unlikely(tags, scheme, odd):
+    assert find_odd_tags(tags, scheme) == odd

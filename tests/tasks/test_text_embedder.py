@@ -340,6 +340,8 @@ def test_impossible_settings_are_refused():
         embedder.embed(["a", None])
     with pytest.raises(ValueError, match="top_k"):
         embedder.semantic_search("a", ["a"], top_k=0)
+    with pytest.raises(TypeError, match="`documents` must be a column"):
+        embedder.semantic_search("a", "b")
     with pytest.raises(ValueError, match="width 8"):
         embedder.semantic_search("a", np.zeros((3, 4)), top_k=1)
 

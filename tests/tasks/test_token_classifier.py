@@ -1,3 +1,4 @@
+import re
 import warnings
 
 import keras
@@ -339,6 +340,29 @@ def test_parts_of_speech_mark_no_entities():
     assert {tag for _, tag in answer["words"]} <= {"NOUN", "VERB", "X"}
     scores = tagger.evaluate_tags([["Ada", "met"]], [["NOUN", "VERB"]])
     assert set(scores) == {"accuracy"}
+
+
+@pytest.mark.parametrize("odd", ["0", "B_PER", "[PAD]"])
+def test_a_mistyped_tag_of_entities_is_refused_by_name(odd):
+    tagger = tiny_tagger(num_classes=4, label_names=["O", "B-PER", "I-PER", odd])
+    with pytest.raises(ValueError, match=re.escape(f"Received: {odd!r}")):
+        tagger.evaluate_tags([["Ada", "met"]], [["B-PER", "O"]])
+    # What such a tagger predicts is read all the same.
+    assert tagger._entities(["B-PER", odd, "B-PER"]) == [("PER", 0, 1), ("PER", 2, 3)]
+
+
+def test_with_a_scheme_entities_are_always_scored_and_its_tags_alone_are_taken():
+    words, tags = [["北", "京", "很"]], [["B", "E", "S"]]
+    tagger = tiny_tagger(num_classes=4, label_names=["B", "M", "E", "S"])
+    assert "f1" in tagger.evaluate_tags(words, tags, scheme="BMES")
+    with pytest.raises(ValueError, match=r"scheme IOB2\. Received: 'M'"):
+        tagger.evaluate_tags(words, tags, scheme="IOB2")
+    nouns = tiny_tagger(num_classes=2, label_names=["NOUN", "VERB"])
+    with pytest.raises(ValueError, match=r"scheme IOB2\. Received: 'NOUN'"):
+        nouns.evaluate_tags([["Ada"]], [["NOUN"]], scheme="IOB2")
+    numbers = tiny_tagger(num_classes=2, label_names=None)
+    with pytest.raises(ValueError, match="need tags by name"):
+        numbers.evaluate_tags([["Ada"]], [[1]], scheme="IOB2")
 
 
 def test_without_names_tags_are_numbers():
