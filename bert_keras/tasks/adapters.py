@@ -10,7 +10,6 @@ import numpy as np
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import assign, relative_path
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
-from bert_keras.training.optimizer import AdamW
 
 LORA_ARGUMENTS = ("lora_rank", "lora_alpha", "lora_targets", "lora_layers")
 # Keys of a file's metadata.
@@ -66,8 +65,7 @@ class AdaptedTask:
         self._check_has_adapters()
         self.backbone.merge_adapters()
         if self._has_own_recipe:
-            recipe = self._recipe
-            optimizer = AdamW(recipe["learning_rate"], weight_decay=recipe["weight_decay"])
+            optimizer = self._recipe_optimizer()
         else:
             optimizer = type(self.optimizer).from_config(self.optimizer.get_config())
         self._compile_with(optimizer)

@@ -27,7 +27,7 @@ from bert_keras.tasks.features import check_can_cache, has_features, outputs_of,
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
 from bert_keras.training.callbacks import inner_optimizer
 from bert_keras.training.consistency import SeveralMasks
-from bert_keras.training.optimizer import AdamW
+from bert_keras.training.optimizer import AdamW, layer_wise_decay
 from bert_keras.training.schedules import WarmupDecay
 
 DEFAULT_BATCH_SIZE = 32
@@ -254,6 +254,10 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         weight_decay=0.01,
         warmup=0.1,
         decay="linear",
+        layer_decay=1.0,
+        head_multiplier=1.0,
+        ema_momentum=None,
+        gradient_accumulation_steps=None,
         label_smoothing=0.0,
         consistency=None,
         dropout_samples=1,
@@ -263,12 +267,20 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         """Configures training; every argument has the default of BERT's recipe.
 
         Args:
-            optimizer: `"auto"`, or any Keras optimizer, for which the next four do not count.
+            optimizer: `"auto"`, or any Keras optimizer, for which the next eight do not count.
             loss: `"auto"` for the task's own, or any Keras loss.
             learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5.
             weight_decay: float, on kernels and embeddings, not on biases and norms.
             warmup: float, fraction of the steps of `fit`; or int, number of steps.
             decay: shape after the warm-up, see `WarmupDecay`.
+            layer_decay: float, above 0 and at most 1: each layer's rate is so many times that of
+                the layer above it, see `layer_wise_decay`. Sun et al. found 0.95 best.
+            head_multiplier: float, how many times the rate everything outside the backbone has.
+            ema_momentum: float, such as 0.99, or `None`: keeps exponential averages of the weights,
+                which `fit` ends with.
+            gradient_accumulation_steps: int, or `None`: batches whose mean gradient makes one
+                update, as one batch of so many times the size would. `warmup` in steps counts
+                batches.
             label_smoothing: float from 0 up to 1, for `loss="auto"`.
             consistency: float, or `None`. With it each batch is read twice with different dropout,
                 and what the passes disagree about is added so many times to the loss (R-Drop, see
@@ -285,6 +297,10 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             "weight_decay": weight_decay,
             "warmup": warmup,
             "decay": decay,
+            "layer_decay": layer_decay,
+            "head_multiplier": head_multiplier,
+            "ema_momentum": ema_momentum,
+            "gradient_accumulation_steps": gradient_accumulation_steps,
         }
         self._compiled_with = {
             "loss": loss,
@@ -296,8 +312,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         }
         self._has_own_recipe = isinstance(optimizer, str) and optimizer == "auto"
         if self._has_own_recipe:
-            # Until `fit` knows how many steps there are.
-            optimizer = AdamW(learning_rate, weight_decay=weight_decay)
+            optimizer = self._recipe_optimizer()
         self._compile_with(optimizer)
 
     def _compile_with(self, optimizer):
@@ -449,15 +464,35 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             self.optimizer.build(self.trainable_variables)
             inner_optimizer(self).freeze(*(f"^{re.escape(path)}$" for path in paths))
 
-    def _recipe_optimizer(self, total_steps):
-        recipe = dict(self._recipe)
-        weight_decay = recipe.pop("weight_decay")
-        schedule = WarmupDecay(recipe.pop("learning_rate"), total_steps, **recipe)
+    def _recipe_optimizer(self, total_steps=None):
+        """Returns the default optimizer; until `fit` knows the steps, its rate is constant."""
+        recipe = self._recipe
+        rate = recipe["learning_rate"]
+        if total_steps is not None:
+            rate = WarmupDecay(rate, total_steps, warmup=recipe["warmup"], decay=recipe["decay"])
+        averages = {}
+        if recipe["ema_momentum"] is not None:
+            averages = {"use_ema": True, "ema_momentum": recipe["ema_momentum"]}
         return AdamW(
-            schedule,
-            weight_decay=weight_decay,
-            learning_rate_multipliers=self.learning_rate_multipliers(),
+            rate,
+            weight_decay=recipe["weight_decay"],
+            learning_rate_multipliers=self._multipliers(),
+            gradient_accumulation_steps=recipe["gradient_accumulation_steps"],
+            **averages,
         )
+
+    def _multipliers(self):
+        """Returns the task's own multipliers, then those of `compile`, of what trains."""
+        multipliers = list(self.learning_rate_multipliers())
+        decay, head = self._recipe["layer_decay"], self._recipe["head_multiplier"]
+        if (decay, head) != (1.0, 1.0):
+            paths = [variable.path for variable in self.trainable_variables]
+            multipliers += [
+                (pattern, factor)
+                for pattern, factor in layer_wise_decay(self.backbone.num_layers, decay, head)
+                if any(re.search(pattern, path) for path in paths)
+            ]
+        return multipliers
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
         """Returns loss and metrics, from raw text or from ready inputs.

@@ -1,0 +1,91 @@
+"""What the arguments of `compile` do to the weights."""
+
+import keras
+import numpy as np
+import pytest
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier
+
+import bert_keras
+
+READY = {"token_ids": np.arange(5, 37).reshape(8, 4) % len(VOCABULARY)}
+LABELS = [0, 1, 1, 0, 1, 0, 0, 1]
+JIT = keras.backend.backend() == "jax"
+
+
+def classifier(num_layers=2):
+    keras.utils.set_random_seed(0)
+    return tiny_classifier(tiny_backbone(num_layers=num_layers, dropout=0.0), dropout=0.0)
+
+
+def weights(task):
+    return {
+        variable.path.split("/", 1)[1]: keras.ops.convert_to_numpy(variable).copy()
+        for variable in task.trainable_variables
+    }
+
+
+def fit(task, batch_size=8, **options):
+    task.fit(READY, LABELS, batch_size=batch_size, shuffle=False, verbose=0, **options)
+
+
+def test_each_layer_moves_by_its_multiple_of_the_rate():
+    task = classifier()
+    task.compile(
+        learning_rate=1e-3,
+        weight_decay=0.0,
+        warmup=0,
+        layer_decay=0.5,
+        head_multiplier=3.0,
+        jit_compile=JIT,
+    )
+    before = weights(task)
+    fit(task)
+    # The first step of Adam is the rate, in the direction of the sign.
+    moved = {path: np.abs(value - before[path]).max() for path, value in weights(task).items()}
+    expected = {"embeddings/": 0.125, "layer_0/": 0.25, "layer_1/": 0.5, "pooler/": 1, "head/": 3}
+    for part, multiple in expected.items():
+        steps = [step for path, step in moved.items() if part in path]
+        assert steps and max(steps) == pytest.approx(multiple * 1e-3, rel=1e-2), part
+
+
+def test_accumulated_gradients_make_the_step_of_the_large_batch():
+    results = []
+    for batch_size, steps in ((8, None), (4, 2)):
+        task = classifier(num_layers=1)
+        task.compile(
+            learning_rate=1e-3, warmup=0, gradient_accumulation_steps=steps, jit_compile=JIT
+        )
+        # A constant rate: what is compared is the gradient.
+        task.optimizer.learning_rate = 1e-3
+        task._has_own_recipe = False
+        fit(task, batch_size)
+        results.append(weights(task))
+    for path, value in results[0].items():
+        np.testing.assert_allclose(results[1][path], value, rtol=0, atol=1e-6, err_msg=path)
+
+
+def test_averages_are_those_of_the_optimizer_that_keeps_them():
+    results = []
+    schedule = bert_keras.WarmupDecay(1e-2, total_steps=4, warmup=0.1)
+    averaging = bert_keras.AdamW(schedule, use_ema=True, ema_momentum=0.5)
+    for arguments in (
+        {"learning_rate": 1e-2, "ema_momentum": 0.5},
+        {"optimizer": averaging},
+        {"learning_rate": 1e-2},
+    ):
+        task = classifier(num_layers=1)
+        task.compile(**arguments, jit_compile=JIT)
+        fit(task, batch_size=4, epochs=2)
+        results.append(weights(task))
+    for path, value in results[0].items():
+        np.testing.assert_array_equal(value, results[1][path], err_msg=path)
+    assert any(np.abs(value - results[2][path]).max() > 1e-4 for path, value in results[0].items())
+
+
+def test_a_file_keeps_the_arguments(tmp_path):
+    task = classifier(num_layers=1)
+    task.compile(layer_decay=0.9, ema_momentum=0.99, gradient_accumulation_steps=2)
+    task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    assert again.get_compile_config()["recipe"] == task.get_compile_config()["recipe"]
+    assert again.optimizer.get_config() == task.optimizer.get_config()
