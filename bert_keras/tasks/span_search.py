@@ -20,7 +20,8 @@ class Span(NamedTuple):
         end: int, the character after its last, likewise.
         probability: float.
         start_logit: float, the model's logit of its first token, `[CLS]` for "no answer".
-        end_logit: float, the model's logit of its last token, likewise.
+        end_logit: float, the model's logit of its last token, likewise; see `find_spans` for the
+            window that it is from.
     """
 
     text: str
@@ -38,7 +39,8 @@ class NBest(NamedTuple):
         spans: list of `Span`, the best first, of different texts; at least one.
         no_answer: `Span` without text, how likely it is that there is no answer.
         no_answer_score: float, `log P(no answer) - log P(best span)`. With the normalisation
-            `"document"` this is the "null odds" of Google's run_squad.py.
+            `"document"` this is the "null odds" of Google's run_squad.py, whose end logit is of the
+            same window as the start's.
     """
 
     spans: list
@@ -57,9 +59,13 @@ def find_spans(questions, start_logits, end_logits, *, size, max_answer_length, 
       of windows that do not hold the answer, whose probabilities sum to 1 as well.
     - `"document"`: over all windows of the document: each token of the context once, in the window
       where it has the most context, and `[CLS]` once, of the window that most believes in an
-      answer. Ranks spans by `start_logit + end_logit`, as run_squad.py does.
+      answer. Probabilities of all spans of a document and of "no answer" sum to at most 1. Ranks
+      spans by `start_logit + end_logit`, as run_squad.py does.
 
     A span counts in the window where its first token has the most context, so each counts once.
+    Its end logit is of the same window with `"per_window"`, as in run_squad.py; with `"document"`
+    it is of the window where the last token has the most context, so that it is a term of the sum
+    it is divided by. The two windows differ for spans across the border between two windows' parts.
     All spans of up to `max_answer_length` tokens are compared; run_squad.py compares those between
     the 20 best starts and the 20 best ends of each window. "No answer" takes the score of the
     window that least believes in it: one window with an answer is enough.
@@ -86,6 +92,7 @@ def find_spans(questions, start_logits, end_logits, *, size, max_answer_length, 
         norms = _log_sum_exp(logits)
     else:
         norms = _document_norms(logits, may_start, windows.documents, firsts)[:, windows.documents]
+        logits = _of_most_context(logits, may_start, positions, windows)
     scores = logits - norms[:, :, None]
     no_answer = _lowest_no_answer(scores, windows.documents, firsts)
     # Texts repeat at different places, and only the best of each is kept.
@@ -114,6 +121,29 @@ def _lowest_no_answer(scores, documents, firsts):
 def _log_sum_exp(values):
     highest = values.max(axis=-1, keepdims=True)
     return (highest + np.log(np.exp(values - highest).sum(-1, keepdims=True)))[..., 0]
+
+
+def _of_most_context(logits, counts_here, positions, windows):
+    """Returns logits in which each token of a context has those of its window of most context.
+
+    Args:
+        logits: float `(2, num_windows, length)`.
+        counts_here: bool `(num_windows, length)`, whether a token has its most context there.
+        positions: int64 `(num_windows, length)`, tokens of the context; -1 for all others.
+        windows: `Windows`.
+
+    Returns:
+        float `(2, num_windows, length)`; special tokens, question and padding keep theirs.
+    """
+    ends = np.zeros(windows.documents[-1] + 1, np.int64)
+    np.maximum.at(ends, windows.documents, windows.starts + windows.lengths)
+    places = positions + (np.cumsum(ends) - ends)[windows.documents][:, None]
+    chosen = np.zeros((2, ends.sum()), logits.dtype)
+    chosen[:, places[counts_here]] = logits[:, counts_here]
+    inside = positions >= 0
+    logits = logits.copy()
+    logits[:, inside] = chosen[:, places[inside]]
+    return logits
 
 
 def _document_norms(logits, counts_here, documents, firsts):

@@ -53,26 +53,35 @@ def by_hand(windows, logits, max_answer_length, normalization):
         def column(w, token, rows=rows, spans=spans):
             return windows.first_columns[rows[w]] + token - spans[w][0]
 
+        # With "document" a token has one score, wherever the span began that ends there.
+        is_document = normalization == "document"
         denominators = []
-        for part in logits:
-            if normalization == "document":
+        for part in logits.astype("float64"):
+            if is_document:
                 seen = [part[rows[w], column(w, t)] for t, w in enumerate(best_window)]
-                total = np.exp(np.array([*seen, part[null_window, 0]], "float64")).sum()
+                total = np.exp(np.array([*seen, part[null_window, 0]])).sum()
                 denominators.append(dict.fromkeys(rows, total))
             else:
-                denominators.append({r: np.exp(part[r].astype("float64")).sum() for r in rows})
+                denominators.append({r: np.exp(part[r]).sum() for r in rows})
 
-        def probability(row, first, last, denominators=denominators):
-            pair = zip(logits, (first, last), denominators, strict=True)
-            return float(np.prod([np.exp(part[row, c]) / d[row] for part, c, d in pair]))
+        def probability(places, denominators=denominators):
+            return float(
+                np.prod(
+                    [
+                        np.exp(float(part[row, c])) / d[row]
+                        for part, (row, c), d in zip(logits, places, denominators, strict=True)
+                    ]
+                )
+            )
 
         found = []
         for first, w in enumerate(best_window):
             begin, length = spans[w]
             for last in range(first, min(begin + length, first + max_answer_length)):
-                p = probability(rows[w], column(w, first), column(w, last))
+                v = best_window[last] if is_document else w
+                p = probability([(rows[w], column(w, first)), (rows[v], column(v, last))])
                 found.append((p, first, last))
-        no_answer = min(probability(row, 0, 0) for row in rows)
+        no_answer = min(probability([(row, 0), (row, 0)]) for row in rows)
         results.append((sorted(found, reverse=True), no_answer))
     return results
 
@@ -94,6 +103,38 @@ def test_spans_and_probabilities_are_those_of_a_loop_over_all_spans(normalizatio
         assert all(context[span.start : span.end] == span.text for span in best.spans)
         assert best.no_answer.probability == pytest.approx(no_answer, rel=1e-4)
         assert best.no_answer_score == pytest.approx(np.log(no_answer / spans[0][0]), abs=1e-4)
+
+
+def test_probabilities_of_all_spans_of_a_document_sum_to_at_most_1():
+    # Windows of 9 tokens, one every token: most spans cross a border.
+    for seed in range(30):
+        windows = windows_of([15, 3], stride=1)
+        logits = random_logits(windows, seed)
+        found = find_spans(
+            windows, *logits, size=500, max_answer_length=9, normalization="document"
+        )
+        for best, num_tokens in zip(found, (15, 3), strict=True):
+            assert len(best.spans) > 2 * num_tokens - 2
+            total = sum(span.probability for span in best.spans) + best.no_answer.probability
+            assert 0 < total <= 1 + 1e-5
+
+
+def test_end_logits_are_of_the_window_where_the_end_has_the_most_context():
+    # Windows of 9 tokens from 0, 3 and 6 on: token 5 has the most context in the first of them,
+    # token 6 in the second.
+    windows = windows_of([14])
+    logits = np.zeros((2, len(windows), LENGTH), "float32")
+    columns = windows.first_columns - windows.windows.starts
+    logits[0, 0, columns[0] + 5] = 5.0
+    logits[1, 0, columns[0] + 6] = 9.0
+    logits[1, 1, columns[1] + 6] = 3.0
+    found = {
+        name: find_spans(windows, *logits, size=1, max_answer_length=3, normalization=name)[0]
+        for name in ("document", "per_window")
+    }
+    ends = {name: best.spans[0].end_logit for name, best in found.items()}
+    assert {best.spans[0].text for best in found.values()} == {"w5 w6"}
+    assert ends == {"document": 3.0, "per_window": 9.0}
 
 
 def test_document_scores_rank_by_the_sum_of_logits_as_run_squad_does():
