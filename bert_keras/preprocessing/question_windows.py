@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from bert_keras.preprocessing.marks import with_marks
 from bert_keras.preprocessing.packing import pack
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.windows import cut_windows, take_windows
@@ -33,9 +34,11 @@ class QuestionWindows:
         windows: `Windows`, where `documents` says the question's index.
         first_columns: int64 `(num_windows,)`, the column of the window's first context token.
         lengths: int64 `(num_windows,)`, packed lengths.
+        without_tokens: dict from the indices of questions that cannot be answered to `("question",
+            text)` or `("context", text)`, of which the tokenizer leaves nothing.
 
     Raises:
-        ValueError: no question, a question or context without tokens, or too small a `max_length`.
+        ValueError: no question, or too small a `max_length`.
     """
 
     def __init__(self, preprocessor, questions, contexts, *, stride, max_question_length):
@@ -51,7 +54,6 @@ class QuestionWindows:
         self._preprocessor = preprocessor
         tokenizer = preprocessor.tokenizer
         asked = Ragged.from_flat(*tokenizer.flat_ids(questions))
-        _check_not_empty(asked.lengths, questions, "question")
         kept = np.minimum(asked.lengths, min(max_question_length, room // 2))
         self._question_ids = Ragged(asked.values, asked.starts, kept)
 
@@ -59,8 +61,14 @@ class QuestionWindows:
         self._text_of = np.array([places[text] for text in contexts], np.int64)
         self._tokens, self._begins, self._ends = _tokenize_with_offsets(tokenizer, list(places))
         lengths = self._tokens.lengths[self._text_of]
-        _check_not_empty(lengths, contexts, "context")
-
+        self.without_tokens = {
+            int(index): (name, texts[index])
+            for name, texts, counts in (
+                ("context", contexts, lengths),
+                ("question", questions, asked.lengths),
+            )
+            for index in np.flatnonzero(counts == 0)
+        }
         self.windows = cut_windows(lengths, room - kept, stride)
         self._window_ids = take_windows(self._tokens.take(self._text_of), self.windows)
         self.first_columns = 2 + kept[self.windows.documents]
@@ -68,6 +76,17 @@ class QuestionWindows:
 
     def __len__(self):
         return len(self.lengths)
+
+    def check_has_tokens(self):
+        """Raises `ValueError` when the tokenizer leaves nothing of a question or a context."""
+        if not self.without_tokens:
+            return
+        index = min(self.without_tokens)
+        name, text = self.without_tokens[index]
+        raise ValueError(
+            f"Every {name} needs a token. Received at the index {index}: {text[:60]!r}, of which "
+            "the tokenizer leaves nothing. Leave such examples out."
+        )
 
     def pack(self, rows, length):
         """Returns the inputs of some windows, see `bert_keras.preprocessing.packing.pack`.
@@ -101,7 +120,7 @@ class QuestionWindows:
         """
         texts = self._text_of[questions]
         # Sorting keys in which all texts follow one another find every place by one search.
-        step = 1 + int(self._ends.values.max())
+        step = 1 + int(self._ends.values.max(initial=0))
         text_of_token = np.repeat(np.arange(len(self._tokens)), self._tokens.lengths)
         end_keys = text_of_token * step + self._ends.values
         begin_keys = text_of_token * step + self._begins.values
@@ -144,28 +163,25 @@ class QuestionWindows:
 
 
 def _tokenize_with_offsets(tokenizer, texts):
-    """Returns three `Ragged`, one row a text: ids, first characters, characters after the last."""
+    """Returns three `Ragged`, one row a text: ids, first characters, characters after the last.
+
+    Marks on a token's last character belong to it, see `with_marks`.
+    """
     ids, offsets, lengths = [], [], []
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        encodings = tokenizer.encode(texts[start : start + _TEXTS_AT_ONCE])
+        part = texts[start : start + _TEXTS_AT_ONCE]
+        encodings = tokenizer.encode(part)
         # Without [CLS] and [SEP].
         rows = [encoding.ids[1:-1] for encoding in encodings]
         lengths += map(len, rows)
         ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
-        pairs = itertools.chain.from_iterable(encoding.offsets[1:-1] for encoding in encodings)
+        pairs = itertools.chain.from_iterable(
+            with_marks(text, encoding.offsets[1:-1])
+            for text, encoding in zip(part, encodings, strict=True)
+        )
         offsets.append(np.fromiter(itertools.chain.from_iterable(pairs), np.int64).reshape(-1, 2))
     offsets = np.concatenate(offsets)
     return tuple(
         Ragged.from_flat(values, lengths)
         for values in (np.concatenate(ids), offsets[:, 0], offsets[:, 1])
-    )
-
-
-def _check_not_empty(lengths, texts, name):
-    if np.all(lengths):
-        return
-    index = int(np.argmin(lengths))
-    raise ValueError(
-        f"Every {name} needs a token. Received {texts[index][:60]!r}, of which the tokenizer "
-        "leaves nothing. Leave such examples out."
     )

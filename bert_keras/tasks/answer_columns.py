@@ -17,6 +17,7 @@ class Unusable(NamedTuple):
 
 MISPLACED = Unusable("the answer does not stand in the context where it says")
 BLANK_QUESTION = Unusable("the question is blank")
+NOTHING_LEFT = Unusable("the tokenizer leaves nothing of the question or of the context")
 NO_TOKEN = Unusable("the answer covers no token")
 TOO_LONG = Unusable("the answer is longer than what two windows share, and fits into none")
 

@@ -49,6 +49,14 @@ def is_columns(x):
     return isinstance(x, tuple) and len(x) > 1 and not isinstance(x[0], str)
 
 
+def is_empty(x):
+    """Whether `x` is a column without entries, or a tuple of such columns."""
+    if is_columns(x):
+        return all(map(is_empty, x))
+    is_column = isinstance(x, (list, tuple)) or (hasattr(x, "tolist") and np.ndim(x) > 0)
+    return is_column and len(x) == 0
+
+
 def num_examples(x):
     """Returns the number of examples in texts, columns of texts, or a dict of arrays."""
     if isinstance(x, str):

@@ -12,7 +12,7 @@ from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.preprocessing.masked_batches import MaskedBatches
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tasks.columns import check_same_length, is_text, num_examples
+from bert_keras.tasks.columns import check_same_length, is_empty, is_text, num_examples
 from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
 from bert_keras.training.losses import SparseCrossentropy
 
@@ -297,6 +297,8 @@ class MaskedLM(Task):
         self.check_has_preprocessor()
         tokenizer = self.preprocessor.tokenizer
         _check_top_k(top_k, tokenizer.vocabulary_size)
+        if is_empty(text):
+            return []
         _, positions = self._hidden_tokens(text)
         if not positions.lengths.all():
             row = int(np.argmin(positions.lengths))
@@ -345,6 +347,8 @@ class MaskedLM(Task):
         if isinstance(texts, str):
             return self.score([texts], batch_size, verbose)[0]
         self.check_has_preprocessor()
+        if is_empty(texts):
+            return []
         tokenizer = self.preprocessor.tokenizer
         mask_id = TokenKinds.from_tokenizer(tokenizer).mask_id
         ids, _ = self.preprocessor.tokenize(texts)

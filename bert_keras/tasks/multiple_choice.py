@@ -6,7 +6,7 @@ from keras import ops
 
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
-from bert_keras.tasks.columns import is_text
+from bert_keras.tasks.columns import is_empty, is_text
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.texts import as_texts
@@ -203,6 +203,8 @@ class MultipleChoice(Task):
         """
         if isinstance(context, str):
             return self.choose([context], [choices], batch_size, verbose)[0]
+        if is_empty((context, choices)):
+            return []
         logits = self.predict((context, choices), batch_size=batch_size, verbose=verbose)
         return [_answer(row, scores) for row, scores in zip(choices, logits, strict=True)]
 

@@ -6,7 +6,7 @@ import numpy as np
 from bert_keras.heads.masked_lm import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining import PretrainingHead
-from bert_keras.tasks.columns import is_columns
+from bert_keras.tasks.columns import is_columns, is_empty
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
 
@@ -105,6 +105,8 @@ class NextSentencePrediction(Task):
             float}`, the probability that the second follows the first.
         """
         x, is_one = as_pairs(first, second)
+        if is_empty(x):
+            return []
         answers = next_sentence_answers(self.predict(x, batch_size=batch_size, verbose=verbose))
         return answers[0] if is_one else answers
 

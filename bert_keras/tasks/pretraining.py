@@ -3,6 +3,7 @@
 import keras
 
 from bert_keras.heads.pretraining import PretrainingHead
+from bert_keras.tasks.columns import is_empty
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.next_sentence_prediction import (
     as_pairs,
@@ -120,6 +121,8 @@ class Pretraining(MaskedLM):
     def is_next(self, first, second, batch_size=None, verbose=0):
         """Answers whether the second text follows the first, see `NextSentencePrediction`."""
         x, is_one = as_pairs(first, second)
+        if is_empty(x):
+            return []
         outputs = self.predict(x, batch_size=batch_size, verbose=verbose)
         answers = next_sentence_answers(outputs["next_sentence"])
         return answers[0] if is_one else answers

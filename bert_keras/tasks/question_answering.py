@@ -93,7 +93,9 @@ class QuestionAnswering(Task):
         self.max_question_length = int(max_question_length)
         self.max_answer_length = int(max_answer_length)
         self.normalization = normalization
-        self.no_answer_threshold = no_answer_threshold
+        self.no_answer_threshold = (
+            None if no_answer_threshold is None else float(no_answer_threshold)
+        )
         self.head = SpanHead(
             backbone.hidden_dim,
             initializer_range=backbone.initializer_range,
@@ -229,14 +231,24 @@ class QuestionAnswering(Task):
         Raises:
             TypeError, ValueError: texts do not fit, are blank, or there is no preprocessor.
         """
+        questions, contexts = self._questions_of(x)
+        answer_columns.check_not_blank(questions, contexts)
+        windows = self._windows_of(questions, contexts)
+        windows.check_has_tokens()
+        return windows
+
+    def _questions_of(self, x):
+        """Returns questions and contexts, two lists of str; both empty for an empty `x`."""
         self.check_has_preprocessor()
         questions, contexts = split_pairs(answer_columns.as_columns(x)[0])
-        if contexts is None:
+        if contexts is None and questions:
             raise ValueError(
                 "A question needs a context. Received one column of text: pass "
                 "(questions, contexts)."
             )
-        answer_columns.check_not_blank(questions, contexts)
+        return questions, contexts or []
+
+    def _windows_of(self, questions, contexts):
         return QuestionWindows(
             self.preprocessor,
             questions,
@@ -248,30 +260,33 @@ class QuestionAnswering(Task):
     def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
         """Returns the batches of windows, with labels where there are any, see `Task`.
 
-        Examples whose answer cannot be found among the tokens are left out, with a warning.
+        Examples whose answer cannot be found among the tokens, or of whose question or context the
+        tokenizer leaves nothing, are left out, with a warning.
         """
         options = {"batch_size": batch_size, "shuffle": shuffle, "epoch": epoch}
         if y is None:
             windows = self.cut(x)
             return self.bucketed(windows.lengths, windows.pack, **options)
-        questions, contexts = split_pairs(x)
+        questions, contexts = self._questions_of(x)
         starts, ends, unusable = answer_columns.read_answers(contexts, y)
         answer_columns.check_not_blank(questions, contexts, unusable)
         usable = np.array([i for i in range(len(questions)) if i not in unusable], np.int64)
         if not len(usable):
             answer_columns.report(unusable, len(questions))
-        windows = self.cut(([questions[i] for i in usable], [contexts[i] for i in usable]))
+        windows = self._windows_of([questions[i] for i in usable], [contexts[i] for i in usable])
+        unusable |= {int(usable[i]): answer_columns.NOTHING_LEFT for i in windows.without_tokens}
+        has_tokens = np.array([int(i) not in unusable for i in usable])
         has_answer = starts[usable] >= 0
         first, last = _answer_tokens(windows, starts[usable], ends[usable])
         columns = windows.columns_of(first, last)
         documents = windows.windows.documents
         is_held = np.zeros(len(usable), bool)
         is_held[documents[columns[0] > 0]] = True
-        for i in np.flatnonzero(has_answer & ~is_held):
+        for i in np.flatnonzero(has_tokens & has_answer & ~is_held):
             reason = answer_columns.NO_TOKEN if first[i] < 0 else answer_columns.TOO_LONG
             unusable[int(usable[i])] = reason
         answer_columns.report(unusable, len(questions))
-        rows = np.flatnonzero((is_held | ~has_answer)[documents])
+        rows = np.flatnonzero((has_tokens & (is_held | ~has_answer))[documents])
         if sample_weight is not None:
             weights = np.asarray(sample_weight, "float32")
             options["sample_weight"] = weights[usable[documents[rows]]]
@@ -319,11 +334,14 @@ class QuestionAnswering(Task):
             List of `bert_keras.tasks.span_search.NBest`, one a question.
 
         Raises:
-            TypeError, ValueError: texts do not fit, or are blank.
+            TypeError, ValueError: texts do not fit, are blank, or have no token.
         """
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f"The number of answers must be an int from 1. Received: {size!r}.")
-        windows = self.cut(x)
+        columns = self._questions_of(x)
+        if not columns[0]:
+            return []
+        windows = self.cut(columns)
         logits = self._predict_windows(windows, batch_size, verbose=verbose)
         return find_spans(
             windows,
@@ -451,7 +469,7 @@ def _check_arguments(sizes, normalization, no_answer_threshold):
         raise ValueError(
             f"`normalization` must be one of {NORMALIZATIONS}. Received: {normalization!r}."
         )
-    is_number = isinstance(no_answer_threshold, (int, float))
+    is_number = isinstance(no_answer_threshold, (int, float, np.integer, np.floating))
     if no_answer_threshold is not None and (
         not is_number or isinstance(no_answer_threshold, bool) or np.isnan(no_answer_threshold)
     ):

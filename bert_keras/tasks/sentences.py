@@ -1,5 +1,6 @@
 """Sentences as users pass them, as texts or as words, and where each word stands in the text."""
 
+from bert_keras.preprocessing.marks import with_marks
 from bert_keras.tokenizers.texts import describe
 
 
@@ -50,7 +51,7 @@ def place_words(tokenizer, sentences):
 
     The text of a word list is written by `join_words`. A plain text is split as the tokenizer
     splits it before it cuts words to pieces: at white space, around punctuation, and around every
-    Chinese character.
+    Chinese character; marks on its last character belong to a word.
 
     Args:
         tokenizer: a `WordPieceTokenizer`.
@@ -62,7 +63,7 @@ def place_words(tokenizer, sentences):
     texts = [sentence for sentence in sentences if isinstance(sentence, str)]
     encodings = iter(tokenizer.encode(texts) if texts else ())
     return [
-        (sentence, _word_spans(next(encodings)))
+        (sentence, with_marks(sentence, _word_spans(next(encodings))))
         if isinstance(sentence, str)
         else join_words(sentence)
         for sentence in sentences

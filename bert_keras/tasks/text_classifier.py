@@ -7,6 +7,7 @@ from keras import ops
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.layers.pooler import pool
+from bert_keras.tasks.columns import is_empty
 from bert_keras.tasks.label_names import check_label_names
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy, consistency_loss
@@ -253,6 +254,12 @@ class TextClassifier(Task):
             )
         return labels.reshape(-1, self.num_classes).astype("float32")
 
+    def predict(self, x, batch_size=None, **kwargs):
+        """Returns logits or scores, see `Task.predict`; of no texts float32 `(0, num_classes)`."""
+        if is_empty(x):
+            return np.zeros((0, self.num_classes), "float32")
+        return super().predict(x, batch_size=batch_size, **kwargs)
+
     def probabilities(self, x, batch_size=None, verbose=0):
         """Returns class probabilities: softmax of the logits, or sigmoid for `"multi_label"`.
 
@@ -281,8 +288,8 @@ class TextClassifier(Task):
         Args:
             texts: a str, a column of str, or a tuple of two such for pairs.
             batch_size: int, 32 by default.
-            threshold: float, or one a label: the least probability of a label that counts, for
-                `"multi_label"`.
+            threshold: float, or one a label, in a sequence or a dict of their names: the least
+                probability of a label that counts, for `"multi_label"`.
             verbose: see `keras.Model.predict`.
 
         Returns:
@@ -293,13 +300,9 @@ class TextClassifier(Task):
 
         Raises:
             TypeError, ValueError: texts do not fit, or there is not one threshold for all labels
-                or one for each.
+                or one for each, a finite number.
         """
-        if np.shape(threshold) not in ((), (self.num_classes,)):
-            raise ValueError(
-                f"`threshold` must be one number, or one for each of the {self.num_classes} "
-                f"labels. Received the shape {np.shape(threshold)}."
-            )
+        threshold = self._thresholds(threshold)
         is_one_pair = (
             isinstance(texts, tuple)
             and len(texts) == 2
@@ -316,6 +319,27 @@ class TextClassifier(Task):
             rows = self.probabilities(texts, batch_size, verbose=verbose)
             answers = [self._label_answer(row, threshold) for row in rows]
         return answers[0] if is_one else answers
+
+    def _thresholds(self, threshold):
+        """Returns `threshold` as float64, `()` or `(num_classes,)`."""
+        if isinstance(threshold, dict):
+            names = list(self.label_names or range(self.num_classes))
+            if set(threshold) != set(names):
+                wrong = sorted(map(str, set(threshold) ^ set(names)))
+                raise ValueError(
+                    f"`threshold` must have each label's name, {names[:20]}. Missing or unknown: "
+                    f"{wrong[:20]}."
+                )
+            threshold = [threshold[name] for name in names]
+        values = np.asarray(threshold)
+        if values.shape not in ((), (self.num_classes,)):
+            raise ValueError(
+                f"`threshold` must be one number, or one for each of the {self.num_classes} "
+                f"labels. Received the shape {values.shape}."
+            )
+        if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+            raise ValueError(f"`threshold` must be finite numbers. Received: {threshold!r}.")
+        return values.astype("float64")
 
     def _label_answer(self, probabilities, threshold):
         names = self.label_names or range(self.num_classes)

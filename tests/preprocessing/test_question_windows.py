@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,7 +92,11 @@ def test_tokens_cover_characters_and_characters_cover_tokens(rows):
     windows = windows_of(["b"] * len(rows), contexts)
     tokenizer = preprocessor().tokenizer
     for question, (context, (_, data)) in enumerate(zip(contexts, rows, strict=True)):
-        offsets = tokenizer.encode(context).offsets[1:-1]
+        # A mark is stripped; it belongs to the token it stands on.
+        offsets = [
+            (begin, end + len(re.match("\u0308*", context[end:])[0]))
+            for begin, end in tokenizer.encode(context).offsets[1:-1]
+        ]
         start = data.draw(st.integers(0, len(context) - 1))
         end = data.draw(st.integers(start + 1, len(context)))
         covering = [i for i, (a, b) in enumerate(offsets) if a < end and b > start]
@@ -116,11 +122,34 @@ def test_labels_are_columns_of_the_windows_that_hold_the_whole_answer_and_cls_el
     assert ends.tolist() == [8, 5, 0, 6, 0, 0]
 
 
-def test_texts_without_tokens_are_refused():
-    with pytest.raises(ValueError, match="question needs a token"):
-        windows_of(["\x00"], ["a"])
-    with pytest.raises(ValueError, match="context needs a token"):
-        windows_of(["a"], ["\x00"])
+def test_an_answer_keeps_the_marks_that_the_tokenizer_strips():
+    contexts = ["a bu\u0308 c", "a\r\nb\u0301\u0323\r\nc", "a \u2764\ufe0f c", "a bü\u200d c"]
+    answers = ["bu\u0308", "b\u0301\u0323", "\u2764\ufe0f", "bü\u200d"]
+    windows = windows_of(["a"] * 4, contexts)
+    questions = np.arange(4)
+    starts = np.array(list(map(str.index, contexts, answers)))
+    ends = starts + np.array(list(map(len, answers)))
+    first, last = windows.tokens_of(questions, starts, ends)
+    # The same tokens with and without the marks at the end.
+    bare = windows.tokens_of(questions, starts, starts + np.array([2, 1, 1, 2]))
+    np.testing.assert_array_equal((first, last), bare)
+    begins, ends = windows.characters_of(questions, first, last)
+    assert [text[a:b] for text, a, b in zip(contexts, begins, ends, strict=True)] == answers
+
+
+def test_texts_without_tokens_are_named_with_their_index():
+    cases = [(["a", "\x00"], ["b", "c"], "question"), (["a", "b"], ["c", "\u200b"], "context")]
+    for questions, contexts, name in cases:
+        windows = windows_of(questions, contexts)
+        assert windows.without_tokens == {
+            1: (name, (questions + contexts)[1 if name == "question" else 3])
+        }
+        with pytest.raises(ValueError, match=f"Every {name} needs a token.*index 1: "):
+            windows.check_has_tokens()
+    windows_of(["a"], ["b"]).check_has_tokens()
+
+
+def test_no_question_and_no_room_are_refused():
     with pytest.raises(ValueError, match="At least one question"):
         windows_of([], [])
     with pytest.raises(ValueError, match="room for a question"):

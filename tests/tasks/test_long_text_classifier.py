@@ -286,3 +286,9 @@ def test_the_registered_name_and_weight_paths_are_the_file_format(tmp_path):
         "head/dense/vars/0",
         "head/dense/vars/1",
     ]
+
+
+def test_no_documents_have_no_classes():
+    model = tiny_model()
+    assert model.classify([]) == []
+    assert model.probabilities([]).shape == (0, model.num_classes)

@@ -264,3 +264,8 @@ def test_evaluation_masks_a_text_alike_whatever_the_batches(strategy):
         model.evaluate(texts, batch_size=b, return_dict=True, verbose=0) for b in (1, 5)
     )
     assert one["perplexity"] == pytest.approx(all_at_once["perplexity"], rel=1e-5)
+
+
+def test_no_texts_have_no_tokens_and_no_scores():
+    model = tiny_model()
+    assert model.fill_mask([]) == model.score([]) == model.fill_mask(np.array([])) == []

@@ -236,3 +236,10 @@ def test_the_registered_name_is_the_file_format():
     assert keras.saving.get_registered_name(bert_keras.MultipleChoice) == (
         "bert_keras>MultipleChoice"
     )
+
+
+def test_no_contexts_have_no_choices():
+    model = tiny_model()
+    assert model.choose([], []) == []
+    with pytest.raises(ValueError, match="one list of choices for each context"):
+        model.choose([], [["a"]])

@@ -91,3 +91,9 @@ def test_logits_stand_on_the_pooled_output():
     model = tiny_model()
     pooled = model.backbone(inputs())["pooled_output"]
     assert_close(model(inputs()), model.head.dense(pooled))
+
+
+def test_no_pairs_have_no_answers():
+    assert tiny_model().is_next([], []) == []
+    with pytest.raises(ValueError, match="equally many"):
+        tiny_model().is_next([], ["a"])

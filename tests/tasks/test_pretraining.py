@@ -352,3 +352,7 @@ def test_the_registered_names_and_weight_paths_are_the_file_format():
         "head/next_sentence/dense/kernel",
         "head/next_sentence/dense/bias",
     ]
+
+
+def test_no_pairs_have_no_answers():
+    assert tiny_model().is_next([], []) == []

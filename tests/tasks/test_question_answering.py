@@ -198,23 +198,28 @@ def test_answers_that_cannot_be_trained_on_are_left_out_and_counted():
         QuestionExample("5", "a", "b   c", (Answer("  ", 2),)),
         QuestionExample("6", "a", "a b c d e f g h " * 3, (Answer("h a b c d e f g h a b c", 14),)),
         QuestionExample("7", "a", "b"),
+        QuestionExample("8", "\u200b", "b", (Answer("b", 0),)),
+        QuestionExample("9", "a", "\u200b", (), is_impossible=True),
     ]
     with pytest.warns(UserWarning, match="left out") as caught:
         batches = qa.raw_batches(*as_columns(rows), batch_size=50)
     message = str(caught[0].message)
-    assert message.startswith("5 of 8 examples are left out")
+    assert message.startswith("7 of 10 examples are left out")
     for reason in (
         "1 because the answer does not stand",
         "1 because the question is blank",
         "1 because the answer covers no token",
         "1 because the answer is longer than",
         "1 because it has no answer and is not impossible",
+        "2 because the tokenizer leaves nothing",
     ):
         assert reason in message
     # What is left are the windows of the first three.
     kept = qa.cut([rows[0], rows[1], rows[2]])
     assert (batches[0][0]["padding_mask"].sum(1) > 0).sum() >= len(kept)
     assert len(batches) == 1
+    with pytest.raises(ValueError, match="1 of 1 examples are left out"):
+        qa.raw_batches((["a"], ["\u200b"]), [None])
 
 
 # Answers
@@ -309,6 +314,8 @@ def test_bad_text_is_refused_before_any_compute():
         qa.answer(" ", "a b")
     with pytest.raises(ValueError, match="context needs text"):
         qa.answer("a", "")
+    with pytest.raises(ValueError, match=r"Every context needs a token.*index 1: "):
+        qa.answer(["a", "a"], ["b", "\u200b"])
     with pytest.raises(ValueError, match="needs a context"):
         qa.predict(["a", "b"])
     with pytest.raises(ValueError, match="must lie in its context"):
@@ -352,6 +359,20 @@ def test_bad_arguments_are_refused(argument):
 def test_label_smoothing_is_refused():
     with pytest.raises(ValueError, match="not smoothed"):
         tiny_qa().compile(label_smoothing=0.1)
+
+
+def test_no_questions_have_no_answers():
+    qa = tiny_qa()
+    assert qa.answer([], []) == qa.answer([], "a") == []
+    assert qa.n_best([]) == qa.n_best(([], [])) == []
+    with pytest.raises(ValueError, match="equally many"):
+        qa.answer([], ["a"])
+
+
+@pytest.mark.parametrize("threshold", [np.float32(1), np.int64(1), 1])
+def test_a_threshold_of_numpy_is_a_number(threshold):
+    stored = tiny_qa(no_answer_threshold=threshold).get_config()["no_answer_threshold"]
+    assert type(stored) is float and stored == 1.0
 
 
 # Hugging Face

@@ -50,6 +50,13 @@ def test_words_of_a_text_have_the_text_s_pieces():
     assert tokenizer.encode_words(words).ids == tokenizer.encode(text).ids
 
 
+def test_words_keep_the_marks_that_a_lower_casing_tokenizer_strips():
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    words = ["cafe\u0301", "\u2764\ufe0f", "e\u0301t", "x\u0301\u0323", ".", "\U0001f469\u200d"]
+    text = "\r\n".join(words) + " \u0301"
+    assert [text[start:end] for start, end in place_words(tokenizer, [text])[0][1]] == words
+
+
 def test_words_keep_their_characters():
     for words in ([], ["a"], ["北", "京"], ["", "a"], ["New York", "is", "", "big"]):
         text, spans = join_words(words)

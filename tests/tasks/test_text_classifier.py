@@ -484,3 +484,22 @@ def test_there_is_one_threshold_or_one_for_each_label():
         with pytest.raises(ValueError, match="threshold"):
             classifier.classify("a", threshold=threshold)
     assert classifier.classify("a", threshold=[0.0, 1.0])["labels"] == ["x"]
+    assert classifier.classify("a", threshold={"y": 1.0, "x": 0.0})["labels"] == ["x"]
+    for threshold in ([float("nan"), 0.5], float("inf"), "0.5", {"x": 0.5, "y": None}):
+        with pytest.raises(ValueError, match="finite numbers"):
+            classifier.classify("a", threshold=threshold)
+    with pytest.raises(ValueError, match=r"Missing or unknown: \['y', 'z'\]"):
+        classifier.classify("a", threshold={"x": 0.5, "z": 0.5})
+
+
+@pytest.mark.parametrize("problem_type", ["single_label", "multi_label", "regression"])
+def test_no_texts_have_no_classes(problem_type):
+    classifier = tiny_classifier(problem_type=problem_type, num_classes=3)
+    for nothing in ([], ([], []), np.array([])):
+        assert classifier.classify(nothing) == []
+        assert classifier.predict(nothing).shape == (0, 3)
+    if problem_type != "regression":
+        probabilities = classifier.probabilities([])
+        assert probabilities.shape == (0, 3) and probabilities.dtype == np.float32
+    with pytest.raises(ValueError, match="equally many"):
+        classifier.classify(([], ["a"]))
