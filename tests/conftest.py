@@ -4,11 +4,23 @@ import os
 
 import keras
 import pytest
+from keras.src.trainers import trainer
 
 
 @pytest.fixture(autouse=True)
 def fixed_seed():
     keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def without_xla(request, monkeypatch):
+    """On TensorFlow tiny models are not compiled by XLA, which takes longer than their tests.
+
+    Tests marked `xla` are, and so is all that runs outside of pytest: the recipes, and the files
+    between the backends, where every task is.
+    """
+    if keras.backend.backend() == "tensorflow" and "xla" not in request.keywords:
+        monkeypatch.setattr(trainer, "model_supports_jit", lambda model: False)
 
 
 def pytest_report_header():
