@@ -43,6 +43,14 @@ QUICK_COMPILATION = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
+# Jobs side by side, each with a thread for every core, would spend their time waiting for theirs.
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
+    "NPROC": "1",  # XLA's
+}
 
 
 def run(title, command, backend="jax", cwd=ROOT, **environment):
@@ -51,6 +59,7 @@ def run(title, command, backend="jax", cwd=ROOT, **environment):
     environment = {
         **os.environ,
         **QUICK_COMPILATION,
+        **ONE_THREAD,
         "KERAS_BACKEND": backend,
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "HF_HUB_OFFLINE": "1",
