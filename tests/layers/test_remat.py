@@ -76,11 +76,13 @@ def test_a_run_ends_at_the_same_weights():
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
 
 
+@pytest.mark.once
 def test_frozen_blocks_stay_and_the_others_learn_as_without():
     plain = loss_and_gradients(classifier(remat=False, frozen=1))
     assert_same_steps(loss_and_gradients(classifier(remat=True, frozen=1)), plain)
 
 
+@pytest.mark.once
 def test_mixed_precision_has_the_same_gradients_up_to_its_own_rounding():
     plain = loss_and_gradients(classifier(remat=False, dtype="mixed_bfloat16"))
     assert_same_steps(loss_and_gradients(classifier(True, dtype="mixed_bfloat16")), plain, 0.05)
@@ -107,6 +109,7 @@ def test_a_layer_alone_has_the_same_output_and_moves_its_generators_on_as_far():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.once
 def test_each_block_is_computed_twice_in_training_only(monkeypatch):
     rematerialize, calls = keras.remat, []
     monkeypatch.setattr(keras, "remat", lambda f: calls.append(f) or rematerialize(f))
@@ -119,12 +122,14 @@ def test_each_block_is_computed_twice_in_training_only(monkeypatch):
     assert len(calls) == 2
 
 
+@pytest.mark.once
 def test_attentions_are_there_in_training_too():
     inputs, _ = ready_batch()
     outputs = classifier(remat=True).backbone(inputs, return_attentions=True, training=True)
     assert [tuple(a.shape) for a in outputs["attentions"]] == [(4, 2, 7, 7)] * 2
 
 
+@pytest.mark.once
 def test_a_keras_file_keeps_it_and_a_preset_leaves_it_to_the_reader(tmp_path):
     model = classifier(remat=True)
     check_config_round_trip(model.backbone)

@@ -56,13 +56,17 @@ def check_cache_changes_nothing(make, x, y, **options):
     return task
 
 
-@pytest.mark.parametrize("pooling", ["pooler", "cls", "mean", "max"])
+@pytest.mark.parametrize(
+    "pooling",
+    ["pooler", "mean", *(pytest.param(x, marks=pytest.mark.once) for x in ("cls", "max"))],
+)
 def test_a_classifier_learns_the_same_from_cached_vectors(pooling):
     check_cache_changes_nothing(
         lambda: frozen_classifier(pooling=pooling), TEXTS, LABELS, validation_data=(TEXTS, LABELS)
     )
 
 
+@pytest.mark.once
 def test_ready_inputs_and_pairs_and_weights_are_cached_too():
     packed = tiny_preprocessor()(TEXTS, TEXTS[::-1])
     weights = np.linspace(0.5, 2, len(TEXTS))
@@ -72,7 +76,9 @@ def test_ready_inputs_and_pairs_and_weights_are_cached_too():
 
 
 # The transitions of the field move at a hundred times the rate.
-@pytest.mark.parametrize(("crf", "learning_rate"), [(False, 0.05), (True, 0.001)])
+@pytest.mark.parametrize(
+    ("crf", "learning_rate"), [(True, 0.001), pytest.param(False, 0.05, marks=pytest.mark.once)]
+)
 def test_a_tagger_learns_the_same_from_cached_vectors(crf, learning_rate):
     rng = np.random.default_rng(0)
     sentences = [list(rng.choice(list(LETTERS), size)) for size in (3, 5, 1, 8, 24, 2, 4)]
@@ -115,6 +121,7 @@ class Batches(keras.utils.PyDataset):
         return tiny_preprocessor()(TEXTS[:4]), np.array(LABELS[:4])
 
 
+@pytest.mark.once
 def test_a_dataset_to_validate_on_is_read_as_it_comes():
     history = frozen_classifier().fit(
         TEXTS, LABELS, validation_data=Batches(), cache_features=True, verbose=0
@@ -122,6 +129,7 @@ def test_a_dataset_to_validate_on_is_read_as_it_comes():
     assert np.isfinite(history.history["val_loss"]).all()
 
 
+@pytest.mark.once
 def test_what_cannot_be_cached_is_refused():
     with pytest.raises(ValueError, match="Received: frozen=None"):
         tiny_classifier().fit(TEXTS, LABELS, cache_features=True)

@@ -60,6 +60,7 @@ def test_dropout_of_the_backbone_is_active_in_training():
     np.testing.assert_array_equal(outputs(task), outputs(task))
 
 
+@pytest.mark.once
 def test_targets_and_layers_choose_the_kernels():
     task = adapted_task(
         num_layers=3, lora_targets=("feed_forward_output", "key"), lora_layers=range(1, 3)
@@ -74,6 +75,7 @@ def test_targets_and_layers_choose_the_kernels():
     assert task.get_config()["lora_layers"] == [1, 2]
 
 
+@pytest.mark.once
 def test_every_target_takes_part_in_the_output():
     task = adapted_task(num_layers=1, lora_targets=LORA_TARGETS)
     expected = outputs(task)
@@ -84,6 +86,7 @@ def test_every_target_takes_part_in_the_output():
         weight.assign(kept)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "make",
     [
@@ -111,6 +114,7 @@ def test_every_task_takes_adapters_and_keeps_them_in_its_config(make):
     assert [v.path for v in again.trainable_variables] == [v.path for v in task.trainable_variables]
 
 
+@pytest.mark.once
 def test_layer_wise_decay_finds_the_adapters_and_weight_decay_acts_on_them():
     task = adapted_task()
     optimizer = bert_keras.AdamW(
@@ -122,6 +126,7 @@ def test_layer_wise_decay_finds_the_adapters_and_weight_decay_acts_on_them():
     np.testing.assert_allclose(optimizer._decays, [0.1] * 9 + [0.0])
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_trains_float32_adapters(policy):
     task = tiny_classifier(tiny_backbone(dtype=policy), lora_rank=2)
@@ -158,6 +163,7 @@ def test_a_run_goes_on_from_a_file_bit_for_bit(tmp_path):
     assert all(np.abs(after[path] - value).max() > 1e-4 for path, value in before.items())
 
 
+@pytest.mark.once
 def test_a_weight_frozen_by_hand_beside_adapters_is_frozen_after_loading():
     task = adapted_task()
     for weight in task.backbone.adapter_weights[::2]:

@@ -39,6 +39,7 @@ def test_the_scores_of_a_text_sum_to_what_its_logit_moved(classifier, baseline):
     assert np.abs([one.error for one in rough]).max() > 10 * np.abs(errors).max()
 
 
+@pytest.mark.once
 def test_the_baseline_of_masks_has_the_logit_of_a_text_of_masks(classifier):
     found = bert_keras.integrated_gradients(classifier, "a b", target=0)
     inputs = classifier.preprocessor(["[MASK] [MASK]"])
@@ -47,6 +48,7 @@ def test_the_baseline_of_masks_has_the_logit_of_a_text_of_masks(classifier):
     )
 
 
+@pytest.mark.once
 def test_each_piece_has_a_score_and_special_tokens_have_none(classifier):
     text, empty = bert_keras.integrated_gradients(classifier, ["a cab", ""], target=2)
     assert text.tokens == ["[CLS]", "a", "c", "##a", "##b", "[SEP]"]
@@ -95,6 +97,7 @@ def test_the_scores_equal_those_of_transformers_twin(classifier, tmp_path):
     np.testing.assert_allclose(found.scores, scores.numpy(), atol=2e-5, rtol=1e-4)
 
 
+@pytest.mark.once
 def test_pairs_are_scored_and_their_separators_are_not(classifier):
     found = bert_keras.integrated_gradients(classifier, (["a", "b c"], ["d", "e"]), target=0)
     assert found[1].tokens == ["[CLS]", "b", "c", "[SEP]", "e", "[SEP]"]
@@ -103,6 +106,7 @@ def test_pairs_are_scored_and_their_separators_are_not(classifier):
     np.testing.assert_allclose(one.scores, found[1].scores, atol=1e-5)
 
 
+@pytest.mark.once
 def test_targets_are_the_likeliest_classes_or_given_by_name_or_number():
     task = tiny_classifier(label_names=["bad", "good"])
     chosen = [answer["label"] for answer in task.classify(TEXTS)]
@@ -112,6 +116,7 @@ def test_targets_are_the_likeliest_classes_or_given_by_name_or_number():
     assert [one.target for one in given] == ["good", "bad", "bad", "good"]
 
 
+@pytest.mark.once
 def test_a_regression_explains_its_score_and_several_batches_equal_one():
     task = tiny_classifier(num_classes=1, problem_type="regression", pooling="mean")
     found = bert_keras.integrated_gradients(task, "a b")
@@ -120,12 +125,14 @@ def test_a_regression_explains_its_score_and_several_batches_equal_one():
     np.testing.assert_allclose(small.scores, found.scores, atol=1e-6)
 
 
+@pytest.mark.once
 def test_a_mixed_precision_model_is_explained_too():
     backbone = tiny_backbone(dtype="mixed_bfloat16")
     found = bert_keras.integrated_gradients(tiny_classifier(backbone), "a b")
     assert np.isfinite(found.scores).all()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -141,6 +148,7 @@ def test_wrong_arguments_are_named(classifier, options, message):
         bert_keras.integrated_gradients(classifier, "a b", **options)
 
 
+@pytest.mark.once
 def test_what_cannot_be_explained_is_refused():
     backbone, preprocessor = tiny_backbone(), tiny_preprocessor()
     long = bert_keras.LongTextClassifier(backbone, preprocessor=preprocessor)

@@ -103,6 +103,7 @@ def test_several_labels():
     check_step(model, INPUTS, labels, WEIGHTS, loss, disagreement, 0.5)
 
 
+@pytest.mark.once
 def test_scores():
     model = noisy(tiny_classifier, num_classes=1, problem_type="regression")
     labels = np.array([[0.5], [-1.0], [2.0]], "float32")
@@ -119,6 +120,7 @@ def test_tags_of_tokens_count_by_their_weights():
     check_step(model, INPUTS, labels, weights, crossentropy, symmetric_kl, 1.0)
 
 
+@pytest.mark.once
 def test_choices_that_are_not_there_agree():
     model = noisy(bert_keras.MultipleChoice)
     ids = np.stack([IDS, IDS[::-1], np.zeros_like(IDS)], axis=1)
@@ -139,6 +141,7 @@ def test_alpha_0_is_training_on_every_example_twice():
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-6)
 
 
+@pytest.mark.once
 def test_without_dropout_nothing_changes_with_class_weights_and_accumulation_too():
     texts = [" ".join(LETTERS[i : i + 3]) for i in range(4)]
     ends = []
@@ -182,6 +185,7 @@ def test_samples_of_dropout_average_their_losses(alpha):
     np.testing.assert_allclose(float(logs["accuracy"]), right)
 
 
+@pytest.mark.once
 def test_outside_of_a_training_step_an_example_is_a_row():
     model = noisy(tiny_classifier)
     model.compile(consistency=1.0, dropout_samples=4)
@@ -191,6 +195,7 @@ def test_outside_of_a_training_step_an_example_is_a_row():
     np.testing.assert_allclose(loss, crossentropy(logits, LABELS).mean(), rtol=1e-5)
 
 
+@pytest.mark.once
 def test_a_loaded_model_trains_on_likewise(tmp_path):
     model = noisy(tiny_classifier)
     model.compile(sgd(), consistency=2.0, dropout_samples=3, **SAME_MASKS)
@@ -202,6 +207,7 @@ def test_a_loaded_model_trains_on_likewise(tmp_path):
     )
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [
@@ -220,6 +226,7 @@ def test_what_cannot_be_is_refused(make, options, message):
         make(tiny_backbone(), preprocessor=tiny_preprocessor()).compile(**options)
 
 
+@pytest.mark.once
 def test_a_chain_of_tags_is_refused():
     tagger = bert_keras.TokenClassifier(tiny_backbone(), num_classes=3, crf=True)
     with pytest.raises(ValueError, match="crf=False"):
