@@ -195,6 +195,7 @@ def test_outside_of_a_training_step_an_example_is_a_row():
     np.testing.assert_allclose(loss, crossentropy(logits, LABELS).mean(), rtol=1e-5)
 
 
+# Elsewhere a loaded model draws other masks: its generators start anew.
 @pytest.mark.once
 def test_a_loaded_model_trains_on_likewise(tmp_path):
     model = noisy(tiny_classifier)
