@@ -13,7 +13,9 @@ is the paper's, section 4.2: batches of 32, 3 epochs, 5e-5; windows of 384 token
 Writes into `--output_dir`, in the format of the official scripts: predictions.json,
 nbest_predictions.json, and for SQuAD 2.0 null_odds.json with the threshold tuned on the dev file,
 which makes the dev score an upper bound. Of several seeds they are those of the best model, the one
-that is saved. `--sample` cuts the dev questions too. KERAS_BACKEND chooses the backend.
+that is saved. `--sample` cuts the dev questions too; of questions with and without an answer it
+keeps the shares. Questions whose answers a file does not tell are predicted, not measured.
+KERAS_BACKEND chooses the backend.
 
 Results with their settings and spread over seeds: examples/README.md.
 """
@@ -56,12 +58,14 @@ DEV_FILES = ("dev-v1.1.json", "dev-v2.0.json", "cmrc2018_dev.json", "DRCD_dev.js
 
 def main(argv):
     train, dev = load_data()
-    check_answered(train=train, dev=dev)
+    test = without_blanks(FLAGS.test_file) if FLAGS.test_file else []
     metric = FLAGS.metric or metric_of(dev)
     num_dev = len(dev)
     train, dev = sampled(train), sampled(dev)
+    check_answered(metric, train=train, dev=dev)
     if len(dev) < num_dev:
         print(f"--sample cut the {num_dev} dev questions to {len(dev)}: no score of the whole set.")
+    tell_unanswered(metric, dev=dev, test=test)
     print(f"{len(train)} questions to train on, {len(dev)} to measure on by {metric}.")
 
     def run(seed):
@@ -74,6 +78,8 @@ def main(argv):
             normalization=FLAGS.normalization,
             dtype=FLAGS.dtype,
         )
+        for examples in filter(None, (dev, test)):
+            qa.cut(examples)  # Raises now, and not after hours, where a question has no token.
         qa.compile(learning_rate=FLAGS.learning_rate)
         if FLAGS.epochs:
             history = qa.fit(train, batch_size=FLAGS.batch_size, epochs=FLAGS.epochs)
@@ -88,13 +94,14 @@ def main(argv):
     for example in dev[:3]:
         answer = reloaded.answer(example.question, example.context)
         print(f"  {example.question}  {answer}")
-    if FLAGS.test_file:
-        test = without_blanks(FLAGS.test_file)
+    results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    if test:
         found = reloaded.n_best(test, FLAGS.n_best, verbose=1)
         write_predictions(reloaded, metric, test, found, "test_")
-        if any(example.answers for example in test):
-            print("Test:", score(reloaded, metric, test, found))
-    recipe.finish({name: float(np.mean([row[name] for row in rows])) for name in rows[0]})
+        if answered(metric, test):
+            scores = score(reloaded, metric, test, found)
+            results |= {f"test_{name}": value for name, value in scores.items()}
+    recipe.finish(results)
 
 
 def load_data():
@@ -119,13 +126,29 @@ def load_data():
     return train, [example for example in examples if example.context in for_dev]
 
 
-def check_answered(**parts):
+def answered(metric, examples):
+    """Returns the examples that `metric` can measure: only SQuAD 2.0's has "no answer"."""
+    return [e for e in examples if e.answers or (metric == "squad_v2" and e.is_impossible)]
+
+
+def check_answered(metric, **parts):
     """Raises `ValueError` unless each part has questions whose answers are known."""
     for name, examples in parts.items():
-        if not any(example.answers or example.is_impossible for example in examples):
+        if not answered(metric, examples):
             raise ValueError(
                 f"The {name} examples must have answers. Received: {len(examples)} questions "
-                "without any. Pass a file without answers by --test_file."
+                f"without any that {metric} knows. Pass a file without answers by --test_file."
+            )
+
+
+def tell_unanswered(metric, **parts):
+    """Prints of each part how many questions are predicted but not measured."""
+    for name, examples in parts.items():
+        count = len(examples) - len(answered(metric, examples))
+        if count:
+            print(
+                f"{count} of {len(examples)} {name} questions have no answer that {metric} can "
+                "measure: they are left out of the scores."
             )
 
 
@@ -147,11 +170,23 @@ def without_blanks(path):
 
 
 def sampled(examples):
-    """Returns `examples`, or `--sample` of them, drawn by `--seed`."""
-    if FLAGS.sample is None or FLAGS.sample >= len(examples):
+    """Returns `examples`, or `--sample` of them, drawn by `--seed`.
+
+    Questions with and without an answer keep their shares, and where there are both, there is at
+    least one of each in a sample of two or more.
+    """
+    size = FLAGS.sample
+    if size is None or size >= len(examples):
         return examples
     order = np.random.default_rng(FLAGS.seed).permutation(len(examples))
-    return [examples[index] for index in order[: FLAGS.sample]]
+    impossible = np.array([examples[index].is_impossible for index in order])
+    num_impossible = round(size * impossible.mean())
+    if size > 1 and impossible.any() and not impossible.all():
+        num_impossible = min(max(num_impossible, 1), size - 1)
+    # The first of each kind.
+    ranks = np.where(impossible, np.cumsum(impossible), np.cumsum(~impossible))
+    chosen = ranks <= np.where(impossible, num_impossible, size - num_impossible)
+    return [examples[index] for index in order[chosen]]
 
 
 def metric_of(examples):
@@ -163,20 +198,31 @@ def metric_of(examples):
 
 
 def score(qa, metric, examples, found, tune=False):
-    """Returns the official scores, F1 first; for SQuAD 2.0 tunes the threshold where asked."""
+    """Returns the official scores, F1 first, of the questions that have answers.
+
+    For SQuAD 2.0 tunes the threshold where asked and where there are both kinds of questions.
+    """
+    best_of = {e.id: best for e, best in zip(examples, found, strict=True)}
+    examples = answered(metric, examples)
     answers = {e.id: [answer.text for answer in e.answers] for e in examples}
-    texts = {e.id: best.spans[0].text for e, best in zip(examples, found, strict=True)}
+    texts = {name: best_of[name].spans[0].text for name in answers}
     if metric != "squad_v2":
         function = metrics.cmrc_scores if metric == "cmrc" else metrics.squad_v1_scores
         scores = function(answers, texts)
         return {"f1": scores["f1"], "exact_match": scores["exact_match"]}
-    null_odds = {e.id: best.no_answer_score for e, best in zip(examples, found, strict=True)}
-    if tune:
-        qa.tune_no_answer_threshold(examples, found=found)
-    scores = metrics.squad_v2_scores(answers, texts, null_odds, qa.no_answer_threshold)
+    if tune and any(answers.values()) and not all(answers.values()):
+        qa.tune_no_answer_threshold(examples, found=[best_of[name] for name in answers])
+    elif tune:
+        kind = "with" if any(answers.values()) else "without"
+        print(f"Only questions {kind} an answer to measure on: no threshold is tuned.")
+    options = {}
+    if qa.no_answer_threshold is not None:
+        null_odds = {name: best_of[name].no_answer_score for name in answers}
+        options = {"no_answer_scores": null_odds, "threshold": qa.no_answer_threshold}
+    scores = metrics.squad_v2_scores(answers, texts, **options)
     names = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_exact")
     chosen = {name: scores[name] for name in names if name in scores}
-    return {**chosen, "no_answer_threshold": qa.no_answer_threshold}
+    return {**chosen, "no_answer_threshold": qa.no_answer_threshold} if options else chosen
 
 
 def write_predictions(qa, metric, examples, found, prefix=""):
