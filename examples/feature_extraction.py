@@ -2,6 +2,7 @@
 
     python examples/feature_extraction.py --data_dir wnut17
     python examples/feature_extraction.py --data_dir btc_ner --strategy last
+    python examples/feature_extraction.py --train_file train.conll --dev_file dev.conll
 
 The encoder stays as it is. Each word's features, the hidden states of its first piece, are computed
 once; on top of them a two-layer BiLSTM and a dense layer learn the tags. One row of the table each:
@@ -15,32 +16,31 @@ once; on top of them a two-layer BiLSTM and a dense layer learn the tags. One ro
 | concat_last_4 | the last four side by side |
 | weighted_sum_all | all layers, with learned weights |
 
-`--data_dir` takes a folder of column files (CoNLL-2003, WNUT-17, the Broad Twitter Corpus) with
-train, dev and maybe test in their names. The features are held in memory as float16: 337 MB for the
-training words of WNUT-17 with a 6-layer, 384-wide encoder.
+The files are those of token_classification.py, with tags that mark entities. The features are held
+in memory as float16: 337 MB for the training words of WNUT-17 with a 6-layer, 384-wide encoder.
 
-Writes model.keras, the BiLSTM that is best on the dev set, and metrics.json into `--output_dir`: F1
-on the dev and the test set for each strategy. The highest of them on the dev set is no result of
-its own, since the dev set chose it.
+Writes into `--output_dir`: model.keras, the BiLSTM that is best on the dev set; metrics.json, F1 on
+the dev and the test set for each strategy; and test_predictions.tsv where there is a test file. The
+highest F1 on the dev set is no result of its own, since the dev set chose it.
 """
 
 import os
-import re
 
 import keras
 import numpy as np
 import recipe
+import tagged
 from absl import app, flags
 
 import bert_keras
-from bert_keras import datasets, metrics
+from bert_keras import metrics
 from bert_keras.layers.layer_mix import LayerMix
 from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
 from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.training import SparseCrossentropy, WarmupDecay
 
 FLAGS = flags.FLAGS
-flags.adopt_module_key_flags(recipe)  # for --help
+flags.adopt_module_key_flags(tagged)  # for --help
 
 # Strategy -> which of the hidden states, embeddings first, and how they become one vector.
 STRATEGIES = {
@@ -52,8 +52,6 @@ STRATEGIES = {
     "weighted_sum_all": (slice(1, None), "mix"),
 }
 
-PARTS = ("train", "dev", "test")
-
 flags.DEFINE_multi_enum("strategy", list(STRATEGIES), list(STRATEGIES), "Rows of the table.")
 flags.DEFINE_integer("lstm_units", 256, "Units of each direction of the BiLSTM; the paper has 768.")
 flags.DEFINE_float("dropout", 0.3, "Rate on the features and between the layers of the BiLSTM.")
@@ -62,10 +60,13 @@ FLAGS.set_default("learning_rate", 1e-3)
 
 
 def main(argv):
-    train, dev, test = load_data()
-    names = datasets.tag_names(*(part for part in (train, dev, test) if part))
+    train, dev, test, names = tagged.load_data()
+    # Refuses tags that mark no entities, before the training.
+    metrics.entity_scores([names], [names], scheme=FLAGS.scheme)
     train = recipe.sampled(train)
-    encoder = bert_keras.TextEmbedder.from_preset(FLAGS.preset, max_length=FLAGS.max_length)
+    encoder = bert_keras.TextEmbedder.from_preset(
+        FLAGS.preset, max_length=FLAGS.max_length, dtype=FLAGS.dtype
+    )
     features = {}
     for name, part in (("train", train), ("dev", dev), ("test", test)):
         if part:
@@ -79,14 +80,15 @@ def main(argv):
         results = {}
         for strategy in FLAGS.strategy:
             model = make_model(strategy, features["train"].values.shape[1:], len(names))
-            batches = make_batches(features["train"], strategy, numbers_of(train.tags, names), seed)
-            schedule = WarmupDecay(FLAGS.learning_rate, FLAGS.epochs * len(batches), warmup=0.1)
-            model.compile(keras.optimizers.Adam(schedule), loss=SparseCrossentropy())
-            model.fit(batches, epochs=FLAGS.epochs, verbose=2)
+            if FLAGS.epochs:
+                labels = numbers_of(train.tags, names)
+                batches = make_batches(features["train"], strategy, labels, seed)
+                history = fit(model, batches)
+                recipe.plot_learning_curves(history, f"learning_curves_{strategy}.png")
             f1 = entity_f1(model, strategy, features["dev"], dev.tags, names)
             results[f"{strategy}_f1"] = f1
             print(f"{strategy}: entity F1 {f1:.4f}", flush=True)
-            if test:
+            if test and test.tags:
                 found = entity_f1(model, strategy, features["test"], test.tags, names)
                 results[f"{strategy}_test_f1"] = found
             if f1 > best[2]:
@@ -102,25 +104,13 @@ def main(argv):
     print(f"Saved {path}, the BiLSTM on {strategy}; loaded again, it tags:")
     tags = predict(reloaded, strategy, features["dev"], names)
     for row in range(min(3, len(dev))):
-        tagged = zip(dev.words[row], tags[row], strict=True)
-        print("  " + " ".join(f"{word}/{tag}" for word, tag in tagged))
+        pairs = zip(dev.words[row], tags[row], strict=True)
+        print("  " + " ".join(f"{word}/{tag}" for word, tag in pairs))
+    if test:
+        found = predict(reloaded, strategy, features["test"], names)
+        tagged.write_predictions(test.words, found)
     results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     recipe.finish(results)
-
-
-def load_data():
-    """Returns training, dev and test sentences, the last `None` where there are none."""
-    if not FLAGS.data_dir:
-        raise app.UsageError(
-            "Pass --data_dir, a folder of files with train and dev in their names."
-        )
-    files = {}
-    for name in sorted(os.listdir(FLAGS.data_dir)):
-        for part in re.findall(r"(?<![a-z])(train|dev|test)(?![a-z])", name):
-            files.setdefault(part, os.path.join(FLAGS.data_dir, name))
-    if not {"train", "dev"} <= set(files):
-        raise app.UsageError(f"{FLAGS.data_dir} has no train and dev files, only {files}.")
-    return [datasets.read_conll(files[part]) if part in files else None for part in PARTS]
 
 
 def extract(backbone, preprocessor, sentences):
@@ -137,7 +127,7 @@ def extract(backbone, preprocessor, sentences):
     """
     inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in backbone.input_names}
     states = backbone(inputs, return_hidden_states=True)["hidden_states"]
-    encoder = keras.Model(inputs, keras.ops.stack(states, axis=2))
+    encoder = keras.Model(inputs, keras.ops.cast(keras.ops.stack(states, axis=2), "float32"))
     max_length = preprocessor.max_length
     windows = cut_words(preprocessor.tokenizer, sentences, max_length, (max_length - 2) // 2)
     num_words = np.array([len(words) for words in sentences])
@@ -156,17 +146,28 @@ def make_model(strategy, shape, num_tags):
     num_states = len(range(shape[0])[states])
     features = keras.Input((None, num_states, shape[1]), name="features")
     mask = keras.Input((None,), dtype="bool", name="mask")
+    dtype = FLAGS.dtype
     if way == "mix":
-        x = LayerMix()(features)
+        x = LayerMix(dtype=dtype)(features)
     else:
-        x = keras.layers.Reshape((-1, num_states * shape[1]))(features)
+        x = keras.layers.Reshape((-1, num_states * shape[1]), dtype=dtype)(features)
     for _ in range(2):
-        x = keras.layers.Dropout(FLAGS.dropout)(x)
-        lstm = keras.layers.LSTM(FLAGS.lstm_units, return_sequences=True)
-        x = keras.layers.Bidirectional(lstm)(x, mask=mask)
-    x = keras.layers.Dropout(FLAGS.dropout)(x)
-    logits = keras.layers.Dense(num_tags)(x)
+        x = keras.layers.Dropout(FLAGS.dropout, dtype=dtype)(x)
+        lstm = keras.layers.LSTM(FLAGS.lstm_units, return_sequences=True, dtype=dtype)
+        x = keras.layers.Bidirectional(lstm, dtype=dtype)(x, mask=mask)
+    x = keras.layers.Dropout(FLAGS.dropout, dtype=dtype)(x)
+    logits = keras.layers.Dense(num_tags, dtype="float32")(x)
     return keras.Model({"features": features, "mask": mask}, logits)
+
+
+def fit(model, batches):
+    """Trains a BiLSTM on batches of features, and returns the history."""
+    schedule = WarmupDecay(FLAGS.learning_rate, FLAGS.epochs * len(batches), warmup=0.1)
+    optimizer = keras.optimizers.Adam(schedule)
+    if FLAGS.dtype == "mixed_float16":
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    model.compile(optimizer, loss=SparseCrossentropy())
+    return model.fit(batches, epochs=FLAGS.epochs, verbose=2)
 
 
 def make_batches(features, strategy, labels=None, seed=0):
@@ -208,7 +209,8 @@ def predict(model, strategy, features, names):
 
 
 def entity_f1(model, strategy, features, tags, names):
-    return metrics.entity_scores(tags, predict(model, strategy, features, names))["f1"]
+    found = predict(model, strategy, features, names)
+    return metrics.entity_scores(tags, found, scheme=FLAGS.scheme)["f1"]
 
 
 if __name__ == "__main__":

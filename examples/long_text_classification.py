@@ -34,6 +34,7 @@ import statistics
 import keras
 import numpy as np
 import recipe
+import tables
 from absl import app, flags
 
 import bert_keras
@@ -181,15 +182,13 @@ def load_data():
 
 def read_file(path, label_names=None):
     """Reads the columns that the flags name; a file to predict may lack that of the labels."""
-    text, label = (
-        int(name) if name.isdigit() else name for name in (FLAGS.text_column, FLAGS.label_column)
+    return tables.read_texts(
+        path,
+        [FLAGS.text_column],
+        FLAGS.label_column,
+        label_names,
+        may_lack_labels=path == FLAGS.test_file,
     )
-    may_lack_labels = path == FLAGS.test_file and isinstance(label, str)
-    if may_lack_labels and label not in datasets.read_table(path):
-        return datasets.Examples(datasets.read_table(path, text)[text], None, label_names)
-    rows = datasets.read_table(path, [text, label])
-    labels, label_names = recipe.label_numbers(path, rows[label], label_names)
-    return datasets.Examples(rows[text], labels, label_names)
 
 
 def write_predictions(classifier, examples):

@@ -5,8 +5,8 @@ Each script reads as data, model, compile, fit, evaluate; this file keeps the re
 
 import json
 import logging
+import math
 import os
-import statistics
 
 from absl import flags
 
@@ -52,27 +52,6 @@ def sampled(examples):
     return examples.take(order[: FLAGS.sample])
 
 
-def label_numbers(path, values, label_names=None):
-    """Returns labels as numbers, int32 `(n,)`, and their names; by default those that occur.
-
-    Raises:
-        ValueError: there are none, or one is empty or no name. The message names file and row.
-    """
-    import numpy as np
-
-    if not values:
-        raise ValueError(f"{path} holds a header and no rows.")
-    label_names = label_names or tuple(sorted({*values} - {""}))
-    numbers = {name: number for number, name in enumerate(label_names)}
-    for row, value in enumerate(values, start=1):
-        if value not in numbers:
-            raise ValueError(
-                f"{path}, row {row} after the header: a label must be one of "
-                f"{list(label_names)[:20]}. Received: {value!r}"
-            )
-    return np.array([numbers[value] for value in values], "int32"), label_names
-
-
 def check_labelled(**parts):
     """Raises `ValueError` unless each part, `train` or `dev`, has examples, all with labels."""
     for name, examples in parts.items():
@@ -87,9 +66,11 @@ def run_seeds(run):
     """Runs `run(seed)` for each seed, prints mean and spread, returns the best run and all metrics.
 
     Args:
-        run: function of a seed that returns `(model, metrics)`, the main metric first.
+        run: function of a seed that returns `(model, metrics)`, the main metric first. The best
+            has the highest; NaN, such as a correlation with constant predictions, is the lowest.
     """
     import keras
+    import numpy as np
 
     best, rows = None, []
     for seed in range(FLAGS.seed, FLAGS.seed + FLAGS.seeds):
@@ -97,17 +78,18 @@ def run_seeds(run):
         model, metrics = run(seed)
         main = next(iter(metrics))
         rows.append(metrics)
-        if best is None or metrics[main] > best[1][main]:
-            best = model, metrics
+        rank = -math.inf if math.isnan(metrics[main]) else metrics[main]
+        if best is None or rank > best[0]:
+            best = rank, model
     if FLAGS.seeds > 1:
         for name in rows[0]:
             values = [row[name] for row in rows]
             print(
-                f"{name}: mean {statistics.mean(values):.4f}, standard deviation "
-                f"{statistics.stdev(values):.4f}, from {min(values):.4f} to {max(values):.4f} over "
+                f"{name}: mean {np.mean(values):.4f}, standard deviation "
+                f"{np.std(values, ddof=1):.4f}, from {min(values):.4f} to {max(values):.4f} over "
                 f"{len(values)} seeds"
             )
-    return best[0], rows
+    return best[1], rows
 
 
 def save_and_load(model, name="model.keras"):
@@ -123,9 +105,18 @@ def save_and_load(model, name="model.keras"):
 
 
 def finish(metrics):
-    """Writes the metrics into `--output_dir` and prints them as the last line: one JSON object."""
+    """Writes the metrics into `--output_dir` and prints them as the last line: one JSON object.
+
+    JSON has no NaN: a metric that is not defined is null there.
+    """
     os.makedirs(FLAGS.output_dir, exist_ok=True)
-    line = json.dumps(metrics)
+    for name, value in metrics.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            print(
+                f"{name} is not defined, as a correlation is not where all predictions are equal."
+            )
+            metrics = {**metrics, name: None}
+    line = json.dumps(metrics, allow_nan=False)
     with open(os.path.join(FLAGS.output_dir, "metrics.json"), "w", encoding="utf-8") as file:
         file.write(line + "\n")
     print(line, flush=True)

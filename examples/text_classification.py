@@ -8,7 +8,9 @@ r"""Fine-tune BERT to classify texts or pairs of texts, or to score them.
 Without data flags it trains on the 2,400 sentences of examples/data/sentiment_labelled_sentences
 and measures on 600 others. `--data_dir` takes a GLUE folder (SST-2, CoLA, MRPC, RTE, QNLI, MNLI,
 STS-B, QQP, WNLI), ChnSentiCorp, AFQMC or GoEmotions in their original layout; `--train_file` any
-TSV or CSV file with named or numbered columns. KERAS_BACKEND chooses the backend.
+TSV or CSV file with named or numbered columns. Where a folder has no training file, its dev file
+is split. MNLI's dev_mismatched.tsv is measured besides dev_matched.tsv; a dev.csv holds both dev
+sets, with nothing to tell them apart, and is measured as one. KERAS_BACKEND chooses the backend.
 
 With several labels (GoEmotions) each label's threshold is tuned for its F1 on the dev set. The
 scores that this gives are those on the labelled test set, or where there is none on the half of the
@@ -27,6 +29,7 @@ import keras
 import numpy as np
 import pictures
 import recipe
+import tables
 from absl import app, flags
 
 import bert_keras
@@ -37,7 +40,7 @@ flags.adopt_module_key_flags(recipe)  # for --help
 SENTENCES = os.path.join(os.path.dirname(__file__), "data", "sentiment_labelled_sentences")
 
 flags.DEFINE_string("task", None, "Name of the dataset, where --data_dir does not tell.")
-flags.DEFINE_string("text_column", "text", "Name or number of the text's column in --train_file.")
+flags.DEFINE_string("text_column", "text", "Name or number of the text's column in files.")
 flags.DEFINE_string("pair_column", None, "Name or number of the second text's column.")
 flags.DEFINE_string("label_column", "label", "Name or number of the label's column.")
 flags.DEFINE_enum("problem_type", "single_label", ["single_label", "regression"], "For files.")
@@ -52,7 +55,8 @@ def main(argv):
     recipe.check_labelled(train=train, dev=dev)
     if FLAGS.baselines and train.problem_type != "single_label":
         raise app.UsageError("--baselines are for single-label problems.")
-    test = read_test_file(train) if FLAGS.test_file else None
+    test = read_file(FLAGS.test_file, train.label_names, True) if FLAGS.test_file else None
+    mismatched = mismatched_dev_set()
     train = recipe.sampled(train)
     print(f"{len(train)} examples to train on, {len(dev)} to measure on.")
     results = baselines(train, dev) if FLAGS.baselines else {}
@@ -61,15 +65,20 @@ def main(argv):
         print(f"Fine-tuning with the seed {seed}.")
         classifier = make_classifier(train)
         classifier.compile(learning_rate=FLAGS.learning_rate, label_smoothing=FLAGS.label_smoothing)
-        history = classifier.fit(
-            train.texts,
-            train.labels,
-            batch_size=FLAGS.batch_size,
-            epochs=FLAGS.epochs,
-            validation_data=(dev.texts, dev.labels),
-        )
-        recipe.plot_learning_curves(history)
-        return classifier, scores(dev.labels, classifier.predict(dev.texts, verbose=0))
+        if FLAGS.epochs:
+            history = classifier.fit(
+                train.texts,
+                train.labels,
+                batch_size=FLAGS.batch_size,
+                epochs=FLAGS.epochs,
+                validation_data=(dev.texts, dev.labels),
+            )
+            recipe.plot_learning_curves(history)
+        found = scores_of(classifier, dev)
+        if mismatched:
+            others = scores_of(classifier, mismatched)
+            found |= {f"mismatched_{name}": value for name, value in others.items()}
+        return classifier, found
 
     classifier, rows = recipe.run_seeds(run)
     reloaded = recipe.save_and_load(classifier)
@@ -90,7 +99,10 @@ def main(argv):
         threshold, tuned = tune_thresholds(reloaded, dev, test or labelled_test_set())
         results |= tuned
     if test is not None:
-        predict_test_file(reloaded, test, threshold)
+        write_predictions(reloaded, test, threshold)
+        if test.labels is not None:
+            found = scores_of(reloaded, test)
+            results |= {f"test_{name}": value for name, value in found.items()}
     recipe.finish({**means, **results})
 
 
@@ -105,6 +117,11 @@ def make_classifier(train, **overrides):
         "dtype": FLAGS.dtype,
     }
     return bert_keras.TextClassifier.from_preset(FLAGS.preset, **{**settings, **overrides})
+
+
+def scores_of(classifier, examples):
+    """Returns how well labelled examples are classified, see `scores`."""
+    return scores(examples.labels, classifier.predict(examples.texts, verbose=0))
 
 
 def scores(labels, outputs):
@@ -175,14 +192,14 @@ def baselines(train, dev):
     majority = np.zeros((len(dev), max(2, len(train.label_names))))
     majority[:, np.bincount(train.labels).argmax()] = 1
     return {
-        "frozen": scores(dev.labels, frozen.predict(dev.texts, verbose=0)),
+        "frozen": scores_of(frozen, dev),
         "majority": scores(dev.labels, majority),
     }
 
 
 def show_table(rows):
     """Prints one row of scores for each way to train."""
-    names = list(next(iter(rows.values())))
+    names = [name for name in rows["fine-tuned"] if all(name in row for row in rows.values())]
     print(" " * 12 + "".join(f"{name:>22}" for name in names))
     for title, row in rows.items():
         print(f"{title:12}" + "".join(f"{row[name]:22.4f}" for name in names))
@@ -220,67 +237,56 @@ def load_data():
         train = read_file(FLAGS.train_file)
         if FLAGS.dev_file:
             return train, read_file(FLAGS.dev_file, train.label_names)
-        return datasets.split_examples(train, test_size=max(1, len(train) // 10), seed=FLAGS.seed)
+        return datasets.split_examples(train, test_size=max(2, len(train) // 10), seed=FLAGS.seed)
     if FLAGS.data_dir:
-        return tuple(datasets.load_glue(FLAGS.task, FLAGS.data_dir, s) for s in ("train", "dev"))
+        return load_folder()
     return datasets.load_sentiment_sentences(SENTENCES)
 
 
-def read_file(path, label_names=None):
+def load_folder():
+    """Returns training and dev examples of `--data_dir`, of its dev file alone where need be."""
+    dev = datasets.load_glue(FLAGS.task, FLAGS.data_dir, "dev")
+    try:
+        return datasets.load_glue(FLAGS.task, FLAGS.data_dir, "train"), dev
+    except FileNotFoundError:
+        print("There is no training file: a fifth of the dev file is held out to measure on.")
+        return datasets.split_examples(dev, test_size=0.2, seed=0)
+
+
+def mismatched_dev_set():
+    """Returns MNLI's second dev set, of genres that the training set lacks; `None` elsewhere."""
+    if FLAGS.train_file or not FLAGS.data_dir:
+        return None
+    task = datasets.get_glue_task(FLAGS.task or datasets.detect_glue_task(FLAGS.data_dir))
+    if "dev_mismatched" not in task.files:
+        return None
+    try:
+        return datasets.load_glue(FLAGS.task, FLAGS.data_dir, "dev_mismatched")
+    except FileNotFoundError:
+        return None
+
+
+def read_file(path, label_names=None, may_lack_labels=False):
     """Reads a file of a known dataset (`--task`), or one with the columns that the flags name."""
     if FLAGS.task:
         return datasets.read_examples(path, datasets.get_glue_task(FLAGS.task))
-    columns = [name for name in (FLAGS.text_column, FLAGS.pair_column) if name is not None]
-    columns = [int(name) if name.isdigit() else name for name in columns]
-    label = int(FLAGS.label_column) if FLAGS.label_column.isdigit() else FLAGS.label_column
-    rows = datasets.read_table(path, [*columns, label])
-    texts = tuple(rows[name] for name in columns)
-    texts = texts[0] if len(texts) == 1 else texts
-    if FLAGS.problem_type == "regression":
-        return datasets.Examples(texts, scores_of(path, rows[label]), (), "regression")
-    labels, label_names = recipe.label_numbers(path, rows[label], label_names)
-    return datasets.Examples(texts, labels, label_names)
+    return tables.read_texts(
+        path,
+        [FLAGS.text_column, FLAGS.pair_column],
+        FLAGS.label_column,
+        label_names,
+        FLAGS.problem_type,
+        may_lack_labels=may_lack_labels,
+    )
 
 
-def scores_of(path, values):
-    """Returns the scores of a file as float32; one that is no number is an error."""
-    scores = []
-    for row, value in enumerate(values, start=1):
-        try:
-            scores.append(float(value))
-        except ValueError:
-            raise ValueError(
-                f"{path}, row {row} after the header: a score must be a number. Received: {value!r}"
-            ) from None
-    return np.array(scores, "float32")
-
-
-def read_test_file(train):
-    """Reads `--test_file`, whose labels may be missing."""
-    if FLAGS.task or FLAGS.label_column in column_names(FLAGS.test_file):
-        return read_file(FLAGS.test_file, train.label_names)
-    names = [name for name in (FLAGS.text_column, FLAGS.pair_column) if name is not None]
-    rows = datasets.read_table(FLAGS.test_file, names)
-    texts = tuple(rows[name] for name in names)
-    return datasets.Examples(texts[0] if len(texts) == 1 else texts, None, train.label_names)
-
-
-def column_names(path):
-    """Returns the names in a file's header, and `--label_column` where that is a number."""
-    if FLAGS.label_column.isdigit():
-        return [FLAGS.label_column]
-    return list(datasets.read_table(path))
-
-
-def predict_test_file(classifier, test, threshold=0.5):
-    """Writes the answers for `--test_file` as JSON lines; prints scores where it has labels."""
+def write_predictions(classifier, test, threshold=0.5):
+    """Writes the answers for `--test_file` as JSON lines."""
     path = os.path.join(FLAGS.output_dir, "test_predictions.jsonl")
     with open(path, "w", encoding="utf-8") as file:
         for answer in classifier.classify(test.texts, threshold=threshold):
             file.write(json.dumps(answer, ensure_ascii=False) + "\n")
     print(f"Wrote {path}.")
-    if test.labels is not None:
-        print("Test:", scores(test.labels, classifier.predict(test.texts, verbose=0)))
 
 
 if __name__ == "__main__":

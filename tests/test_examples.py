@@ -15,6 +15,7 @@ import pytest
 from absl import app, flags
 
 import bert_keras
+from bert_keras.tasks.span_search import NBest, Span
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "examples"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -47,7 +48,7 @@ def script(monkeypatch):
         return module
 
     yield load
-    for name in ("recipe", "pictures", "text_classification"):
+    for name in ("recipe", "pictures", "tables", "tagged", "text_classification"):
         sys.modules.pop(name, None)
     for name in set(flags.FLAGS) - names_before:
         delattr(flags.FLAGS, name)
@@ -153,6 +154,83 @@ def test_text_classification_draws_what_the_model_looks_at(run, yes_and_no, tmp_
     names += ["projection", "saliency"]
     assert sorted(path.stem for path in pictures.iterdir()) == names
     assert all(f"Drew {pictures / name}.png" in printed for name in names)
+
+
+def test_text_classification_scores_pairs_in_numbered_columns(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = [(i / 4, f"text {LETTERS[i]}", f"word {LETTERS[-i]}") for i in range(12)]
+    data = write(tmp_path / "pairs.tsv", rows)
+    arguments = [f"--train_file={data}", f"--dev_file={data}", f"--test_file={data}"]
+    arguments += ["--text_column=-2", "--pair_column=2", "--label_column=0"]
+    arguments += ["--problem_type=regression", f"--plot_dir={tmp_path / 'pictures'}"]
+    results, _, output = run("text_classification", *arguments)
+    assert set(results) == {"pearson", "spearman", "test_pearson", "test_spearman"}
+    assert results["test_pearson"] == pytest.approx(results["pearson"])
+    assert len((output / "test_predictions.jsonl").read_text().splitlines()) == 12
+    assert {"projection.png", "saliency.png"} <= {p.name for p in (tmp_path / "pictures").iterdir()}
+
+
+def test_text_classification_without_a_training_file_splits_the_dev_file(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    labels = ("contradiction", "entailment", "neutral")
+    rows = [(f"text {LETTERS[i]}", f"word {LETTERS[i]}", labels[i % 3]) for i in range(15)]
+    for name in ("matched", "mismatched"):
+        header = ("sentence1", "sentence2", "gold_label")
+        write(tmp_path / "mnli" / f"dev_{name}.tsv", [header, *rows])
+    arguments = [f"--data_dir={tmp_path / 'mnli'}", "--epochs=0", f"--plot_dir={tmp_path / 'p'}"]
+    results, printed, _ = run("text_classification", *arguments)
+    assert "12 examples to train on, 3 to measure on" in printed
+    assert {"accuracy", "mismatched_accuracy"} <= set(results)
+    assert (tmp_path / "p" / "confusion_matrix.png").exists()
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module("tables")
+    sys.modules.pop("tables", None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        (["a", "b"], (["0"], "1")),
+        (["a", "b"], (["0"], "-1")),
+        (["text", "a", "b"], (["0"], "label")),
+        (["id\ttext", "1\ta", "2\tb"], (["text", None], "label")),
+    ],
+)
+def test_files_to_predict_may_lack_labels(tables, tmp_path, rows, columns):
+    path = write(tmp_path / "test.tsv", rows)
+    found = tables.read_texts(path, *columns, ("no", "yes"), may_lack_labels=True)
+    assert found.texts == ["a", "b"] and found.labels is None
+    with pytest.raises(ValueError, match=r"test\.tsv"):
+        tables.read_texts(path, *columns, ("no", "yes"))
+
+
+def test_labels_are_read_by_name_and_their_lines_are_known(tables, tmp_path):
+    path = write(tmp_path / "t.csv", ['"a\nb",yes', "c,no", "d,maybe"])
+    with pytest.raises(ValueError, match=r"t\.csv, line 4: .*Received: 'maybe'"):
+        tables.read_texts(path, ["-2"], "-1", ("no", "yes"))
+    found = tables.read_texts(path, ["-2"], "-1")
+    assert found.label_names == ("maybe", "no", "yes") and found.labels.tolist() == [2, 1, 0]
+    path = write(tmp_path / "s.tsv", ["a\t1", "b\t6", "c\tnan"])
+    for limits, line in (((0.0, 5.0), 2), ((0.0, 9.0), 3)):
+        with pytest.raises(ValueError, match=f"line {line}: a score must be a number from 0.0"):
+            tables.read_texts(path, ["0"], "1", None, "regression", limits)
+
+
+def test_what_is_not_defined_is_null_and_never_the_best(script, tmp_path, capsys):
+    script("text_classification")
+    recipe = sys.modules["recipe"]
+    flags.FLAGS(["name", f"--output_dir={tmp_path}", "--seeds=3"])
+    scores = iter([float("nan"), -0.5, float("nan")])
+    best, rows = recipe.run_seeds(lambda seed: (seed, {"pearson": next(scores)}))
+    assert best == 1 and len(rows) == 3
+    recipe.finish({"pearson": rows[0]["pearson"], "trials": 3})
+    printed = capsys.readouterr().out.splitlines()
+    assert "pearson is not defined" in printed[-2]
+    assert json.loads(printed[-1]) == {"pearson": None, "trials": 3}
 
 
 @pytest.fixture
@@ -277,6 +355,31 @@ def test_text_embedding_trains_to_rank(run, tmp_path):
     assert results["spearman"] != results["untrained_spearman"]
 
 
+def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run, tmp_path):
+    rows = [(f"text {LETTERS[i // 2]}", f"word {LETTERS[i]}", 4 * (i % 3 > 0)) for i in range(12)]
+    train = write(tmp_path / "train.tsv", rows)
+    test = write(tmp_path / "test.tsv", [row[:2] for row in rows])
+    arguments = [f"--train_file={train}", f"--test_file={test}", "--objective=ranking"]
+    arguments += ["--text_column=0", "--pair_column=1", "--label_column=2", "--highest_score=4"]
+    results, printed, output = run("text_embedding", *arguments)
+    assert {"spearman", "untrained_spearman"} <= set(results) and "a tenth of" in printed
+    answers = (output / "test_predictions.jsonl").read_text().splitlines()
+    assert len(answers) == 12 and all(-1 <= json.loads(answer)["score"] <= 1 for answer in answers)
+
+
+def test_pairs_that_equal_texts_connect_are_one_group(script):
+    groups_of = script("text_embedding").groups_of
+    first, second = ["a", "c", "c", "e", "d"], ["b", "b", "d", "f", "g"]
+    assert groups_of(first, second).tolist() == [0, 0, 0, 1, 0]
+    csgraph = pytest.importorskip("scipy.sparse.csgraph")
+    pairs = np.random.default_rng(0).integers(0, 40, size=(2, 25))
+    graph = np.zeros((40, 40))
+    graph[pairs[0], pairs[1]] = 1
+    expected = csgraph.connected_components(graph, directed=False)[1][pairs[0]]
+    found = groups_of(*pairs.astype(str).tolist())
+    assert len(set(zip(found, expected, strict=True))) == len(set(found)) == len(set(expected))
+
+
 @pytest.fixture
 def tagged(tmp_path):
     sentence = ["Anna\tB-PER", "lives\tO", "in\tO", "Rome\tB-LOC", ".\tO", ""]
@@ -304,6 +407,77 @@ def test_feature_extraction_has_the_rows_of_the_paper_s_table(run, tagged):
     assert all(f"{part}: {n} sentences" in printed for part, n in [("train", 4), ("dev", 8)])
     all_rows = ("embeddings", "second_to_last", "last", *rows, "weighted_sum_all")
     assert flags.FLAGS["strategy"].default == list(all_rows)
+
+
+def test_feature_extraction_without_training_measures_and_tags_words(run, tagged, tmp_path):
+    words = write(tmp_path / "words.txt", ["anna", "lives", "", "rome"])
+    train = tagged / "train.conll"
+    arguments = [f"--train_file={train}", f"--test_file={words}", "--strategy=last", "--epochs=0"]
+    arguments += ["--lstm_units=2", "--dtype=mixed_bfloat16"]
+    results, printed, output = run("feature_extraction", *arguments, "--max_length=16")
+    assert set(results) == {"last_f1"} and "a tenth of" in printed
+    lines = (output / "test_predictions.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["anna", "lives", "", "rome", ""]
+
+
+def test_token_classification_scores_segmented_words_by_their_scheme(run, tmp_path):
+    train = write(tmp_path / "train.txt", ["a B", "b M", "c E", "d S", ""] * 4)
+    words = write(tmp_path / "words.txt", ["a", "b", "", "d"])
+    arguments = [f"--train_file={train}", f"--dev_file={train}", f"--test_file={words}"]
+    results, _, output = run("token_classification", *arguments, "--scheme=BMES")
+    assert set(results) == {"f1", "precision", "recall", "accuracy"}
+    assert len((output / "test_predictions.tsv").read_text().splitlines()) == 5
+
+
+def test_token_classification_scores_parts_of_speech_by_accuracy(run, tmp_path):
+    numbered = [("1-2", "dogsrun", "_"), ("1", "dogs", "NOUN"), ("2", "run", "VERB")]
+    rows = [(number, word, word, tag, *"______") for number, word, tag in numbered]
+    for part in ("train", "dev"):
+        write(tmp_path / "ud" / f"en-ud-{part}.conllu", ["# text = dogs run", *rows, ""] * 4)
+    results, printed, _ = run("token_classification", f"--data_dir={tmp_path / 'ud'}")
+    assert set(results) == {"accuracy"} and "('NOUN', 'VERB')" in printed
+
+
+@pytest.mark.parametrize(
+    ("rows", "arguments", "message"),
+    [
+        (["a O", "b B-X", "c I-X", "", "0 0"], [], r"train.txt, line 5: .*Received: '0'"),
+        (["a O", "b S-X"], ["--scheme=IOB2"], r"train.txt, line 2: .*IOB2.*Received: 'S-X'"),
+    ],
+)
+@pytest.mark.parametrize("name", ["token_classification", "feature_extraction"])
+def test_a_mistyped_tag_is_refused_by_file_and_line_before_training(
+    script, tmp_path, name, rows, arguments, message
+):
+    module = script(name)
+    flags.FLAGS([name, f"--train_file={write(tmp_path / 'train.txt', rows)}", *arguments])
+    with pytest.raises(ValueError, match=message):
+        module.main([name])
+    with pytest.raises(flags.IllegalFlagValueError, match="BMES"):
+        flags.FLAGS([name, "--scheme=IOB3"])
+
+
+@pytest.mark.parametrize("layout", ["commonsense_qa", "e_care"])
+def test_multiple_choice_reads_json_lines(run, tmp_path, layout):
+    choices = [{"label": letter, "text": f"a {letter}"} for letter in "ABC"]
+    record = {
+        "commonsense_qa": {
+            "question": {"stem": "what is it", "choices": choices},
+            "answerKey": "B",
+        },
+        "e_care": {
+            "premise": "it rains",
+            "ask-for": "effect",
+            "hypothesis1": "wet",
+            "hypothesis2": "dry",
+            "label": 0,
+        },
+    }[layout]
+    for part in ("train", "dev"):
+        write(tmp_path / layout / f"{part}.jsonl", [json.dumps(record)] * 4)
+    results, printed, _ = run("multiple_choice", f"--data_dir={tmp_path / layout}")
+    assert set(results) == {"accuracy"}
+    assert f"right {100 / (3 if layout == 'commonsense_qa' else 2):.1f}% of the time" in printed
 
 
 def test_multiple_choice_reads_swag_and_writes_answers(run, tmp_path):
@@ -348,6 +522,89 @@ def test_question_answering_writes_the_official_files(run, tmp_path, version):
         assert set(predictions) == {str(number) for number in range(6)}
 
 
+def write_questions(path, context, *questions):
+    """Writes a file in SQuAD's format: paragraphs of one context with `(question, answer)`.
+
+    An answer is a str, `None` for an impossible question, or `...` where it is not told.
+    """
+    paragraphs = []
+    for number, (question, answer) in enumerate(questions):
+        text = f"{context}{number}."
+        row = {"id": f"{number}", "question": question, "is_impossible": answer is None}
+        is_told = isinstance(answer, str)
+        row["answers"] = [{"text": answer, "answer_start": text.index(answer)}] if is_told else []
+        paragraphs.append({"context": text, "qas": [row]})
+    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}), encoding="utf-8")
+    return path
+
+
+def test_question_answering_splits_a_lone_chinese_file_by_contexts(run, tmp_path):
+    context = "安娜住在羅馬，她喜歡羅馬的冬天"
+    rows = [("誰住在羅馬?", "安娜"), ("哪裡?", "羅馬"), ("誰?", ...), ("何?", "冬天")] * 3
+    write_questions(tmp_path / "cmrc2018_dev.json", context, *rows)
+    test = write_questions(tmp_path / "test.json", context, *rows[:3])
+    arguments = [f"--data_dir={tmp_path}", f"--test_file={test}", "--max_length=32"]
+    results, printed, output = run("question_answering", *arguments)
+    assert set(results) == {"f1", "exact_match", "test_f1", "test_exact_match"}
+    assert "10 questions to train on, 2 to measure on by cmrc" in printed
+    assert "1 of 3 test questions have no answer that cmrc can measure" in printed
+    assert set(json.loads((output / "test_predictions.json").read_text())) == {"0", "1", "2"}
+
+
+def test_question_answering_measures_what_has_answers(script, capsys):
+    module = script("question_answering")
+    answer = bert_keras.datasets.squad.Answer("anna", 0)
+    rows = [((answer,), False), ((), True), ((), False)]
+    told, impossible, not_told = (
+        bert_keras.datasets.QuestionExample(str(i), "who?", "anna lives", *row)
+        for i, row in enumerate(rows)
+    )
+    examples = [told, impossible, not_told]
+    module.tell_unanswered("squad_v1", dev=examples, test=[told])
+    module.tell_unanswered("squad_v2", dev=examples)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line[:22] for line in printed] == ["2 of 3 dev questions h", "1 of 3 dev questions h"]
+
+    found = [NBest([Span("anna", 0, 4, 0.9, 0.0, 0.0)], None, score) for score in (-2.0, 2.0, 0.0)]
+    qa = bert_keras.QuestionAnswering(bert_keras.BertBackbone(9, 1, 1, 4, 4))
+    assert module.score(qa, "squad_v1", examples, found) == {"f1": 100, "exact_match": 100}
+    both = module.score(qa, "squad_v2", examples, found, tune=True)
+    assert both["f1"] == both["NoAns_exact"] == 100
+    assert qa.no_answer_threshold == both["no_answer_threshold"] == -2.0
+    qa.no_answer_threshold = None
+    only = module.score(qa, "squad_v2", [told, not_told], found[::2], tune=True)
+    assert only == {"f1": 100, "exact": 100, "HasAns_f1": 100, "HasAns_exact": 100}
+    assert "Only questions with an answer" in capsys.readouterr().out
+
+
+def test_question_answering_samples_both_kinds_of_questions(script):
+    module = script("question_answering")
+    for num_impossible in (0, 1, 20, 39, 40):
+        examples = [
+            bert_keras.datasets.QuestionExample(str(i), "q", "c", (), i < num_impossible)
+            for i in range(40)
+        ]
+        for seed in range(3):
+            flags.FLAGS(["question_answering", "--sample=10", f"--seed={seed}"])
+            sample = module.sampled(examples)
+            assert len({example.id for example in sample}) == 10
+            count = sum(example.is_impossible for example in sample)
+            assert count == {0: 0, 1: 1, 20: 5, 39: 9, 40: 10}[num_impossible]
+
+
+def test_question_answering_names_a_question_without_tokens_before_it_trains(
+    script, preset, tmp_path, monkeypatch
+):
+    module = script("question_answering")
+    rows = [("who?", "anna"), ("\u200b", "anna")]
+    file = write_questions(tmp_path / "questions.json", "anna lives in rome", *rows)
+    monkeypatch.setattr(bert_keras.QuestionAnswering, "fit", None)
+    files = [f"--train_file={file}", f"--dev_file={file}", f"--preset={preset}"]
+    flags.FLAGS(["question_answering", *files, "--max_length=32"])
+    with pytest.raises(ValueError, match=r"question needs a token.*index 1"):
+        module.main([])
+
+
 def test_question_answering_writes_the_answers_of_the_model_that_it_saves(
     script, preset, tmp_path, monkeypatch, capsys
 ):
@@ -382,16 +639,16 @@ def test_a_script_without_data_says_what_it_needs(script, name):
 @pytest.mark.parametrize(
     ("name", "rows", "arguments", "message"),
     [
-        ("text_classification", ["a\t1", "b\t", "c\t0"], [], r"data.tsv, row 2 .* Received: ''"),
+        ("text_classification", ["a\t1", "b\t", "c\t0"], [], r"data.tsv, line 3: .*Received: ''"),
         ("text_classification", [], [], r"data.tsv holds a header and no rows"),
         ("text_classification", ["a\t1", "b"], [], r"data.tsv, line 3: .* as the first, 2"),
         (
             "text_classification",
             ["a\t1.5", "b\tmany"],
             ["--problem_type=regression"],
-            r"data.tsv, row 2 .* Received: 'many'",
+            r"data.tsv, line 3: .*Received: 'many'",
         ),
-        ("long_text_classification", ["a\t1", "b\t"], [], r"data.tsv, row 2 .* Received: ''"),
+        ("long_text_classification", ["a\t1", "b\t"], [], r"data.tsv, line 3: .*Received: ''"),
     ],
 )
 def test_files_with_bad_rows_are_refused_by_name_and_row(

@@ -1,0 +1,106 @@
+"""Files of tagged words: flags and reading that the recipes of words share."""
+
+import os
+import re
+
+import numpy as np
+import recipe
+from absl import app, flags
+
+from bert_keras import datasets, metrics
+
+FLAGS = flags.FLAGS
+flags.adopt_module_key_flags(recipe)  # for --help
+
+flags.DEFINE_enum(
+    "scheme",
+    None,
+    metrics.entities.SCHEMES,
+    "Count only the entities that this scheme allows; by default what conlleval counts.",
+)
+flags.DEFINE_integer("word_column", None, "Column of the words, from 0; by default as usual.")
+flags.DEFINE_integer("tag_column", None, "Column of the tags, from 0; -1 is the last.")
+
+
+def load_data():
+    """Returns training, dev and test sentences, the last `None` where there are none, and the tags.
+
+    Of the test sentences `tags` may be `None`.
+
+    Raises:
+        UsageError: no files are named, or a folder holds none.
+        ValueError: a tag is not of `--scheme`, or marks no entity though most do. The message
+            names the file and the line.
+    """
+    if FLAGS.train_file:
+        files = {"train": FLAGS.train_file, "dev": FLAGS.dev_file, "test": FLAGS.test_file}
+    elif FLAGS.data_dir:
+        files = find_files(FLAGS.data_dir)
+    else:
+        raise app.UsageError("Pass --data_dir, or --train_file and --dev_file.")
+    if not files.get("train"):
+        # Of People's Daily and MSRA often only dev and test are at hand.
+        print(f"There is no training file: trains on {files['dev']}, measures on {files['test']}.")
+        files = {"train": files["dev"], "dev": files["test"]}
+    if FLAGS.test_file:
+        files["test"] = FLAGS.test_file
+    parts = [read(name, files.get(name)) for name in ("train", "dev", "test")]
+    tags = datasets.tag_names(*(part for part in parts if part))
+    check_tags(tags, filter(None, files.values()))
+    if parts[1] is None:
+        print(f"There is no dev file: a tenth of {files['train']} is held out.")
+        order = np.random.default_rng(0).permutation(len(parts[0]))
+        tenth = max(1, len(order) // 10)
+        parts[:2] = parts[0].take(order[tenth:]), parts[0].take(order[:tenth])
+    return *parts, tags
+
+
+def find_files(folder):
+    """Returns the files of a folder by part: `train`, `dev`, `test`; a single file is `train`."""
+    names = [name for name in sorted(os.listdir(folder)) if not re.match("LICENSE|README", name)]
+    files = {}
+    for part in ("train", "dev", "test"):
+        for name in names:
+            if re.search(rf"(?<![a-z]){part}(?![a-z])", name, re.IGNORECASE):
+                files.setdefault(part, os.path.join(folder, name))
+    if not files and len(names) == 1:
+        return {"train": os.path.join(folder, names[0])}
+    if not ("train" in files or {"dev", "test"} <= set(files)):
+        raise app.UsageError(
+            f"{folder} must hold one file, or files with train, dev and test in their names. "
+            f"Found: {names}."
+        )
+    return files
+
+
+def read(part, path):
+    """Returns the sentences of a column file, `None` for no file; test files may lack tags."""
+    if path is None:
+        return None
+    columns = {"word_column": FLAGS.word_column, "tag_column": FLAGS.tag_column}
+    return datasets.read_conll(path, **columns, may_lack_tags=part == "test")
+
+
+def check_tags(tags, paths):
+    """Raises `ValueError` on a tag that can only be a typing error, or is not of `--scheme`."""
+    odd = metrics.find_odd_tags(tags, FLAGS.scheme)
+    for path in paths if odd else ():
+        line = datasets.find_tag(path, odd[0], FLAGS.word_column, FLAGS.tag_column)
+        if line is not None:
+            scheme = f"of the scheme {FLAGS.scheme}" if FLAGS.scheme else "of a scheme of entities"
+            raise ValueError(
+                f"{path}, line {line}: each tag must be {scheme}: O, or a prefix and a type, such "
+                f"as B-PER. Received: {odd[0]!r}. Correct the file, --scheme or --tag_column."
+            )
+
+
+def write_predictions(words, tags):
+    """Writes each word with its predicted tag into a column file."""
+    path = os.path.join(FLAGS.output_dir, "test_predictions.tsv")
+    with open(path, "w", encoding="utf-8") as file:
+        for sentence, predicted in zip(words, tags, strict=True):
+            file.writelines(
+                f"{word}\t{tag}\n" for word, tag in zip(sentence, predicted, strict=True)
+            )
+            file.write("\n")
+    print(f"Wrote {path}.")
