@@ -1,0 +1,383 @@
+"""Time this package and its peers side by side, on the same weights and inputs.
+
+    python benchmarks/bench.py --suite inference --rounds 5
+    python benchmarks/bench.py --suite all --data_dir glue_data/SST-2 --output_dir output/bench
+
+Every side runs in a process of its own, in turn with the others; the answers are compared before
+anything is timed. Prints a table for each job: median and range of the seconds, the median over the
+rounds of the first side's time divided by this one's ("times"), memory, the share of the matrix
+product's speed on the same backend. Writes results.json, results.md and results.png.
+
+Peers that are not installed are named and left out: transformers, keras-hub, onnxruntime.
+"""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+import turns
+from absl import app, flags
+from sides.matrix_product import FLOPS
+
+FLAGS = flags.FLAGS
+
+OURS = ("bert_keras-jax", "bert_keras-tensorflow", "bert_keras-torch")
+THEIRS = ("keras_hub-jax", "keras_hub-tensorflow", "keras_hub-torch")
+MODELS = {
+    "bert_base": {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 768},
+    "minilm": {"num_hidden_layers": 6, "num_attention_heads": 12, "hidden_size": 384},
+}
+
+
+def jobs_of(kind, model, shapes, sides, **options):
+    return [
+        (
+            {"kind": kind, "model": model, "batch": batch, "length": length, **options},
+            ("hugging_face", *sides),
+        )
+        for batch, length in shapes
+    ]
+
+
+# Suite -> list of (job, sides); the first side is what the others are held against.
+SUITES = {
+    "inference": [
+        *jobs_of("inference", "bert_base", [(8, 128)], (*OURS, *THEIRS, "onnx_runtime"), batches=2),
+        *jobs_of("inference", "bert_base", [(8, 512)], (*OURS, "onnx_runtime"), batches=1),
+        *jobs_of("inference", "bert_base", [(1, 128)], (*OURS, "onnx_runtime"), batches=1),
+    ],
+    "bfloat16": jobs_of(
+        "inference", "bert_base", [(8, 128)], OURS, batches=2, dtype="bfloat16", tolerance=0.3
+    ),
+    "text": jobs_of(
+        "text",
+        "minilm",
+        [(32, None)],
+        ("hugging_face_sorted", *OURS, *THEIRS, "onnx_runtime"),
+        tolerance=1e-3,
+    ),
+    "train_step": jobs_of("train_step", "minilm", [(32, 32), (16, 128)], (*OURS, *THEIRS)),
+    "epoch": jobs_of("epoch", "minilm", [(32, None)], (*OURS, *THEIRS), num_texts=640),
+    "pretraining_step": jobs_of("pretraining_step", "bert_base", [(4, 128)], OURS),
+    "arrays": jobs_of("arrays", "minilm", [(32, None)], ("bert_keras-torch", "keras_hub-torch")),
+    "length": [
+        job
+        for length in (64, 128, 256, 512)
+        for job in jobs_of("inference", "minilm", [(8, length)], OURS, batches=2)
+    ],
+}
+
+flags.DEFINE_list("suite", ["inference"], f"Of {', '.join(SUITES)}, cold_start; or all.")
+flags.DEFINE_list("sides", None, "Sides to run, of those that a job has; all without it.")
+flags.DEFINE_integer("rounds", 5, "Rounds to keep.", 1)
+flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", 1)
+flags.DEFINE_string("data_dir", None, "Folder of SST-2; without it the repository's sentences.")
+flags.DEFINE_string("output_dir", "output/bench", "Folder for weights, logs and results.")
+
+
+def main(argv):
+    names = [*SUITES, "cold_start"] if FLAGS.suite == ["all"] else FLAGS.suite
+    os.makedirs(FLAGS.output_dir, exist_ok=True)
+    ceilings = {dtype: measure_ceilings(dtype) for dtype in dtypes_of(names)}
+    tables = []
+    for name in names:
+        if name == "cold_start":
+            tables.append(cold_start())
+            continue
+        for job, sides in SUITES[name]:
+            tables.append(measure({**job, **files_of(job)}, sides, ceilings))
+    write(tables, ceilings)
+
+
+def dtypes_of(names):
+    jobs = [job for name in names if name in SUITES for job, _ in SUITES[name]]
+    return sorted({job.get("dtype", "float32") for job in jobs})
+
+
+def measure_ceilings(dtype):
+    """Returns GFLOP/s of the matrix product by backend."""
+    job = {"kind": "ceiling", "dtype": dtype}
+    sides = [f"matrix_product-{backend}" for backend in ("jax", "tensorflow", "torch")]
+    results, _, _ = turns.take_turns(job, sides, FLAGS.rounds, FLAGS.threads, FLAGS.output_dir)
+    return {
+        result.side.rpartition("-")[2]: FLOPS / min(result.seconds) / 1e9
+        for result in results
+        if result.seconds
+    }
+
+
+def measure(job, sides, ceilings):
+    """Returns the table of one job: a dict."""
+    sides = [side for side in sides if FLAGS.sides is None or side in FLAGS.sides]
+    title = title_of(job)
+    print(f"{title}", flush=True)
+    results, discarded, trusted = turns.take_turns(
+        job, sides, FLAGS.rounds, FLAGS.threads, FLAGS.output_dir
+    )
+    first = results[0]
+    rows = []
+    for result in results:
+        row = {"side": result.side, "error": result.error}
+        if result.seconds:
+            ratios = [a / b for a, b in zip(first.seconds, result.seconds, strict=True)]
+            row |= {
+                "median_s": statistics.median(result.seconds),
+                "least_s": min(result.seconds),
+                "most_s": max(result.seconds),
+                "times": statistics.median(ratios),
+                "least_times": min(ratios),
+                "most_times": max(ratios),
+                "first_s": result.first_seconds,
+                "megabytes": result.megabytes,
+                "difference": difference(first, result, job),
+                "of_ceiling": share_of_ceiling(job, result, ceilings),
+            }
+        rows.append(row)
+    table = {"title": title, "rows": rows, "discarded": discarded, "trusted": trusted}
+    print(as_markdown(table), flush=True)
+    return table
+
+
+def title_of(job):
+    size = f"{job['batch']} x {job['length']}" if job["length"] else f"batches of {job['batch']}"
+    return f"{job['kind']}, {job['model']}, {size}, {job.get('dtype', 'float32')}"
+
+
+def difference(first, result, job):
+    """Returns the largest difference of the answers; raises where it is more than allowed."""
+    if first.output is None or result.output is None:
+        return None
+    a, b = np.load(first.output), np.load(result.output)
+    found = float(np.abs(a - b).max())
+    if "bert_keras" in result.side and found > job.get("tolerance", 1e-4):
+        raise ValueError(f"{result.side} must answer as {first.side}. They differ by {found:.1e}.")
+    return found
+
+
+def share_of_ceiling(job, result, ceilings):
+    """Returns the arithmetic of a forward pass per second, as a share of the matrix product's."""
+    backend = result.side.partition("-")[2] or "torch"
+    ceiling = ceilings.get(job.get("dtype", "float32"), {}).get(backend)
+    if job["kind"] != "inference" or not ceiling:
+        return None
+    sizes = MODELS[job["model"]]
+    width, tokens = sizes["hidden_size"], job["batch"] * job["length"] * job["batches"]
+    products = 24 * width**2 + 4 * job["length"] * width  # multiply and add, a token and layer
+    flops = tokens * sizes["num_hidden_layers"] * products
+    return flops / statistics.median(result.seconds) / 1e9 / ceiling
+
+
+def files_of(job):
+    """Returns the job's folder of weights and its file of texts, made where they are missing."""
+    files = {"folder": weights(job["model"])}
+    if not job["length"]:
+        files["texts"] = os.path.join(FLAGS.output_dir, f"texts-{job.get('num_texts', 'all')}.json")
+        with open(files["texts"], "w", encoding="utf-8") as file:
+            json.dump(read_texts()[: job.get("num_texts")], file)
+    return files
+
+
+def read_texts():
+    """Returns the dev sentences of SST-2, or the sentences of the repository."""
+    # Only here: it would load a backend into this process.
+    code = (
+        "import json, sys; from bert_keras import datasets as d; "
+        "e = d.load_glue('SST-2', sys.argv[1], 'dev') if sys.argv[1] else "
+        "d.load_sentiment_sentences('examples/data/sentiment_labelled_sentences')[0]; "
+        "print(json.dumps(list(e.texts)))"
+    )
+    command = [sys.executable, "-c", code, FLAGS.data_dir or ""]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def weights(model):
+    """Returns a folder in Hugging Face's layout: MiniLM's own weights, or random ones."""
+    folder = os.path.join(FLAGS.output_dir, model)
+    if not os.path.exists(os.path.join(folder, "config.json")):
+        code = (
+            "import sys, json, transformers as t; t.set_seed(0); "
+            "folder, model, sizes = sys.argv[1:]; "
+            "from bert_keras.presets.resolve import resolve; "
+            "source = resolve('minilm_l6_en_uncased'); sizes = json.loads(sizes); "
+            "m = t.AutoModelForSequenceClassification.from_pretrained(source, num_labels=2) "
+            "if model == 'minilm' else t.BertForSequenceClassification("
+            "t.BertConfig(**sizes, intermediate_size=4 * sizes['hidden_size'])); "
+            "m.save_pretrained(folder); t.AutoTokenizer.from_pretrained(source)"
+            ".save_pretrained(folder); "
+            "import shutil, os; shutil.copy(os.path.join(source, 'vocab.txt'), folder)"
+        )
+        sizes = json.dumps(MODELS[model])
+        subprocess.run([sys.executable, "-c", code, folder, model, sizes], check=True)
+    return folder
+
+
+# What a fresh process needs until the first answer. `sys.argv[1]` is the folder or file.
+FIRST_ANSWERS = {
+    "hugging_face": (
+        "from transformers import pipeline; p = pipeline('text-classification', sys.argv[1]); "
+        "p('It was a joy.')"
+    ),
+    "bert_keras": (
+        "import bert_keras, keras; "
+        "keras.models.load_model(sys.argv[1] + '/model.keras').classify('It was a joy.')"
+    ),
+    "keras alone": "import keras",
+}
+MEMORY = (
+    "; import resource; print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)"
+)
+
+
+def cold_start():
+    """Returns the table of seconds and memory from the start of Python to the first answer."""
+    folder = weights("minilm")
+    code = (
+        "import sys, bert_keras; c = bert_keras.TextClassifier.from_preset(sys.argv[1]); "
+        "c.save(sys.argv[1] + '/model.keras')"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, folder],
+        check=True,
+        env={**os.environ, "KERAS_BACKEND": "torch", "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    backends = ("jax", "tensorflow", "torch")
+    sides = ["hugging_face", *(f"{n}-{b}" for b in backends for n in ("bert_keras", "keras alone"))]
+    seconds, memory = {side: [] for side in sides}, {}
+    for _ in range(FLAGS.rounds):
+        for side in sides:
+            name, _, backend = side.partition("-")
+            environment = {**os.environ, "KERAS_BACKEND": backend or "torch"}
+            environment |= {"HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+            command = [sys.executable, "-c", "import sys; " + FIRST_ANSWERS[name] + MEMORY, folder]
+            started = time.perf_counter()
+            done = subprocess.run(
+                command, check=True, env=environment, capture_output=True, text=True
+            )
+            seconds[side].append(time.perf_counter() - started)
+            memory[side] = float(done.stdout.split("peak")[-1])
+    rows = []
+    for side in sides:
+        ratios = [a / b for a, b in zip(seconds[sides[0]], seconds[side], strict=True)]
+        rows.append(
+            {
+                "side": side,
+                "error": None,
+                "median_s": statistics.median(seconds[side]),
+                "least_s": min(seconds[side]),
+                "most_s": max(seconds[side]),
+                "times": statistics.median(ratios),
+                "least_times": min(ratios),
+                "most_times": max(ratios),
+                "megabytes": memory[side],
+            }
+        )
+    table = {"title": "from the start of Python to the first answer, minilm", "rows": rows}
+    print(as_markdown(table), flush=True)
+    return table
+
+
+def as_markdown(table):
+    lines = [
+        f"### {table['title']}",
+        "",
+        "| side | median s (range) | times (range) | of ceiling | first s | MB | difference |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in table["rows"]:
+        if row["error"]:
+            lines.append(f"| {row['side']} | {row['error']} | | | | | |")
+            continue
+        cells = [
+            row["side"],
+            f"{row['median_s']:.3f} ({row['least_s']:.3f} to {row['most_s']:.3f})",
+            f"{row['times']:.2f} ({row['least_times']:.2f} to {row['most_times']:.2f})",
+            f"{row['of_ceiling']:.0%}" if row.get("of_ceiling") else "",
+            f"{row['first_s']:.1f}" if row.get("first_s") else "",
+            f"{row['megabytes']:.0f}" if row.get("megabytes") else "",
+            f"{row['difference']:.1e}" if row.get("difference") is not None else "",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    if table.get("discarded"):
+        lines += ["", f"{table['discarded']} rounds were discarded, the machine being busy."]
+    if not table.get("trusted", True):
+        lines += [
+            "",
+            "The machine stayed busy with other work: these rounds are not to be trusted.",
+        ]
+    return "\n".join([*lines, ""])
+
+
+def write(tables, ceilings):
+    """Writes results.json, results.md and, with matplotlib, results.png."""
+    versions = {}
+    for name in ("keras", "jax", "tensorflow", "torch", "transformers", "keras-hub", "onnxruntime"):
+        if importlib.util.find_spec(name.replace("-", "_")):
+            versions[name] = importlib.metadata.version(name)
+    machine = {"processor": processor(), "threads": FLAGS.threads, "python": sys.version.split()[0]}
+    results = {"machine": machine, "versions": versions, "ceilings": ceilings, "tables": tables}
+    with open(os.path.join(FLAGS.output_dir, "results.json"), "w", encoding="utf-8") as file:
+        json.dump(results, file, indent=1)
+    speeds = [
+        f"Matrix product {dtype}, GFLOP/s: "
+        + ", ".join(f"{backend} {speed:.0f}" for backend, speed in speeds.items())
+        for dtype, speeds in ceilings.items()
+    ]
+    lines = [json.dumps(machine), json.dumps(versions), *speeds, "", *map(as_markdown, tables)]
+    path = os.path.join(FLAGS.output_dir, "results.md")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    print("\n".join(speeds))
+    draw(tables)
+    print(f"Wrote {path}.")
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if "model name" in line]
+        return names[0]
+    except (FileNotFoundError, IndexError):
+        return platform.processor()
+
+
+def draw(tables):
+    """Draws how many times faster than the first side each is, a panel a table."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    heights = [len(table["rows"]) + 1.5 for table in tables]
+    figure, axes = plt.subplots(
+        len(tables),
+        1,
+        figsize=(8, 0.32 * sum(heights)),
+        height_ratios=heights,
+        squeeze=False,
+    )
+    for axis, table in zip(axes[:, 0], tables, strict=True):
+        rows = [row for row in table["rows"] if not row["error"]][::-1]
+        colors = ["tab:blue" if "bert_keras" in row["side"] else "silver" for row in rows]
+        axis.barh([row["side"] for row in rows], [row["times"] for row in rows], color=colors)
+        for place, row in enumerate(rows):
+            axis.text(row["times"], place, f" {row['times']:.2f}", va="center", fontsize=8)
+        axis.axvline(1, color="black", linewidth=0.6)
+        axis.set_title(table["title"], fontsize=9, loc="left")
+        axis.tick_params(labelsize=8)
+        axis.margins(x=0.12)
+    figure.tight_layout()
+    figure.savefig(os.path.join(FLAGS.output_dir, "results.png"), dpi=120)
+
+
+if __name__ == "__main__":
+    app.run(main)

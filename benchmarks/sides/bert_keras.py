@@ -1,0 +1,76 @@
+"""This package. Each function prepares a job and returns a function that does it once."""
+
+import keras
+import numpy as np
+
+import bert_keras as package
+from sides import jobs
+
+
+def inference(job):
+    backbone = package.BertBackbone.from_preset(job["folder"], dtype=policy(job))
+    inputs = jobs.token_inputs(job)
+    batch = job["batch"]
+    backbone.compile()  # Keras reads from here whether XLA compiles.
+    return lambda: backbone.predict(inputs, batch_size=batch, verbose=0)["sequence_output"]
+
+
+def text(job):
+    classifier = make_classifier(job)
+    texts = jobs.texts(job)
+    return lambda: classifier.predict(texts, batch_size=job["batch"], verbose=0)
+
+
+def train_step(job):
+    classifier = make_classifier(job)
+    classifier.compile(package.AdamW(5e-5))
+    inputs, labels = jobs.token_inputs(job, batches=1), jobs.labels(job["batch"])
+    return lambda: classifier.train_on_batch(inputs, labels) and None
+
+
+def epoch(job):
+    classifier = make_classifier(job)
+    texts = jobs.texts(job)
+    labels = jobs.labels(len(texts))
+    classifier.compile(package.AdamW(5e-5))
+
+    def run():
+        classifier.fit(texts, labels, batch_size=job["batch"], epochs=1, verbose=0)
+
+    return run
+
+
+def pretraining_step(job):
+    model = package.Pretraining(package.BertBackbone.from_preset(job["folder"]))
+    model.compile(package.AdamW(1e-4))
+    inputs, labels = jobs.token_inputs(job, batches=1), jobs.labels(job["batch"])
+    positions, originals = jobs.masked_positions(job)
+    inputs["mask_positions"] = positions
+    labels = {"masked_lm": originals, "next_sentence": labels}
+    return lambda: model.train_on_batch(inputs, labels) and None
+
+
+def arrays(job):
+    classifier = make_classifier(job)
+    texts = jobs.texts(job)
+
+    def run():
+        batches = classifier.raw_batches(texts, batch_size=job["batch"])
+        for index in range(len(batches)):
+            batches[index]
+
+    return run
+
+
+def make_classifier(job):
+    return package.TextClassifier.from_preset(
+        job["folder"], num_classes=2, max_length=job.get("max_length", 128), dtype=policy(job)
+    )
+
+
+def policy(job):
+    return {"float32": "float32", "bfloat16": "mixed_bfloat16"}[job.get("dtype", "float32")]
+
+
+keras.utils.set_random_seed(0)
+np.random.seed(0)

@@ -1,0 +1,43 @@
+"""The inputs of the jobs, alike for all sides."""
+
+import json
+
+import numpy as np
+
+VOCABULARY_FROM, VOCABULARY_TO = 1000, 20000
+
+
+def token_inputs(job, batches=None):
+    """Returns `token_ids` and `padding_mask`, int32 `(rows, length)`, without any padding.
+
+    Args:
+        job: dict with `batch`, `length` and `batches`.
+        batches: int, batches of rows, in place of the job's.
+    """
+    rows = job["batch"] * (batches or job.get("batches", 1))
+    generator = np.random.default_rng(0)
+    shape = rows, job["length"]
+    token_ids = generator.integers(VOCABULARY_FROM, VOCABULARY_TO, shape).astype("int32")
+    return {"token_ids": token_ids, "padding_mask": np.ones_like(token_ids)}
+
+
+def labels(count):
+    """Returns classes, int32 `(count,)`, 0 or 1."""
+    return np.random.default_rng(1).integers(0, 2, count).astype("int32")
+
+
+def masked_positions(job):
+    """Returns positions and labels of masked tokens, int32 `(batch, 15 % of the length)`."""
+    generator = np.random.default_rng(2)
+    shape = job["batch"], round(0.15 * job["length"])
+    columns = np.tile(np.arange(1, job["length"]), (job["batch"], 1))
+    positions = np.sort(generator.permuted(columns, axis=1)[:, : shape[1]], axis=1)
+    return positions.astype("int32"), generator.integers(
+        VOCABULARY_FROM, VOCABULARY_TO, shape
+    ).astype("int32")
+
+
+def texts(job):
+    """Returns the list of texts of the job's file, JSON."""
+    with open(job["texts"], encoding="utf-8") as file:
+        return json.load(file)

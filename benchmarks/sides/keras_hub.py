@@ -1,0 +1,91 @@
+"""KerasHub on the backend that KERAS_BACKEND names, through its own `predict` and `fit`."""
+
+import json
+import os
+
+import keras
+import keras_hub
+import numpy as np
+import safetensors.numpy
+
+from sides import jobs
+
+
+def inference(job):
+    backbone = load_backbone(job)
+    inputs = as_theirs(jobs.token_inputs(job))
+    size = job["batch"]
+    return lambda: backbone.predict(inputs, batch_size=size, verbose=0)["sequence_output"]
+
+
+def text(job):
+    classifier = make_classifier(job)
+    texts, size = jobs.texts(job), job["batch"]
+    return lambda: classifier.predict(texts, batch_size=size, verbose=0)
+
+
+def train_step(job):
+    classifier = make_classifier(job, preprocessor=None)
+    compile_to_train(classifier)
+    inputs, labels = as_theirs(jobs.token_inputs(job, batches=1)), jobs.labels(job["batch"])
+    return lambda: classifier.train_on_batch(inputs, labels) and None
+
+
+def epoch(job):
+    classifier = make_classifier(job)
+    compile_to_train(classifier)
+    texts, size = jobs.texts(job), job["batch"]
+    labels = jobs.labels(len(texts))
+
+    def run():
+        classifier.fit(texts, labels, batch_size=size, epochs=1, verbose=0)
+
+    return run
+
+
+def arrays(job):
+    preprocessor = make_classifier(job).preprocessor
+    texts, size = jobs.texts(job), job["batch"]
+
+    def run():
+        for begin in range(0, len(texts), size):
+            preprocessor(texts[begin : begin + size])
+
+    return run
+
+
+def compile_to_train(classifier):
+    classifier.compile(
+        optimizer=keras.optimizers.AdamW(5e-5, weight_decay=0.01, global_clipnorm=1.0),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+
+
+def load_backbone(job):
+    policy = {"float32": "float32", "bfloat16": "mixed_bfloat16"}[job.get("dtype", "float32")]
+    return keras_hub.models.BertBackbone.from_preset(job["folder"], dtype=policy)
+
+
+def make_classifier(job, **options):
+    backbone = load_backbone(job)
+    if "preprocessor" not in options:
+        tokenizer = keras_hub.tokenizers.BertTokenizer(
+            os.path.join(job["folder"], "vocab.txt"), lowercase=True
+        )
+        options["preprocessor"] = keras_hub.models.BertTextClassifierPreprocessor(
+            tokenizer, sequence_length=job.get("max_length", 128)
+        )
+    with open(os.path.join(job["folder"], "config.json"), encoding="utf-8") as file:
+        dropout = json.load(file)["hidden_dropout_prob"]
+    classifier = keras_hub.models.BertTextClassifier(
+        backbone, num_classes=2, dropout=dropout, **options
+    )
+    # It converts backbones only: the head is copied here.
+    weights = safetensors.numpy.load_file(os.path.join(job["folder"], "model.safetensors"))
+    kernel, bias = weights["classifier.weight"], weights["classifier.bias"]
+    classifier.output_dense.set_weights([kernel.T, bias])
+    return classifier
+
+
+def as_theirs(inputs):
+    return {**inputs, "segment_ids": np.zeros_like(inputs["token_ids"])}

@@ -1,0 +1,153 @@
+"""Times several programs in turn, A B C A B C, each in a process of its own.
+
+A change in the machine's speed meets all of them, so the ratios of a round are what counts. A round
+in which the machine was busy with something else is thrown away and counted.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+WORKER = pathlib.Path(__file__).with_name("worker.py")
+# A round counts if other processes took at most this share of all cores.
+OTHERS_AT_MOST = 0.1
+
+
+@dataclasses.dataclass
+class Result:
+    """What one side took for one job.
+
+    Attributes:
+        side: str.
+        seconds: list of float, one for each round that counts.
+        first_seconds: float, from the beginning of the preparation to the first result, or `None`.
+        megabytes: float, the most memory that its process held.
+        output: path of a `.npy` file with its answer, or `None`.
+        error: str, why it could not do the job, or `None`.
+    """
+
+    side: str
+    seconds: list = dataclasses.field(default_factory=list)
+    first_seconds: float | None = None
+    megabytes: float | None = None
+    output: str | None = None
+    error: str | None = None
+
+
+class Worker:
+    """A side in its own process, which does what it is told by lines of JSON."""
+
+    def __init__(self, side, folder, threads):
+        name, _, backend = side.partition("-")
+        self.side = side
+        environment = {
+            **os.environ,
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "HF_HUB_OFFLINE": "1",
+            "TOKENIZERS_PARALLELISM": "true",
+            "OMP_NUM_THREADS": str(threads),
+            "KERAS_BACKEND": backend or "torch",
+        }
+        self._log = open(os.path.join(folder, f"{side}.log"), "a", encoding="utf-8")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, str(WORKER), name, folder],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def tell(self, **message):
+        """Sends a message and returns the reply, a dict; a side that died replies with `error`."""
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+            for line in self._process.stdout:
+                # Libraries print to standard output too.
+                if line.startswith('{"reply"'):
+                    return json.loads(line)["reply"]
+        except BrokenPipeError:
+            pass
+        return {"error": f"its process ended with {self._process.wait()}, see {self._log.name}"}
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait()
+        self._log.close()
+
+
+def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, say=print):
+    """Has each side do a job in turn, `rounds` times.
+
+    Args:
+        job: dict, what to do; its `kind` names the method of the sides.
+        sides: list of str, `"name"` or `"name-backend"`, see the folder `sides`.
+        rounds: int, rounds to keep, after one that is not counted.
+        threads: int, threads that each side may use.
+        folder: str, where answers and logs go; a temporary one without it.
+        most_discarded: int, after so many busy rounds all rounds count; `rounds` without it.
+        say: function of a str.
+
+    Returns:
+        results: list of `Result`, in the order of `sides`.
+        discarded: int, busy rounds that were thrown away.
+        trusted: bool, whether the rounds that count were free of other work.
+    """
+    folder = folder or tempfile.mkdtemp(prefix="bench-")
+    most_discarded = rounds if most_discarded is None else most_discarded
+    workers, results = [], [Result(side) for side in sides]
+    try:
+        for result in results:
+            worker = Worker(result.side, folder, threads)
+            reply = worker.tell(prepare=job)
+            result.error = reply.get("error")
+            result.first_seconds = reply.get("first_seconds")
+            result.output = reply.get("output")
+            workers.append(worker)
+            say(f"  {result.side}: {result.error or 'ready'}")
+        able = [pair for pair in zip(workers, results, strict=True) if pair[1].error is None]
+        discarded = 0
+        _round(able)
+        while able and len(able[0][1].seconds) < rounds:
+            others, seconds = _round(able)
+            if others > OTHERS_AT_MOST and discarded < most_discarded:
+                discarded += 1
+                continue
+            for (_, result), value in zip(able, seconds, strict=True):
+                result.seconds.append(value)
+        for worker, result in able:
+            result.megabytes = worker.tell(memory=True).get("megabytes")
+    finally:
+        for worker in workers:
+            worker.close()
+    return results, discarded, discarded < most_discarded
+
+
+def _round(able):
+    """Returns the share of the cores that other processes took, and the seconds of each side."""
+    started, busy, ours, seconds = time.perf_counter(), busy_seconds(), sum(os.times()[:4]), []
+    for worker, _ in able:
+        reply = worker.tell(run=True)
+        if "error" in reply:
+            raise RuntimeError(f"{worker.side}: {reply['error']}")
+        seconds.append(reply["seconds"])
+        ours -= reply["cpu_seconds"]
+    wall = time.perf_counter() - started
+    busy = busy_seconds() - busy - (sum(os.times()[:4]) - ours)
+    return busy / (wall * os.cpu_count()), seconds
+
+
+def busy_seconds():
+    """Returns how long all cores together have been at work since the start; 0 outside Linux."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            user, nice, system, _, _, irq, softirq, steal = map(int, file.readline().split()[1:9])
+    except FileNotFoundError:
+        return 0.0
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,66 @@
+"""One side of a benchmark in its own process: python benchmarks/worker.py SIDE FOLDER.
+
+Reads lines of JSON: `{"prepare": job}`, `{"run": true}`, `{"memory": true}`; answers each with a
+line `{"reply": ...}`.
+"""
+
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+import traceback
+
+import numpy as np
+
+
+def main(name, folder):
+    side = importlib.import_module(f"sides.{name}")
+    replies = sys.stdout
+    # What libraries print must not stand among the replies.
+    sys.stdout = sys.stderr
+    run = None
+    for line in sys.stdin:
+        message = json.loads(line)
+        try:
+            if "prepare" in message:
+                run, reply = prepare(side, message["prepare"], name, folder)
+            elif "run" in message:
+                reply = timed(run)
+            else:
+                peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+                reply = {"megabytes": peak * (1 if sys.platform == "darwin" else 1024) / 1e6}
+        except Exception as error:
+            traceback.print_exc()
+            reply = {"error": f"{type(error).__name__}: {str(error).strip()[:300]}"}
+        print(json.dumps({"reply": reply}), file=replies, flush=True)
+
+
+def prepare(side, job, name, folder):
+    """Returns the function that does the job once, and the reply that tells of its first time."""
+    make = getattr(side, job["kind"], None)
+    if make is None:
+        raise NotImplementedError(f"{name} does not do {job['kind']}")
+    started = time.perf_counter()
+    run = make(job)
+    answer = run()
+    reply = {"first_seconds": time.perf_counter() - started}
+    if answer is not None:
+        backend = os.environ.get("KERAS_BACKEND", "")
+        reply["output"] = os.path.join(folder, f"{name}-{backend}-{os.getpid()}.npy")
+        np.save(reply["output"], np.asarray(answer, "float32"))
+    return run, reply
+
+
+def timed(run):
+    cpu, started = sum(os.times()[:4]), time.perf_counter()
+    run()
+    return {
+        "seconds": time.perf_counter() - started,
+        "cpu_seconds": sum(os.times()[:4]) - cpu,
+    }
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
