@@ -353,7 +353,6 @@ def test_bad_labels_are_refused_and_the_weights_survive(options, labels, message
         (["a", float("nan")], TypeError, r"\[1\]"),
         (["a", b"b"], TypeError, "Decode"),
         ((["a", "b"], ["a"]), ValueError, "equally many"),
-        ([], (ValueError, TypeError), ""),
     ],
 )
 def test_bad_texts_are_refused_and_the_weights_survive(texts, error, message):
@@ -364,6 +363,11 @@ def test_bad_texts_are_refused_and_the_weights_survive(texts, error, message):
     with pytest.raises(error):
         classifier.fit(texts, [0, 1][: len(texts)], verbose=0)
     np.testing.assert_array_equal(classifier.predict(TEXTS, verbose=0), before)
+
+
+def test_no_texts_cannot_be_trained_on():
+    with pytest.raises((ValueError, TypeError)):
+        tiny_classifier().fit([], [], verbose=0)
 
 
 def test_an_empty_text_is_a_text():
