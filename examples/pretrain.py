@@ -69,6 +69,7 @@ flags.DEFINE_float(
     "Standard deviation of the first weights; more for narrow models.",
     0.0,
 )
+flags.DEFINE_bool("causal", False, "Let tokens see only those before them; mask tokens only.")
 flags.DEFINE_string("dtype", "float32", "float32, mixed_bfloat16 or mixed_float16.")
 flags.DEFINE_bool("remat", False, "Compute the encoder twice a step, to need less memory.")
 
@@ -186,7 +187,12 @@ def choose_objective(phases):
     has_pairs = all(read_manifest(p.data)["objective"] != "full_sentences" for p in phases)
     if FLAGS.objective == "both" and not has_pairs:
         raise app.UsageError("--objective both needs pairs: data that is not full_sentences.")
-    return "masked_lm" if FLAGS.objective == "masked_lm" or not has_pairs else "both"
+    if FLAGS.objective == "both" and FLAGS.causal:
+        raise app.UsageError(
+            "--objective both needs a first token that sees the text, which --causal forbids."
+        )
+    has_both = has_pairs and FLAGS.objective != "masked_lm" and not FLAGS.causal
+    return "both" if has_both else "masked_lm"
 
 
 def settings(phases):
@@ -214,6 +220,7 @@ def make_model(phases, objective):
             dtype=FLAGS.dtype,
             remat=FLAGS.remat,
             masking=make_masking(),
+            **({"causal": True} if FLAGS.causal else {}),
         )
         tokenizer = model.preprocessor.tokenizer
     else:
@@ -232,6 +239,7 @@ def make_model(phases, objective):
             dropout=FLAGS.dropout,
             attention_dropout=FLAGS.attention_dropout,
             dtype=FLAGS.dtype,
+            causal=FLAGS.causal,
             remat=FLAGS.remat,
         )
         preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=FLAGS.max_sequence_length)

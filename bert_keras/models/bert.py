@@ -38,6 +38,8 @@ class BertBackbone(Backbone):
         max_sequence_length: int, number of learned positions.
         num_segments: int, number of segment ids; 0 leaves segments out.
         initializer_range: float, standard deviation of the initial weights.
+        causal: bool, whether a token sees only itself and the tokens before it, the left-to-right
+            model of the paper's table 5. The first token then sees nothing else: pool by `"mean"`.
         remat: bool, whether training keeps the input of each encoder block only and computes the
             rest of the block again in the backward pass: less memory for more time, and the same
             numbers. A `.keras` file keeps it, a preset does not.
@@ -89,6 +91,7 @@ class BertBackbone(Backbone):
         max_sequence_length=512,
         num_segments=2,
         initializer_range=0.02,
+        causal=False,
         remat=False,
         **kwargs,
     ):
@@ -104,6 +107,8 @@ class BertBackbone(Backbone):
         attention_dropout = dropout if attention_dropout is None else attention_dropout
         check_rates(dropout=dropout, attention_dropout=attention_dropout)
         check_layer_options(activation, layer_norm_epsilon, initializer_range)
+        if not isinstance(causal, bool):
+            raise ValueError(f"`causal` must be True or False. Received: {causal!r}.")
         super().__init__(**kwargs)
         self.vocabulary_size = int(vocabulary_size)
         self.num_layers = int(num_layers)
@@ -117,6 +122,7 @@ class BertBackbone(Backbone):
         self.max_sequence_length = int(max_sequence_length)
         self.num_segments = int(num_segments)
         self.initializer_range = initializer_range
+        self.causal = causal
         self.remat = bool(remat)
         self.embeddings = BertEmbeddings(
             vocabulary_size,
@@ -164,10 +170,6 @@ class BertBackbone(Backbone):
         token_vectors=None,
         training=None,
     ):
-        attention_mask = None
-        if inputs.get(PADDING_MASK) is not None:
-            # (batch, 1, 1, seq_len): every head and every query sees the same keys.
-            attention_mask = ops.cast(inputs[PADDING_MASK], "bool")[:, None, None, :]
         embedded = self.embeddings(
             inputs[TOKEN_IDS],
             segment_ids=inputs.get(SEGMENT_IDS),
@@ -176,7 +178,7 @@ class BertBackbone(Backbone):
         )
         hidden_states, attentions = self.encoder(
             embedded,
-            attention_mask=attention_mask,
+            attention_mask=self._attention_mask(inputs),
             return_attentions=return_attentions,
             training=training,
         )
@@ -189,6 +191,18 @@ class BertBackbone(Backbone):
         if return_attentions:
             outputs["attentions"] = attentions
         return outputs
+
+    def _attention_mask(self, inputs):
+        """Returns which keys each query sees: bool, broadcastable to all heads; None for all."""
+        mask = None
+        if inputs.get(PADDING_MASK) is not None:
+            # (batch, 1, 1, seq_len): every head and every query sees the same keys.
+            mask = ops.cast(inputs[PADDING_MASK], "bool")[:, None, None, :]
+        if self.causal:
+            positions = ops.arange(ops.shape(inputs[TOKEN_IDS])[1])
+            before = (positions[:, None] >= positions[None, :])[None, None]
+            mask = before if mask is None else ops.logical_and(mask, before)
+        return mask
 
     def get_config(self):
         return {
@@ -207,5 +221,6 @@ class BertBackbone(Backbone):
             "max_sequence_length": self.max_sequence_length,
             "num_segments": self.num_segments,
             "initializer_range": self.initializer_range,
+            "causal": self.causal,
             "remat": self.remat,
         }

@@ -158,11 +158,32 @@ def test_bfloat16_stays_near_float32():
     )
 
 
+def test_in_a_causal_model_later_tokens_change_nothing_before_them(tmp_path):
+    backbone = tiny_backbone(causal=True)
+    inputs = random_inputs()
+    before = to_numpy(backbone(inputs)["sequence_output"])
+    inputs["token_ids"][0, 4] += 1
+    after = to_numpy(backbone(inputs)["sequence_output"])
+    assert_close(after[0, :4], before[0, :4], 0)
+    assert np.abs(after[0, 4:] - before[0, 4:]).min(axis=-1).max() > 0
+    check_saved_and_reloaded(backbone, inputs, tmp_path / "causal.keras")
+    backbone.export_to_huggingface(tmp_path / "exported")
+    assert bert_keras.BertBackbone.from_preset(tmp_path / "exported").causal
+    with pytest.raises(ValueError, match="`causal` must be"):
+        tiny_backbone(causal="yes")
+
+
 @pytest.mark.parametrize(
-    ("activation", "layer_norm_epsilon", "num_segments"),
-    [("gelu", 1e-12, 2), ("gelu_tanh", 1e-6, 2), ("relu", 1e-5, 3), ("silu", 1e-12, 1)],
+    ("activation", "layer_norm_epsilon", "num_segments", "causal"),
+    [
+        ("gelu", 1e-12, 2, False),
+        ("gelu_tanh", 1e-6, 2, False),
+        ("relu", 1e-5, 3, False),
+        ("silu", 1e-12, 1, False),
+        ("gelu", 1e-12, 2, True),
+    ],
 )
-def test_outputs_equal_transformers(tmp_path, activation, layer_norm_epsilon, num_segments):
+def test_outputs_equal_transformers(tmp_path, activation, layer_norm_epsilon, num_segments, causal):
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(1)
@@ -178,6 +199,8 @@ def test_outputs_equal_transformers(tmp_path, activation, layer_norm_epsilon, nu
         max_position_embeddings=12,
         type_vocab_size=num_segments,
         initializer_range=0.3,
+        is_decoder=causal,
+        use_cache=False,
     )
     config._attn_implementation = "eager"  # the fused one returns no attentions
     reference = transformers.BertModel(config).eval()

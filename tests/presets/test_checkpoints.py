@@ -475,7 +475,7 @@ def change_config(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"is_decoder": True}, "is_decoder"),
+        ({"is_decoder": "no"}, "causal"),
         ({"add_cross_attention": True}, "add_cross_attention"),
         ({"hidden_act": ["gelu"]}, "activation"),
         ({"layer_norm_eps": "1e-12"}, "layer_norm_epsilon"),

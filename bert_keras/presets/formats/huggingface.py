@@ -31,6 +31,7 @@ _ARGUMENTS = {
     "max_position_embeddings": "max_sequence_length",
     "type_vocab_size": "num_segments",
     "initializer_range": "initializer_range",
+    "is_decoder": "causal",
 }
 _REQUIRED = (
     "vocab_size",
@@ -105,12 +106,11 @@ class HuggingFaceFolder:
                 f"{self.folder / 'config.json'} asks for {positions!r} position embeddings. "
                 "Supported: 'absolute', as in BERT."
             )
-        for option in ("is_decoder", "add_cross_attention"):
-            if self._config.get(option):
-                raise ValueError(
-                    f"{self.folder / 'config.json'} asks for {option}, a model that writes text "
-                    "from left to right. Supported: encoders, which read it from both sides."
-                )
+        if self._config.get("add_cross_attention"):
+            raise ValueError(
+                f"{self.folder / 'config.json'} asks for add_cross_attention, a decoder that reads "
+                "an encoder's output. Supported: models of one text or pair."
+            )
         activation = self._config.get("hidden_act", "gelu")
         if not isinstance(activation, str) or activation not in _ACTIVATIONS:
             raise ValueError(
