@@ -2,6 +2,7 @@
 
     learning_curves     every value of a training run over its epochs
     confusion_matrix    true classes against predicted ones
+    search              what each batch size, learning rate and number of epochs reached
     attention           which token looks at which, tokens on both axes
     saliency            texts, each token shaded by what it adds to the class's logit
     projection          the texts as points, layer by layer, coloured by their labels
@@ -176,6 +177,40 @@ def confusion_matrix(matrix, label_names):
                     color="white" if dark else "black",
                 )
         figure.tight_layout()
+    return figure
+
+
+def search(scores, metric):
+    """Draws what each setting reached, one panel a batch size.
+
+    Args:
+        scores: dict of batch size, learning rate and epochs to a float.
+        metric: str, what the floats are.
+    """
+    sizes, rates, epochs = (sorted({key[place] for key in scores}) for place in range(3))
+    panel = 1.6 + 0.8 * len(epochs)
+    with drawing() as plt:
+        figure, axes = plt.subplots(
+            1,
+            len(sizes),
+            figsize=(panel * len(sizes) + 1.2, 1.9 + 0.6 * len(rates)),
+            squeeze=False,
+            layout="constrained",
+        )
+        norm = plt.Normalize(min(scores.values()), max(scores.values()))
+        for axis, size in zip(axes[0], sizes, strict=True):
+            values = [[scores.get((size, rate, n), np.nan) for n in epochs] for rate in rates]
+            image = axis.imshow(values, cmap="viridis", norm=norm, aspect="auto")
+            axis.set(title=f"batch size {size}", xlabel="epochs")
+            axis.set_xticks(range(len(epochs)), epochs)
+            axis.set_yticks(range(len(rates)), [f"{rate:g}" for rate in rates])
+            for row, column in np.ndindex(len(rates), len(epochs)):
+                value = values[row][column]
+                colour = "black" if norm(value) > 0.6 else "white"
+                axis.text(column, row, f"{value:.3f}", ha="center", va="center", color=colour)
+        axes[0][0].set_ylabel("learning rate")
+        figure.colorbar(image, ax=axes, label=metric)
+        figure.suptitle(f"{metric} on the dev set after fine-tuning with each setting")
     return figure
 
 

@@ -24,6 +24,7 @@ SCRIPTS = (
     "long_text_classification",
     "multiple_choice",
     "question_answering",
+    "search",
     "text_classification",
     "text_embedding",
     "token_classification",
@@ -182,6 +183,41 @@ def test_text_classification_without_a_training_file_splits_the_dev_file(run, tm
     assert "12 examples to train on, 3 to measure on" in printed
     assert {"accuracy", "mismatched_accuracy"} <= set(results)
     assert (tmp_path / "p" / "confusion_matrix.png").exists()
+
+
+def test_search_tries_every_setting_once_and_goes_on_where_it_stopped(
+    run, yes_and_no, tmp_path, monkeypatch
+):
+    pytest.importorskip("optuna")
+    pytest.importorskip("matplotlib")
+    arguments = [f"--train_file={yes_and_no}", f"--dev_file={yes_and_no}", "--epoch_counts=1"]
+    arguments += ["--batch_sizes=6,12", "--learning_rates=0.01"]
+    arguments += [f"--plot_dir={tmp_path / 'pictures'}"]
+    with monkeypatch.context() as patch:
+        # Stopped while it trains for the second time.
+        fit = bert_keras.TextClassifier.fit
+        fits = iter([fit])
+        patch.setattr(bert_keras.TextClassifier, "fit", lambda *a, **k: next(fits, stop)(*a, **k))
+        with pytest.raises(KeyboardInterrupt):
+            run("search", *arguments)
+    results, printed, output = run("search", *arguments)
+    assert results["trials"] == 2 and "1 of 2 trials were done before" in printed
+    assert results["accuracy_best"] >= results["accuracy_mean"] >= results["accuracy_worst"]
+    assert (tmp_path / "pictures" / "search.png").exists()
+    model = keras.models.load_model(output / "model.keras")
+    rows = [line.split("\t") for line in yes_and_no.read_text().splitlines()[1:]]
+    chosen = [answer["label"] for answer in model.classify([text for text, _ in rows])]
+    right = np.mean([a == label for a, (_, label) in zip(chosen, rows, strict=True)])
+    assert right == pytest.approx(results["accuracy_best"])
+    again, printed, _ = run("search", *arguments)
+    assert "2 of 2 trials were done before" in printed and "Next" not in printed
+    assert again == results
+    third, printed, _ = run("search", *arguments, "--seed=1")
+    assert "0 of 2 trials were done before" in printed and third["trials"] == 2
+
+
+def stop(*args, **kwargs):
+    raise KeyboardInterrupt
 
 
 @pytest.fixture
