@@ -80,16 +80,19 @@ class Backbone(Adaptable, BuiltModel):
             source.load_backbone_weights(backbone)
         return backbone
 
-    def export_to_huggingface(self, folder):
+    def export_to_huggingface(self, folder, dtype=None):
         """Writes `config.json` and `model.safetensors`, which `transformers.AutoModel` loads.
 
         Args:
             folder: str or path, made when missing.
+            dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`, half the
+                size; `None` keeps the model's.
 
         Raises:
-            ValueError: the family or the activation has no counterpart there.
+            ValueError: the family or the activation has no counterpart there, or a weight is too
+                large for the dtype.
         """
-        presets.export_to_huggingface(self, folder)
+        presets.export_to_huggingface(self, folder, dtype=dtype)
 
     def save_to_preset(self, folder):
         """Writes `config.json` and `model.weights.h5` into `folder`, which is made when missing.

@@ -81,11 +81,11 @@ def save_task(task, folder):
     keras_folder.save_task(task.without_adapters(), folder)
 
 
-def export_to_huggingface(backbone, folder, task=None, tokenizer=None):
+def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=None):
     """Writes a backbone or a task, its adapters merged, see `huggingface.export`."""
     if task is None:
         backbone = backbone.without_adapters()
     else:
         task = task.without_adapters()
         backbone = task.backbone
-    huggingface.export(backbone, folder, task=task, tokenizer=tokenizer)
+    huggingface.export(backbone, folder, task=task, tokenizer=tokenizer, dtype=dtype)

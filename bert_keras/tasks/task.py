@@ -799,17 +799,20 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         """
         presets.save_task(self, folder)
 
-    def export_to_huggingface(self, folder):
+    def export_to_huggingface(self, folder, dtype=None):
         """Writes a folder that `transformers.AutoModelFor...from_pretrained` loads.
 
         Args:
             folder: str or path, made when missing. Holds weights with the head, label names, and
                 the tokenizer.
+            dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`, half the
+                size; `None` keeps the model's.
 
         Raises:
-            ValueError: the task or its options have no counterpart there.
+            ValueError: the task or its options have no counterpart there, or a weight is too large
+                for the dtype.
         """
-        presets.export_to_huggingface(self.backbone, folder, task=self)
+        presets.export_to_huggingface(self.backbone, folder, task=self, dtype=dtype)
 
 
 def _check_order_of_labels(saved, asked):

@@ -344,20 +344,23 @@ class TextEmbedder(Task):
             kwargs = {**sentence_transformers.read_settings(source.folder), **kwargs}
         return super().from_preset(preset, load_weights=load_weights, **kwargs)
 
-    def export_to_huggingface(self, folder):
+    def export_to_huggingface(self, folder, dtype=None):
         """Writes a folder that transformers' `AutoModel` and sentence-transformers load.
 
         Args:
             folder: str or path, made when missing.
+            dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`, half the
+                size; `None` keeps the model's.
 
         Raises:
-            ValueError: the family or the pooling has no counterpart there.
+            ValueError: the family or the pooling has no counterpart there, or a weight is too
+                large for the dtype.
         """
         longest = self.backbone.max_sequence_length
         if self.preprocessor is not None:
             longest = self.preprocessor.max_length
         tokenizer = None if self.preprocessor is None else self.preprocessor.tokenizer
-        presets.export_to_huggingface(self.backbone, folder, tokenizer=tokenizer)
+        presets.export_to_huggingface(self.backbone, folder, tokenizer=tokenizer, dtype=dtype)
         sentence_transformers.write_settings(
             folder, self.pooling, self.normalize, longest, self.backbone.hidden_dim
         )

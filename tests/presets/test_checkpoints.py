@@ -467,6 +467,32 @@ def test_label_names_in_another_order_than_the_head_s_are_refused(tmp_path):
         assert renamed.label_names == ("a", "b", "z")
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 1e-3), ("bfloat16", 1e-2)])
+def test_a_checkpoint_of_half_the_size_gives_nearly_the_same(tmp_path, dtype, tolerance):
+    transformers = pytest.importorskip("transformers")
+    classifier = tiny_classifier()
+    classifier.export_to_huggingface(tmp_path / "whole")
+    classifier.export_to_huggingface(tmp_path / "half", dtype=dtype)
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("half", "whole")]
+    assert sizes[0] < 0.6 * sizes[1]
+    loaded = bert_keras.TextClassifier.from_preset(tmp_path / "half")
+    assert loaded.compute_dtype == "float32"
+    for ours, theirs in zip(classifier.get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_allclose(theirs, ours, rtol=tolerance, atol=1e-6)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "half")
+    assert str(model.dtype) == f"torch.{dtype}"
+
+
+def test_a_checkpoint_s_dtype_must_hold_the_weights(tmp_path):
+    classifier = tiny_classifier()
+    classifier.head.dense.kernel.assign(1e5 * np.ones_like(classifier.head.dense.get_weights()[0]))
+    with pytest.raises(ValueError, match="float16 must hold every weight"):
+        classifier.export_to_huggingface(tmp_path / "half", dtype="float16")
+    assert not (tmp_path / "half").exists()
+    with pytest.raises(ValueError, match="`dtype` must be"):
+        classifier.export_to_huggingface(tmp_path / "half", dtype="int8")
+
+
 def change_config(folder, **changes):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **changes}))

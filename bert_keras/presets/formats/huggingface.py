@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import keras
+import ml_dtypes
 import numpy as np
 
 from bert_keras.presets.assign import assign, relative_path
@@ -320,7 +321,7 @@ class _Renamed:
         return self._tensors[self._names[name]]
 
 
-def export(backbone, folder, task=None, tokenizer=None):
+def export(backbone, folder, task=None, tokenizer=None, dtype=None):
     """Writes a folder that `transformers.AutoModel...from_pretrained` loads.
 
     Args:
@@ -328,10 +329,17 @@ def export(backbone, folder, task=None, tokenizer=None):
         folder: str or path, made when missing; each file is written in one step.
         task: the task whose head and labels go along, or `None`.
         tokenizer: the `WordPieceTokenizer` that goes along, or `None` for the task's, if any.
+        dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`; `None` keeps
+            the variables'.
 
     Raises:
-        ValueError: the family, the task or the activation has no counterpart there.
+        ValueError: the family, the task or the activation has no counterpart there, or a weight
+            is too large for the dtype.
     """
+    if dtype not in (None, "float32", "float16", "bfloat16"):
+        raise ValueError(
+            f"`dtype` must be 'float32', 'float16', 'bfloat16' or None. Received: {dtype!r}."
+        )
     folder = Path(folder)
     model_type, name_map = _family_of(backbone)
     exported = backbone if task is None else task
@@ -369,8 +377,10 @@ def export(backbone, folder, task=None, tokenizer=None):
     for path, variable in variables.items():
         name, transform = names[path]
         is_prefixed = task is not None and not path.startswith("head/")
-        array = transformed(keras.ops.convert_to_numpy(variable.value), transform)
-        tensors[(name_map.PREFIX if is_prefixed else "") + name] = np.ascontiguousarray(array)
+        array = _converted(keras.ops.convert_to_numpy(variable.value), dtype, path)
+        array = np.ascontiguousarray(transformed(array, transform))
+        tensors[(name_map.PREFIX if is_prefixed else "") + name] = array
+    config["dtype"] = str(next(iter(tensors.values())).dtype)
     folder.mkdir(parents=True, exist_ok=True)
     write_safetensors(folder / "model.safetensors", tensors, metadata={"format": "pt"})
     partial = folder / f".partial-{os.getpid()}-config.json"
@@ -378,6 +388,20 @@ def export(backbone, folder, task=None, tokenizer=None):
     os.replace(partial, folder / "config.json")
     if tokenizer is not None:
         tokenizer.save(folder)
+
+
+def _converted(array, dtype, path):
+    """Returns the weight `path` in another dtype, which must hold it."""
+    if dtype is None:
+        return array
+    with np.errstate(over="ignore"):
+        converted = array.astype(np.dtype(getattr(ml_dtypes, dtype, dtype)))
+    if np.isfinite(array).all() and not np.isfinite(converted.astype(np.float32)).all():
+        raise ValueError(
+            f"{dtype} must hold every weight. Received: up to {np.abs(array).max():.3g} in {path}. "
+            "Export as 'bfloat16' or 'float32'."
+        )
+    return converted
 
 
 def _family_of(backbone):

@@ -1,0 +1,223 @@
+r"""What each choice of pre-training is worth, at a size where one run takes about ten minutes.
+
+    python benchmarks/pretraining_ablations.py --input 'books/train/*' --heldout 'books/heldout/*' \
+        --vocabulary vocab.txt --sst2_dir SST-2 --mrpc_dir MRPC --wnut17_dir wnut17 \
+        --output_dir ablations
+
+Each row of the table changes one thing of BERT-tiny's pre-training (2 layers, 128 wide), with
+`--seeds` seeds: without next sentences, from left to right (the paper's table 5), other shares of
+[MASK] and random tokens (its table 8), masks drawn once, whole words, and no pre-training at all.
+All rows are measured alike: masked tokens of held-out books, masked as in the paper, and three
+fine-tuned tasks, with the mean of the tokens as a text's vector, since the first token of a
+left-to-right model sees nothing.
+
+It runs examples/create_pretraining_data.py, pretrain.py, text_classification.py and
+token_classification.py. Every result is kept in results.jsonl as soon as it is there: the same
+command goes on where a killed one stopped. Writes table.md, and prints it.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from absl import app, flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("input", None, "Text files to train on, a book each: a pattern.", required=True)
+flags.DEFINE_string("heldout", None, "Text files to measure on: a pattern.", required=True)
+flags.DEFINE_string("vocabulary", None, "vocab.txt, lowercase.", required=True)
+flags.DEFINE_string("sst2_dir", None, "Folder of SST-2.", required=True)
+flags.DEFINE_string("mrpc_dir", None, "Folder of MRPC.", required=True)
+flags.DEFINE_string("wnut17_dir", None, "Folder of WNUT-17.", required=True)
+flags.DEFINE_string("output_dir", None, "Folder for data, models and results.", required=True)
+flags.DEFINE_integer("seeds", 2, "Runs of each row.", 1)
+flags.DEFINE_integer("num_steps", 1500, "Steps of pre-training.", 1)
+flags.DEFINE_integer("batch_size", 128, "Rows of a step.", 1)
+flags.DEFINE_integer("sequence_length", 64, "Tokens of a row.", 8)
+flags.DEFINE_float("learning_rate", 2e-3, "Peak rate of pre-training.")
+flags.DEFINE_string("dtype", "float32", "float32 or mixed_bfloat16, of pre-training.")
+flags.DEFINE_integer("sample", None, "Train each fine-tuned task on so many examples.", 1)
+flags.DEFINE_list("rows", None, "Rows to run, by name; without it all.")
+flags.DEFINE_string("measure", None, "A model's folder: print its scores on the held-out data.")
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SIZES = ("--num_layers=2", "--hidden_dim=128", "--num_heads=2", "--initializer_range=0.09")
+
+# Row -> what it changes: flags of create_pretraining_data.py, and of pretrain.py.
+ROWS = {
+    "BERT": ((), ()),
+    "no next sentences": ((), ("--objective=masked_lm",)),
+    "left to right, no next sentences": ((), ("--causal",)),
+    "100 % [MASK]": ((), ("--mask_share=1", "--random_share=0")),
+    "100 % random tokens": ((), ("--mask_share=0", "--random_share=1")),
+    "masks drawn once": (("--static_masking",), ()),
+    "whole words": ((), ("--mask_strategy=whole_words",)),
+    "not pre-trained": ((), ("--num_steps=1", "--learning_rate=0")),
+}
+# Fine-tuned task -> script, flags, and the metric of the last line. Rate and epochs are among those
+# that google-research/bert tries for its small models.
+TASKS = {
+    "SST-2 accuracy": ("text_classification", ("--task=SST-2", "--pooling=mean"), "accuracy"),
+    "MRPC accuracy": ("text_classification", ("--task=MRPC", "--pooling=mean"), "accuracy"),
+    "WNUT-17 F1": ("token_classification", (), "f1"),
+}
+FINE_TUNING = ("--learning_rate=3e-4", "--epochs=4")
+HELDOUT = ("masked tokens", "perplexity")
+
+
+def main(argv):
+    if FLAGS.measure:
+        print(json.dumps(measure(FLAGS.measure)), flush=True)
+        return
+    folder = Path(FLAGS.output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    results = Results(folder / "results.jsonl")
+    heldout = make_data(folder / "heldout", FLAGS.heldout, ())
+    for seed in range(FLAGS.seeds):
+        for row in FLAGS.rows or ROWS:
+            run_row(row, seed, folder, heldout, results)
+            (folder / "table.md").write_text(table(results), encoding="utf-8")
+    print(table(results))
+
+
+class Results:
+    """What has been measured, by (row, seed, metric); kept in a file."""
+
+    def __init__(self, path):
+        self.path = path
+        self.known = {}
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                entry = json.loads(line)
+                self.known[tuple(entry["key"])] = entry["value"]
+
+    def add(self, row, seed, values):
+        """Keeps a dict of values by the names of their metrics."""
+        with open(self.path, "a", encoding="utf-8") as file:
+            for metric, value in values.items():
+                self.known[row, seed, metric] = value
+                file.write(json.dumps({"key": [row, seed, metric], "value": value}) + "\n")
+
+    def has(self, row, seed, metric):
+        """Whether a value is known."""
+        return (row, seed, metric) in self.known
+
+    def of(self, row, metric):
+        """Returns the values of all seeds."""
+        return [v for (r, _, m), v in self.known.items() if (r, m) == (row, metric)]
+
+
+def make_data(folder, pattern, arguments):
+    """Returns a folder of examples, made now if it is not there."""
+    if not (folder / "manifest.json").exists():
+        run(
+            "create_pretraining_data",
+            f"--input={pattern}",
+            f"--vocabulary={FLAGS.vocabulary}",
+            "--documents=file",
+            f"--sequence_length={FLAGS.sequence_length}",
+            f"--output_dir={folder}",
+            *arguments,
+        )
+    return folder
+
+
+def run_row(row, seed, folder, heldout, results):
+    """Pre-trains, measures and fine-tunes one row with one seed, as far as it has not been done."""
+    data_flags, pretrain_flags = ROWS[row]
+    data = folder / ("_".join(["data", *data_flags]).replace("--", ""))
+    make_data(data, FLAGS.input, data_flags)
+    name = f"{row} {seed}".replace(" ", "_").replace("%", "percent").replace(",", "")
+    place = folder / name
+    if not results.has(row, seed, "masked tokens"):
+        print(f"Pre-training: {row}, seed {seed}.", flush=True)
+        scores = run(
+            "pretrain",
+            f"--data_dir={data}",
+            f"--output_dir={place}",
+            *SIZES,
+            f"--num_steps={FLAGS.num_steps}",
+            f"--batch_size={FLAGS.batch_size}",
+            f"--learning_rate={FLAGS.learning_rate}",
+            f"--dtype={FLAGS.dtype}",
+            "--warmup=0.05",
+            "--dropout=0",
+            "--attention_dropout=0",
+            "--notensorboard",
+            f"--checkpoint_every={max(1, FLAGS.num_steps // 4)}",
+            f"--seed={seed}",
+            *pretrain_flags,
+        )
+        command = [sys.executable, *sys.argv, f"--measure={place / 'final'}"]
+        measured = last_line(command)
+        results.add(row, seed, {**measured, "seconds": scores["seconds"]})
+    for task, (script, task_flags, metric) in TASKS.items():
+        if results.has(row, seed, task):
+            continue
+        directory = getattr(FLAGS, task.split()[0].lower().replace("-", "") + "_dir")
+        scores = run(
+            script,
+            f"--preset={place / 'final'}",
+            f"--data_dir={directory}",
+            f"--output_dir={place / 'fine_tuned'}",
+            *FINE_TUNING,
+            *task_flags,
+            *([f"--sample={FLAGS.sample}"] if FLAGS.sample else []),
+            f"--seed={seed}",
+        )
+        results.add(row, seed, {task: scores[metric]})
+        print(f"{row}, seed {seed}: {task} {scores[metric]:.4f}", flush=True)
+
+
+def run(script, *arguments):
+    """Runs one of the examples and returns the JSON object of its last line."""
+    return last_line([sys.executable, str(EXAMPLES / f"{script}.py"), *arguments])
+
+
+def last_line(command):
+    process = subprocess.run(command, capture_output=True, text=True)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{process.stderr[-3000:]}")
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+def measure(folder):
+    """Returns accuracy and perplexity on the held-out data, masked as the paper masks."""
+    import bert_keras
+    from bert_keras.preprocessing import PretrainingBatches
+
+    heldout = os.path.join(FLAGS.output_dir, "heldout")
+    batches = PretrainingBatches(heldout, FLAGS.batch_size, shuffle=False)
+    # A head for next sentences that was not trained starts at random; its score is not used.
+    model = bert_keras.Pretraining.from_preset(folder)
+    scores = model.evaluate(batches, verbose=0, return_dict=True)
+    names = ("masked_lm_accuracy", "masked_lm_perplexity")
+    return {ours: scores[name] for ours, name in zip(HELDOUT, names, strict=True)}
+
+
+def table(results):
+    """Returns the table in Markdown: means, and in brackets the lowest and the highest."""
+    metrics = [*HELDOUT, *TASKS, "seconds"]
+    lines = ["| | " + " | ".join(metrics) + " |", "|---" * (len(metrics) + 1) + "|"]
+    for row in ROWS:
+        cells = [cell(results.of(row, metric), metric) for metric in metrics]
+        if any(cells):
+            lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def cell(values, metric):
+    if not values:
+        return ""
+    digits = {"perplexity": 1, "seconds": 0}.get(metric, 4)
+    mean = f"{statistics.mean(values):.{digits}f}"
+    if len(values) == 1 or metric == "seconds":
+        return mean
+    return f"{mean} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+if __name__ == "__main__":
+    app.run(main)
