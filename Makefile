@@ -41,12 +41,12 @@ $(VENV)/installed: setup.cfg constraints.txt
 	touch $@
 
 lint: $(VENV)/installed
-	$(VENV)/bin/ruff format --check bert_keras examples tests benchmarks
-	$(VENV)/bin/ruff check bert_keras examples tests benchmarks
+	$(VENV)/bin/ruff format --check bert_keras examples tests benchmarks docs
+	$(VENV)/bin/ruff check bert_keras examples tests benchmarks docs
 
 format: $(VENV)/installed
-	$(VENV)/bin/ruff format bert_keras examples tests benchmarks
-	$(VENV)/bin/ruff check --fix bert_keras examples tests benchmarks
+	$(VENV)/bin/ruff format bert_keras examples tests benchmarks docs
+	$(VENV)/bin/ruff check --fix bert_keras examples tests benchmarks docs
 
 bench: $(VENV)/installed
 	KERAS_BACKEND=$(BACKEND) $(VENV)/bin/python benchmarks/fine_tuning_step.py

@@ -4,9 +4,12 @@ They are told apart from what they train: every script runs in this process, on 
 compiles nothing; the tasks themselves are tested on every backend.
 """
 
+import ast
 import importlib.util
 import json
 import pathlib
+import re
+import runpy
 import sys
 
 import keras
@@ -218,6 +221,21 @@ def test_search_tries_every_setting_once_and_goes_on_where_it_stopped(
 
 def stop(*args, **kwargs):
     raise KeyboardInterrupt
+
+
+def test_the_fine_tuning_playbook_runs_to_its_end(preset, monkeypatch, capsys):
+    for name, value in {"PRESET": preset, "NUM_TRAIN": 16, "NUM_DEV": 8}.items():
+        monkeypatch.setenv(name, str(value))
+    runpy.run_path(str(FOLDER.parent / "docs" / "guides" / "fine_tuning_playbook.py"))
+    printed = capsys.readouterr().out.splitlines()
+    sections = [line.split(". ", 1) for line in printed if re.match(r"\d+\. ", line)]
+    assert [number for number, _ in sections] == [str(number) for number in range(1, 11)]
+    assert set(ast.literal_eval(sections[-1][1])) == {"label", "probabilities"}
+    told = [line for line in printed if "trained in" in line]
+    # The frozen encoder and the plain recipe have nothing yet to be compared with.
+    assert [bool(re.search(r"\([+-]\d\.\d{3}\)", line)) for line in told] == [False] * 4 + [
+        True
+    ] * 16
 
 
 @pytest.fixture

@@ -1,0 +1,231 @@
+"""The fine-tuning playbook: what to try on a small data set, in which order.
+
+    python docs/guides/fine_tuning_playbook.py
+
+It runs from top to bottom on a slice of the review sentences in examples/data, and prints what each
+tool did there. Change one thing at a time, and measure: that is all the method there is.
+
+On so little data most differences below are noise, and section 2 shows how large that is. Each tool
+alone, over several seeds, on a task of pairs and on one of entities, with time and memory, is
+measured by benchmarks/toolbox_ablations.py; docs/fine_tuning_ablations.md is where its table goes.
+
+The environment variables PRESET, NUM_TRAIN and NUM_DEV name another checkpoint and other sizes;
+KERAS_BACKEND chooses TensorFlow, JAX or PyTorch, which give the same numbers up to rounding and to
+their dropout.
+"""
+
+import os
+import pathlib
+import tempfile
+import time
+
+import keras
+import numpy as np
+
+import bert_keras
+from bert_keras import datasets, metrics
+from bert_keras.training import BestOnMetric, GradualUnfreezing, stages_from_the_top
+
+PRESET = os.environ.get("PRESET", "minilm_l6_en_uncased")
+NUM_TRAIN = int(os.environ.get("NUM_TRAIN", "120"))
+NUM_DEV = int(os.environ.get("NUM_DEV", "200"))
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+everything, held_out = datasets.load_sentiment_sentences(
+    ROOT / "examples" / "data" / "sentiment_labelled_sentences"
+)
+train = everything.take(range(NUM_TRAIN))
+dev = held_out.take(range(NUM_DEV))
+
+# Everything below is this function: a checkpoint, `compile`, `fit`, and the same measure for all.
+# The mean of the token vectors suits this checkpoint, which was trained with it; a checkpoint of
+# the paper has a pooler, the default.
+
+plain_accuracies = []
+
+
+def measure(classifier):
+    return classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True)["accuracy"]
+
+
+def fine_tune(name, source=PRESET, options=None, seed=0, fit=None, **compile_arguments):
+    """Trains a classifier, prints how it did next to the plain recipe, and returns it."""
+    keras.utils.set_random_seed(seed)
+    classifier = bert_keras.TextClassifier.from_preset(
+        source, label_names=train.label_names, **{"pooling": "mean", **(options or {})}
+    )
+    classifier.compile(**{"learning_rate": 1e-4, **compile_arguments})
+    started = time.perf_counter()
+    classifier.fit(
+        train.texts, train.labels, **{"batch_size": 16, "epochs": 3, "verbose": 0, **(fit or {})}
+    )
+    seconds = time.perf_counter() - started
+    accuracy = measure(classifier)
+    gain = f" ({accuracy - np.mean(plain_accuracies):+.3f})" if plain_accuracies else ""
+    print(f"{name:30} accuracy {accuracy:.3f}{gain}, trained in {seconds:.1f} s", flush=True)
+    return classifier
+
+
+# ## 1. Before anything else: what is easy?
+#
+# A number means something beside a simpler one. The most frequent class costs nothing. A frozen
+# encoder with a new head costs seconds: with `cache_features=True` the encoder reads each text
+# once, and all epochs of the head learn from what it said. The result is that of the frozen encoder
+# without the cache. Only the head learns, so its rate is high.
+#
+# If this is good enough, stop here: it trains on a laptop.
+
+print("\n1. What is easy")
+majority = np.bincount(train.labels).argmax()
+print(f"{'the most frequent class':30} accuracy {np.mean(dev.labels == majority):.3f}")
+fine_tune(
+    "frozen encoder, cached",
+    options={"frozen": "backbone"},
+    fit={"epochs": 10, "cache_features": True},
+    learning_rate=1e-2,
+)
+
+# ## 2. The plain recipe, and how much of a result is luck
+#
+# `compile()` without arguments is BERT's recipe: AdamW, weight decay on kernels only, gradients
+# clipped, the rate rising over a tenth of the steps and falling to 0. On a small set two seeds may
+# differ by more than two tools do. So the plain recipe comes first, with several seeds. No single
+# run below that lies within this spread tells anything; and even the mean is known no better than
+# the size of the dev set allows.
+
+print("\n2. The plain recipe")
+accuracies = [measure(fine_tune(f"plain, seed {seed}", seed=seed)) for seed in range(3)]
+plain_accuracies.extend(accuracies)
+mean, deviation = np.mean(accuracies), np.std(accuracies, ddof=1)
+error = np.sqrt(mean * (1 - mean) / len(dev))
+print(f"mean {mean:.3f}, standard deviation over seeds {deviation:.3f}")
+print(f"standard error of an accuracy on {len(dev)} examples {error:.3f}")
+
+# ## 3. Rate, batch size, epochs
+#
+# These three matter more than any tool below. The paper tries 5e-5, 3e-5 and 2e-5, batches of 16
+# and 32, and 2 to 4 epochs, and takes what is best on the dev set; small models and small sets
+# often want more. examples/search.py runs this grid, or your own, and goes on where it was stopped.
+#
+# Which epoch was the best one is found without a search: `BestOnMetric` measures after each epoch
+# whatever number you care about (entity F1, Matthews correlation; here the F1 of a class), and ends
+# with the best weights. The dev set has then been used to choose: report on another one.
+
+
+def f1(model):
+    chosen = model.predict(dev.texts, verbose=0).argmax(-1)
+    return metrics.precision_recall_f1(dev.labels, chosen, average="binary")["f1"]
+
+
+print("\n3. Rate and epochs")
+best = BestOnMetric(f1, name="f1", patience=2)
+fine_tune("up to 5 epochs, the best kept", fit={"epochs": 5, "callbacks": [best]})
+print(f"The best F1, {best.best:.3f}, came in epoch {best.best_epoch + 1}.")
+
+# The shape of the schedule matters less. A constant rate is for runs whose end is not known;
+# without a warm-up the first steps are large while Adam's moments still know little.
+
+fine_tune("cosine decay", decay="cosine")
+fine_tune("constant, no warm-up", decay="constant", warmup=0)
+
+# ## 4. Change less of what the checkpoint knows
+#
+# The lower layers hold what is true of the language, the upper ones what was true of the former
+# task. With few examples, let the lower ones move less. The gentlest way first: rates that fall
+# from layer to layer, and a faster head, which starts from nothing. Freezing the lower layers saves
+# time besides. Gradual unfreezing starts with the head, so that its first, wild gradients do not
+# reach the encoder; it needs epochs enough to arrive at the bottom.
+
+print("\n4. Change less")
+fine_tune("layer-wise decay 0.9", layer_decay=0.9)
+fine_tune("head x 10", head_multiplier=10.0)
+num_layers = fine_tune("first 3 layers frozen", options={"frozen": 3}).backbone.num_layers
+unfreezing = GradualUnfreezing(stages_from_the_top(num_layers, layers_per_stage=3))
+fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
+
+# ## 5. Say less than the labels do
+#
+# Label smoothing keeps the model from being certain: try it where labels are noisy. R-Drop reads
+# each batch twice with different dropout and asks both readings to agree; it takes twice the time,
+# and is for small sets of clean labels. Multi-sample dropout asks the same of the head alone, at
+# almost no cost. An average of the weights over the last steps smooths the end of a run; its
+# momentum must fit the number of steps: 0.9 remembers about ten of them.
+#
+# Class weights and the focal loss are for classes of very different size, which these are not:
+# `fit(class_weight={0: 1.0, 1: 5.0})`, `compile(loss=bert_keras.training.FocalCrossentropy())`.
+# They move the balance of precision and recall: look at both.
+
+print("\n5. Regularise")
+fine_tune("label smoothing 0.1", label_smoothing=0.1)
+fine_tune("R-Drop", consistency=1.0)
+fine_tune("multi-sample dropout", dropout_samples=5)
+fine_tune("averaged weights", ema_momentum=0.9)
+
+# ## 6. Texts without labels
+#
+# There are often many more texts than labels. Guessing their hidden words for an epoch or a few
+# makes the checkpoint at home in them, and the result is a preset like any other. It helps where
+# the texts are unlike those that the checkpoint was trained on; some hundred texts, as here, are
+# too few to expect much.
+
+print("\n6. Texts without labels")
+keras.utils.set_random_seed(0)
+language_model = bert_keras.MaskedLM.from_preset(PRESET)
+language_model.compile(learning_rate=1e-4)
+language_model.fit(everything.texts[: 3 * NUM_TRAIN], epochs=1, verbose=0)
+with tempfile.TemporaryDirectory() as folder:
+    language_model.save_to_preset(folder)
+    fine_tune("adapted to the texts first", source=folder)
+
+# ## 7. Many tasks, one checkpoint: LoRA
+#
+# Two small matrices beside the kernels of each layer learn, and nothing else of the encoder. One
+# small file a task, adapters and head, goes with the one large checkpoint, and the optimizer keeps
+# moments of these alone. It takes a rate about ten times as high. `merge_lora` makes a plain model
+# of it again.
+
+print("\n7. LoRA")
+adapted = fine_tune("LoRA, rank 8", options={"lora_rank": 8}, learning_rate=1e-3)
+with tempfile.TemporaryDirectory() as folder:
+    adapted.save_adapters(os.path.join(folder, "adapters.safetensors"))
+    size = os.path.getsize(os.path.join(folder, "adapters.safetensors"))
+weights = sum(int(np.prod(weight.shape)) for weight in adapted.weights)
+print(f"The adapters' file holds {size / 1e6:.2f} MB, all weights {4 * weights / 1e6:.0f} MB.")
+
+# ## 8. When memory runs out
+#
+# These do not make a better model, they make it possible. Gradient accumulation makes one update of
+# several smaller batches. `remat` forgets what is inside the layers and computes it again on the
+# way back: less memory for more time. `dtype="mixed_bfloat16"` halves the activations and is fast
+# on hardware that is made for it; where float16 is all there is, `"mixed_float16"` scales the loss
+# by itself. Expect the plain recipe's result from each of them: if not, something is wrong.
+
+print("\n8. Memory")
+fine_tune("2 batches of 8 an update", fit={"batch_size": 8}, gradient_accumulation_steps=2)
+fine_tune("remat", options={"remat": True})
+
+# ## 9. Look at the mistakes
+#
+# Ten wrong answers, read slowly, teach more than one more tool: wrong labels, a kind of text that
+# is missing, a word that is taken for a sign. Integrated gradients tell which words a text's answer
+# hangs on; with `--plot_dir` examples/text_classification.py draws them, attention maps and more.
+
+print("\n9. Mistakes")
+classifier = fine_tune("the plain recipe once more")
+chosen = classifier.predict(dev.texts, verbose=0).argmax(-1)
+wrong = np.flatnonzero(chosen != dev.labels)
+print(metrics.confusion_matrix(dev.labels, chosen, num_classes=2), "rows are the true classes")
+for found in bert_keras.integrated_gradients(classifier, [dev.texts[row] for row in wrong[:3]]):
+    order = np.argsort(-np.abs(found.scores))[:3]
+    words = ", ".join(f"{found.tokens[place]} {found.scores[place]:+.2f}" for place in order)
+    print(f"taken for {found.target}: {' '.join(found.tokens[1:-1])}\n    {words}")
+
+# ## 10. Keep it
+#
+# The file holds the vocabulary and the names of the labels. A fresh process on any backend loads it
+# by `import bert_keras, keras; keras.models.load_model("model.keras")`.
+
+with tempfile.TemporaryDirectory() as folder:
+    classifier.save(os.path.join(folder, "model.keras"))
+    reloaded = keras.models.load_model(os.path.join(folder, "model.keras"))
+print("\n10.", reloaded.classify("I would see it again."))
