@@ -412,8 +412,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         if cache_features:
             check_can_cache(self, x)
         data = self._data(x, y, sample_weight, batch_size, shuffle=shuffle, epoch=initial_epoch)
-        if kwargs.get("class_weight") is not None and self.is_raw(x):
-            data["x"].pad_last_batch = False  # Keras takes class weights or sample weights
+        if kwargs.get("class_weight") is not None:
+            self._weigh_classes(data, kwargs)
         if isinstance(validation_data, (tuple, list)):
             validation = self._data(
                 *validation_data, batch_size=validation_batch_size or batch_size
@@ -440,6 +440,11 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             steps_per_epoch=steps_per_epoch,
             **kwargs,
         )
+
+    def _weigh_classes(self, data, kwargs):
+        """Prepares data for the `class_weight` in `kwargs`; a task of many labels takes it out."""
+        if isinstance(data["x"], BucketedBatches):
+            data["x"].pad_last_batch = False  # Keras takes class weights or sample weights
 
     def _cache_features(self, data, verbose="auto", **kwargs):
         size = data["batch_size"] or DEFAULT_BATCH_SIZE

@@ -12,7 +12,12 @@ from bert_keras.metrics.entities import (
     find_odd_tags,
     is_entity_tag,
 )
-from bert_keras.preprocessing.batching import bucket_lengths, length_buckets, sorted_batches
+from bert_keras.preprocessing.batching import (
+    BucketedBatches,
+    bucket_lengths,
+    length_buckets,
+    sorted_batches,
+)
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.tasks.label_names import check_label_names
@@ -39,7 +44,8 @@ class TokenClassifier(Task):
     Sentences come as lists of words (for Chinese, of characters), or as plain texts, which the
     tokenizer splits at white space and around punctuation. Sentences longer than the preprocessor's
     `max_length` are read through overlapping windows, in training too: each word counts once, in
-    the window where it has the most context, and none is lost.
+    the window where it has the most context, and none is lost. `fit(class_weight={number: float})`
+    makes words of rare tags count more; with a CRF, sentences that hold them.
 
     With `crf=True` the tags of a sentence are scored together by a `LinearChainCRF` over its words.
     The loss is then the negative log-likelihood, divided by the number of words. The weights of the
@@ -258,6 +264,34 @@ class TokenClassifier(Task):
         if isinstance(x, dict) and sample_weight is None and PADDING_MASK in x:
             data["sample_weight"] = np.asarray(x[PADDING_MASK], "float32")
         return data
+
+    def _weigh_classes(self, data, kwargs):
+        """Multiplies the weights of tokens by those of their tags.
+
+        Keras refuses class weights beside the weights of tokens, and takes the tags of a sentence
+        for the scores of one label.
+        """
+        class_weight = kwargs.pop("class_weight")
+        wrong = [tag for tag in class_weight if tag not in range(self.num_classes)]
+        if wrong:
+            raise ValueError(
+                f"`class_weight` must have keys from 0 to {self.num_classes - 1}, numbers of tags. "
+                f"Received: {wrong}."
+            )
+        of_tags = np.array([class_weight.get(tag, 1.0) for tag in range(self.num_classes)])
+        x = data["x"]
+        if isinstance(x, BucketedBatches):
+            weights = x.sample_weight.values * of_tags[x.labels.values]
+            x.sample_weight = Ragged.from_flat(weights.astype("float32"), x.sample_weight.lengths)
+        elif isinstance(x, dict):
+            weights = 1.0 if data["sample_weight"] is None else np.asarray(data["sample_weight"])
+            weights = weights[:, None] if np.ndim(weights) == 1 else weights
+            data["sample_weight"] = (weights * of_tags[data["y"]]).astype("float32")
+        else:
+            raise TypeError(
+                "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
+                f"Received: {type(x).__name__}. Let it yield sample weights."
+            )
 
     def is_raw(self, x):
         """Whether `x` holds sentences: a str, or a list, array or column of str or word lists.

@@ -1,0 +1,273 @@
+"""The tools of fine-tuning on whole tasks: float16, averages, unfreezing, the best epoch."""
+
+import keras
+import numpy as np
+import pytest
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+from bert_keras.training import BestOnMetric, GradualUnfreezing, stages_from_the_top
+
+READY = {"token_ids": np.arange(5, 37).reshape(8, 4) % len(VOCABULARY)}
+LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
+JIT = keras.backend.backend() == "jax"
+
+
+def classifier(num_layers=1, **options):
+    keras.utils.set_random_seed(0)
+    backbone = tiny_backbone(num_layers=num_layers, dropout=0.0, initializer_range=0.3, **options)
+    return tiny_classifier(backbone, dropout=0.0)
+
+
+def values(task):
+    """Returns copies of the trainable variables by path, without the model's name."""
+    return {
+        variable.path.split("/", 1)[1]: keras.ops.convert_to_numpy(variable).copy()
+        for variable in task.trainable_variables
+    }
+
+
+def fit(task, **options):
+    """All examples are one batch: an epoch is a step."""
+    return task.fit(READY, LABELS, **{"batch_size": 8, "shuffle": False, "verbose": 0, **options})
+
+
+class Weights(keras.callbacks.Callback):
+    """Remembers the trainable variables before training and after each epoch."""
+
+    def on_train_begin(self, logs=None):
+        self.history = [values(self.model)]
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.history.append(values(self.model))
+
+
+# float16
+
+
+def test_float16_with_scaled_losses_learns_what_float32_does():
+    ends, starts = {}, {}
+    for dtype in ("float32", "mixed_float16"):
+        task = classifier(dtype=dtype)
+        task.compile(learning_rate=1e-2, jit_compile=JIT)
+        starts[dtype] = task.predict(READY, verbose=0)
+        fit(task, epochs=8)
+        ends[dtype] = task.predict(READY, verbose=0)
+    assert isinstance(task.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert int(task.optimizer.inner_optimizer.iterations) == 8, "no step was skipped"
+    assert all(value.dtype == "float32" for value in values(task).values())
+    moved = np.abs(ends["float32"] - starts["float32"]).max()
+    assert moved > 0.5
+    np.testing.assert_allclose(ends["mixed_float16"], ends["float32"], rtol=0, atol=0.05 * moved)
+
+
+def test_a_step_that_overflows_float16_is_left_out_and_the_scale_halved():
+    task = classifier(dtype="mixed_float16")
+    task.compile(bert_keras.AdamW(1e-2), jit_compile=JIT)
+    task.train_on_batch(READY, LABELS)
+    before = values(task)
+    task.optimizer.dynamic_scale.assign(2.0**40)
+    task.train_on_batch(READY, LABELS)
+    for path, value in values(task).items():
+        np.testing.assert_array_equal(value, before[path], err_msg=path)
+    assert float(task.optimizer.dynamic_scale) == 2.0**39
+    assert int(task.optimizer.inner_optimizer.iterations) == 1
+    task.optimizer.dynamic_scale.assign(2.0**10)
+    task.train_on_batch(READY, LABELS)
+    after = values(task)
+    assert any(np.abs(after[path] - value).max() > 1e-3 for path, value in before.items())
+
+
+# Averages of the weights
+
+
+def test_evaluate_and_files_have_the_averages_that_fit_ends_with(tmp_path):
+    plain, weights = classifier(), Weights()
+    plain.compile(learning_rate=1e-2, jit_compile=JIT)
+    fit(plain, epochs=3, callbacks=[weights])
+    expected = weights.history[1]
+    for later in weights.history[2:]:
+        expected = {path: 0.5 * value + 0.5 * later[path] for path, value in expected.items()}
+    assert max(np.abs(expected[path] - value).max() for path, value in later.items()) > 1e-3
+
+    task = classifier()
+    task.compile(learning_rate=1e-2, ema_momentum=0.5, jit_compile=JIT)
+    fit(task, epochs=3)
+    for path, value in values(task).items():
+        np.testing.assert_allclose(value, expected[path], rtol=0, atol=1e-6, err_msg=path)
+    logits = task.predict(READY, verbose=0).astype("float64")
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    loss = -log_p[np.arange(8), LABELS].mean()
+    task.save(tmp_path / "task.keras")
+    loaded = keras.models.load_model(tmp_path / "task.keras")
+    for model in (task, loaded):
+        found = model.evaluate(READY, LABELS, verbose=0, return_dict=True)
+        assert found["loss"] == pytest.approx(loss, abs=1e-5)
+    saved = values(loaded)
+    for path, value in values(task).items():
+        np.testing.assert_array_equal(saved[path], value, err_msg=path)
+
+
+# Gradual unfreezing
+
+PARTS = ("head/", "pooler/", "layer_1/", "layer_0/", "embeddings/")
+
+
+def unfreezing():
+    return GradualUnfreezing(stages_from_the_top(num_layers=2))
+
+
+def moments_of(task, part):
+    """Returns updates, momentums and velocities of the variables of a part."""
+    optimizer = task.optimizer
+    rows = [i for i, v in enumerate(task.trainable_variables) if part in v.path]
+    updates = keras.ops.convert_to_numpy(optimizer._updates)[rows]
+    pairs = [(optimizer._momentums[i], optimizer._velocities[i]) for i in rows]
+    return updates, [[keras.ops.convert_to_numpy(v) for v in pair] for pair in pairs]
+
+
+def test_gradual_unfreezing_holds_each_part_bit_for_bit_until_its_epoch():
+    task, weights = classifier(num_layers=2), Weights()
+    task.compile(bert_keras.AdamW(1e-2), jit_compile=JIT)
+    fit(task, epochs=4, callbacks=[unfreezing(), weights])
+    for epoch, (before, after) in enumerate(
+        zip(weights.history, weights.history[1:], strict=False)
+    ):
+        for number, part in enumerate(PARTS):
+            moved = [
+                np.any(after[path] != value)
+                for path, value in before.items()
+                # The gradient of a key's bias is 0 up to rounding.
+                if part in path and not path.endswith("key/bias")
+            ]
+            is_thawed = number < 2 + epoch
+            assert moved and all(move == is_thawed for move in moved), (epoch, part)
+
+
+def test_what_is_thawed_has_moments_as_at_the_beginning_of_a_run():
+    task = classifier(num_layers=2)
+    task.compile(bert_keras.AdamW(1e-2, global_clipnorm=None), jit_compile=JIT)
+    fit(task, epochs=2, callbacks=[unfreezing()])
+    updates, moments = moments_of(task, "layer_0/")
+    assert not updates.any() and not any(np.any(m) or np.any(v) for m, v in moments)
+    fit(task, initial_epoch=2, epochs=3, callbacks=[unfreezing()])
+    for part, count in (("head/", 3), ("layer_1/", 2), ("layer_0/", 1), ("embeddings/", 0)):
+        assert moments_of(task, part)[0].tolist() == [count] * len(moments_of(task, part)[0])
+    _, moments = moments_of(task, "layer_0/")
+    assert max(np.abs(m).max() for m, _ in moments) > 1e-5
+    for momentum, velocity in moments:
+        # After one gradient g: 0.1 g and 0.001 g ** 2.
+        np.testing.assert_allclose(velocity, 0.1 * momentum**2, rtol=1e-3, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("error:Skipping variable loading")
+def test_saved_when_half_is_thawed_it_goes_on_bit_for_bit(tmp_path):
+    def half_trained():
+        task = classifier(num_layers=2)
+        schedule = bert_keras.WarmupDecay(1e-2, total_steps=8)
+        task.compile(bert_keras.AdamW(schedule), jit_compile=JIT)
+        fit(task, epochs=2, batch_size=4, callbacks=[unfreezing()])
+        return task
+
+    straight = half_trained()
+    half_trained().save(tmp_path / "half.keras")
+    loaded = keras.models.load_model(tmp_path / "half.keras")
+    loaded.jit_compile = JIT  # A file leaves that to the backend.
+    assert any("layer_0/" in path for path in loaded.optimizer.frozen_paths)
+    assert not any("layer_1/" in path for path in loaded.optimizer.frozen_paths)
+    before = values(loaded)
+    for task in (straight, loaded):
+        fit(task, initial_epoch=2, epochs=4, batch_size=4, callbacks=[unfreezing()])
+    after = values(loaded)
+    for path, value in values(straight).items():
+        np.testing.assert_array_equal(after[path], value, err_msg=path)
+    assert all(np.any(after[path] != before[path]) for path in after if "word" in path)
+
+
+# The best epoch
+
+
+def test_the_epoch_with_the_best_entity_f1_is_kept_and_not_the_last():
+    keras.utils.set_random_seed(0)
+    names = ["O", "B-X"]
+    tagger = bert_keras.TokenClassifier(
+        tiny_backbone(initializer_range=0.3), 2, tiny_preprocessor(), label_names=names
+    )
+    sentences = [list("abcd"), list("dcba"), list("acbd"), list("bdca")] * 2
+    tags = [[names[word in "ab"] for word in words] for words in sentences]
+
+    def spoil(epoch, logs):
+        if epoch == 5:
+            # All words are outside of entities.
+            tagger.head.set_weights(
+                [0 * w for w in tagger.head.get_weights()[:-1]] + [np.array([1.0, 0.0])]
+            )
+
+    def measure(model):
+        return model.evaluate_tags(sentences, tags)["f1"]
+
+    best = BestOnMetric(measure, name="f1")
+    tagger.compile(learning_rate=1e-2, jit_compile=JIT)
+    spoiling = keras.callbacks.LambdaCallback(on_epoch_end=spoil)
+    history = tagger.fit(
+        sentences, tags, batch_size=8, epochs=6, verbose=0, callbacks=[spoiling, best]
+    )
+    found = history.history["val_f1"]
+    assert found[-1] == 0 and max(found) > 0.5
+    assert best.best_epoch == int(np.argmax(found)) < 5
+    assert measure(tagger) == best.best == max(found)
+
+
+# Weights of classes
+
+
+@pytest.mark.parametrize("crf", [False, pytest.param(True, marks=pytest.mark.once)])
+def test_class_weights_of_tags_are_weights_of_their_words(crf):
+    sentences = [list("abcd"), list("dcb"), list("acbd"), list("bd")]
+    tags = [["abcd".index(word) // 2 for word in words] for words in sentences]
+    table = np.array([1.0, 5.0], "float32")
+
+    def trained(x, y, **options):
+        keras.utils.set_random_seed(0)
+        backbone = tiny_backbone(dropout=0.0, initializer_range=0.3)
+        tagger = bert_keras.TokenClassifier(backbone, 2, tiny_preprocessor(), crf=crf)
+        tagger.compile(learning_rate=1e-2, warmup=0, jit_compile=JIT)
+        tagger.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0, **options)
+        return values(tagger)
+
+    preprocessor = tiny_preprocessor()
+    ready = preprocessor([" ".join(words) for words in sentences], length=16)
+    labels, weights = np.zeros((4, 16), "int32"), np.zeros((4, 16), "float32")
+    for row, numbers in enumerate(tags):
+        labels[row, 1 : len(numbers) + 1] = numbers
+        weights[row, 1 : len(numbers) + 1] = 1
+    expected = trained(ready, labels, sample_weight=weights * table[labels])
+    without = trained(ready, labels, sample_weight=weights)
+    assert max(np.abs(without[path] - value).max() for path, value in expected.items()) > 1e-3
+    class_weight = {1: 5.0}
+    for found in (
+        trained(sentences, tags, class_weight=class_weight),
+        trained(ready, labels, sample_weight=weights, class_weight=class_weight),
+    ):
+        for path, value in expected.items():
+            # The gradient of a key's bias is 0 up to rounding, and Adam magnifies that.
+            atol = 1e-3 if path.endswith("key/bias") else 1e-5
+            np.testing.assert_allclose(found[path], value, rtol=0, atol=atol, err_msg=path)
+
+
+@pytest.mark.once
+def test_class_weights_of_unknown_tags_and_of_datasets_are_refused():
+    tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, tiny_preprocessor())
+    with pytest.raises(ValueError, match=r"from 0 to 1.*\[2\]"):
+        tagger.fit([["a"]], [[1]], class_weight={2: 1.0}, verbose=0)
+    batches = tagger.raw_batches([["a"]], [[1]])
+
+    class Dataset(keras.utils.PyDataset):
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            return batches[0]
+
+    with pytest.raises(TypeError, match="all examples at once"):
+        tagger.fit(Dataset(), class_weight={1: 2.0}, verbose=0)
