@@ -222,7 +222,7 @@ def measure(task, tool, seed):
         if "callbacks" in change:
             fit_arguments["callbacks"] = change["callbacks"](model)
         if change.get("balanced"):
-            fit_arguments |= data["balance"]
+            fit_arguments["class_weight"] = data["class_weight"]
         model.fit(*data["train"], verbose=0, **fit_arguments)
         seconds = processor_seconds() - start
         return {
@@ -248,36 +248,39 @@ def load(task):
 def load_rte(folder):
     train, dev = (datasets.load_glue("rte", folder, part) for part in ("train", "dev"))
     train = sampled(train)
-    counts = np.bincount(train.labels, minlength=len(train.label_names))
-    weights = len(train) / (len(counts) * np.maximum(counts, 1))
     return {
         "class": bert_keras.TextClassifier,
         "label_names": list(train.label_names),
         "train": (train.texts, train.labels),
         "texts": [*train.texts[0], *train.texts[1]],
-        "balance": {"class_weight": dict(enumerate(weights.tolist()))},
-        "measure": lambda model: model.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True)[
-            "accuracy"
-        ],
+        "class_weight": balanced(train.labels, len(train.label_names)),
+        "measure": lambda model: accuracy(model, dev),
     }
+
+
+def accuracy(model, examples):
+    return model.evaluate(examples.texts, examples.labels, verbose=0, return_dict=True)["accuracy"]
 
 
 def load_wnut(folder):
     train, dev = (datasets.read_conll(file_of(part, folder)) for part in ("train", "dev"))
     names = datasets.tag_names(train, dev)
     train = sampled(train)
-    # By sentence, since almost every word is outside of entities whatever the sentence.
-    found = np.array([any(tag != "O" for tag in tags) for tags in train.tags])
-    shares = np.array([1 - found.mean(), found.mean()])
-    weights = 0.5 / np.maximum(shares, 1 / len(found))
+    numbers = [names.index(tag) for tags in train.tags for tag in tags]
     return {
         "class": bert_keras.TokenClassifier,
         "label_names": list(names),
         "train": (train.words, train.tags),
         "texts": [" ".join(words) for words in train.words],
-        "balance": {"sample_weight": weights[found.astype(int)]},
+        "class_weight": balanced(numbers, len(names)),
         "measure": lambda model: model.evaluate_tags(dev.words, dev.tags)["f1"],
     }
+
+
+def balanced(labels, num_classes):
+    """Returns class weights: the root of how much rarer than the mean a class is."""
+    counts = np.maximum(np.bincount(labels, minlength=num_classes), 1)
+    return dict(enumerate(np.sqrt(counts.mean() / counts).tolist()))
 
 
 def file_of(part, folder):
@@ -306,7 +309,7 @@ def adapted(texts, folder, adapt):
 def size_of_file(model, folder):
     """Returns the bytes of what one would keep of a model: its adapters, or all of it."""
     path = os.path.join(folder, "model.keras")
-    if getattr(model, "lora_rank", None):
+    if model.get_config().get("lora_rank"):
         model.save_adapters(path)
     else:
         model.compile()  # Without the old optimizer, whose moments are twice the model's size.
