@@ -235,7 +235,7 @@ def test_the_fine_tuning_playbook_runs_to_its_end(preset, monkeypatch, capsys):
     # The frozen encoder and the plain recipe have nothing yet to be compared with.
     assert [bool(re.search(r"\([+-]\d\.\d{3}\)", line)) for line in told] == [False] * 4 + [
         True
-    ] * 16
+    ] * 15
 
 
 @pytest.fixture
