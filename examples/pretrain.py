@@ -10,25 +10,24 @@ A run that was killed goes on by the same command, with the same losses as if it
 folders in --data_dir, rows of 128 and of 512 tokens, are the paper's two phases; more are possible,
 such as a first one of 32 tokens, in which a small model learns sooner to attend. The model is the
 preset OUTPUT_DIR/final, the log OUTPUT_DIR/metrics.jsonl; the last line printed is JSON.
-KERAS_BACKEND chooses the backend.
+Its seconds are those of all training steps, before a kill and after. KERAS_BACKEND chooses the
+backend.
 """
 
 import hashlib
 import json
+import math
 import os
-import time
+import statistics
 from typing import NamedTuple
 
 import keras
 from absl import app, flags, logging
 
 import bert_keras
-from bert_keras.datasets.shards import read_manifest
-from bert_keras.preprocessing.masking import Masking
-from bert_keras.preprocessing.pretraining_batches import PretrainingBatches
-from bert_keras.training import AdamW, Lamb, WarmupDecay
-from bert_keras.training.checkpoint import TrainingCheckpoint
-from bert_keras.training.training_log import TrainingLog
+from bert_keras.datasets import read_manifest
+from bert_keras.preprocessing import Masking, PretrainingBatches
+from bert_keras.training import AdamW, Lamb, TrainingCheckpoint, TrainingLog, WarmupDecay
 
 FLAGS = flags.FLAGS
 JIT_COMPILE = {"auto": "auto", "true": True, "false": False}
@@ -54,7 +53,6 @@ flags.DEFINE_integer("max_predictions", None, "Most predictions in a row; by len
 
 # Model
 flags.DEFINE_string("preset", None, "Checkpoint to go on from, instead of the sizes below.")
-flags.DEFINE_string("vocabulary", None, "vocab.txt or its folder; that of the data without it.")
 flags.DEFINE_integer("num_layers", 4, "Encoder layers.")
 flags.DEFINE_integer("num_heads", 4, "Attention heads.")
 flags.DEFINE_integer("hidden_dim", 256, "Width of the hidden states.")
@@ -96,7 +94,8 @@ flags.DEFINE_bool("tensorboard", True, "Also write TensorBoard's files, where Te
 flags.DEFINE_string("plot_dir", None, "Folder for the picture of the loss (needs matplotlib).")
 
 # What may differ when a killed run goes on: where files lie, and what changes no number.
-NOT_SETTINGS = ("data_dir", "heldout_dir", "output_dir", "plot_dir", "tensorboard", "vocabulary")
+NOT_SETTINGS = ("data_dir", "heldout_dir", "output_dir", "plot_dir", "preset", "tensorboard")
+MASKING_FLAGS = ("mask_rate", "mask_share", "random_share", "mask_strategy", "max_predictions")
 
 
 class Phase(NamedTuple):
@@ -110,39 +109,39 @@ class Phase(NamedTuple):
 
 
 def main(argv):
-    started = time.perf_counter()
     phases = plan_phases()
+    check_steps()
     objective = choose_objective(phases)
+    check_batches(phases)
+    keras.utils.set_random_seed(FLAGS.seed)
+    model = make_model(phases, objective)
+    check_fits(model, phases)
     checkpoint = TrainingCheckpoint(
         os.path.join(FLAGS.output_dir, "checkpoints"),
         every=FLAGS.checkpoint_every,
-        settings=settings(phases),
+        settings=settings(phases, model),
     )
     if checkpoint.step:
         print(f"Going on after step {checkpoint.step}.", flush=True)
-    keras.utils.set_random_seed(FLAGS.seed)
-    model = make_model(phases, objective)
     model.compile(make_optimizer(), jit_compile=JIT_COMPILE[FLAGS.jit_compile])
     checkpoint.restore(model)
     log = TrainingLog(
         FLAGS.output_dir,
         step=checkpoint.step,
-        evaluate_every=FLAGS.evaluate_every or FLAGS.checkpoint_every,
+        evaluate_every=evaluate_every(),
         tensorboard=FLAGS.tensorboard,
     )
     for phase in phases:
-        train(model, phase, objective, checkpoint, log)
+        train(model, phase, checkpoint, log)
     final = os.path.join(FLAGS.output_dir, "final")
     model.save_to_preset(final)
     results = {"steps": checkpoint.step}
-    for phase in phases:
-        if phase.heldout:
-            name = f"heldout_{read_manifest(phase.data)['sequence_length']}"
-            scores = evaluate(model, phase, objective)
-            results |= {f"{name}_{key}": value for key, value in scores.items()}
+    for name, phase in name_heldout(phases).items():
+        results |= {f"{name}_{key}": value for key, value in evaluate(model, phase).items()}
     plot_log(log.lines)
-    results["tokens_per_second"] = log.tokens_per_second
-    results["seconds"] = round(time.perf_counter() - started, 1)
+    speeds = [line["tokens_per_second"] for line in log.lines]
+    results["tokens_per_second"] = statistics.median(speeds) if speeds else None
+    results["seconds"] = round(sum(line["seconds"] for line in log.lines), 1)
     print(f"Saved {final}.")
     print(json.dumps(results), flush=True)
 
@@ -183,22 +182,113 @@ def phase_shares(num_phases):
     return shares
 
 
+def check_steps():
+    """Raises where the last batches would be accumulated and never applied."""
+    if FLAGS.num_steps % FLAGS.gradient_accumulation_steps:
+        raise app.UsageError(
+            "--num_steps must be a multiple of --gradient_accumulation_steps. Received: "
+            f"{FLAGS.num_steps} and {FLAGS.gradient_accumulation_steps}."
+        )
+
+
 def choose_objective(phases):
-    has_pairs = all(read_manifest(p.data)["objective"] != "full_sentences" for p in phases)
+    """Returns `both` or `masked_lm`, by the flags and by what the rows of all folders are."""
+    if FLAGS.objective == "masked_lm" or is_causal():
+        if FLAGS.objective == "both":
+            raise app.UsageError(
+                "--objective both needs a first token that sees the text, which a causal model's "
+                "does not. Leave --objective out."
+            )
+        return "masked_lm"
+    found = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
+    if len(set(found.values())) > 1:
+        raise app.UsageError(
+            f"All data must be made with one --objective. Received: {found}. Make it anew, or "
+            "train on masked tokens alone: --objective masked_lm."
+        )
+    has_pairs = "full_sentences" not in found.values()
     if FLAGS.objective == "both" and not has_pairs:
         raise app.UsageError("--objective both needs pairs: data that is not full_sentences.")
-    if FLAGS.objective == "both" and FLAGS.causal:
-        raise app.UsageError(
-            "--objective both needs a first token that sees the text, which --causal forbids."
-        )
-    has_both = has_pairs and FLAGS.objective != "masked_lm" and not FLAGS.causal
-    return "both" if has_both else "masked_lm"
+    return "both" if has_pairs else "masked_lm"
 
 
-def settings(phases):
-    """Returns what the losses depend on: flags, the data's checksums, and the backend."""
+def is_causal():
+    """Returns whether tokens see only those before them: as the flag says, or the checkpoint."""
+    if FLAGS.causal or not FLAGS.preset:
+        return FLAGS.causal
+    return getattr(load_model(bert_keras.MaskedLM, load_weights=False).backbone, "causal", False)
+
+
+def all_folders(phases):
+    """Returns the folders of all data, each once."""
+    folders = [folder for phase in phases for folder in (phase.data, phase.heldout) if folder]
+    return list(dict.fromkeys(folders))
+
+
+def check_batches(phases):
+    """Raises where a later phase's data, or held-out data, could not be read when it is reached."""
+    for phase in phases:
+        make_batches(phase.data, phase.batch_size)
+        if phase.heldout:
+            make_batches(phase.heldout, phase.batch_size, shuffle=False)
+    if all(read_manifest(folder)["masking"] for folder in all_folders(phases)):
+        given = [f"--{name}" for name in MASKING_FLAGS if FLAGS[name].present]
+        if given:
+            raise app.UsageError(
+                "Data made with --static_masking keeps its masks. Received: "
+                f"{', '.join(given)}. Leave them out, or make the data without it."
+            )
+
+
+def check_fits(model, phases):
+    """Raises where data was made with another tokenizer, or has longer rows, than the model."""
+    tokenizer, positions = model.preprocessor.tokenizer, model.backbone.max_sequence_length
+    wanted = splitting(tokenizer.get_config())
+    for folder in all_folders(phases):
+        manifest = read_manifest(folder)
+        vocabulary = bert_keras.WordPieceTokenizer.load(folder).vocabulary
+        found = splitting(manifest["vocabulary"]["settings"])
+        differences = [name for name in wanted if found[name] != wanted[name]]
+        if vocabulary != tokenizer.vocabulary:
+            differences.insert(0, "vocabulary")
+        if differences:
+            raise app.UsageError(
+                f"All data must be made with the model's tokenizer. Received: {folder}, made with "
+                f"another {', '.join(differences)} ({len(vocabulary)} tokens; the model has "
+                f"{tokenizer.vocabulary_size}). Make the data with the model's: "
+                "create_pretraining_data.py --vocabulary."
+            )
+        if manifest["sequence_length"] > positions:
+            raise app.UsageError(
+                f"Rows must fit the model's {positions} positions. Received: {folder} with rows of "
+                f"{manifest['sequence_length']}. Raise --max_sequence_length, or make shorter rows."
+            )
+
+
+def splitting(config):
+    """Returns what a tokenizer's config says about how text becomes pieces."""
+    strips = config["strip_accents"]
+    return {
+        "lowercase": config["lowercase"],
+        "strip_accents": config["lowercase"] if strips is None else strips,
+        "split_chinese": config["split_chinese"],
+    }
+
+
+def settings(phases, model):
+    """Returns what the losses depend on: flags, the data's checksums, and the backend.
+
+    What may be said in two ways is said in one, so that it may be said otherwise after a kill.
+    """
     values = FLAGS.flags_by_module_dict()[FLAGS.find_module_defining_flag("num_steps")]
     chosen = {flag.name: flag.value for flag in values if flag.name not in NOT_SETTINGS}
+    if FLAGS.shares is not None:
+        chosen["shares"] = [f"{share:g}" for share in phase_shares(len(phases))]
+    if FLAGS.evaluate_every == FLAGS.checkpoint_every:
+        chosen["evaluate_every"] = None
+    if FLAGS.preset:
+        config = json.dumps(model.backbone.get_config(), sort_keys=True, default=str)
+        chosen["backbone"] = hashlib.sha256(config.encode()).hexdigest()[:16]
     data = [digest(phase.data) for phase in phases]
     heldout = [digest(phase.heldout) for phase in phases if phase.heldout]
     return {**chosen, "data": data, "heldout": heldout, "backend": keras.backend.backend()}
@@ -210,47 +300,51 @@ def digest(folder):
 
 
 def make_model(phases, objective):
+    """Returns the preset's model, or one with random weights; its masking is the last phase's."""
     task = bert_keras.Pretraining if objective == "both" else bert_keras.MaskedLM
-    data_tokenizer = bert_keras.WordPieceTokenizer.load(phases[0].data)
+    masking = masking_of(phases[-1].data)
     if FLAGS.preset:
-        model = task.from_preset(
-            FLAGS.preset,
-            dropout=FLAGS.dropout,
-            attention_dropout=FLAGS.attention_dropout,
-            dtype=FLAGS.dtype,
-            remat=FLAGS.remat,
-            masking=make_masking(),
-            **({"causal": True} if FLAGS.causal else {}),
-        )
-        tokenizer = model.preprocessor.tokenizer
-    else:
-        tokenizer = data_tokenizer
-        if FLAGS.vocabulary:
-            tokenizer = bert_keras.WordPieceTokenizer.load(FLAGS.vocabulary)
-        backbone = bert_keras.BertBackbone(
-            vocabulary_size=tokenizer.vocabulary_size,
-            num_layers=FLAGS.num_layers,
-            num_heads=FLAGS.num_heads,
-            hidden_dim=FLAGS.hidden_dim,
-            intermediate_dim=FLAGS.intermediate_dim or 4 * FLAGS.hidden_dim,
-            max_sequence_length=FLAGS.max_sequence_length,
-            activation=FLAGS.activation,
-            initializer_range=FLAGS.initializer_range,
-            dropout=FLAGS.dropout,
-            attention_dropout=FLAGS.attention_dropout,
-            dtype=FLAGS.dtype,
-            causal=FLAGS.causal,
-            remat=FLAGS.remat,
-        )
-        preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=FLAGS.max_sequence_length)
-        model = task(backbone, preprocessor=preprocessor, masking=make_masking())
-    if tokenizer.vocabulary != data_tokenizer.vocabulary:
-        raise app.UsageError(
-            f"The data was made with another vocabulary ({data_tokenizer.vocabulary_size} tokens) "
-            f"than the model's ({tokenizer.vocabulary_size}). Make the data with the model's: "
-            "create_pretraining_data.py --vocabulary."
-        )
-    return model
+        return load_model(task, masking=masking)
+    tokenizer = bert_keras.WordPieceTokenizer.load(phases[0].data)
+    backbone = bert_keras.BertBackbone(
+        vocabulary_size=tokenizer.vocabulary_size,
+        num_layers=FLAGS.num_layers,
+        num_heads=FLAGS.num_heads,
+        hidden_dim=FLAGS.hidden_dim,
+        intermediate_dim=FLAGS.intermediate_dim or 4 * FLAGS.hidden_dim,
+        max_sequence_length=FLAGS.max_sequence_length,
+        activation=FLAGS.activation,
+        initializer_range=FLAGS.initializer_range,
+        dropout=FLAGS.dropout,
+        attention_dropout=FLAGS.attention_dropout,
+        dtype=FLAGS.dtype,
+        causal=FLAGS.causal,
+        remat=FLAGS.remat,
+    )
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=FLAGS.max_sequence_length)
+    return task(backbone, preprocessor=preprocessor, masking=masking)
+
+
+def load_model(task, **options):
+    """Returns a task on the backbone of `--preset`."""
+    if FLAGS.causal:
+        options["causal"] = True
+    return task.from_preset(
+        FLAGS.preset,
+        dropout=FLAGS.dropout,
+        attention_dropout=FLAGS.attention_dropout,
+        dtype=FLAGS.dtype,
+        remat=FLAGS.remat,
+        **options,
+    )
+
+
+def masking_of(folder):
+    """Returns how the rows of a folder are masked: as they were when made, or by the flags."""
+    stored = read_manifest(folder)["masking"]
+    # Of imported records nobody knows.
+    is_known = stored is not None and "imported" not in stored
+    return Masking.from_config(stored) if is_known else make_masking()
 
 
 def make_masking():
@@ -274,47 +368,34 @@ def make_optimizer():
     )
 
 
-def make_batches(folder, objective, batch_size, **options):
+def make_batches(folder, batch_size, has_next_sentence=None, **options):
     is_masked = read_manifest(folder)["masking"] is not None
-    batches = PretrainingBatches(
+    return PretrainingBatches(
         folder,
         batch_size,
         masking=None if is_masked else make_masking(),
         seed=FLAGS.seed,
+        has_next_sentence=has_next_sentence,
         **options,
     )
-    return batches if objective == "both" else MaskedOnly(batches)
 
 
-class MaskedOnly(keras.utils.PyDataset):
-    """The batches of `PretrainingBatches` without next sentences, for `MaskedLM`."""
-
-    def __init__(self, batches):
-        super().__init__()
-        self.batches = batches
-        self.sequence_length = batches.sequence_length
-
-    @property
-    def num_batches(self):
-        return self.batches.num_batches
-
-    def __getitem__(self, index):
-        inputs, labels, weights = self.batches[index]
-        return inputs, labels["masked_lm"], weights["masked_lm"]
-
-
-def train(model, phase, objective, checkpoint, log):
-    """Trains on the steps of a phase that are not done yet, in epochs of `--log_every` steps."""
-    whole, rest = divmod(max(0, phase.last - max(phase.first, checkpoint.step)), FLAGS.log_every)
-    for steps, epochs in ((FLAGS.log_every, whole), (rest, 1)):
+def train(model, phase, checkpoint, log):
+    """Trains on the steps of a phase that are not done yet, in epochs of so many as are due."""
+    due = min(FLAGS.log_every, FLAGS.checkpoint_every, evaluate_every())
+    whole, rest = divmod(max(0, phase.last - max(phase.first, checkpoint.step)), due)
+    for steps, epochs in ((due, whole), (rest, 1)):
         if not steps * epochs:
             continue
         batches = make_batches(
-            phase.data, objective, phase.batch_size, start_step=checkpoint.step - phase.first
+            phase.data,
+            phase.batch_size,
+            is_both(model),
+            start_step=checkpoint.step - phase.first,
         )
         log.tokens_per_step = phase.batch_size * batches.sequence_length
         if phase.heldout:
-            log.evaluate = lambda model: evaluate(model, phase, objective)
+            log.evaluate = lambda model: evaluate(model, phase)
         model.fit(
             batches,
             steps_per_epoch=steps,
@@ -325,11 +406,35 @@ def train(model, phase, objective, checkpoint, log):
         )
 
 
-def evaluate(model, phase, objective):
-    """Returns loss and metrics on held-out data, masked always alike."""
-    batches = make_batches(phase.heldout, objective, phase.batch_size, shuffle=False)
+def evaluate_every():
+    return FLAGS.evaluate_every or FLAGS.checkpoint_every
+
+
+def is_both(model):
+    return isinstance(model, bert_keras.Pretraining)
+
+
+def name_heldout(phases):
+    """Returns the held-out folders' phases by names of the rows' lengths, each folder once."""
+    names = {}
+    for folder in dict.fromkeys(phase.heldout for phase in phases if phase.heldout):
+        name = f"heldout_{read_manifest(folder)['sequence_length']}"
+        name = f"{name}_{len(names) + 1}" if name in names else name
+        names[name] = next(phase for phase in phases if phase.heldout == folder)
+    return names
+
+
+def evaluate(model, phase):
+    """Returns loss and metrics on held-out data, masked always alike.
+
+    Keras's own losses are means over batches, the last of which has fewer rows; those of the
+    metrics are means over all masked tokens and all pairs, whatever the batches.
+    """
+    batches = make_batches(phase.heldout, phase.batch_size, is_both(model), shuffle=False)
     scores = model.evaluate(batches, verbose=0, return_dict=True)
-    return {name: float(value) for name, value in scores.items()}
+    scores = {name: float(value) for name, value in scores.items() if not name.endswith("loss")}
+    prefix = "masked_lm_" if is_both(model) else ""
+    return {f"{prefix}loss": math.log(scores[f"{prefix}perplexity"]), **scores}
 
 
 def plot_log(lines, name="pretraining.png"):

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
-from bert_keras.preprocessing.masking import MaskedTokens
+from bert_keras.preprocessing.masking import mask_rows_alike
 
 
 class MaskedBatches(keras.utils.PyDataset):
@@ -59,25 +59,10 @@ class MaskedBatches(keras.utils.PyDataset):
         return self.masking(inputs[TOKEN_IDS], self.kinds, generator, inputs[PADDING_MASK])
 
     def _masked_alike(self, index, inputs):
-        """Masks each row by itself, without its padding, from a generator of its own."""
-        token_ids, padding_mask = inputs[TOKEN_IDS], inputs[PADDING_MASK]
-        shape = (len(token_ids), self.masking.num_predictions(token_ids.shape[1]))
-        masked = MaskedTokens(
-            token_ids.astype(np.int32),
-            np.zeros(shape, np.int32),
-            np.zeros(shape, np.int32),
-            np.zeros(shape, np.float32),
-        )
         rows, _ = self.batches.batches[index]
-        for place, row in enumerate(rows.tolist()):
-            length = int(np.sum(padding_mask[place]))
-            generator = np.random.default_rng([0, 0, row])
-            part = self.masking(
-                token_ids[[place], :length], self.kinds, generator, padding_mask[[place], :length]
-            )
-            for whole, found in zip(masked, part, strict=True):
-                whole[place, : found.shape[1]] = found[0]
-        return masked
+        return mask_rows_alike(
+            inputs[TOKEN_IDS], self.kinds, rows, self.masking, inputs[PADDING_MASK]
+        )
 
     def on_epoch_begin(self):
         """Begins to note which batches are read, see `BucketedBatches`."""

@@ -95,6 +95,9 @@ class Masking:
     >>> masking.get_config()["rate"], masking.num_predictions(512)
     (0.15, 77)
 
+    Raises:
+        ValueError: an argument is out of its range.
+
     Reference: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 3.1 and appendix A.1;
     Joshi et al. 2020, https://arxiv.org/abs/1907.10529, section 3.1.
     """
@@ -159,6 +162,44 @@ class Masking:
     def from_config(cls, config):
         """Makes a `Masking` from `get_config`'s dict."""
         return cls(**config)
+
+
+def mask_rows_alike(token_ids, kinds, numbers, masking, padding_mask, word_starts=None):
+    """Masks a batch whose rows are masked always alike, for evaluation.
+
+    Each row is masked by itself, without its padding, from random numbers of its own, so that its
+    masks depend on its number alone: not on a seed, nor on the size and padding of batches.
+
+    Args:
+        token_ids: int `(batch, seq_len)`.
+        kinds: `TokenKinds` of the vocabulary.
+        numbers: int `(batch,)`, the number of each row in its data.
+        masking: `Masking`.
+        padding_mask: int or bool `(batch, seq_len)`, 1 for real tokens, which come first.
+        word_starts: bool `(batch, seq_len)`, see `mask_tokens`.
+
+    Returns:
+        `MaskedTokens`.
+
+    Raises:
+        ValueError: an id is outside the vocabulary.
+    """
+    shape = (len(token_ids), masking.num_predictions(token_ids.shape[1]))
+    masked = MaskedTokens(
+        token_ids.astype(np.int32),
+        np.zeros(shape, np.int32),
+        np.zeros(shape, np.int32),
+        np.zeros(shape, np.float32),
+    )
+    lengths = np.sum(padding_mask, axis=1, dtype=np.int64).tolist()
+    for place, (number, length) in enumerate(zip(numbers.tolist(), lengths, strict=True)):
+        row = (slice(place, place + 1), slice(length))
+        generator = np.random.default_rng([0, 0, number])
+        starts = None if word_starts is None else word_starts[row]
+        part = masking(token_ids[row], kinds, generator, padding_mask[row], starts)
+        for whole, found in zip(masked, part, strict=True):
+            whole[place, : found.shape[1]] = found[0]
+    return masked
 
 
 def mask_tokens(token_ids, kinds, generator, masking=None, padding_mask=None, word_starts=None):

@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_keras.datasets.shards import check_shard, json_sha256, open_shard, read_manifest
 from bert_keras.datasets.tfrecord import read_records
-from bert_keras.preprocessing.masking import Masking, TokenKinds
+from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alike, mask_tokens
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
 
@@ -26,8 +26,9 @@ class PretrainingBatches(keras.utils.PyDataset):
     exactly where it was by `start_step`: nothing needs saving but the number of the step. Shuffled
     data is an endless stream: in each epoch the shards come in another order, and the rows within
     each in another; the examples left over at an epoch's end, fewer than a batch, are passed over.
-    With `shuffle=False` there is one epoch in the order of the files; the last batch is filled up
-    with rows that weigh 0.
+    `fit` needs `steps_per_epoch` then: without it its first epoch never ends. With `shuffle=False`
+    there is one epoch in the order of the files; the last batch is filled up with rows that weigh
+    0, and each row is masked always alike, whatever the seed and the size of the batches.
 
     Processes get disjoint rows: step `k` of all processes together is one batch of `batch_size *
     process_count` rows, in the same order as one process would read them with that batch size.
@@ -48,6 +49,9 @@ class PretrainingBatches(keras.utils.PyDataset):
         num_predictions: int, width of the masked positions of data that is already masked; None
             takes what it was made with.
         verify: bool, whether to compare checksums.
+        has_next_sentence: bool. `True` yields labels and weights as dicts with the keys `masked_lm`
+            and `next_sentence`, for `Pretraining`; `False` those of the masked tokens alone, for
+            `MaskedLM`. None takes `True` for pairs, `False` for full sentences.
 
     Attributes:
         manifest: dict, what `manifest.json` says.
@@ -68,9 +72,9 @@ class PretrainingBatches(keras.utils.PyDataset):
     model.fit(batches, steps_per_epoch=1000)
     ```
     `inputs`: int32 `token_ids`, `segment_ids`, `padding_mask` `(batch, seq_len)` and
-    `mask_positions` `(batch, num_predictions)`. `labels`: int32 `masked_lm` `(batch,
-    num_predictions)` and, for pairs, `next_sentence` `(batch,)`, 0 where B follows A. `weights`:
-    float32 of the same keys and shapes.
+    `mask_positions` `(batch, num_predictions)`. `labels`: int32 `(batch, num_predictions)`, or a
+    dict of these as `masked_lm` and `next_sentence` `(batch,)`, 0 where B follows A. `weights`:
+    float32 of the same structure and shapes.
     """
 
     def __init__(
@@ -86,6 +90,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         start_step=0,
         num_predictions=None,
         verify=True,
+        has_next_sentence=None,
     ):
         super().__init__()
         self.folder = os.fspath(folder)
@@ -103,6 +108,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         self.process_count = process_count
         self.start_step = start_step
         self.verify = verify
+        self.has_next_sentence = self._checked_next_sentence(has_next_sentence)
         self.sequence_length = self._checked_length(sequence_length)
         self.tokenizer = self._checked_tokenizer()
         self.masking, self.num_predictions = self._checked_masking(masking, num_predictions)
@@ -113,6 +119,15 @@ class PretrainingBatches(keras.utils.PyDataset):
         self._orders = collections.OrderedDict()
         self._verified = set()
         self._lock = threading.Lock()
+
+    def _checked_next_sentence(self, has_next_sentence):
+        has_pairs = self.manifest["objective"] != "full_sentences"
+        if has_next_sentence and not has_pairs:
+            raise ValueError(
+                "`has_next_sentence` needs pairs. Received: data of full sentences in "
+                f"{self.folder}. Leave it out and train a MaskedLM."
+            )
+        return has_pairs if has_next_sentence is None else has_next_sentence
 
     def _checked_length(self, sequence_length):
         stored = self.manifest["sequence_length"]
@@ -167,17 +182,23 @@ class PretrainingBatches(keras.utils.PyDataset):
                     f"{total} examples in {self.folder}. Lower `batch_size`, or make more data."
                 )
             return total // size
-        return -(-total // size)
+        count = -(-total // size)
+        if self.start_step >= count:
+            raise ValueError(
+                f"`start_step` must be one of the {count} batches of data that is not shuffled. "
+                f"Received: {self.start_step}."
+            )
+        return count
 
     @property
     def num_batches(self):
         """Number of batches: None, no end, where the data is shuffled; then fit needs
         `steps_per_epoch`."""
-        return None if self.shuffle else self.batches_per_epoch - self.start_step
+        return None if self.shuffle else len(self)
 
     def __len__(self):
-        """Returns the number of batches of an epoch."""
-        return self.batches_per_epoch
+        """Returns the number of batches of an epoch, or those left of data not shuffled."""
+        return self.batches_per_epoch - (0 if self.shuffle else self.start_step)
 
     def __getitem__(self, index):
         """Returns `(inputs, labels, weights)` of the batch `start_step + index`."""
@@ -192,8 +213,12 @@ class PretrainingBatches(keras.utils.PyDataset):
         places = np.arange(begin, begin + self.batch_size)
         is_real = places < self._counts.sum()
         parts = self._read(epoch, np.where(is_real, places, 0))
-        inputs, labels, weights = self._assemble(parts, step)
-        return inputs, labels, {key: _zero(value, ~is_real) for key, value in weights.items()}
+        inputs, labels, weights = self._assemble(parts, step, places)
+        for value in weights.values():
+            value[~is_real] = 0
+        if not self.has_next_sentence:
+            return inputs, labels["masked_lm"], weights["masked_lm"]
+        return inputs, labels, weights
 
     def _read(self, epoch, places):
         """Returns a list of (arrays of a shard, rows in it), in the order of the places."""
@@ -246,7 +271,7 @@ class PretrainingBatches(keras.utils.PyDataset):
     def _generator(self, *purpose):
         return np.random.default_rng([self.seed, *map(int, purpose)])
 
-    def _assemble(self, parts, step):
+    def _assemble(self, parts, step, places):
         rows = _join([_take_rows(arrays, "token_ids", "offsets", rows) for arrays, rows in parts])
         length = self.sequence_length
         columns = np.arange(length)
@@ -257,9 +282,13 @@ class PretrainingBatches(keras.utils.PyDataset):
         if self.masking is None:
             masked = _stored_masks(parts, token_ids, self.num_predictions)
         else:
-            generator = self._generator(_MASKS, step, self.process_index)
             word_starts = _dense_word_starts(parts, length)
-            masked = self.masking(token_ids, self._kinds, generator, padding_mask, word_starts)
+            arguments = self.masking, padding_mask, word_starts
+            if self.shuffle:
+                generator = self._generator(_MASKS, step, self.process_index)
+                masked = mask_tokens(token_ids, self._kinds, generator, *arguments)
+            else:
+                masked = mask_rows_alike(token_ids, self._kinds, places, *arguments)
         inputs = {
             "token_ids": masked[0],
             "segment_ids": segment_ids.astype(np.int32),
@@ -267,7 +296,7 @@ class PretrainingBatches(keras.utils.PyDataset):
             "mask_positions": masked[1],
         }
         labels, weights = {"masked_lm": masked[2]}, {"masked_lm": masked[3]}
-        if "is_random_next" in parts[0][0]:
+        if self.has_next_sentence:
             not_next = [arrays["is_random_next"][rows] for arrays, rows in parts]
             labels["next_sentence"] = np.concatenate(not_next).astype(np.int32)
             weights["next_sentence"] = np.ones(self.batch_size, np.float32)
@@ -308,8 +337,3 @@ def _stored_masks(parts, token_ids, width):
         labels.to_dense(width).astype(np.int32),
         weights.astype(np.float32),
     )
-
-
-def _zero(weights, rows):
-    weights[rows] = 0
-    return weights

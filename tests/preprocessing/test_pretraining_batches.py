@@ -1,10 +1,12 @@
 import concurrent.futures
 import json
 import shutil
+import zlib
 
 import numpy as np
 import pytest
 
+import bert_keras
 from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
 from bert_keras.tokenizers import WordPieceTokenizer
 
@@ -44,10 +46,13 @@ def folders(tmp_path_factory):
     return folders
 
 
+def as_dict(labels):
+    return labels if isinstance(labels, dict) else {"masked_lm": labels}
+
+
 def arrays_of(batch):
-    return {
-        f"{part}/{key}": array for part, arrays in enumerate(batch) for key, array in arrays.items()
-    }
+    parts = enumerate(map(as_dict, batch))
+    return {f"{part}/{key}": array for part, arrays in parts for key, array in arrays.items()}
 
 
 def assert_same(first, second):
@@ -59,7 +64,7 @@ def assert_same(first, second):
 
 def unmasked(batch):
     """Returns the rows as they were before masking, as tuples."""
-    inputs, labels, weights = batch
+    inputs, labels, weights = (as_dict(part) for part in batch)
     token_ids = inputs["token_ids"].copy()
     rows, places = np.nonzero(weights["masked_lm"])
     token_ids[rows, inputs["mask_positions"][rows, places]] = labels["masked_lm"][rows, places]
@@ -68,7 +73,10 @@ def unmasked(batch):
 
 @pytest.mark.parametrize("kind", ["dynamic", "static", "single"])
 def test_a_batch_has_the_arrays_that_pretraining_takes(folders, kind):
-    inputs, labels, weights = PretrainingBatches(folders[kind], 8)[0]
+    batch = PretrainingBatches(folders[kind], 8)[0]
+    # Without pairs they are the arrays that MaskedLM takes.
+    assert [isinstance(part, dict) for part in batch[1:]] == [kind != "single"] * 2
+    inputs, labels, weights = (as_dict(part) for part in batch)
     num_predictions = 5 if kind == "static" else 4
     assert {key: (value.shape, value.dtype.name) for key, value in inputs.items()} == {
         "token_ids": ((8, 24), "int32"),
@@ -170,10 +178,52 @@ def test_unshuffled_data_ends_and_fills_up_its_last_batch_with_weightless_rows(f
         batches[len(batches)]
 
 
-def test_shuffled_data_has_no_end(folders):
+def test_shuffled_data_has_no_end_and_other_data_ends_where_it_does(folders):
     batches = PretrainingBatches(folders["dynamic"], 8)
     assert batches.num_batches is None
     assert batches[10_000][0]["token_ids"].shape == (8, 24)
+    ordered = PretrainingBatches(folders["dynamic"], 8, shuffle=False, start_step=3)
+    count = ordered.batches_per_epoch - 3
+    assert len(ordered) == ordered.num_batches == len(list(ordered)) == count
+
+
+def test_data_in_order_is_masked_alike_whatever_the_seed_and_the_batches(folders):
+    def masked_rows(**options):
+        batches = PretrainingBatches(folders["dynamic"], shuffle=False, **options)
+        total, rows = batches.manifest["num_examples"], []
+        for step in range(len(batches)):
+            inputs, labels, weights = batches[step]
+            parts = (inputs["token_ids"], inputs["mask_positions"], labels["masked_lm"])
+            columns = [*(part[:, :24] for part in parts), weights["masked_lm"]]
+            rows += np.concatenate([column[:, :24] for column in columns], axis=1).tolist()
+        return rows[:total]
+
+    rows = masked_rows(batch_size=8)
+    for options in ({"batch_size": 5}, {"batch_size": 64, "seed": 3}):
+        assert masked_rows(**options) == rows
+    late = PretrainingBatches(folders["dynamic"], 8, shuffle=False, start_step=2)
+    early = PretrainingBatches(folders["dynamic"], 8, shuffle=False)
+    assert_same(late[0], early[2])
+    # Rows of their own: were all drawn from one number, alike rows would be masked alike.
+    positions = np.concatenate([batch[0]["mask_positions"][:, 0] for batch in early])
+    assert len(set(positions.tolist())) > 5
+
+
+def test_shuffled_masks_stay_those_of_runs_that_have_begun(folders):
+    batch = PretrainingBatches(folders["dynamic"], 8, seed=5, start_step=23)[0]
+    assert zlib.crc32(np.ascontiguousarray(batch[0]["token_ids"]).tobytes()) == 1323927914
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static", "single"])
+def test_any_data_trains_a_masked_language_model(folders, kind):
+    batches = PretrainingBatches(folders[kind], 8, has_next_sentence=False)
+    backbone = bert_keras.BertBackbone(len(VOCABULARY), 1, 2, 16, 32, max_sequence_length=24)
+    model = bert_keras.MaskedLM(backbone)
+    history = model.fit(batches, steps_per_epoch=2, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    with_pairs = PretrainingBatches(folders["dynamic"], 8)[0]
+    if kind == "dynamic":
+        np.testing.assert_array_equal(batches[0][1], with_pairs[1]["masked_lm"])
 
 
 def test_rows_may_be_padded_further_but_not_cut(folders):
@@ -207,6 +257,8 @@ def test_masking_follows_its_settings(folders):
         ("dynamic", {"batch_size": 4000}, "There must be a batch of examples"),
         ("dynamic", {"process_index": 2, "process_count": 2}, "below `process_count`"),
         ("dynamic", {"start_step": -1}, "`start_step` at least 0"),
+        ("dynamic", {"start_step": 200, "shuffle": False}, "`start_step` must be one of the"),
+        ("single", {"has_next_sentence": True}, "needs pairs"),
     ],
 )
 def test_wrong_arguments_are_refused(folders, kind, options, message):

@@ -1,5 +1,6 @@
 """A run that was killed goes on as if nothing had happened, bit for bit."""
 
+import json
 import os
 import pathlib
 import random
@@ -257,12 +258,21 @@ def test_pretrain_killed_by_signals_gives_the_loss_curve_of_a_run_in_one_go(data
     for where, step in [("batch", 3), ("writing", 8), ("renaming", 10)]:
         outcome = pretrain(data, killed, where, step)
         assert outcome.returncode == -signal.SIGKILL, outcome.stderr[-2000:]
-    done = pretrain(data, killed)
-    assert done.returncode == 0, done.stderr[-2000:]
+    resumed = pretrain(data, killed)
+    assert resumed.returncode == 0, resumed.stderr[-2000:]
     curve = without_times(whole)
     assert [line["step"] for line in curve] == [2, 4, 6, 8, 10]
     assert without_times(killed) == curve
+    assert held_out(resumed) == held_out(done)
     compare_weights(whole / "final", killed / "final")
+
+
+def held_out(process):
+    """Returns the held-out results in the last line of a run."""
+    results = json.loads(process.stdout.splitlines()[-1])
+    found = {name: value for name, value in results.items() if name.startswith("heldout_")}
+    assert len(found) == 4
+    return found
 
 
 def compare_weights(first, second):

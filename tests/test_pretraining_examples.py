@@ -1,0 +1,249 @@
+"""The scripts of pre-training from flags to the last line, on a text small enough for seconds."""
+
+import importlib.util
+import json
+import math
+import pathlib
+import random
+import sys
+
+import keras
+import pytest
+from absl import app, flags
+
+import bert_keras
+from bert_keras.datasets import read_manifest
+from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
+from bert_keras.training.training_log import read_log
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LETTERS = "abcdefgh"
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *LETTERS]
+TOKENIZER = bert_keras.WordPieceTokenizer(VOCABULARY)
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "torch", reason="runs where nothing needs to be compiled"
+)
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Returns a function that loads a script with its flags, which are gone after the test."""
+    names_before = set(flags.FLAGS)
+
+    def load(name, folder="examples"):
+        for new in set(flags.FLAGS) - names_before:
+            delattr(flags.FLAGS, new)
+        spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    yield load
+    for name in set(flags.FLAGS) - names_before:
+        delattr(flags.FLAGS, name)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    generator = random.Random(0)
+    documents = [
+        "\n".join(
+            " ".join(generator.choices(LETTERS, k=generator.randint(3, 9))) + " ."
+            for _ in range(12)
+        )
+        for _ in range(12)
+    ]
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n\n".join(documents), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(text, tmp_path_factory):
+    """Returns a function that makes a folder of examples, once for each kind."""
+    root = tmp_path_factory.mktemp("data")
+
+    def make(name, length=16, tokenizer=TOKENIZER, source=text, **options):
+        folder = root / name
+        if not folder.exists():
+            options = {"sequence_length": length, "sentences_per_line": True, **options}
+            create_pretraining_data(str(source), tokenizer, str(folder), **options)
+        return str(folder)
+
+    return make
+
+
+@pytest.fixture
+def pretrain(script, tmp_path, capsys):
+    """Returns a function that pre-trains by flags and gives the last line and the folder."""
+
+    def run(output="output", **given):
+        module = script("pretrain")
+        sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16, "max_sequence_length": 32}
+        steps = {"num_steps": 4, "log_every": 2, "checkpoint_every": 2, "batch_size": 8}
+        values = {**sizes, **steps, "output_dir": tmp_path / output, "tensorboard": False, **given}
+        folders = ("data_dir", "heldout_dir")
+        values |= {name: ",".join(values[name]) for name in folders if name in values}
+        flags.FLAGS(["pretrain", *(f"--{name}={value}" for name, value in values.items())])
+        module.main([])
+        return json.loads(capsys.readouterr().out.splitlines()[-1]), tmp_path / output
+
+    return run
+
+
+def refused(pretrain, tmp_path, message, **given):
+    """Checks that flags are refused before anything is trained."""
+    with pytest.raises((app.UsageError, ValueError), match=message):
+        pretrain("refused", **given)
+    assert not (tmp_path / "refused" / "metrics.jsonl").exists()
+
+
+def test_data_of_any_phase_must_be_made_with_the_models_tokenizer(pretrain, data, tmp_path):
+    other = bert_keras.WordPieceTokenizer([*VOCABULARY[:6], *LETTERS[::-1]])
+    others = data("reversed", tokenizer=other)
+    cased = data("cased", tokenizer=bert_keras.WordPieceTokenizer(VOCABULARY, lowercase=False))
+    folder = data("plain")
+    for given, name in [
+        ({"data_dir": [folder, others]}, "vocabulary"),
+        ({"data_dir": [folder], "heldout_dir": [others]}, "vocabulary"),
+        ({"data_dir": [folder, cased]}, "lowercase"),
+        ({"data_dir": [folder], "heldout_dir": [cased]}, "lowercase"),
+    ]:
+        refused(pretrain, tmp_path, f"made with another {name}", **given)
+
+
+def test_faults_of_later_phases_are_told_before_the_first_step(pretrain, data, tmp_path):
+    folder, long = data("plain"), data("long", 32)
+    few = tmp_path / "few.txt"
+    few.write_text("a b .\nc d .\n\ne f .\ng h .\n", encoding="utf-8")
+    small = data("small", source=few)
+    refused(pretrain, tmp_path, "must be a batch of examples", data_dir=[folder, small])
+    message = "must fit the model's 16 positions"
+    short = {"max_sequence_length": 16}
+    refused(pretrain, tmp_path, message, data_dir=[folder, long], **short)
+    refused(pretrain, tmp_path, message, data_dir=[folder], heldout_dir=[long], **short)
+
+
+def test_all_data_must_have_one_objective(pretrain, data, tmp_path):
+    folder, full = data("plain"), data("full", objective="full_sentences")
+    order = data("order", objective="sentence_order")
+    for given in (
+        {"data_dir": [folder, order]},
+        {"data_dir": [folder], "heldout_dir": [order]},
+        {"data_dir": [folder], "heldout_dir": [full]},
+        {"data_dir": [full, folder]},
+    ):
+        refused(pretrain, tmp_path, "must be made with one --objective", **given)
+    refused(pretrain, tmp_path, "needs pairs", data_dir=[full], objective="both")
+    results, output = pretrain(data_dir=[folder], heldout_dir=[full], objective="masked_lm")
+    assert {"heldout_16_loss", "heldout_16_accuracy"} <= set(results)
+    assert type(bert_keras.MaskedLM.from_preset(output / "final")) is bert_keras.MaskedLM
+    pretrain("full", data_dir=[full])
+
+
+def test_heldout_results_are_named_by_their_own_rows_and_kept_apart(pretrain, data, text):
+    train, long = data("plain"), data("long", 32)
+    again = data("again", 32, seed=1)
+    results, _ = pretrain(data_dir=[train, long, long], shares="0.5,0.5,0", heldout_dir=[long])
+    names = {name for name in results if name.endswith("perplexity")}
+    assert names == {"heldout_32_masked_lm_perplexity"}
+    results, output = pretrain("two", data_dir=[train, train], heldout_dir=[long, again])
+    names = {name for name in results if name.endswith("perplexity")}
+    assert names == {f"heldout_32{end}_masked_lm_perplexity" for end in ("", "_2")}
+    # They are what the model that was saved scores, on each of the two.
+    model = bert_keras.Pretraining.from_preset(output / "final")
+    for name, folder in [("heldout_32", long), ("heldout_32_2", again)]:
+        scores = model.evaluate(
+            PretrainingBatches(folder, 5, shuffle=False), verbose=0, return_dict=True
+        )
+        for metric in ("masked_lm_perplexity", "next_sentence_accuracy"):
+            assert results[f"{name}_{metric}"] == pytest.approx(scores[metric], rel=1e-4)
+
+
+def test_heldout_losses_are_means_over_all_tokens_whatever_the_batches(pretrain, data):
+    folder = data("plain")
+    count = read_manifest(folder)["num_examples"]
+    given = {"data_dir": [folder], "heldout_dir": [folder], "initializer_range": 0.5}
+    first, _ = pretrain("a", **given)
+    # The same model after the same steps, measured in batches of another size.
+    for phase_batch in (7, count - 1):
+        module = sys.modules["pretrain"]
+        model = bert_keras.Pretraining.from_preset(pathlib.Path(flags.FLAGS.output_dir) / "final")
+        phase = module.Phase(folder, folder, phase_batch, 0, 1)
+        scores = module.evaluate(model, phase)
+        for name, value in scores.items():
+            assert value == pytest.approx(first[f"heldout_16_{name}"], rel=1e-4), name
+        assert math.isclose(scores["masked_lm_loss"], math.log(scores["masked_lm_perplexity"]))
+
+
+def test_a_causal_checkpoint_trains_masked_tokens_alone(pretrain, data, tmp_path):
+    folder = data("plain")
+    _, output = pretrain("causal", data_dir=[folder], causal=True)
+    results, output = pretrain(
+        "on", data_dir=[folder], heldout_dir=[folder], preset=output / "final"
+    )
+    assert "heldout_16_accuracy" in results
+    model = bert_keras.MaskedLM.from_preset(output / "final")
+    assert model.backbone.causal
+    given = {"data_dir": [folder], "preset": output / "final", "objective": "both"}
+    refused(pretrain, tmp_path, "needs a first token that sees the text", **given)
+
+
+def test_masks_of_static_data_are_its_own(pretrain, data, tmp_path):
+    masking = Masking(0.3, 0.7, 0.2, "whole_words")
+    folder = data("static", masking=masking)
+    given = {"data_dir": [folder], "heldout_dir": [folder]}
+    for flag in ("mask_rate=0.15", "mask_strategy=spans", "max_predictions=3"):
+        name, value = flag.split("=")
+        message = f"keeps its masks. Received: --{name}"
+        refused(pretrain, tmp_path, message, **given, **{name: value})
+    _, output = pretrain(**given)
+    model = bert_keras.Pretraining.from_preset(output / "final")
+    assert model.masking.get_config() == masking.get_config()
+
+
+def test_steps_between_lines_checkpoints_and_evaluations_are_kept(pretrain, data, tmp_path):
+    folder = data("plain")
+    given = {"data_dir": [folder], "heldout_dir": [folder], "num_steps": 8}
+    _, output = pretrain(**given, log_every=8, checkpoint_every=4, evaluate_every=2)
+    lines = read_log(output / "metrics.jsonl")
+    assert [line["step"] for line in lines if "heldout_masked_lm_loss" in line] == [2, 4, 6, 8]
+    assert [path.name for path in sorted((output / "checkpoints").iterdir())] == [
+        "step_00000004",
+        "step_00000008",
+    ]
+    message = "--num_steps must be a multiple of --gradient_accumulation_steps"
+    refused(pretrain, tmp_path, message, data_dir=[folder], gradient_accumulation_steps=3)
+
+
+def test_a_run_goes_on_by_settings_that_say_the_same_otherwise(pretrain, data, tmp_path):
+    folder, long = data("plain"), data("long", 32)
+    given = {"data_dir": [folder, long]}
+    first, output = pretrain(shares="0.5,0.5", **given)
+    assert first["tokens_per_second"] > 0
+    again, _ = pretrain(shares="0.50,0.5", evaluate_every=2, **given)
+    # Nothing was trained, and what the run took is still known.
+    assert again == first
+    with pytest.raises(ValueError, match="shares"):
+        pretrain(shares="0.75,0.25", **given)
+    pretrain("tuned", preset=output / "final", data_dir=[folder])
+    moved = tmp_path / "moved"
+    (output / "final").rename(moved)
+    pretrain("tuned", preset=moved, data_dir=[folder])
+    with pytest.raises(ValueError, match="dropout"):
+        pretrain("tuned", preset=moved, data_dir=[folder], dropout=0.3)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"shares": "0.5,0.6"}, "--shares must be 1 numbers"),
+        ({"shares": "half"}, "--shares must be 1 numbers"),
+        ({"heldout_dir": ["a", "b"]}, "--heldout_dir takes one folder"),
+        ({"causal": True, "objective": "both"}, "--objective both needs a first token"),
+    ],
+)
+def test_flags_that_contradict_each_other_are_refused(pretrain, data, tmp_path, given, message):
+    refused(pretrain, tmp_path, message, data_dir=[data("plain")], **given)
