@@ -12,7 +12,8 @@ each epoch by whoever reads the shards, unless `--static_masking` draws them now
         --vocabulary vocab.txt --output_dir data/train
 
 `--records` takes the files of google-research/bert's create_pretraining_data.py instead: the same
-examples, masked as they are, for training without TensorFlow.
+examples, masked as they are, for training without TensorFlow. Without any pair that does not follow
+they count as rows of full sentences.
 """
 
 import glob
@@ -60,8 +61,12 @@ flags.DEFINE_integer("examples_per_shard", 16384, "Examples in a file.")
 flags.DEFINE_integer("num_workers", None, "Processes; without it by the size of the input.")
 flags.DEFINE_enum("invalid_bytes", "strict", ["strict", "replace"], "What is not UTF-8.")
 
+MASKING_FLAGS = ("mask_rate", "mask_share", "random_share", "mask_strategy", "max_predictions")
+RECORDS_FLAGS = ("records", "vocabulary", "lowercase", "output_dir")
+
 
 def main(argv):
+    refuse_unused()
     settings = {"lowercase": FLAGS.lowercase} if FLAGS.lowercase is not None else {}
     tokenizer = WordPieceTokenizer.load(FLAGS.vocabulary, **settings)
     started = time.perf_counter()
@@ -80,6 +85,21 @@ def main(argv):
         "megabytes_per_second": round(megabytes * FLAGS.duplicates / seconds, 2),
     }
     print(json.dumps(summary), flush=True)
+
+
+def refuse_unused():
+    """Raises where a flag was given that would change nothing."""
+    unused, why = (), ""
+    if FLAGS.records:
+        own = FLAGS.flags_by_module_dict()[FLAGS.find_module_defining_flag("records")]
+        unused = [flag.name for flag in own if flag.name not in RECORDS_FLAGS]
+        why = "--records takes the examples as they are."
+    elif not FLAGS.static_masking:
+        unused = MASKING_FLAGS
+        why = "How to mask is for --static_masking; else it is said when the data is read."
+    given = [f"--{name}" for name in unused if FLAGS[name].present]
+    if given:
+        raise app.UsageError(f"{why} Received: {', '.join(given)}. Leave them out.")
 
 
 def make_examples(tokenizer):

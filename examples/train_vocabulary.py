@@ -8,6 +8,7 @@ Reads plain or gzip UTF-8 text, line by line. The same text gives the same vocab
 
 import glob
 import json
+import os
 import time
 
 from absl import app, flags
@@ -38,6 +39,8 @@ class Lines:
 
 def main(argv):
     started = time.perf_counter()
+    # Now, since training may take hours.
+    os.makedirs(os.path.dirname(os.path.abspath(FLAGS.output)), exist_ok=True)
     files = find_text_files([path for pattern in FLAGS.input for path in expand(pattern)])
     vocabulary = train_wordpiece(
         texts=Lines(files, FLAGS.invalid_bytes),

@@ -43,18 +43,17 @@ def shard_name(index, count, format="safetensors"):
     return f"examples-{index:05d}-of-{count:05d}.{format}"
 
 
-def write_shard(path, arrays, metadata=None):
+def write_shard(path, arrays):
     """Writes arrays as one safetensors file, whole or not at all.
 
     Args:
         path: str, the file; a temporary file beside it takes its place when it is complete.
         arrays: dict of str to array.
-        metadata: dict of str to str, kept in the file's header.
     """
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     # Its own `save_file` leaves a file that only its owner may read.
     with replacing(path) as temporary, open(temporary, "wb") as file:
-        file.write(safetensors.numpy.save(arrays, metadata))
+        file.write(safetensors.numpy.save(arrays))
 
 
 class replacing:
@@ -213,6 +212,7 @@ def check_shard(folder, shard):
         shard: dict, an entry of the manifest's `shards`.
 
     Raises:
+        FileNotFoundError: there is no such file.
         ValueError: the file was altered.
     """
     path = os.path.join(folder, shard["file"])

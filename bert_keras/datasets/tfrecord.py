@@ -8,7 +8,7 @@
 | `masked_lm_positions` | int64, num_predictions | columns, padded with 0 |
 | `masked_lm_ids` | int64, num_predictions | ids that stood there, padded with 0 |
 | `masked_lm_weights` | float, num_predictions | 1.0 for predictions, 0.0 for padding |
-| `next_sentence_labels` | int64, 1 | 1 where B is random |
+| `next_sentence_labels` | int64, 1 | 1 where B is random; 0 where there are no pairs |
 """
 
 import contextlib
@@ -38,6 +38,9 @@ def write_records(path, arrays, sequence_length, num_predictions):
         arrays: dict, see `bert_keras.datasets.shards`, of masked examples.
         sequence_length: int, what rows are padded to.
         num_predictions: int, what predictions are padded to.
+
+    Raises:
+        ImportError: there is no TensorFlow.
     """
     tensorflow = check_tensorflow()
     offsets, mask_offsets = arrays["offsets"], arrays["mask_offsets"]
@@ -127,24 +130,30 @@ def read_records(path):
 
     Raises:
         ImportError: there is no TensorFlow.
-        ValueError: the file is damaged, or its features are not those named above.
+        ValueError: the file is damaged, its features are not those named above, or a row is wrong:
+            of another length than the first, without tokens, with a prediction outside of it.
     """
     tensorflow = check_tensorflow()
     names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids")
     columns = {name: [] for name in (*names, "masked_lm_weights", "next_sentence_labels")}
+    sequence_length, num_predictions = record_sizes(path)
     with _whole(tensorflow, path):
         for record in tensorflow.data.TFRecordDataset([path]).as_numpy_iterator():
             features = tensorflow.train.Example.FromString(record).features.feature
             for name, rows in columns.items():
                 kind = "float_list" if name == "masked_lm_weights" else "int64_list"
                 rows.append(np.array(getattr(features[name], kind).value))
-    if not columns["input_ids"] or any(len(row) != 1 for row in columns["next_sentence_labels"]):
-        raise ValueError(
-            f"The records of {path} must have the features {sorted(columns)}. Received: others, or "
-            "no record."
-        )
+                wanted = num_predictions if name.startswith("masked_lm") else sequence_length
+                wanted = 1 if name == "next_sentence_labels" else wanted
+                if len(rows[-1]) != wanted:
+                    raise ValueError(
+                        f"The records of {path} must have the features {sorted(columns)}, as long "
+                        f"as in the first row. Received: row {len(rows) - 1} with "
+                        f"{len(rows[-1])} values of {name} in place of {wanted}."
+                    )
     table = {name: np.stack(rows) for name, rows in columns.items()}
     is_token, is_masked = table["input_mask"] > 0, table["masked_lm_weights"] > 0
+    _check_rows(table, is_token, is_masked, path)
     lengths = is_token.sum(axis=1)
     num_second = (table["segment_ids"] * is_token).sum(axis=1)
     return {
@@ -156,3 +165,23 @@ def read_records(path):
         "mask_positions": table["masked_lm_positions"][is_masked].astype(np.int32),
         "mask_labels": table["masked_lm_ids"][is_masked].astype(np.int32),
     }
+
+
+def _check_rows(table, is_token, is_masked, path):
+    """Raises where a row is none, and tells which."""
+    positions, labels = table["masked_lm_positions"], table["next_sentence_labels"]
+    is_outside = (positions < 0) | (positions >= is_token.sum(axis=1)[:, None])
+    faults = {
+        "without any token": ~is_token.any(axis=1),
+        "with padding between its tokens": (np.diff(is_token.astype(int)) > 0).any(axis=1),
+        "with an id below 0": (table["input_ids"] < 0).any(axis=1)
+        | (table["masked_lm_ids"] < 0).any(axis=1),
+        "with a prediction outside of its tokens": (is_outside & is_masked).any(axis=1),
+        "with a label of the next sentence other than 0 and 1": ~np.isin(labels, (0, 1))[:, 0],
+    }
+    for fault, is_faulty in faults.items():
+        if is_faulty.any():
+            raise ValueError(
+                f"Each record must be a row of tokens. Received: {path}, row "
+                f"{int(np.argmax(is_faulty))}, {fault}. Make the data again."
+            )

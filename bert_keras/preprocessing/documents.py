@@ -39,35 +39,6 @@ class Documents(NamedTuple):
         return len(self.first_sentences) - 1
 
 
-def join_documents(documents, separator_id):
-    """Makes `Documents` of lists; empty sentences and documents without any token are left out.
-
-    Args:
-        documents: iterable of documents, each a list of sentences, each a list or array of ids; or
-            each document a `Ragged` of its sentences.
-        separator_id: int, the id of `[SEP]`.
-
-    Returns:
-        `Documents` with int32 ids.
-
-    Example:
-
-    >>> documents = join_documents([[[7, 8], [], [9]], [[]], [[5]]], separator_id=3)
-    >>> documents.token_ids.tolist(), documents.sentence_ends.tolist()
-    ([7, 8, 9, 3, 5, 3], [2, 3, 5])
-    """
-    ids, lengths, counts = [np.empty(0, np.int32)], [np.empty(0, np.int64)], []
-    separator = np.array([separator_id], np.int32)
-    for document in documents:
-        sentences = Ragged.from_rows(document)
-        sentences = sentences.take(np.flatnonzero(sentences.lengths))
-        if len(sentences):
-            ids += [*(sentences[row] for row in range(len(sentences))), separator]
-            lengths.append(sentences.lengths)
-            counts.append(len(sentences))
-    return Documents(np.concatenate(ids), *sentence_borders(np.concatenate(lengths), counts))
-
-
 def sentence_borders(lengths, sentences_per_document):
     """Returns `sentence_starts`, `sentence_ends` and `first_sentences` of `Documents`.
 

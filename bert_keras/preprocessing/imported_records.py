@@ -20,7 +20,9 @@ from bert_keras.datasets.tfrecord import read_records, record_sizes
 def import_records(paths, tokenizer, output_dir, progress=None):
     """Converts TFRecord files into a folder that `PretrainingBatches` reads without TensorFlow.
 
-    Each file becomes one shard of the same examples in the same order, masked as they are.
+    Each file becomes one shard of the same examples in the same order, masked as they are. Records
+    without any pair that does not follow teach nothing about next sentences: they count as rows of
+    full sentences.
 
     Args:
         paths: list of paths, files of google-research/bert's create_pretraining_data.py.
@@ -33,8 +35,8 @@ def import_records(paths, tokenizer, output_dir, progress=None):
 
     Raises:
         ImportError: there is no TensorFlow.
-        ValueError: a file is damaged or has other features, files have different lengths, the rows
-            are not of this vocabulary, or `output_dir` holds data already.
+        ValueError: a file is damaged or has other features, a row is wrong, rows have different
+            lengths or are not of this vocabulary, or `output_dir` holds data already.
     """
     paths = [os.fspath(path) for path in paths]
     if not paths:
@@ -79,7 +81,7 @@ def import_records(paths, tokenizer, output_dir, progress=None):
         "version": FORMAT_VERSION,
         "fingerprint": json_sha256([shard["sha256"] for shard in shards]),
         "num_examples": num_examples,
-        "objective": "next_sentence",
+        "objective": "next_sentence" if sums["not_next"] else "full_sentences",
         "sequence_length": sequence_length,
         "masking": {"imported": True},
         "num_predictions": num_predictions,

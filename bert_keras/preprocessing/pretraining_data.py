@@ -4,7 +4,9 @@ import collections
 import itertools
 import json
 import os
+import re
 import shutil
+import warnings
 
 import numpy as np
 
@@ -40,6 +42,11 @@ UNFINISHED_FOLDER = ".unfinished"
 TOKENS_PER_TASK = 1 << 20
 # Below this a second process costs more than it saves: starting one takes seconds.
 BYTES_PER_PROCESS = 1 << 24
+# A vocabulary that knows less of a text was made from another language or case.
+MOST_UNKNOWN = 0.1
+# Shards, and what a killed process leaves of the files it was writing.
+_SHARD = re.compile(r"examples-\d{5,}-of-\d{5,}\.\w+")
+_PARTIAL = re.compile(r"\.(examples-|manifest\.).*\.partial")
 # What random numbers are for: the seed's second part keeps them apart.
 _ORDER, _MASKS = range(2)
 
@@ -74,6 +81,9 @@ def create_pretraining_data(
     number of processes. Each file appears under its name when it is complete: a run that was killed
     goes on with the next shard when the same call is made again, and does nothing if all is there.
 
+    A corpus is text through and through: `[SEP]` in it is read as characters, whatever the
+    tokenizer's `special_tokens_in_text`.
+
     Args:
         input_files: path, or list of paths, of text files, plain or gzip, or folders of them.
         tokenizer: `WordPieceTokenizer` with a `[MASK]` token.
@@ -89,8 +99,9 @@ def create_pretraining_data(
         short_probability: float, how often a shorter target length is drawn.
         random_probability: float, how often segment B is random where it could be the next.
         short_per: `"example"` or `"document"`, see `next_sentence_segments`.
-        word_segmenter: function of a sentence (str) that returns its words (list of str), for
-            masking whole words in Chinese; defined in a module, so that processes can import it.
+        word_segmenter: function of a sentence (str) that returns its words (iterable of str, all
+            of the sentence but spaces), for masking whole words in Chinese; defined in a module, so
+            that processes can import it and its name tells it from others.
         seed: int.
         format: `"safetensors"`, or `"tfrecord"` with the features of google-research/bert, which
             needs TensorFlow and `masking`.
@@ -103,11 +114,14 @@ def create_pretraining_data(
         The manifest, a dict.
 
     Raises:
-        ValueError: there is no text, no partner document, no `[MASK]`, no room for two tokens, or
-            `output_dir` holds other data.
+        ValueError: an argument is out of range, there is no text, none that the vocabulary knows,
+            no partner document, no `[MASK]`, no room for two tokens, a word segmenter loses text,
+            or `output_dir` holds other data.
+        FileNotFoundError: an input is no file.
         ImportError: `format="tfrecord"` without TensorFlow.
     """
     _check(objective, format, duplicates, examples_per_shard, masking, tokenizer)
+    _check_numbers(sequence_length, short_probability, random_probability)
     files = find_text_files(input_files)
     num_bytes = sum(map(os.path.getsize, files))
     if num_workers is None:
@@ -141,13 +155,14 @@ def create_pretraining_data(
     fingerprint = json_sha256([key, settings])
     finished = _finished(output_dir, fingerprint)
     if finished is not None:
+        _remove_leftovers(output_dir, finished)
         return finished
     unfinished = os.path.join(output_dir, UNFINISHED_FOLDER)
     os.makedirs(unfinished, exist_ok=True)
     _remove_others(output_dir, unfinished, fingerprint)
     progress = progress or (lambda message: None)
     state = {
-        "tokenizer": tokenizer,
+        "tokenizer": _plain(tokenizer),
         "sentences_per_line": bool(sentences_per_line),
         "word_segmenter": word_segmenter,
         "settings": settings,
@@ -157,8 +172,15 @@ def create_pretraining_data(
     with Workers(num_workers, **state) as workers:
         passages = "line" if sentences_per_line else "paragraph"
         texts = read_documents(files, documents, passages, errors)
-        counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), key, progress)
-        segments = _cut(workers, settings, progress)
+        try:
+            counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), key, progress)
+            _check_known(counts)
+            segments = _cut(workers, settings, progress)
+        except ValueError:
+            # Refused: nothing here is of use to another call.
+            STATE.pop("corpus", None)
+            _remove_leftovers(output_dir, {"shards": []})
+            raise
         shards, statistics = _write_shards(workers, segments, settings, progress)
     tokenizer.save(output_dir)
     manifest = {
@@ -174,7 +196,7 @@ def create_pretraining_data(
         "shards": shards,
     }
     write_manifest(output_dir, manifest)
-    shutil.rmtree(unfinished)
+    _remove_leftovers(output_dir, manifest)
     return manifest
 
 
@@ -206,8 +228,50 @@ def _check(objective, format, duplicates, examples_per_shard, masking, tokenizer
     TokenKinds.from_tokenizer(tokenizer)
 
 
+def _check_numbers(sequence_length, short_probability, random_probability):
+    if not isinstance(sequence_length, (int, np.integer)):
+        raise ValueError(f"`sequence_length` must be an int. Received: {sequence_length!r}.")
+    if not (0 <= short_probability <= 1 and 0 <= random_probability <= 1):
+        raise ValueError(
+            "`short_probability` and `random_probability` must lie between 0 and 1. Received: "
+            f"{short_probability} and {random_probability}."
+        )
+
+
+def _check_known(counts):
+    """Raises where the vocabulary knows nothing of the text, and warns where it knows little."""
+    share = counts["unknown_tokens"] / counts["tokens"]
+    message = (
+        f"{share:.1%} of the text's {counts['tokens']:,} tokens are unknown to the vocabulary. Is "
+        "it one for this language, and are `lowercase` and the files' encoding right?"
+    )
+    if share == 1:
+        raise ValueError(message)
+    if share > MOST_UNKNOWN:
+        warnings.warn(message, stacklevel=3)
+
+
+def _plain(tokenizer):
+    """Returns the tokenizer for text in which no token is special."""
+    if not tokenizer.special_tokens_in_text:
+        return tokenizer
+    plain = type(tokenizer).from_config({**tokenizer.get_config(), "special_tokens_in_text": False})
+    plain.load_vocabulary(tokenizer.vocabulary)
+    return plain
+
+
 def _name(function):
-    return None if function is None else f"{function.__module__}:{function.__qualname__}"
+    """Returns what tells a function from others, None for none."""
+    if function is None:
+        return None
+    name = getattr(function, "__qualname__", "<")
+    if "<" in name:
+        raise ValueError(
+            "`word_segmenter` must be a function with a name of its own in a module, so that data "
+            f"of another one is told apart. Received: {function!r}. Write it by `def`, outside of "
+            "other functions."
+        )
+    return f"{function.__module__}:{name}"
 
 
 def _finished(output_dir, fingerprint):
@@ -234,6 +298,15 @@ def _remove_others(output_dir, unfinished, fingerprint):
                 for path in (os.path.join(output_dir, name.removesuffix(".json")), note_path):
                     if os.path.exists(path):
                         os.remove(path)
+
+
+def _remove_leftovers(output_dir, manifest):
+    """Removes what unfinished runs have left beside the shards of a manifest."""
+    shutil.rmtree(os.path.join(output_dir, UNFINISHED_FOLDER), ignore_errors=True)
+    kept = {shard["file"] for shard in manifest["shards"]}
+    for name in os.listdir(output_dir):
+        if name not in kept and (_SHARD.fullmatch(name) or _PARTIAL.fullmatch(name)):
+            os.remove(os.path.join(output_dir, name))
 
 
 def _corpus():

@@ -120,6 +120,9 @@ def sentence_order_segments(
     Returns:
         `Segments`, in the order of the documents.
 
+    Raises:
+        ValueError: `sequence_length` is below 5.
+
     Reference: Lan et al. 2020, https://arxiv.org/abs/1909.11942, section 3.1.
     """
     cutter = _Cutter(documents, sequence_length, short_probability)
@@ -141,6 +144,9 @@ def full_sentence_segments(documents, sequence_length):
 
     Returns:
         `Segments`.
+
+    Raises:
+        ValueError: `sequence_length` is below 4.
 
     Reference: Liu et al. 2019, https://arxiv.org/abs/1907.11692, section 4.2.
     """

@@ -166,6 +166,16 @@ def _sentences(passages):
     return list(itertools.chain.from_iterable(map(split_sentences, passages)))
 
 
+def _words(segmenter, sentence):
+    words = list(segmenter(sentence))
+    if "".join("".join(words).split()) != "".join(sentence.split()):
+        raise ValueError(
+            "`word_segmenter` must return all of a sentence, cut into words. Received: "
+            f"{words[:20]} for {sentence[:80]!r}."
+        )
+    return words
+
+
 def _sentence_ids(sentences):
     """Returns flat ids, tokens of each sentence, and which token begins a word, or None."""
     cached = STATE.get("cached_tokenizer")
@@ -174,7 +184,7 @@ def _sentence_ids(sentences):
     segmenter = STATE["word_segmenter"]
     if segmenter is None:
         return *cached.flat_ids(sentences), None
-    words = [segmenter(sentence) for sentence in sentences]
+    words = [_words(segmenter, sentence) for sentence in sentences]
     ids, word_lengths = cached.flat_ids(list(itertools.chain.from_iterable(words)))
     ends = np.concatenate([[0], np.cumsum(word_lengths)])
     word_counts = np.fromiter(map(len, words), np.int64, len(words))

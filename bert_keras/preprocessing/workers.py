@@ -3,6 +3,7 @@
 import collections
 import multiprocessing
 import os
+import threading
 from concurrent import futures
 
 # What a process knows: set once, since sending it with each task would cost more than the task.
@@ -64,4 +65,14 @@ def _set_up(state):
 def _set_up_process(state):
     # The tokenizers library's own threads would compete with the other processes.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _set_up(state)
+
+
+def _end_with_parent():
+    """Ends this process with the one that started it, which may be killed without a word.
+
+    Left alone it would go on with its tasks, and write over the files of a run begun anew.
+    """
+    multiprocessing.parent_process().join()
+    os._exit(1)

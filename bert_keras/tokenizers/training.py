@@ -1,7 +1,10 @@
 """Training of WordPiece vocabularies from text."""
 
 import os
+import re
+import string
 import tempfile
+import warnings
 from collections import Counter
 
 import tokenizers
@@ -9,6 +12,8 @@ import tokenizers
 from bert_keras.tokenizers.texts import describe, replace_surrogates
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# Longer words are [UNK] to the tokenizer, and one of a megabyte would take hours to train on.
+LONGEST_WORD = 100
 
 
 def train_wordpiece(
@@ -30,7 +35,8 @@ def train_wordpiece(
     Google never published the trainer behind BERT's vocabularies, which merged by gain in
     likelihood; this one merges by frequency, as Hugging Face's does. The same text gives the same
     vocabulary on every run: the library's own trainer numbers characters in the random order of a
-    hash table, so they are counted and sorted here first.
+    hash table, so they are counted and sorted here first. Words of more than 100 characters, which
+    the tokenizer takes for unknown, are left out, and a warning tells how many.
 
     Args:
         files: path of a UTF-8 text file, or a list of such paths.
@@ -51,6 +57,7 @@ def train_wordpiece(
     Raises:
         ValueError: there is no text, a file is not UTF-8, or the alphabet alone is larger than
             `vocabulary_size`.
+        TypeError: `texts` gives something else than str.
 
     Example:
 
@@ -66,6 +73,7 @@ def train_wordpiece(
     special_tokens = list(special_tokens)
     with tempfile.TemporaryDirectory() as folder:
         texts = _as_rereadable(files, texts, folder)
+        texts = _without_long_words(texts, normalizer, split_chinese)
         alphabet = _alphabet(texts, normalizer, limit_alphabet)
         # One merge-free run finds the characters that occur inside words.
         found = _train(texts, normalizer, [], alphabet, vocabulary_size=0, min_frequency=1)
@@ -108,6 +116,31 @@ def _alphabet(texts, normalizer, limit):
     if not characters:
         raise ValueError("A vocabulary needs text to be trained on. Received: no characters.")
     return sorted(characters, key=lambda character: (-counts[character], character))[:limit]
+
+
+def _without_long_words(texts, normalizer, split_chinese):
+    """Returns a function like `texts` without words that are too long; warns once of how many."""
+    borders = re.escape(string.punctuation) + "。，、" + ("\u4e00-\u9fff" if split_chinese else "")
+    may_be_long = re.compile(rf"[^\s{borders}]{{{LONGEST_WORD + 1}}}").search
+    split = tokenizers.pre_tokenizers.BertPreTokenizer().pre_tokenize_str
+    count, is_counted = 0, False
+
+    def shortened():
+        nonlocal count, is_counted
+        for text in texts():
+            if may_be_long(text):
+                words = [word for word, _ in split(normalizer.normalize_str(text))]
+                kept = [word for word in words if len(word) <= LONGEST_WORD]
+                count += 0 if is_counted else len(words) - len(kept)
+                text = " ".join(kept) if len(kept) < len(words) else text
+            yield text
+        if count and not is_counted:
+            warnings.warn(
+                f"Left out {count} word(s) of more than {LONGEST_WORD} characters.", stacklevel=5
+            )
+        is_counted = True
+
+    return shortened
 
 
 def _as_rereadable(files, texts, folder):

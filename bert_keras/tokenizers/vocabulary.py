@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import uuid
 import warnings
 
 from bert_keras.tokenizers.texts import describe
@@ -44,9 +45,18 @@ def read_vocabulary(path):
 
 
 def write_vocabulary(path, vocabulary):
-    """Writes the tokens to a vocab.txt file: UTF-8, one a line, `"\\n"` after each."""
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{token}\n" for token in vocabulary)
+    """Writes the tokens to a vocab.txt file: UTF-8, one a line, `"\\n"` after each.
+
+    The file appears when it is complete: one that was cut short would pass for another vocabulary.
+    """
+    partial = f"{os.fspath(path)}.{uuid.uuid4().hex}.partial"
+    try:
+        with open(partial, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{token}\n" for token in vocabulary)
+        os.replace(partial, path)
+    except BaseException:
+        pathlib.Path(partial).unlink(missing_ok=True)
+        raise
 
 
 def check_vocabulary(vocabulary, required_tokens):

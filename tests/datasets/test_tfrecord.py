@@ -70,6 +70,50 @@ def test_cut_altered_and_foreign_files_are_refused(tmp_path):
         read_records(str(path))
 
 
+GOOD = {
+    "input_ids": [2, 5, 3, 0],
+    "input_mask": [1, 1, 1, 0],
+    "segment_ids": [0, 0, 0, 0],
+    "masked_lm_positions": [1, 0],
+    "masked_lm_ids": [6, 0],
+    "masked_lm_weights": [1.0, 0.0],
+    "next_sentence_labels": [0],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"masked_lm_weights": []}, "row 1 with 0 values of masked_lm_weights in place of 2"),
+        ({"input_ids": [2, 5, 3]}, "row 1 with 3 values of input_ids in place of 4"),
+        ({"next_sentence_labels": []}, "row 1 with 0 values of next_sentence_labels"),
+        ({"input_mask": [0] * 4}, "row 1, without any token"),
+        ({"input_mask": [1, 0, 1, 0]}, "row 1, with padding between its tokens"),
+        ({"input_ids": [2, -5, 3, 0]}, "row 1, with an id below 0"),
+        ({"masked_lm_ids": [-6, 0]}, "row 1, with an id below 0"),
+        ({"masked_lm_positions": [99, 0]}, "row 1, with a prediction outside of its tokens"),
+        ({"masked_lm_positions": [3, 0]}, "row 1, with a prediction outside of its tokens"),
+        ({"next_sentence_labels": [2]}, "row 1, with a label of the next sentence"),
+    ],
+)
+def test_a_faulty_record_is_refused_by_file_and_row(tmp_path, changes, message):
+    tensorflow = pytest.importorskip("tensorflow")
+    train = tensorflow.train
+    path = str(tmp_path / "a.tfrecord")
+    with tensorflow.io.TFRecordWriter(path) as writer:
+        for values in (GOOD, GOOD | changes):
+            features = {
+                name: train.Feature(float_list=train.FloatList(value=row))
+                if name == "masked_lm_weights"
+                else train.Feature(int64_list=train.Int64List(value=row))
+                for name, row in values.items()
+            }
+            features = train.Features(feature=features)
+            writer.write(train.Example(features=features).SerializeToString())
+    with pytest.raises(ValueError, match=rf"a\.tfrecord.*{message}"):
+        read_records(path)
+
+
 def test_without_tensorflow_the_other_format_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     with pytest.raises(ImportError, match="pip install tensorflow"):

@@ -1,5 +1,3 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,6 @@ from bert_keras.preprocessing import documents
 from bert_keras.preprocessing.documents import (
     CachedTokenizer,
     cut_long_sentences,
-    join_documents,
 )
 from bert_keras.tokenizers import WordPieceTokenizer, train_wordpiece
 
@@ -29,10 +26,6 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def tokenizer():
     return WordPieceTokenizer(train_wordpiece(texts=TEXTS * 2, vocabulary_size=120))
-
-
-def test_examples_in_docstrings_hold():
-    assert doctest.testmod(documents).failed == 0
 
 
 def check_same(tokenizer, cached, texts):
@@ -73,10 +66,3 @@ def test_what_is_no_sentence_is_cut():
     pieces, counts = cut_long_sentences(np.array([3, 0, 10, 4]), 4)
     assert pieces.tolist() == [3, 4, 4, 2, 4]
     assert counts.tolist() == [1, 0, 3, 1]
-
-
-def test_documents_without_tokens_are_left_out():
-    joined = join_documents([[], [[]], [[5], [], [6, 7]]], separator_id=1)
-    assert joined.num_documents == 1
-    assert joined.token_ids.tolist() == [5, 6, 7, 1]
-    assert joined.sentence_starts.tolist() == [0, 1]

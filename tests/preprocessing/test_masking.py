@@ -200,6 +200,12 @@ def test_spans_stay_within_a_segment_and_are_replaced_as_a_whole():
     assert alike.mean() > 0.9
     token_share = np.mean(masked.token_ids[chosen] == MASK)
     assert abs(token_share - 0.5) < 0.02
+    token_ids = np.tile([CLS, 7, 8, SEP, 9, 10, SEP], (500, 1))
+    words = masking._Words(token_ids >= 5, np.ones(token_ids.shape, bool))
+    _, groups = words.choose_spans(np.full(500, 4), np.random.default_rng(0), settings)
+    # Spans of several words within a segment, and none that goes on behind [SEP].
+    assert np.mean(groups[:, 1] == groups[:, 2]) > 0.2
+    assert not (groups[:, 2] == groups[:, 4]).any()
 
 
 def test_the_same_generator_gives_the_same_masks():

@@ -1,9 +1,11 @@
+import functools
 import gzip
 import itertools
 import os
 import pathlib
 import random
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -39,6 +41,16 @@ TOKENIZER = WordPieceTokenizer(VOCABULARY)
 def words_of(sentence):
     """A word segmenter for Chinese: two characters a word."""
     return [sentence[start : start + 2] for start in range(0, len(sentence), 2)]
+
+
+def words_one_by_one(sentence):
+    """The same as a generator, as some segmenters are."""
+    yield from words_of(sentence)
+
+
+def first_word(sentence):
+    """A word segmenter that loses text."""
+    return words_of(sentence)[:1]
 
 
 def write_corpus(folder, num_documents=12, seed=0):
@@ -188,6 +200,38 @@ def test_changed_settings_do_not_reuse_the_shards_of_a_killed_run(corpus, tmp_pa
     assert contents(folder) == contents(tmp_path / "whole")
 
 
+def test_leftovers_of_killed_runs_are_removed(corpus, tmp_path, monkeypatch):
+    folder = tmp_path / "killed"
+    with monkeypatch.context() as patches:
+        # Between a shard and its note, with other settings.
+        patches.setattr(pretraining_data, "file_sha256", fail_after(2))
+        with pytest.raises(Killed):
+            create(corpus, folder, examples_per_shard=30)
+    (folder / ".examples-00000-of-00009.safetensors.0123.partial").write_bytes(b"half")
+    with monkeypatch.context() as patches:
+        # Between the manifest and the end.
+        patches.setattr(pretraining_data, "_remove_leftovers", fail_after(0))
+        with pytest.raises(Killed):
+            create(corpus, folder)
+    assert (folder / ".unfinished").exists()
+    create(corpus, folder)
+    create(corpus, tmp_path / "whole")
+    assert contents(folder) == contents(tmp_path / "whole")
+
+
+def fail_after(count):
+    """Returns a function that hashes a file, and kills the process the next time."""
+    calls = []
+
+    def function(*arguments):
+        calls.append(arguments)
+        if len(calls) > count:
+            raise Killed
+        return "0"
+
+    return function
+
+
 def test_gzip_files_folders_and_a_document_a_file(tmp_path):
     books = tmp_path / "books"
     for name in "ab":
@@ -248,6 +292,10 @@ def test_a_word_segmenter_tells_where_words_begin(tmp_path):
         assert any(not flag for flag in begins)
         assert not any(a is False and b is False for a, b in itertools.pairwise(begins))
     assert manifest["reading"]["word_segmenter"].endswith(":words_of")
+    create(path, tmp_path / "generated", word_segmenter=words_one_by_one)
+    assert all_rows(tmp_path / "generated") == all_rows(tmp_path / "out")
+    with pytest.raises(ValueError, match=r"must return all of a sentence.*天地"):
+        create(path, tmp_path / "lost", word_segmenter=first_word)
 
 
 def test_empty_and_one_sentence_documents_are_counted(tmp_path):
@@ -280,6 +328,33 @@ def test_text_that_gives_nothing_is_refused(tmp_path):
     path.write_text("The man.\n\nA ship.\n")
     with pytest.raises(ValueError, match="at least one example"):
         create(path, tmp_path / "out", objective="sentence_order")
+    # What was refused leaves nothing behind.
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_text_that_the_vocabulary_does_not_know_is_refused_or_warned_of(corpus, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("Der Mann. Ein Schiff.\n\nDie See.\n")
+    with pytest.warns(UserWarning, match=r"66\.7% of the text's 9 tokens are unknown"):
+        create(path, tmp_path / "little")
+    tokenizer = WordPieceTokenizer([*VOCABULARY[:5], *"xyz"])
+    with pytest.raises(ValueError, match=r"100\.0% of the text's"):
+        create_pretraining_data(corpus, tokenizer, str(tmp_path / "none"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        create(corpus, tmp_path / "known")
+
+
+def test_special_tokens_in_the_text_are_text(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(("The [SEP] man [MASK] went [PAD] a [CLS].\n" * 5 + "\n") * 6)
+    create(path, tmp_path / "out")
+    for row in all_rows(tmp_path / "out"):
+        assert row[0] == 2 and row.count(2) == 1 and row.count(3) == 2
+        assert 0 not in row and 4 not in row
+    # The tokenizer beside the data is the one that was given.
+    saved = WordPieceTokenizer.load(tmp_path / "out")
+    assert saved.special_tokens_in_text and saved.get_config() == TOKENIZER.get_config()
 
 
 def test_a_single_document_is_refused_for_next_sentences(tmp_path):
@@ -315,6 +390,11 @@ def test_a_vocabulary_without_mask_is_refused_before_any_work(corpus, tmp_path):
         ({"format": "tfrecord"}, "holds masked rows"),
         ({"documents": "page"}, "`documents` must be one of"),
         ({"sequence_length": 4}, "room for 3 special tokens"),
+        ({"sequence_length": 32.0}, "`sequence_length` must be an int"),
+        ({"short_probability": 7}, "between 0 and 1. Received: 7 and 0.5"),
+        ({"random_probability": -1}, "between 0 and 1. Received: 0.1 and -1"),
+        ({"word_segmenter": lambda text: [text]}, "a name of its own"),
+        ({"word_segmenter": functools.partial(words_of)}, "a name of its own"),
     ],
 )
 def test_wrong_arguments_are_refused(corpus, tmp_path, options, message):
@@ -365,6 +445,18 @@ def test_records_of_googles_format_become_a_folder_that_needs_no_tensorflow(
                 np.testing.assert_array_equal(expected[key], found[key])
     with pytest.raises(ValueError, match="must be new"):
         import_records(paths, tokenizer, str(tmp_path / "imported"))
+
+
+def test_records_of_full_sentences_have_no_next_sentences(corpus, tmp_path):
+    pytest.importorskip("tensorflow")
+    options = {"objective": "full_sentences", "masking": Masking(max_predictions=6)}
+    create(corpus, tmp_path / "records", format="tfrecord", **options)
+    paths = sorted((tmp_path / "records").glob("*.tfrecord"))
+    manifest = import_records(paths, TOKENIZER, str(tmp_path / "imported"))
+    assert manifest["objective"] == "full_sentences"
+    for name in ("records", "imported"):
+        _, labels, weights = PretrainingBatches(str(tmp_path / name), 8)[0]
+        assert labels.shape == weights.shape == (8, 6)
 
 
 def test_records_of_another_vocabulary_or_of_two_lengths_are_refused(corpus, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from benchmarks import bert_pretraining_rules
 from benchmarks.bert_pretraining_rules import pairs_of_document, truncate_pair
 from bert_keras.preprocessing import sentence_pairs
-from bert_keras.preprocessing.documents import join_documents
+from bert_keras.preprocessing.documents import Documents, sentence_borders
 from bert_keras.preprocessing.packing import truncated_lengths
 from bert_keras.preprocessing.sentence_pairs import (
     document_generator,
@@ -31,6 +31,14 @@ def make_documents(num_documents, seed=0, longest=40, most_sentences=30):
             next_id += length
         documents.append(document)
     return documents
+
+
+def join_documents(documents, separator_id):
+    """Returns `Documents` of lists of sentences, each a list of ids."""
+    sentences = [sentence for document in documents for sentence in document]
+    ids = [id for document in documents for row in [*document, [separator_id]] for id in row]
+    borders = sentence_borders(np.array(list(map(len, sentences))), list(map(len, documents)))
+    return Documents(np.array(ids, np.int32), *borders)
 
 
 def rows_of(documents, segments):

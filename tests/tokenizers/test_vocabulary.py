@@ -17,6 +17,18 @@ def test_lines_end_at_newlines_only_and_keep_their_spaces(tmp_path):
     assert (tmp_path / "vocab.txt").read_bytes().endswith(b"\nc\n")
 
 
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    def tokens():
+        yield "c"
+        raise KeyError
+
+    write_vocabulary(tmp_path / "vocab.txt", ["a", "b"])
+    with pytest.raises(KeyError):
+        write_vocabulary(tmp_path / "vocab.txt", tokens())
+    assert read_vocabulary(tmp_path / "vocab.txt") == ["a", "b"]
+    assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
+
+
 @pytest.mark.parametrize(
     "raw",
     [b"a\nb\n", b"a\nb", b"a\r\nb\r\n", b"\xef\xbb\xbfa\nb\n"],

@@ -1,4 +1,6 @@
 import doctest
+import random
+import warnings
 from collections import Counter
 
 import pytest
@@ -104,6 +106,21 @@ def test_files_lists_and_iterators_give_the_same(tmp_path):
     whole = tmp_path / "whole.txt"
     whole.write_text("\n".join(TEXTS), encoding="utf-8")
     assert train_wordpiece(str(whole), vocabulary_size=150) == expected
+
+
+def test_words_that_are_too_long_are_left_out_and_counted():
+    generator = random.Random(0)
+    noise = "".join(generator.choices("jklmnopq", k=100_000))
+    expected = train_wordpiece(texts=TEXTS, vocabulary_size=150)
+    texts = [*TEXTS, noise, f"the {noise[:101]}, {noise[:300]}"]
+    with pytest.warns(UserWarning, match="Left out 3 word.s. of more than 100 characters"):
+        found = train_wordpiece(texts=texts, vocabulary_size=150)
+    # But for one more "the" and a comma.
+    assert len(set(found) & set(expected)) > 140
+    # Neither signs nor Chinese characters are one word, however many stand together.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "中" in train_wordpiece(texts=["中文字符" * 50 + "," * 200 + "a" * 100])
 
 
 def test_lone_surrogates_do_not_stop_training():

@@ -1,0 +1,43 @@
+"""Processes do not outlive the one that started them."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = """
+import time
+from bert_keras.preprocessing.workers import Workers
+
+if __name__ == "__main__":
+    with Workers(2) as workers:
+        tasks = workers.map(time.sleep, [0, 0, 0, 0, 0, 600, 600, 600, 600, 600])
+        next(tasks)
+        print("begun", flush=True)
+        list(tasks)
+"""
+
+
+@pytest.mark.once
+def test_processes_end_with_their_parent_when_it_is_killed(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    parent = subprocess.Popen(
+        [sys.executable, str(tmp_path / "script.py")],
+        env=environment,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        assert parent.stdout.readline() == b"begun\n"
+        os.kill(parent.pid, signal.SIGKILL)
+        # The pipe ends when the last process that holds it does.
+        assert parent.communicate(timeout=60)[0] == b""
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
