@@ -5,15 +5,18 @@ r"""What each choice of pre-training is worth, at a size where one run takes abo
         --output_dir ablations
 
 Each row of the table changes one thing of BERT-tiny's pre-training (2 layers, 128 wide), with
-`--seeds` seeds: without next sentences, from left to right (the paper's table 5), other shares of
+`--seeds` seeds: without next sentences, with the left context only (see below), other shares of
 [MASK] and random tokens (its table 8), masks drawn once, whole words, and no pre-training at all.
+The left context only is not the paper's "LTR & No NSP" of table 5, which predicts every next token:
+here masked tokens are guessed, as in the other rows, from what stands to the left of them.
 All rows are measured alike: masked tokens of held-out books, masked as in the paper, and three
-fine-tuned tasks, with the mean of the tokens as a text's vector, since the first token of a
-left-to-right model sees nothing.
+fine-tuned tasks, with the mean of the tokens as a text's vector, since the first token sees nothing
+where tokens see the left context only. Seconds are those of the training steps.
 
 It runs examples/create_pretraining_data.py, pretrain.py, text_classification.py and
 token_classification.py. Every result is kept in results.jsonl as soon as it is there: the same
-command goes on where a killed one stopped. Writes table.md, and prints it.
+command goes on where a killed one stopped; other flags need another folder. Writes table.md, and
+prints it.
 """
 
 import json
@@ -43,6 +46,8 @@ flags.DEFINE_integer("sample", None, "Train each fine-tuned task on so many exam
 flags.DEFINE_list("rows", None, "Rows to run, by name; without it all.")
 flags.DEFINE_string("measure", None, "A model's folder: print its scores on the held-out data.")
 
+# What changes no value of the table.
+NOT_SETTINGS = ("output_dir", "seeds", "rows", "measure")
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SIZES = ("--num_layers=2", "--hidden_dim=128", "--num_heads=2", "--initializer_range=0.09")
 
@@ -50,7 +55,7 @@ SIZES = ("--num_layers=2", "--hidden_dim=128", "--num_heads=2", "--initializer_r
 ROWS = {
     "BERT": ((), ()),
     "no next sentences": ((), ("--objective=masked_lm",)),
-    "left to right, no next sentences": ((), ("--causal",)),
+    "left context only, no next sentences": ((), ("--causal",)),
     "100 % [MASK]": ((), ("--mask_share=1", "--random_share=0")),
     "100 % random tokens": ((), ("--mask_share=0", "--random_share=1")),
     "masks drawn once": (("--static_masking",), ()),
@@ -74,7 +79,7 @@ def main(argv):
         return
     folder = Path(FLAGS.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    results = Results(folder / "results.jsonl")
+    results = Results(folder / "results.jsonl", settings())
     heldout = make_data(folder / "heldout", FLAGS.heldout, ())
     for seed in range(FLAGS.seeds):
         for row in FLAGS.rows or ROWS:
@@ -83,16 +88,26 @@ def main(argv):
     print(table(results))
 
 
-class Results:
-    """What has been measured, by (row, seed, metric); kept in a file."""
+def settings():
+    """Returns the flags that the results depend on."""
+    own = FLAGS.flags_by_module_dict()[FLAGS.find_module_defining_flag("wnut17_dir")]
+    return {flag.name: flag.value for flag in own if flag.name not in NOT_SETTINGS}
 
-    def __init__(self, path):
+
+class Results:
+    """What has been measured, by (row, seed, metric); kept in a file behind the settings."""
+
+    def __init__(self, path, settings):
         self.path = path
-        self.known = {}
-        if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                entry = json.loads(line)
-                self.known[tuple(entry["key"])] = entry["value"]
+        if not path.exists():
+            path.write_text(json.dumps({"settings": settings}) + "\n", encoding="utf-8")
+        first, *entries = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        if first.get("settings") != settings:
+            raise app.UsageError(
+                "Results of one folder must be measured with the same flags. Received: "
+                f"{path} with {first.get('settings')}, now {settings}. Choose another --output_dir."
+            )
+        self.known = {tuple(entry["key"]): entry["value"] for entry in entries}
 
     def add(self, row, seed, values):
         """Keeps a dict of values by the names of their metrics."""

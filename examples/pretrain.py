@@ -18,7 +18,6 @@ import hashlib
 import json
 import math
 import os
-import statistics
 from typing import NamedTuple
 
 import keras
@@ -139,8 +138,7 @@ def main(argv):
     for name, phase in name_heldout(phases).items():
         results |= {f"{name}_{key}": value for key, value in evaluate(model, phase).items()}
     plot_log(log.lines)
-    speeds = [line["tokens_per_second"] for line in log.lines]
-    results["tokens_per_second"] = statistics.median(speeds) if speeds else None
+    results["tokens_per_second"] = log.tokens_per_second
     results["seconds"] = round(sum(line["seconds"] for line in log.lines), 1)
     print(f"Saved {final}.")
     print(json.dumps(results), flush=True)

@@ -247,3 +247,113 @@ def test_a_run_goes_on_by_settings_that_say_the_same_otherwise(pretrain, data, t
 )
 def test_flags_that_contradict_each_other_are_refused(pretrain, data, tmp_path, given, message):
     refused(pretrain, tmp_path, message, data_dir=[data("plain")], **given)
+
+
+@pytest.fixture
+def run(script, capsys):
+    """Returns a function that runs a script by flags and gives the JSON of its last line."""
+
+    def run_script(name, *arguments):
+        module = script(name)
+        flags.FLAGS([name, *map(str, arguments)])
+        module.main([])
+        return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    return run_script
+
+
+def test_text_becomes_a_vocabulary_and_examples_by_flags(run, text, tmp_path):
+    vocabulary = tmp_path / "new" / "vocab.txt"
+    found = run(
+        "train_vocabulary", f"--input={text}", "--min_frequency=9", f"--output={vocabulary}"
+    )
+    tokens = vocabulary.read_text(encoding="utf-8").splitlines()
+    assert found["tokens"] == len(tokens) and {*VOCABULARY} <= {*tokens}
+    given = [f"--vocabulary={vocabulary}", "--sequence_length=16", "--seed=3"]
+    given += ["--sentences_per_line", f"--output_dir={tmp_path / 'data'}"]
+    masks = ["--static_masking", "--mask_rate=0.3", "--mask_strategy=spans"]
+    summary = run("create_pretraining_data", f"--input={text.parent}/*.txt", *given, *masks)
+    manifest = read_manifest(tmp_path / "data")
+    assert summary["num_examples"] == manifest["num_examples"] > 20
+    assert summary["unknown_tokens"] == 0
+    assert (manifest["seed"], manifest["sequence_length"]) == (3, 16)
+    assert manifest["masking"]["rate"] == 0.3 and manifest["masking"]["strategy"] == "spans"
+
+
+def test_the_folder_of_a_vocabulary_is_there_before_it_is_trained(run, text, tmp_path, script):
+    (tmp_path / "file").write_text("")
+    with pytest.raises((FileExistsError, NotADirectoryError)):
+        run("train_vocabulary", "--input=missing", f"--output={tmp_path}/file/vocab.txt")
+    with pytest.raises(FileNotFoundError, match="--input must name files"):
+        run("train_vocabulary", "--input=missing", f"--output={tmp_path}/new/vocab.txt")
+    assert (tmp_path / "new").is_dir()
+
+
+def segment(sentence):
+    return [sentence[:1], sentence[1:]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input=x", "--mask_rate=0.3"], "for --static_masking.*Received: --mask_rate"),
+        (["--input=x", "--max_predictions=3"], "Received: --max_predictions"),
+        (["--records=x", "--seed=1"], "as they are. Received: --seed"),
+        (["--records=x", "--sequence_length=64"], "Received: --sequence_length"),
+        (["--records=x", "--static_masking"], "Received: --static_masking"),
+    ],
+)
+def test_flags_that_would_change_nothing_are_refused(run, arguments, message):
+    with pytest.raises(app.UsageError, match=message):
+        run("create_pretraining_data", *arguments)
+
+
+def test_a_word_segmenter_is_named_by_its_module(run, text, data, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "segmenters", sys.modules[__name__])
+    given = [f"--input={text}", f"--vocabulary={data('plain')}", f"--output_dir={tmp_path / 'x'}"]
+    run("create_pretraining_data", *given, "--word_segmenter=segmenters:segment")
+    segmenter = read_manifest(tmp_path / "x")["reading"]["word_segmenter"]
+    assert segmenter == f"{__name__}:segment"
+
+
+def test_masks_are_filled_from_the_command_line(script, pretrain, data, capsys):
+    _, output = pretrain(data_dir=[data("plain")], objective="masked_lm")
+    script("fill_mask").main(str(output / "final"), "a [MASK] b", "[MASK] [MASK]")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.startswith("  ") for line in lines] == [False, True, False, True, True]
+    assert len(lines[1].split(", ")) == 5
+
+
+@pytest.fixture
+def ablate(script, tmp_path, monkeypatch):
+    """Returns a function that runs the ablations without their scripts, and tells which it ran."""
+
+    def run_ablations(*arguments):
+        module, ran = script("pretraining_ablations", "benchmarks"), []
+
+        def last_line(command):
+            ran.append(command)
+            return dict.fromkeys((*module.HELDOUT, "seconds", "accuracy", "f1"), len(ran))
+
+        monkeypatch.setattr(module, "last_line", last_line)
+        files = ("input", "heldout", "vocabulary", "sst2_dir", "mrpc_dir", "wnut17_dir")
+        given = [f"--{name}=x" for name in files] + [f"--output_dir={tmp_path / 'ablations'}"]
+        flags.FLAGS(["pretraining_ablations", *given, *arguments])
+        module.main([])
+        return [pathlib.Path(command[1]).stem for command in ran]
+
+    return run_ablations
+
+
+def test_ablations_go_on_where_they_stopped_and_refuse_other_flags(ablate, tmp_path):
+    data, tasks = "create_pretraining_data", ["text_classification"] * 2 + ["token_classification"]
+    first = ablate("--rows=BERT", "--seeds=1")
+    assert first[:3] == [data, data, "pretrain"] and first[4:] == tasks
+    # Another row has its own data; without a manifest that of before is made again.
+    assert ablate("--rows=BERT", "--seeds=1") == [data, data]
+    again = ablate("--rows=BERT,whole words", "--seeds=1")
+    assert [name for name in again if name != data and name != first[3]] == ["pretrain", *tasks]
+    table = (tmp_path / "ablations" / "table.md").read_text()
+    assert "| BERT | 4.0000 | 4.0 |" in table and "| whole words |" in table
+    with pytest.raises(app.UsageError, match=r"measured with the same flags.*'num_steps': 7"):
+        ablate("--rows=BERT", "--seeds=1", "--num_steps=7")

@@ -48,7 +48,6 @@ class TrainingLog(keras.callbacks.Callback):
         self.evaluate_every = evaluate_every
         self.lines = [line for line in read_log(self.path) if line["step"] <= step]
         self._rewrite()
-        self._throughputs = []
         self._write_scalars = None
         if tensorboard and importlib.util.find_spec("tensorflow") is not None:
             self._write_scalars = _scalar_writer(self.path.parent / "tensorboard")
@@ -57,16 +56,14 @@ class TrainingLog(keras.callbacks.Callback):
 
     @property
     def tokens_per_second(self):
-        """Median over this process's epochs, or `None`; the first of each `fit` compiles."""
-        return statistics.median(self._throughputs) if self._throughputs else None
+        """Median over the epochs of the whole run, or `None` where none was measured."""
+        found = [line["tokens_per_second"] for line in self.lines if "tokens_per_second" in line]
+        return statistics.median(found) if found else None
 
     def _rewrite(self):
         partial = self.path.with_name(f".partial-{os.getpid()}-{self.path.name}")
         partial.write_text("".join(map(_as_text, self.lines)), encoding="utf-8")
         os.replace(partial, self.path)
-
-    def on_train_begin(self, logs=None):
-        self._is_first_epoch = True
 
     def on_epoch_begin(self, epoch, logs=None):
         self._started, self._batches_done = time.perf_counter(), 0
@@ -83,9 +80,6 @@ class TrainingLog(keras.callbacks.Callback):
         if self.tokens_per_step:
             throughput = self.tokens_per_step * self._batches_done / seconds
             line["tokens_per_second"] = round(throughput, 1)
-            if not self._is_first_epoch:
-                self._throughputs.append(throughput)
-        self._is_first_epoch = False
         is_due = self.step // self.evaluate_every > before // self.evaluate_every
         if self.evaluate is not None and is_due:
             line |= {f"heldout_{name}": value for name, value in self.evaluate(self.model).items()}
