@@ -25,6 +25,12 @@ class RegisteredPreset(NamedTuple):
 
 
 PRESETS = {
+    "bert_mini_en_gutenberg": RegisteredPreset(
+        "4 layers, 256 wide, in this package. Pre-trained on 30 books by "
+        "examples/pretrain.py: for lessons and tests. English, lowercased.",
+        5_355_776,
+        ("package://bert_keras/presets/bert_mini_en_gutenberg",),
+    ),
     "minilm_l6_en_uncased": RegisteredPreset(
         "6 layers, 384 wide. MiniLM distilled from BERT and trained on sentence pairs "
         "(all-MiniLM-L6-v2). English, lowercased.",

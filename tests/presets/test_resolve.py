@@ -50,17 +50,18 @@ class TestRegistry:
             assert preset.places and preset.description.endswith(".")
             for place in preset.places:
                 if place.startswith("package://"):
-                    assert preset.extra
+                    assert preset.extra or place.startswith("package://bert_keras/")
                 else:
                     assert re.fullmatch(r"hf://[\w.-]+/[\w.-]+", place), name
 
     def test_parameters_follow_from_the_sizes(self):
-        def count(vocabulary, layers, width):
-            embeddings = (vocabulary + 512 + 2) * width + 2 * width
+        def count(vocabulary, layers, width, positions=512):
+            embeddings = (vocabulary + positions + 2) * width + 2 * width
             layer = 4 * (width + 1) * width + 2 * 4 * width * width + 5 * width + 4 * width
             return embeddings + layers * layer + (width + 1) * width
 
         sizes = {
+            "bert_mini_en_gutenberg": (8192, 4, 256, 128),
             "minilm_l6_en_uncased": (30522, 6, 384),
             "bert_tiny_en_uncased": (30522, 2, 128),
             "bert_base_en_uncased": (30522, 12, 768),
