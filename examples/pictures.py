@@ -155,6 +155,27 @@ def learning_curves(history):
     return figure
 
 
+def seeds(rows, first_seed=0):
+    """Draws each metric's value for every seed, their mean, and a standard deviation around it.
+
+    Args:
+        rows: list of dicts from metric to float, one a seed.
+        first_seed: int, the seed of the first row.
+    """
+    with drawing() as plt:
+        figure, axes = plt.subplots(1, len(rows[0]), figsize=(2.6 * len(rows[0]), 3), squeeze=False)
+        numbers = range(first_seed, first_seed + len(rows))
+        for axis, name in zip(axes[0], rows[0], strict=True):
+            values = np.array([row[name] for row in rows])
+            mean, deviation = values.mean(), values.std(ddof=1)
+            axis.axhspan(mean - deviation, mean + deviation, color="tab:blue", alpha=0.15)
+            axis.axhline(mean, color="tab:blue")
+            axis.plot(numbers, values, "o", color="black")
+            axis.set(title=f"{name}\n{mean:.4f} ± {deviation:.4f}", xlabel="seed", xticks=numbers)
+        figure.tight_layout()
+    return figure
+
+
 def confusion_matrix(matrix, label_names):
     """Draws a confusion matrix, rows the true classes."""
     with drawing(*label_names) as plt:

@@ -105,7 +105,15 @@ def run_seeds(run):
                 f"{np.std(values, ddof=1):.4f}, from {min(values):.4f} to {max(values):.4f} over "
                 f"{len(values)} seeds"
             )
+        save_pictures(lambda: [("seeds.png", drawn_seeds(rows))])
     return best[1], rows
+
+
+def drawn_seeds(rows):
+    """Returns a picture of the metrics of all seeds."""
+    import pictures
+
+    return pictures.seeds(rows, FLAGS.seed)
 
 
 def save_and_load(model, name="model.keras"):

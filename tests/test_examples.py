@@ -393,10 +393,12 @@ def test_text_embedding_measures_before_and_after_training(run, tmp_path):
         write(tmp_path / "stsb" / f"sts-{part}.tsv", rows)
     data = f"--data_dir={tmp_path / 'stsb'}"
     names = {"spearman", "pearson", "mrr", "recall_at_1", "recall_at_5"}
-    results, _, _ = run("text_embedding", data, "--seeds=2")
+    pictures = tmp_path / "pictures"
+    results, _, _ = run("text_embedding", data, "--seeds=2", f"--plot_dir={pictures}")
     assert set(results) == {
         f"{part}{name}" for part in ("", "untrained_", "test_") for name in names
     }
+    assert (pictures / "seeds.png").exists()
 
 
 def test_text_embedding_trains_to_rank(run, tmp_path):
