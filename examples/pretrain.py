@@ -281,7 +281,7 @@ def settings(phases, model):
     values = FLAGS.flags_by_module_dict()[FLAGS.find_module_defining_flag("num_steps")]
     chosen = {flag.name: flag.value for flag in values if flag.name not in NOT_SETTINGS}
     if FLAGS.shares is not None:
-        chosen["shares"] = [f"{share:g}" for share in phase_shares(len(phases))]
+        chosen["shares"] = [f"{share:.15g}" for share in phase_shares(len(phases))]
     if FLAGS.evaluate_every == FLAGS.checkpoint_every:
         chosen["evaluate_every"] = None
     if FLAGS.preset:
