@@ -5,9 +5,9 @@
 It runs from top to bottom on a slice of the review sentences in examples/data, and prints what each
 tool did there. Change one thing at a time, and measure: that is all the method there is.
 
-On so little data most differences below are noise, and section 2 shows how large that is. Each tool
-alone, over several seeds, on a task of pairs and on one of entities, with time and memory, is
-measured by benchmarks/toolbox_ablations.py; docs/fine_tuning_ablations.md is where its table goes.
+On so little data most differences below are noise, and section 2 shows how large that is.
+benchmarks/toolbox_ablations.py measures each tool alone, over several seeds, on a task of pairs and
+on one of entities, with time and memory.
 
 The environment variables PRESET, NUM_TRAIN and NUM_DEV name another checkpoint and other sizes;
 KERAS_BACKEND chooses TensorFlow, JAX or PyTorch, which give the same numbers up to rounding and to
