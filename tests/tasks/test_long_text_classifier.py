@@ -100,6 +100,7 @@ def test_windows_are_encoded_one_by_one_and_combined(combine, pooling):
     ("truncation", "kept"),
     [("longest_first", [0, 6]), ("tail", [24, 28]), ("head_tail", [0, 28])],
 )
+@pytest.mark.once
 def test_truncation_says_which_windows_of_a_too_long_document_are_read(truncation, kept):
     letters = TEXTS[4].split()
     model = tiny_model(
@@ -214,6 +215,7 @@ def test_short_documents_cost_one_short_window():
         ("regression", np.linspace(0, 1, 15).reshape(5, 3), {"scores"}),
     ],
 )
+@pytest.mark.once
 def test_other_problem_types_train_and_answer(problem_type, labels, answer):
     model = tiny_model(problem_type=problem_type, num_classes=3)
     model.compile(run_eagerly=keras.backend.backend() == "tensorflow")

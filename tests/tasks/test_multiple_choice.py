@@ -122,6 +122,7 @@ def test_it_learns_that_somebody_barks_from_lists_of_unequal_length():
     assert model.choose("the cat", ("the", "barks", "meows"))["choice"] == "barks"
 
 
+@pytest.mark.once
 def test_ready_inputs_train_and_split():
     inputs = random_inputs(batch=8)
     history = tiny_model(with_preprocessor=False).fit(

@@ -62,6 +62,7 @@ def test_it_learns_which_text_follows():
     assert not model.is_next("h h", "g")["is_next"]
 
 
+@pytest.mark.once
 def test_ready_inputs_train():
     history = tiny_model(preprocessor=None).fit(inputs(), [0, 1, 1], verbose=0)
     assert "accuracy" in history.history

@@ -70,6 +70,7 @@ def test_an_idle_pooler_does_not_move_and_causes_no_warning(recwarn):
     assert not [w for w in recwarn if "radients" in str(w.message)]
 
 
+@pytest.mark.once
 def test_a_finished_run_goes_on_where_epochs_are_added():
     task = tiny_classifier()
     task.compile(learning_rate=1e-2)
