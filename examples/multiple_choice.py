@@ -84,12 +84,7 @@ def accuracy(model, examples):
 
 def load_data():
     """Returns training, dev and test examples, the last `None` where there are none."""
-    if FLAGS.train_file:
-        files = {"train": FLAGS.train_file, "dev": FLAGS.dev_file, "test": FLAGS.test_file}
-    elif FLAGS.data_dir:
-        files = find_files(FLAGS.data_dir)
-    else:
-        raise app.UsageError("Pass --data_dir, or --train_file and --dev_file.")
+    files = recipe.data_files(find_files)
     if not files.get("train"):
         print(f"There is no training file: {files['dev']} is split.")
         files = {"train": files["dev"]}

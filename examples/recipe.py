@@ -8,7 +8,7 @@ import logging
 import math
 import os
 
-from absl import flags
+from absl import app, flags
 
 FLAGS = flags.FLAGS
 
@@ -66,6 +66,22 @@ def sampled(examples):
         return examples
     order = np.random.default_rng(FLAGS.seed).permutation(len(examples))
     return examples.take(order[: FLAGS.sample])
+
+
+def data_files(find_files):
+    """Returns the files that the flags name: a dict from `train`, `dev`, `test` to path or None.
+
+    Args:
+        find_files: function of `--data_dir` that returns such a dict.
+
+    Raises:
+        UsageError: neither `--train_file` nor `--data_dir` is given.
+    """
+    if FLAGS.train_file:
+        return {"train": FLAGS.train_file, "dev": FLAGS.dev_file, "test": FLAGS.test_file}
+    if FLAGS.data_dir:
+        return find_files(FLAGS.data_dir)
+    raise app.UsageError("Pass --data_dir, or --train_file and --dev_file.")
 
 
 def check_labelled(**parts):

@@ -32,12 +32,7 @@ def load_data():
         ValueError: a tag is not of `--scheme`, or marks no entity though most do. The message
             names the file and the line.
     """
-    if FLAGS.train_file:
-        files = {"train": FLAGS.train_file, "dev": FLAGS.dev_file, "test": FLAGS.test_file}
-    elif FLAGS.data_dir:
-        files = find_files(FLAGS.data_dir)
-    else:
-        raise app.UsageError("Pass --data_dir, or --train_file and --dev_file.")
+    files = recipe.data_files(find_files)
     if not files.get("train"):
         # Of People's Daily and MSRA often only dev and test are at hand.
         print(f"There is no training file: trains on {files['dev']}, measures on {files['test']}.")

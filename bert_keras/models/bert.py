@@ -38,8 +38,9 @@ class BertBackbone(Backbone):
         max_sequence_length: int, number of learned positions.
         num_segments: int, number of segment ids; 0 leaves segments out.
         initializer_range: float, standard deviation of the initial weights.
-        causal: bool, whether a token sees only itself and the tokens before it, the left-to-right
-            model of the paper's table 5. The first token then sees nothing else: pool by `"mean"`.
+        causal: bool, whether a token sees only itself and the tokens before it, as in the
+            left-to-right model of the paper's table 5. The first token then sees nothing else: pool
+            by `"mean"`.
         remat: bool, whether training keeps the input of each encoder block only and computes the
             rest of the block again in the backward pass: less memory for more time, and the same
             numbers. A `.keras` file keeps it, a preset does not.
