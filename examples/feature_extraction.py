@@ -1,7 +1,7 @@
 """Tag words by BERT's features without fine-tuning: table 7 of the paper.
 
     python examples/feature_extraction.py --data_dir wnut17
-    python examples/feature_extraction.py --data_dir btc_ner --strategy last
+    python examples/feature_extraction.py --data_dir btc_ner --strategy last,concat_last_4
     python examples/feature_extraction.py --train_file train.conll --dev_file dev.conll
 
 The encoder stays as it is. Each word's features, the hidden states of its first piece, are computed
@@ -52,7 +52,12 @@ STRATEGIES = {
     "weighted_sum_all": (slice(1, None), "mix"),
 }
 
-flags.DEFINE_multi_enum("strategy", list(STRATEGIES), list(STRATEGIES), "Rows of the table.")
+flags.DEFINE_list("strategy", list(STRATEGIES), "Rows of the table, separated by commas.")
+flags.register_validator(
+    "strategy",
+    lambda names: names and len(set(names)) == len(names) and {*names} <= {*STRATEGIES},
+    f"must be different ones of {', '.join(STRATEGIES)}",
+)
 flags.DEFINE_integer("lstm_units", 256, "Units of each direction of the BiLSTM; the paper has 768.")
 flags.DEFINE_float("dropout", 0.3, "Rate on the features and between the layers of the BiLSTM.")
 FLAGS.set_default("epochs", 12)

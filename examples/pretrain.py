@@ -26,7 +26,14 @@ from absl import app, flags, logging
 import bert_keras
 from bert_keras.datasets import read_manifest
 from bert_keras.preprocessing import Masking, PretrainingBatches
-from bert_keras.training import AdamW, Lamb, TrainingCheckpoint, TrainingLog, WarmupDecay
+from bert_keras.training import (
+    AdamW,
+    Lamb,
+    PhasedSchedule,
+    TrainingCheckpoint,
+    TrainingLog,
+    WarmupDecay,
+)
 
 FLAGS = flags.FLAGS
 JIT_COMPILE = {"auto": "auto", "true": True, "false": False}
@@ -77,8 +84,15 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_integer("gradient_accumulation_steps", 1, "Batches of one update.", lower_bound=1)
 flags.DEFINE_enum("optimizer", "adamw", ["adamw", "lamb"], "LAMB is for very large batches.")
-flags.DEFINE_float("learning_rate", 5e-4, "Peak rate. The paper has 1e-4 for its larger models.")
-flags.DEFINE_float("warmup", 0.1, "Share of the steps with a rising rate. The paper has 0.01.")
+flags.DEFINE_list(
+    "learning_rate",
+    "5e-4",
+    "Peak rate of one rise and fall over all steps, or one peak a phase, each of which then rises "
+    "and falls to 0 on its own. The paper has 1e-4 for its larger models.",
+)
+flags.DEFINE_float(
+    "warmup", 0.1, "Share of the steps, or of each phase's, with a rising rate. The paper has 0.01."
+)
 flags.DEFINE_float("weight_decay", 0.01, "On kernels and embeddings.")
 flags.DEFINE_float("clip_norm", 1.0, "Largest norm of all gradients together.")
 flags.DEFINE_integer("seed", 0, "Seed of weights, dropout, order and masks.")
@@ -110,6 +124,7 @@ class Phase(NamedTuple):
 def main(argv):
     phases = plan_phases()
     check_steps()
+    peak_rates(len(phases))
     objective = choose_objective(phases)
     check_batches(phases)
     keras.utils.set_random_seed(FLAGS.seed)
@@ -122,7 +137,7 @@ def main(argv):
     )
     if checkpoint.step:
         print(f"Going on after step {checkpoint.step}.", flush=True)
-    model.compile(make_optimizer(), jit_compile=JIT_COMPILE[FLAGS.jit_compile])
+    model.compile(make_optimizer(phases), jit_compile=JIT_COMPILE[FLAGS.jit_compile])
     checkpoint.restore(model)
     log = TrainingLog(
         FLAGS.output_dir,
@@ -187,6 +202,20 @@ def check_steps():
             "--num_steps must be a multiple of --gradient_accumulation_steps. Received: "
             f"{FLAGS.num_steps} and {FLAGS.gradient_accumulation_steps}."
         )
+
+
+def peak_rates(num_phases):
+    """Returns `--learning_rate` as floats: one for the whole run, or one a phase."""
+    try:
+        rates = [float(rate) for rate in FLAGS.learning_rate]
+    except ValueError:
+        rates = []
+    if len(rates) not in (1, num_phases) or not all(0 <= rate < math.inf for rate in rates):
+        raise app.UsageError(
+            "--learning_rate must be one number from 0, or one for each of the "
+            f"{num_phases} folders of --data_dir. Received: {FLAGS.learning_rate}."
+        )
+    return rates
 
 
 def choose_objective(phases):
@@ -282,6 +311,8 @@ def settings(phases, model):
     chosen = {flag.name: flag.value for flag in values if flag.name not in NOT_SETTINGS}
     if FLAGS.shares is not None:
         chosen["shares"] = [f"{share:.15g}" for share in phase_shares(len(phases))]
+    rates = peak_rates(len(phases))
+    chosen["learning_rate"] = rates if len(rates) > 1 else rates[0]
     if FLAGS.evaluate_every == FLAGS.checkpoint_every:
         chosen["evaluate_every"] = None
     if FLAGS.preset:
@@ -355,14 +386,26 @@ def make_masking():
     )
 
 
-def make_optimizer():
+def make_optimizer(phases):
     optimizer = {"adamw": AdamW, "lamb": Lamb}[FLAGS.optimizer]
     accumulation = FLAGS.gradient_accumulation_steps
     return optimizer(
-        WarmupDecay(FLAGS.learning_rate, FLAGS.num_steps, warmup=FLAGS.warmup),
+        make_schedule(phases),
         weight_decay=FLAGS.weight_decay,
         global_clipnorm=FLAGS.clip_norm,
         gradient_accumulation_steps=accumulation if accumulation > 1 else None,
+    )
+
+
+def make_schedule(phases):
+    """Returns the rate over all steps: one rise and fall, or one in each phase."""
+    rates = peak_rates(len(phases))
+    if len(rates) == 1:
+        return WarmupDecay(rates[0], FLAGS.num_steps, warmup=FLAGS.warmup)
+    steps = [phase.last - phase.first for phase in phases]
+    # A phase with a share of 0 has no schedule.
+    return PhasedSchedule(
+        [WarmupDecay(rate, n, FLAGS.warmup) for rate, n in zip(rates, steps, strict=True) if n]
     )
 
 

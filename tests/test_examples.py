@@ -456,7 +456,7 @@ def test_token_classification_scores_entities_and_writes_tags(run, tagged):
 
 def test_feature_extraction_has_the_rows_of_the_paper_s_table(run, tagged):
     rows = ("weighted_sum_last_4", "concat_last_4")
-    arguments = [f"--strategy={row}" for row in rows]
+    arguments = [f"--strategy={','.join(rows)}"]
     arguments += [f"--data_dir={tagged}", "--lstm_units=4", "--sample=4", "--max_length=16"]
     results, printed, _ = run("feature_extraction", *arguments)
     assert set(results) == {f"{row}_{name}" for row in rows for name in ("f1", "test_f1")}
