@@ -100,8 +100,10 @@ def scores(labels, outputs):
             "spearman": metrics.spearman(labels, outputs[:, 0]),
         }
     predicted = outputs.argmax(-1)
+    average = "binary" if outputs.shape[1] == 2 else "macro"
     return {
         "accuracy": metrics.accuracy(labels, predicted),
+        "f1": metrics.precision_recall_f1(labels, predicted, average=average)["f1"],
         "matthews_correlation": metrics.matthews_correlation(labels, predicted),
     }
 
