@@ -223,11 +223,13 @@ def test_a_run_goes_on_by_settings_that_say_the_same_otherwise(pretrain, data, t
     given = {"data_dir": [folder, long]}
     first, output = pretrain(shares="0.5,0.5", **given)
     assert first["tokens_per_second"] > 0
-    again, _ = pretrain(shares="0.50,0.5", evaluate_every=2, **given)
+    again, _ = pretrain(shares="0.50,0.5", evaluate_every=2, learning_rate="0.0005", **given)
     # Nothing was trained, and what the run took is still known.
     assert again == first
     with pytest.raises(ValueError, match="shares"):
         pretrain(shares="0.75,0.25", **given)
+    with pytest.raises(ValueError, match="learning_rate"):
+        pretrain(shares="0.5,0.5", learning_rate="5e-4,5e-4", **given)
     pretrain("tuned", preset=output / "final", data_dir=[folder])
     moved = tmp_path / "moved"
     (output / "final").rename(moved)
@@ -236,9 +238,26 @@ def test_a_run_goes_on_by_settings_that_say_the_same_otherwise(pretrain, data, t
         pretrain("tuned", preset=moved, data_dir=[folder], dropout=0.3)
 
 
+def test_each_phase_may_have_a_rate_of_its_own(pretrain, data):
+    steps = {"num_steps": 8, "log_every": 1, "shares": "0.5,0,0.5", "warmup": 0.5}
+    given = {"data_dir": [data("plain"), data("plain"), data("long", 32)], **steps}
+    _, output = pretrain(learning_rate="8e-4,1,4e-4", **given)
+    # Of the batch behind each line; the second phase has no step.
+    rates = [line["learning_rate"] for line in read_log(output / "metrics.jsonl")]
+    assert rates == pytest.approx([4e-4, 8e-4, 4e-4, 0, 2e-4, 4e-4, 2e-4, 0])
+    _, output = pretrain("one", learning_rate="8e-4", **given)
+    rates = [line["learning_rate"] for line in read_log(output / "metrics.jsonl")]
+    assert rates == pytest.approx([2e-4, 4e-4, 6e-4, 8e-4, 6e-4, 4e-4, 2e-4, 0])
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"learning_rate": "1e-3,1e-4"}, "--learning_rate must be one number from 0, or one for"),
+        ({"learning_rate": "fast"}, r"--learning_rate must be one number.*Received: \['fast'\]"),
+        ({"learning_rate": "-1"}, "--learning_rate must be one number"),
+        ({"learning_rate": "nan"}, "--learning_rate must be one number"),
+        ({"learning_rate": ""}, "--learning_rate must be one number"),
         ({"shares": "0.5,0.6"}, "--shares must be 1 numbers"),
         ({"shares": "half"}, "--shares must be 1 numbers"),
         ({"heldout_dir": ["a", "b"]}, "--heldout_dir takes one folder"),

@@ -14,5 +14,6 @@ from bert_keras.training.losses import consistency_loss as consistency_loss
 from bert_keras.training.optimizer import AdamW as AdamW
 from bert_keras.training.optimizer import Lamb as Lamb
 from bert_keras.training.optimizer import layer_wise_decay as layer_wise_decay
+from bert_keras.training.schedules import PhasedSchedule as PhasedSchedule
 from bert_keras.training.schedules import WarmupDecay as WarmupDecay
 from bert_keras.training.training_log import TrainingLog as TrainingLog

@@ -1,5 +1,6 @@
 """The learning rate over the steps of a training run."""
 
+import itertools
 import math
 
 import keras
@@ -114,6 +115,61 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
             "end_learning_rate": self.end_learning_rate,
             "power": self.power,
         }
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class PhasedSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Schedules one after the other, each counted from its own first step.
+
+    With `f(i)` the `total_steps` of all schedules before the `i`-th:
+
+    ```
+    rate(t) = schedules[i](t - f(i))             for f(i) <= t < f(i + 1)
+    ```
+
+    and behind the end of the last one what that says. For a model that is trained on short rows
+    first and on long ones then: the positions that only the long rows have are at their first
+    weights when the second phase begins, and one decay over both phases would leave them next to
+    no rate to learn by. You et al. warm up again for that phase, to a peak of its own.
+
+    Args:
+        schedules: list of `WarmupDecay`, or of other schedules with `total_steps`.
+
+    Raises:
+        ValueError: there is no schedule.
+
+    Example:
+    ```python
+    schedule = PhasedSchedule([WarmupDecay(1e-3, total_steps=900), WarmupDecay(5e-4, 100)])
+    float(schedule(90)), float(schedule(900)), float(schedule(910))  # 1e-3, 0.0, 5e-4
+    ```
+
+    Reference:
+        [You et al., 2020](https://arxiv.org/abs/1904.00962), section 4.1.
+    """
+
+    def __init__(self, schedules):
+        if not schedules:
+            raise ValueError(f"`schedules` must be one at least. Received: {schedules!r}.")
+        self.schedules = list(schedules)
+
+    def __call__(self, step):
+        """Returns the rate of batch `step`, counted from 0: a float32 scalar tensor."""
+        step, first = ops.cast(step, "float32"), 0
+        rate = self.schedules[0](step)
+        for before, schedule in itertools.pairwise(self.schedules):
+            first += before.total_steps
+            rate = ops.where(step < first, rate, schedule(step - first))
+        return rate
+
+    def get_config(self):
+        serialize = keras.saving.serialize_keras_object
+        return {"schedules": [serialize(schedule) for schedule in self.schedules]}
+
+    @classmethod
+    def from_config(cls, config):
+        deserialize = keras.saving.deserialize_keras_object
+        return cls([deserialize(schedule) for schedule in config["schedules"]])
 
 
 def _warmup_steps(warmup, total_steps):

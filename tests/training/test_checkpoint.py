@@ -230,6 +230,7 @@ def pretrain(data, output_dir, where="never", step=0):
         "output_dir": output_dir,
         "num_steps": 10,
         "shares": "0.6,0.4",
+        "learning_rate": "1e-3,5e-4",
         "log_every": 2,
         "checkpoint_every": 4,
         "batch_size": 8,

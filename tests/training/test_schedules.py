@@ -1,12 +1,15 @@
 """The learning-rate schedules: values by hand, and those of transformers."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
 import torch
 import transformers
 
-from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.optimizer import AdamW
+from bert_keras.training.schedules import PhasedSchedule, WarmupDecay
 
 
 def rates(schedule, steps):
@@ -126,3 +129,27 @@ def test_config_round_trip_under_the_registered_name():
 def test_bad_arguments_are_refused(arguments, error):
     with pytest.raises(error, match=next(iter(arguments))):
         WarmupDecay(**{"peak_learning_rate": 1.0, "total_steps": 10, **arguments})
+
+
+def test_phases_rise_and_fall_one_after_the_other():
+    phases = [(8.0, 10, 2), (3.0, 4, 1), (5.0, 1, 0), (2.0, 2, 1)]
+    schedule = PhasedSchedule([WarmupDecay(*phase) for phase in phases])
+    expected = [0, 4, 8, 7, 6, 5, 4, 3, 2, 1, 0, 3, 2, 1, 5, 0, 2, 0, 0]
+    np.testing.assert_allclose(rates(schedule, range(19)), expected, atol=1e-6)
+    steps = keras.ops.arange(19, dtype="int64")
+    values = [float(keras.ops.convert_to_numpy(schedule(steps[i]))) for i in range(19)]
+    np.testing.assert_allclose(values, expected, atol=1e-6)
+
+
+def test_phases_travel_in_the_config_of_an_optimizer():
+    schedule = PhasedSchedule([WarmupDecay(1e-3, 9, decay="cosine"), WarmupDecay(5e-4, 4, 2)])
+    config = keras.saving.serialize_keras_object(AdamW(schedule))
+    assert config["config"]["learning_rate"]["registered_name"] == "bert_keras>PhasedSchedule"
+    config = json.loads(json.dumps(config))
+    restored = keras.saving.deserialize_keras_object(config)._learning_rate
+    np.testing.assert_array_equal(rates(restored, range(15)), rates(schedule, range(15)))
+
+
+def test_no_phase_is_refused():
+    with pytest.raises(ValueError, match="must be one at least"):
+        PhasedSchedule([])
