@@ -1,8 +1,8 @@
 r"""What each choice of pre-training is worth, at a size where one run takes about ten minutes.
 
-    python benchmarks/pretraining_ablations.py --input 'books/train/01*' --heldout 'books/heldout/*' \
-        --vocabulary vocab.txt --sst2_dir SST-2 --mrpc_dir MRPC --wnut17_dir wnut17 \
-        --output_dir ablations
+    python benchmarks/pretraining_ablations.py --input 'books/train/01*' \
+        --heldout 'books/heldout/*' --vocabulary vocab.txt --sst2_dir SST-2 --mrpc_dir MRPC \
+        --wnut17_dir wnut17 --output_dir ablations
 
 Each row of the table changes one thing of BERT-tiny's pre-training (2 layers, 128 wide; rows of 32
 tokens first and of 64 then, since a model as small as this learns sooner from short ones), with
