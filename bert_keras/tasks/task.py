@@ -1,7 +1,9 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
+import contextlib
 import random
 import re
+import types
 import warnings
 
 import keras
@@ -25,7 +27,7 @@ from bert_keras.tasks.columns import (
 )
 from bert_keras.tasks.features import check_can_cache, has_features, outputs_of, with_features
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
-from bert_keras.training.callbacks import inner_optimizer
+from bert_keras.training.averages import averages_in_place, inner_optimizer
 from bert_keras.training.consistency import SeveralMasks
 from bert_keras.training.optimizer import AdamW, layer_wise_decay
 from bert_keras.training.schedules import WarmupDecay
@@ -77,6 +79,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
     head_arguments = ()
     # The order of the examples in `fit`; a run that is continued keeps it.
     _shuffle_seed = None
+    _is_fitting = False
 
     def __init__(
         self,
@@ -277,7 +280,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 the layer above it, see `layer_wise_decay`. Sun et al. found 0.95 best.
             head_multiplier: float, how many times the rate everything outside the backbone has.
             ema_momentum: float, such as 0.99, or `None`: keeps exponential averages of the weights,
-                which `fit` ends with.
+                which `fit` validates and ends with. To keep those of the best epoch, use
+                `BestOnMetric`: Keras's callbacks keep the weights that are being averaged.
             gradient_accumulation_steps: int, or `None`: batches whose mean gradient makes one
                 update, as one batch of so many times the size would. `warmup` in steps counts
                 batches.
@@ -288,7 +292,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 `TextClassifier`, `TokenClassifier` without a CRF and `MultipleChoice`.
             dropout_samples: int, dropout masks that the head of a `TextClassifier` draws for each
                 text in training; the loss is the mean of theirs (multi-sample dropout).
-            weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics.
+            weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics; for several
+                outputs a dict of such lists.
             **kwargs: `metrics`, `jit_compile`, `run_eagerly`, `steps_per_execution`, see
                 `keras.Model.compile`.
         """
@@ -302,18 +307,24 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             "ema_momentum": ema_momentum,
             "gradient_accumulation_steps": gradient_accumulation_steps,
         }
-        self._compiled_with = {
-            "loss": loss,
-            "label_smoothing": label_smoothing,
-            "consistency": consistency,
-            "dropout_samples": dropout_samples,
-            "weighted_metrics": weighted_metrics,
-            **kwargs,
-        }
+        self._keep_arguments(
+            {
+                "loss": loss,
+                "label_smoothing": label_smoothing,
+                "consistency": consistency,
+                "dropout_samples": dropout_samples,
+                "weighted_metrics": weighted_metrics,
+                **kwargs,
+            }
+        )
         self._has_own_recipe = isinstance(optimizer, str) and optimizer == "auto"
         if self._has_own_recipe:
             optimizer = self._recipe_optimizer()
         self._compile_with(optimizer)
+
+    def _keep_arguments(self, arguments):
+        # Of a dict Keras would take the metrics in it for layers' state, which must not grow now.
+        self._compiled_with = types.MappingProxyType(arguments)
 
     def _compile_with(self, optimizer):
         arguments = dict(self._compiled_with)
@@ -345,7 +356,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
     def compile_from_config(self, config):
         """Compiles as `get_compile_config` says, with the optimizer's state ready to be loaded."""
         self._recipe = dict(config["recipe"])
-        self._compiled_with = keras.saving.deserialize_keras_object(config["arguments"])
+        self._keep_arguments(keras.saving.deserialize_keras_object(config["arguments"]))
         self._has_own_recipe = config["has_own_recipe"]
         self._shuffle_seed = config["shuffle_seed"]
         self._compile_with(keras.saving.deserialize_keras_object(config["optimizer"]))
@@ -430,16 +441,20 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         if self._has_own_recipe:
             steps = steps_per_epoch or _num_batches(data["x"], data["batch_size"])
             self._schedule_run(steps, epochs, initial_epoch)
-        return super().fit(
-            **data,
-            epochs=epochs,
-            validation_data=validation_data,
-            # Batches of texts come shuffled.
-            shuffle=shuffle and not self.is_raw(x),
-            initial_epoch=initial_epoch,
-            steps_per_epoch=steps_per_epoch,
-            **kwargs,
-        )
+        self._is_fitting = True
+        try:
+            return super().fit(
+                **data,
+                epochs=epochs,
+                validation_data=validation_data,
+                # Batches of texts come shuffled.
+                shuffle=shuffle and not self.is_raw(x),
+                initial_epoch=initial_epoch,
+                steps_per_epoch=steps_per_epoch,
+                **kwargs,
+            )
+        finally:
+            self._is_fitting = False
 
     def _weigh_classes(self, data, kwargs):
         """Prepares data for the `class_weight` in `kwargs`; a task of many labels takes it out."""
@@ -502,6 +517,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
         """Returns loss and metrics, from raw text or from ready inputs.
 
+        While `fit` is under way, as for its `validation_data`, they are those of the averaged
+        weights where the optimizer keeps such.
+
         Args:
             x: texts, or ready inputs, see the class.
             y: labels; `None` for datasets that yield them.
@@ -515,7 +533,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        return super().evaluate(**self._data(x, y, sample_weight, batch_size), **kwargs)
+        data = self._data(x, y, sample_weight, batch_size)
+        with averages_in_place(self) if self._is_fitting else contextlib.nullcontext():
+            return super().evaluate(**data, **kwargs)
 
     def predict(self, x, batch_size=None, **kwargs):
         """Returns the task's raw outputs, from raw text or from ready inputs, in their order.

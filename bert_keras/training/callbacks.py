@@ -4,6 +4,8 @@ import math
 
 import keras
 
+from bert_keras.training.averages import averages_in_place, inner_optimizer
+
 
 class BestOnMetric(keras.callbacks.Callback):
     """Measures the model after each epoch, keeps the best weights, and can stop early.
@@ -74,16 +76,12 @@ class BestOnMetric(keras.callbacks.Callback):
         self.best = self.best_epoch = self._best_weights = None
 
     def on_epoch_end(self, epoch, logs=None):
-        current = self.model.get_weights()
-        averages = _put_averages(self.model)
-        value = self._measure_and_log(logs)
-        if self._is_best(value):
-            self.best, self.best_epoch = value, epoch
-            # A copy is needed only of what the model will not keep.
-            self._best_weights = self.model.get_weights() if averages else current
-            self._say(f"Epoch {epoch + 1}: {self.name} {value:.4f} is the best so far.")
-        if averages:
-            self.model.set_weights(current)
+        with averages_in_place(self.model):
+            value = self._measure_and_log(logs)
+            if self._is_best(value):
+                self.best, self.best_epoch = value, epoch
+                self._best_weights = self.model.get_weights()
+                self._say(f"Epoch {epoch + 1}: {self.name} {value:.4f} is the best so far.")
         waited = epoch - (self.best_epoch if self.best_epoch is not None else -1)
         if self.patience is not None and waited >= self.patience:
             self._say(f"Epoch {epoch + 1}: no better {self.name} for {waited} epochs, stopping.")
@@ -196,17 +194,3 @@ def stages_from_the_top(num_layers, layers_per_stage=1):
         from_the_top[i : i + layers_per_stage] for i in range(0, num_layers, layers_per_stage)
     ]
     return [*stages, [r"(^|/)embeddings/"]]
-
-
-def inner_optimizer(model):
-    """Returns the optimizer that makes the steps, from within a loss-scaling one where needed."""
-    return getattr(model.optimizer, "inner_optimizer", model.optimizer)
-
-
-def _put_averages(model):
-    """Gives the model its averaged weights and returns `True`, if the optimizer keeps such."""
-    optimizer = inner_optimizer(model)
-    if not getattr(optimizer, "use_ema", False):
-        return False
-    optimizer.finalize_variable_values(model.trainable_variables)
-    return True

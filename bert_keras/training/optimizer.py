@@ -363,9 +363,15 @@ class AdamW(keras.optimizers.Optimizer):
                 average.assign(average * share + variable * (1 - share))
 
     def finalize_variable_values(self, var_list):
-        """Sets the weights to their averages with `use_ema`; `fit` calls it when it ends."""
+        """Sets the weights to their averages with `use_ema`; `fit` calls it when it ends.
+
+        Before the first update, which with accumulated gradients comes late and with float16 may be
+        left out, there are no averages, and nothing changes.
+        """
+        if not (self.use_ema and int(self.iterations)):
+            return
         super().finalize_variable_values(var_list)
-        for average in self._model_variables_moving_average if self.use_ema else ():
+        for average in self._model_variables_moving_average:
             if average is not None:
                 # On JAX both would now be one buffer, which the next `fit` could not donate twice.
                 average.assign(ops.copy(average))

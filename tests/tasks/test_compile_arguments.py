@@ -3,9 +3,10 @@
 import keras
 import numpy as np
 import pytest
-from tiny import VOCABULARY, tiny_backbone, tiny_classifier
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras.metrics import MaskedPerplexity, SparseF1Score
 
 READY = {"token_ids": np.arange(5, 37).reshape(8, 4) % len(VOCABULARY)}
 LABELS = [0, 1, 1, 0, 1, 0, 0, 1]
@@ -89,3 +90,32 @@ def test_a_file_keeps_the_arguments(tmp_path):
     again = keras.models.load_model(tmp_path / "task.keras")
     assert again.get_compile_config()["recipe"] == task.get_compile_config()["recipe"]
     assert again.optimizer.get_config() == task.optimizer.get_config()
+
+
+def of_classes():
+    x, y = [" ".join(text) for text in ("abc", "de", "fgh", "a")], [0, 1, 1, 0]
+    return classifier(num_layers=1), x, y, [SparseF1Score(2, average="macro")], {"f1"}
+
+
+def of_both_objectives():
+    task = bert_keras.Pretraining(tiny_backbone(), tiny_preprocessor(), masking={"rate": 0.5})
+    metrics = {
+        "masked_lm": [MaskedPerplexity(), keras.metrics.SparseTopKCategoricalAccuracy(2, "top")],
+        "next_sentence": [SparseF1Score(2)],
+    }
+    x = (["a b c", "d e", "f g h", "a"], ["b c", "d", "e", "f"])
+    return task, x, [0, 1, 1, 0], metrics, {"masked_lm_perplexity", "masked_lm_top"}
+
+
+@pytest.mark.parametrize(
+    "make", [of_classes, pytest.param(of_both_objectives, marks=pytest.mark.once)]
+)
+def test_own_metrics_are_taken_and_a_file_keeps_them(make, tmp_path):
+    task, x, y, metrics, names = make()
+    task.compile(weighted_metrics=metrics, jit_compile=JIT)
+    history = task.fit(x, y, batch_size=4, verbose=0).history
+    assert names <= set(history) and "accuracy" not in history
+    task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    found, expected = (model.evaluate(x, y, verbose=0, return_dict=True) for model in (again, task))
+    assert found == expected and names <= set(found)

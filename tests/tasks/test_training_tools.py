@@ -1,11 +1,14 @@
 """The tools of fine-tuning on whole tasks: float16, averages, unfreezing, the best epoch."""
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras import metrics
 from bert_keras.training import BestOnMetric, GradualUnfreezing, stages_from_the_top
 
 READY = {"token_ids": np.arange(5, 37).reshape(8, 4) % len(VOCABULARY)}
@@ -42,23 +45,27 @@ class Weights(keras.callbacks.Callback):
         self.history.append(values(self.model))
 
 
-# float16
+# float16 and bfloat16
 
 
-def test_float16_with_scaled_losses_learns_what_float32_does():
+def test_half_precision_learns_what_float32_does():
     ends, starts = {}, {}
-    for dtype in ("float32", "mixed_float16"):
+    for dtype in ("float32", "mixed_bfloat16", "mixed_float16"):
         task = classifier(dtype=dtype)
         task.compile(learning_rate=1e-2, jit_compile=JIT)
         starts[dtype] = task.predict(READY, verbose=0)
-        fit(task, epochs=8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            fit(task, epochs=8)
         ends[dtype] = task.predict(READY, verbose=0)
+        assert ends[dtype].dtype == "float32"
+        assert all(value.dtype == "float32" for value in values(task).values())
     assert isinstance(task.optimizer, keras.optimizers.LossScaleOptimizer)
     assert int(task.optimizer.inner_optimizer.iterations) == 8, "no step was skipped"
-    assert all(value.dtype == "float32" for value in values(task).values())
     moved = np.abs(ends["float32"] - starts["float32"]).max()
     assert moved > 0.5
-    np.testing.assert_allclose(ends["mixed_float16"], ends["float32"], rtol=0, atol=0.05 * moved)
+    for dtype, end in ends.items():
+        np.testing.assert_allclose(end, ends["float32"], atol=0.05 * moved, err_msg=dtype)
 
 
 def test_a_step_that_overflows_float16_is_left_out_and_the_scale_halved():
@@ -81,10 +88,10 @@ def test_a_step_that_overflows_float16_is_left_out_and_the_scale_halved():
 # Averages of the weights
 
 
-def test_evaluate_and_files_have_the_averages_that_fit_ends_with(tmp_path):
-    plain, weights = classifier(), Weights()
+def test_validation_and_evaluate_and_files_have_the_averages(tmp_path):
+    plain, weights, averaged = classifier(), Weights(), Weights()
     plain.compile(learning_rate=1e-2, jit_compile=JIT)
-    fit(plain, epochs=3, callbacks=[weights])
+    raw_losses = fit(plain, epochs=3, callbacks=[weights], validation_data=(READY, LABELS))
     expected = weights.history[1]
     for later in weights.history[2:]:
         expected = {path: 0.5 * value + 0.5 * later[path] for path, value in expected.items()}
@@ -92,12 +99,17 @@ def test_evaluate_and_files_have_the_averages_that_fit_ends_with(tmp_path):
 
     task = classifier()
     task.compile(learning_rate=1e-2, ema_momentum=0.5, jit_compile=JIT)
-    fit(task, epochs=3)
+    history = fit(task, epochs=3, callbacks=[averaged], validation_data=(READY, LABELS)).history
+    for before, after in zip(weights.history, averaged.history, strict=True):
+        for path, value in before.items():
+            np.testing.assert_array_equal(after[path], value, err_msg=path)
     for path, value in values(task).items():
         np.testing.assert_allclose(value, expected[path], rtol=0, atol=1e-6, err_msg=path)
     logits = task.predict(READY, verbose=0).astype("float64")
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     loss = -log_p[np.arange(8), LABELS].mean()
+    assert history["val_loss"][-1] == pytest.approx(loss, abs=1e-5)
+    assert abs(raw_losses.history["val_loss"][-1] - loss) > 1e-3
     task.save(tmp_path / "task.keras")
     loaded = keras.models.load_model(tmp_path / "task.keras")
     for model in (task, loaded):
@@ -187,35 +199,74 @@ def test_saved_when_half_is_thawed_it_goes_on_bit_for_bit(tmp_path):
 # The best epoch
 
 
-def test_the_epoch_with_the_best_entity_f1_is_kept_and_not_the_last():
-    keras.utils.set_random_seed(0)
+def entity_f1():
     names = ["O", "B-X"]
     tagger = bert_keras.TokenClassifier(
         tiny_backbone(initializer_range=0.3), 2, tiny_preprocessor(), label_names=names
     )
     sentences = [list("abcd"), list("dcba"), list("acbd"), list("bdca")] * 2
     tags = [[names[word in "ab"] for word in words] for words in sentences]
+    return tagger, sentences, tags, lambda model: model.evaluate_tags(sentences, tags)["f1"]
+
+
+def squad_f1():
+    answering = bert_keras.QuestionAnswering(
+        tiny_backbone(initializer_range=0.3), tiny_preprocessor(), frozen="backbone"
+    )
+    contexts = ["b h c d", "d c h b", "h d b c", "c b d h"] * 2
+    x, y = (["h"] * 8, contexts), [("h", context.index("h")) for context in contexts]
+    right = {number: ["h"] for number in range(8)}
+
+    def measure(model):
+        found = [answer["answer"] for answer in model.answer(*x)]
+        return metrics.squad_v1_scores(right, dict(enumerate(found)))["f1"]
+
+    return answering, x, y, measure
+
+
+def matthews_correlation():
+    task = tiny_classifier(tiny_backbone(initializer_range=0.3), frozen="backbone")
+    return (
+        task,
+        READY,
+        LABELS,
+        lambda model: metrics.matthews_correlation(
+            LABELS, model.predict(READY, verbose=0).argmax(-1)
+        ),
+    )
+
+
+def spearman_of_scores():
+    backbone = tiny_backbone(initializer_range=0.3)
+    options = {"problem_type": "regression", "num_classes": 1, "pooling": "mean"}
+    task = tiny_classifier(backbone, frozen="backbone", **options)
+    scores = np.cos(np.arange(8.0))
+    return (
+        task,
+        READY,
+        scores,
+        lambda model: metrics.spearman(scores, model.predict(READY, verbose=0).ravel()),
+    )
+
+
+@pytest.mark.parametrize("make", [entity_f1, squad_f1, matthews_correlation, spearman_of_scores])
+def test_the_epoch_with_the_best_metric_is_kept_and_not_the_last(make):
+    keras.utils.set_random_seed(0)
+    task, x, y, measure = make()
 
     def spoil(epoch, logs):
         if epoch == 5:
-            # All words are outside of entities.
-            tagger.head.set_weights(
-                [0 * w for w in tagger.head.get_weights()[:-1]] + [np.array([1.0, 0.0])]
-            )
+            # No entities, no span before another, one class, one score.
+            task.head.set_weights([0 * weight for weight in task.head.get_weights()])
 
-    def measure(model):
-        return model.evaluate_tags(sentences, tags)["f1"]
-
-    best = BestOnMetric(measure, name="f1")
-    tagger.compile(learning_rate=1e-2, jit_compile=JIT)
+    best = BestOnMetric(measure, name=make.__name__)
+    task.compile(learning_rate=0.1 if task.frozen else 1e-2, jit_compile=JIT)
     spoiling = keras.callbacks.LambdaCallback(on_epoch_end=spoil)
-    history = tagger.fit(
-        sentences, tags, batch_size=8, epochs=6, verbose=0, callbacks=[spoiling, best]
-    )
-    found = history.history["val_f1"]
-    assert found[-1] == 0 and max(found) > 0.5
-    assert best.best_epoch == int(np.argmax(found)) < 5
-    assert measure(tagger) == best.best == max(found)
+    history = task.fit(x, y, batch_size=8, epochs=6, verbose=0, callbacks=[spoiling, best])
+    *learned, spoiled = history.history[f"val_{make.__name__}"]
+    assert not spoiled >= max(learned) - 0.1, "the correlation of one score with others is NaN"
+    assert best.best_epoch == int(np.argmax(learned))
+    assert measure(task) == best.best == max(learned)
 
 
 # Weights of classes

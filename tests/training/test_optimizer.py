@@ -315,6 +315,15 @@ def test_the_moving_average_is_the_one_by_hand():
     assert_all_close([ops.convert_to_numpy(variable) for variable in variables], average)
 
 
+def test_without_an_update_there_is_no_average_and_the_weights_stay():
+    variables, values = make_variables()
+    optimizer = AdamW(1e-2, use_ema=True, gradient_accumulation_steps=3)
+    optimizer.build(variables)
+    optimizer.finalize_variable_values(variables)
+    for variable, value in zip(variables, values, strict=True):
+        np.testing.assert_array_equal(ops.convert_to_numpy(variable), value)
+
+
 def test_overwriting_by_the_average_and_accumulation_exclude_each_other():
     with pytest.raises(ValueError, match="ema_overwrite_frequency"):
         AdamW(1e-3, use_ema=True, ema_overwrite_frequency=2, gradient_accumulation_steps=2)

@@ -1,0 +1,38 @@
+"""Measuring the averaged weights of a model in the middle of its training."""
+
+import contextlib
+
+
+def inner_optimizer(model):
+    """Returns the optimizer that makes the steps, from within a loss-scaling one where needed."""
+    return getattr(model.optimizer, "inner_optimizer", model.optimizer)
+
+
+@contextlib.contextmanager
+def averages_in_place(model):
+    """While open, gives a model the averages of its weights; then its own weights, bit for bit.
+
+    The averages are those that the optimizer keeps with `use_ema`; without them, and before the
+    first update, nothing changes. `keras.callbacks.SwapEMAWeights` exchanges both in place: on
+    TensorFlow by adding and subtracting, so that training goes on from rounded weights.
+
+    Args:
+        model: a compiled `keras.Model`.
+    """
+    optimizer = inner_optimizer(model)
+    if not getattr(optimizer, "use_ema", False) or not (optimizer.built and has_moved(optimizer)):
+        yield
+        return
+    variables = model.trainable_variables
+    own = [variable.numpy() for variable in variables]
+    optimizer.finalize_variable_values(variables)
+    try:
+        yield
+    finally:
+        for variable, value in zip(variables, own, strict=True):
+            variable.assign(value)
+
+
+def has_moved(optimizer):
+    """Whether an optimizer has made an update: its averages begin with the first."""
+    return int(optimizer.iterations) > 0
