@@ -8,6 +8,7 @@ import random
 import sys
 
 import keras
+import numpy as np
 import pytest
 from absl import app, flags
 
@@ -341,6 +342,39 @@ def test_masks_are_filled_from_the_command_line(script, pretrain, data, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.startswith("  ") for line in lines] == [False, True, False, True, True]
     assert len(lines[1].split(", ")) == 5
+
+
+def test_statistics_tell_masks_lengths_and_where_segments_were_cut(script, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.delitem(sys.modules, "pretraining_data", raising=False)
+    module = script("pretraining_statistics", "benchmarks")
+    book, other = [list(range(10, 30)), list(range(30, 50))], [list(range(50, 90))]
+    # Whole sentences, then a first segment without its front and a second without its back.
+    pairs = [(book[0], book[1]), (book[0][2:], other[0][:37])]
+    ids = [[2, *a, 3, *b, 3] for a, b in pairs]
+    starts = np.cumsum([0, *map(len, ids)])
+    second_starts = [len(a) + 2 for a, _ in pairs]
+    masked = np.concatenate(ids)
+    # One token becomes [MASK], one another, one stays.
+    masked[[3, 5]] = [4, 80]
+    labels = [ids[0][3], ids[0][5], ids[1][7]]
+    rows = module.make_rows(masked, starts, second_starts, [0, 1], [2, 1], [3, 5, 7], labels)
+    np.testing.assert_array_equal(rows.token_ids, np.concatenate(ids))
+    found = module.statistics(rows, module.texts_at_borders([book, other]), TOKENIZER)
+    cuts = {name: value for name, value in found.items() if " cut at " in name}
+    assert cuts == {
+        "first segment cut at its front": 0.5,
+        "first segment cut at its back": 0,
+        "second segment cut at its front": 0,
+        "second segment cut at its back": 0.5,
+    }
+    assert [value for name, value in found.items() if name.startswith("...")] == [0.3333] * 3
+    lengths = {name: value for name, value in found.items() if name.startswith("rows of") and value}
+    assert lengths == {"rows of 33 to 48 tokens": 0.5, "rows of 49 to 64 tokens": 0.5}
+    assert found["second segment random"] == 0.5
+    assert found["mean length of the second segment"] == (20 + 37) / 2
+    assert found["predicted tokens"] == pytest.approx(3 / len(masked), abs=1e-4)
+    assert module.gap([1, 1, 5, 9], [1, 1, 9, 9]) == 0.25
 
 
 @pytest.fixture
