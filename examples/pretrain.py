@@ -8,10 +8,10 @@
 
 A run that was killed goes on by the same command, with the same losses as if it had not been. Two
 folders in --data_dir, rows of 128 and of 512 tokens, are the paper's two phases; more are possible,
-such as a first one of 32 tokens, in which a small model learns sooner to attend. The model is the
-preset OUTPUT_DIR/final, the log OUTPUT_DIR/metrics.jsonl; the last line printed is JSON.
-Its seconds are those of all training steps, before a kill and after. KERAS_BACKEND chooses the
-backend.
+such as a first one of 32 tokens, in which a small model learns sooner to attend. --learning_rate
+takes one rate for the whole run, or one a phase. The model is the preset OUTPUT_DIR/final, the log
+OUTPUT_DIR/metrics.jsonl; the last line printed is JSON. Its seconds are those of all training
+steps, before a kill and after. KERAS_BACKEND chooses the backend.
 """
 
 import hashlib
