@@ -2,6 +2,8 @@
 
 import contextlib
 
+import keras
+
 
 def inner_optimizer(model):
     """Returns the optimizer that makes the steps, from within a loss-scaling one where needed."""
@@ -26,6 +28,10 @@ def averages_in_place(model):
     variables = model.trainable_variables
     own = [variable.numpy() for variable in variables]
     optimizer.finalize_variable_values(variables)
+    for variable in variables:
+        # On JAX weights and averages of Keras's optimizers are now one buffer, which `evaluate`
+        # would give away.
+        variable.assign(keras.ops.copy(variable))
     try:
         yield
     finally:
