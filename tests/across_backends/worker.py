@@ -1,33 +1,39 @@
 """Runs in a process of its own, on the backend of KERAS_BACKEND.
 
-worker.py save FOLDER             saves every case, and its answers before and after more training
-worker.py load FOLDER OUT CASES   loads the cases (all, or one's name) of FOLDER, answers, trains
-                                  on, answers again; writes OUT
+worker.py save FOLDER             saves every case, those of TRAINED in the middle of a `fit` that
+                                  goes on, and the answers then and when it has ended
+worker.py load FOLDER OUT CASES   loads the cases (all, trained, or one's name) of FOLDER, answers,
+                                  trains to the end, answers again; writes OUT
 """
 
 import os
+import re
 import sys
 
 import keras
 import numpy as np
 
 import bert_keras
+from bert_keras.training import GradualUnfreezing, stages_from_the_top
 
 TEXTS = ["a b c", "d e f g", "h", "a a a b b", "g f e d c b a", "b c"] * 4
 LABELS = [0, 1, 1, 0, 1, 0] * 4
 LETTERS = "abcdefgh"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *("##" + x for x in LETTERS)]
 WORDS = [text.split() for text in TEXTS[:6]]
+# Three batches an epoch.
+EPOCHS, SAVED_AFTER = 6, 3
 
 
-def parts():
+def parts(num_layers=2):
     backbone = bert_keras.BertBackbone(
         len(VOCABULARY),
-        num_layers=2,
+        num_layers=num_layers,
         num_heads=2,
         hidden_dim=16,
         intermediate_dim=32,
         dropout=0.0,
+        initializer_range=0.2,
         max_sequence_length=16,
     )
     tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
@@ -35,20 +41,24 @@ def parts():
     return {"backbone": backbone, "preprocessor": preprocessor}
 
 
-def classifier(optimizer=None, **options):
-    task = bert_keras.TextClassifier(**parts(), label_names=["no", "yes"], **options)
-    schedule = bert_keras.WarmupDecay(1e-3, total_steps=12)
-    task.compile(optimizer=bert_keras.AdamW(schedule, **(optimizer or {})))
+def classifier(recipe=None, num_layers=2, **options):
+    task = bert_keras.TextClassifier(**parts(num_layers), label_names=["no", "yes"], **options)
+    task.compile(**{"learning_rate": 3e-3, **(recipe or {})})
     return task
+
+
+def own_optimizer():
+    # Saved between the two batches of an update.
+    schedule = bert_keras.WarmupDecay(3e-3, total_steps=3 * EPOCHS)
+    return bert_keras.AdamW(schedule, gradient_accumulation_steps=2)
 
 
 # Saved in the middle of training, which goes on after loading.
 TRAINED = {
-    "schedule": classifier,
-    "one_layer_frozen_and_averages": lambda: classifier(
-        {"use_ema": True, "ema_momentum": 0.9}, frozen=1
-    ),
-    "adapters": lambda: classifier(lora_rank=2),
+    "schedule": lambda: classifier({"optimizer": own_optimizer()}),
+    "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, frozen=1),
+    "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
+    "adapters": lambda: classifier({"decay": "cosine"}, lora_rank=2),
 }
 
 
@@ -92,10 +102,26 @@ OTHERS = {
 }
 
 
-def train(task, first, last):
-    task.fit(
-        TEXTS, LABELS, batch_size=8, initial_epoch=first, epochs=last, shuffle=False, verbose=0
-    )
+class InTheMiddle(keras.callbacks.Callback):
+    """Saves the task and collects its answers, while `fit` is under way."""
+
+    def __init__(self, name, path, found):
+        super().__init__()
+        self.name, self.path, self.found = name, path, found
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch + 1 == SAVED_AFTER:
+            self.model.save(self.path)
+            self.found[self.name] = answers(self.name, self.model)
+
+
+def train(name, task, found, first=0, callbacks=()):
+    callbacks = list(callbacks)
+    if name == "two_of_four_layers_unfrozen":
+        callbacks.insert(0, GradualUnfreezing(stages_from_the_top(num_layers=4)))
+    options = {"batch_size": 8, "initial_epoch": first, "epochs": EPOCHS, "verbose": 0}
+    task.fit(TEXTS, LABELS, callbacks=callbacks, **options)
+    found[f"{name}, trained on"] = answers(name, task)
 
 
 def answers(name, task):
@@ -107,26 +133,34 @@ def save(folder):
     found = {}
     for name in (*TRAINED, *OTHERS):
         keras.utils.set_random_seed(7)
-        task = TRAINED[name]() if name in TRAINED else OTHERS[name][0]()
+        path = os.path.join(folder, f"{name}.keras")
         if name in TRAINED:
-            train(task, 0, 2)
-        task.save(os.path.join(folder, f"{name}.keras"))
-        collect(name, task, found)
+            task = TRAINED[name]()
+            train(name, task, found, callbacks=[InTheMiddle(name, path, found)])
+        else:
+            task = OTHERS[name][0]()
+            task.save(path)
+            found[name] = answers(name, task)
     np.savez(os.path.join(folder, "answers.npz"), **found)
 
 
 def load(folder, out, cases):
     found = {}
-    for name in (*TRAINED, *OTHERS) if cases == "all" else (cases,):
-        collect(name, keras.models.load_model(os.path.join(folder, f"{name}.keras")), found)
+    for name in {"all": (*TRAINED, *OTHERS), "trained": TRAINED}.get(cases, (cases,)):
+        task = keras.models.load_model(os.path.join(folder, f"{name}.keras"))
+        found[name] = answers(name, task)
+        if name in TRAINED:
+            check_what_is_frozen(name, task)
+            train(name, task, found, first=SAVED_AFTER)
     np.savez(out, **found)
 
 
-def collect(name, task, found):
-    found[name] = answers(name, task)
-    if name in TRAINED:
-        train(task, 2, 4)
-        found[f"{name}, trained on"] = answers(name, task)
+def check_what_is_frozen(name, task):
+    """Half of the layers wait where they thaw one by one, and none elsewhere."""
+    found = (re.search(r"encoder/(layer_\d+)/", path) for path in task.optimizer.frozen_paths)
+    waiting = {match[1] for match in found if match}
+    expected = {"layer_0", "layer_1"} if name == "two_of_four_layers_unfrozen" else set()
+    assert waiting == expected, waiting
 
 
 {"save": save, "load": load}[sys.argv[1]](*sys.argv[2:])
