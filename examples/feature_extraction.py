@@ -23,8 +23,8 @@ Writes into `--output_dir`: model.keras, the BiLSTM that is best on the dev set;
 the dev and the test set for each strategy; and test_predictions.tsv where there is a test file. The
 highest F1 on the dev set is no result of its own, since the dev set chose it.
 
-Expected for WNUT-17 with `--epochs 4`, in the order of the table: dev F1 0.340, 0.477, 0.351, 0.493,
-0.518, 0.495; 4 minutes each on one core.
+Expected for WNUT-17 with `--epochs 4`, in the order of the table: dev F1 0.340, 0.477, 0.351,
+0.493, 0.518, 0.495; 4 minutes each on one core.
 """
 
 import os
