@@ -25,7 +25,8 @@ Writes model.keras, of the strategy that is best on the dev set, metrics.json, a
 test_predictions.jsonl into `--output_dir`. KERAS_BACKEND chooses the backend.
 
 Expected for all strategies with `--num_windows 3 --sample 300 --epochs 2 --learning_rate 1e-4`: dev
-accuracy from 0.62 (max) to 0.80 (self_attention), in 7 minutes on one core. More: examples/README.md.
+accuracy from 0.62 (max) to 0.80 (self_attention), in 7 minutes on one core. More:
+examples/README.md.
 """
 
 import json
