@@ -401,11 +401,12 @@ def ablate(script, tmp_path, monkeypatch):
 def test_ablations_go_on_where_they_stopped_and_refuse_other_flags(ablate, tmp_path):
     data, tasks = "create_pretraining_data", ["text_classification"] * 2 + ["token_classification"]
     first = ablate("--rows=BERT", "--seeds=1")
-    assert first[:3] == [data, data, "pretrain"] and first[4:] == tasks
+    # Held-out data, and those of two phases.
+    assert first[:4] == [data, data, data, "pretrain"] and first[5:] == tasks
     # Another row has its own data; without a manifest that of before is made again.
-    assert ablate("--rows=BERT", "--seeds=1") == [data, data]
+    assert ablate("--rows=BERT", "--seeds=1") == [data, data, data]
     again = ablate("--rows=BERT,whole words", "--seeds=1")
-    assert [name for name in again if name != data and name != first[3]] == ["pretrain", *tasks]
+    assert [name for name in again if name != data and name != first[4]] == ["pretrain", *tasks]
     table = (tmp_path / "ablations" / "table.md").read_text()
     assert "| BERT | 4.0000 | 4.0 |" in table and "| whole words |" in table
     with pytest.raises(app.UsageError, match=r"measured with the same flags.*'num_steps': 7"):
