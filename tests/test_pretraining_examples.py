@@ -408,6 +408,6 @@ def test_ablations_go_on_where_they_stopped_and_refuse_other_flags(ablate, tmp_p
     again = ablate("--rows=BERT,whole words", "--seeds=1")
     assert [name for name in again if name != data and name != first[4]] == ["pretrain", *tasks]
     table = (tmp_path / "ablations" / "table.md").read_text()
-    assert "| BERT | 4.0000 | 4.0 |" in table and "| whole words |" in table
+    assert "| BERT | 5.0000 | 5.0 |" in table and "| whole words |" in table
     with pytest.raises(app.UsageError, match=r"measured with the same flags.*'num_steps': 7"):
         ablate("--rows=BERT", "--seeds=1", "--num_steps=7")
