@@ -147,8 +147,8 @@ def run_row(row, seed, folder, results):
     data_flags, pretrain_flags = ROWS[row]
     data = []
     for length in FLAGS.sequence_length:
-        place = folder / ("_".join(["data", length, *data_flags]).replace("--", ""))
-        data.append(str(make_data(place, FLAGS.input, length, data_flags)))
+        rows = folder / "_".join(["data", length, *data_flags]).replace("--", "")
+        data.append(str(make_data(rows, FLAGS.input, length, data_flags)))
     name = f"{row} {seed}".replace(" ", "_").replace("%", "percent").replace(",", "")
     place = folder / name
     if not results.has(row, seed, "masked tokens"):
