@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.pooler import POOLINGS, pool
 
@@ -48,7 +49,7 @@ class SequenceHead(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.pooling = pooling
         self.initializer_range = initializer_range
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.dense = keras.layers.Dense(
             num_outputs,
             kernel_initializer=bert_initializer(initializer_range),

@@ -3,6 +3,7 @@
 import keras
 
 from bert_keras.layers.crf import LinearChainCRF
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_initializer
 
 
@@ -36,7 +37,7 @@ class TokenHead(keras.layers.Layer):
         self.num_outputs = num_outputs
         self.hidden_dim = hidden_dim
         self.initializer_range = initializer_range
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.dense = keras.layers.Dense(
             num_outputs,
             kernel_initializer=bert_initializer(initializer_range),

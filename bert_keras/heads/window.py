@@ -3,6 +3,7 @@
 import keras
 
 from bert_keras.layers.attention_pooling import AttentionPooling
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.pooler import pool
 
@@ -60,7 +61,7 @@ class WindowHead(keras.layers.Layer):
             self.attention = AttentionPooling(
                 hidden_dim, initializer_range, dtype=self.dtype_policy, name="attention"
             )
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.dense = keras.layers.Dense(
             num_outputs,
             kernel_initializer=bert_initializer(initializer_range),

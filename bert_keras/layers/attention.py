@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.lora import AdaptableDense
 
@@ -59,7 +60,7 @@ class SelfAttention(keras.layers.Layer):
         self.key = self._projection("key")
         self.value = self._projection("value")
         self.output_dense = self._projection("output")
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def _projection(self, name):
         return AdaptableDense(

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_initializer
 
 
@@ -81,7 +82,7 @@ class BertEmbeddings(keras.layers.Layer):
         self.layer_norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
         )
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):
         self.token_embedding.build((None, None))

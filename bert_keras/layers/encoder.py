@@ -3,6 +3,7 @@
 import keras
 
 from bert_keras.layers.attention import SelfAttention
+from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.remat import rematerialized
 
@@ -75,7 +76,7 @@ class EncoderBlock(keras.layers.Layer):
         self.feed_forward_norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="feed_forward_norm"
         )
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):
         shape = (None, None, self.hidden_dim)

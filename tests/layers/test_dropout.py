@@ -1,0 +1,98 @@
+"""Dropout by cheap random numbers: what it drops, what it keeps, and what repeats it."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from bert_keras.layers.dropout import Dropout
+
+
+def dropped(layer, inputs):
+    return ops.convert_to_numpy(ops.cast(layer(inputs, training=True), "float32"))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_drops_its_share_and_scales_the_rest(rate):
+    keras.utils.set_random_seed(0)
+    num = 400_003  # Not a multiple of four.
+    x = np.linspace(1, 2, num, dtype="float32")
+    y = dropped(Dropout(rate), x)
+    kept = y != 0
+    # Four standard deviations of the share, which is that of num Bernoulli draws.
+    assert abs(kept.mean() - (1 - rate)) < 4 * np.sqrt(rate * (1 - rate) / num)
+    np.testing.assert_allclose(y[kept], x[kept] / (1 - rate), rtol=2e-5)
+
+
+def test_draws_do_not_depend_on_each_other():
+    keras.utils.set_random_seed(1)
+    layer = Dropout(0.3)
+    kept = np.stack([dropped(layer, np.ones((256, 1024), "float32")) != 0 for _ in range(3)])
+    centred = kept - kept.mean()
+    flat = centred.reshape(3, -1)
+    bound = 4 / np.sqrt(flat.shape[1])
+    for distance in (1, 2, 3, 4, 8, 1024):
+        pairs = (flat[:, distance:] * flat[:, :-distance]).mean(axis=1) / 0.21
+        assert np.all(np.abs(pairs) < bound), distance
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        assert abs((flat[a] * flat[b]).mean() / 0.21) < bound
+    counts = kept.sum(axis=(0, 1))  # Of 768 draws a column.
+    assert 0.8 < counts.var() / (768 * 0.21) < 1.2
+
+
+def test_two_layers_draw_apart_and_a_seed_repeats_both():
+    x = np.ones((64, 64), "float32")
+    runs = []
+    for seed in (0, 0, 1):
+        keras.utils.set_random_seed(seed)
+        layers = [Dropout(0.5), Dropout(0.5)]
+        runs.append([dropped(layer, x) for layer in layers for _ in range(2)])
+    first, again, other = runs
+    np.testing.assert_array_equal(first, again)
+    assert all(np.any(a != b) for i, a in enumerate(first) for b in first[:i])
+    assert np.any(np.asarray(first) != np.asarray(other))
+
+
+def test_does_nothing_outside_of_training():
+    x = np.ones((8, 8), "float32")
+    for arguments in ({}, {"training": False}):
+        np.testing.assert_array_equal(ops.convert_to_numpy(Dropout(0.5)(x, **arguments)), x)
+    np.testing.assert_array_equal(dropped(Dropout(0.0), x), x)
+    np.testing.assert_array_equal(dropped(Dropout(1.0), x), 0 * x)
+
+
+def test_extreme_rates_stay_finite():
+    x = np.ones((64, 64), "float32")
+    for rate in (1e-7, 1 - 1e-7):
+        assert np.all(np.isfinite(dropped(Dropout(rate), x)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "mixed_bfloat16"])
+def test_keeps_the_dtype(dtype):
+    x = np.ones((8, 8), "float32")
+    y = Dropout(0.5, dtype=dtype)(x, training=True)
+    assert keras.backend.standardize_dtype(y.dtype) == keras.DTypePolicy(dtype).compute_dtype
+    assert set(np.unique(ops.convert_to_numpy(ops.cast(y, "float32")))) == {0.0, 2.0}
+
+
+def test_options_of_keras_stay():
+    x = np.ones((32, 64), "float32")
+    rows = dropped(Dropout(0.5, noise_shape=(32, 1), seed=3), x)
+    assert np.all(rows == rows[:, :1])
+    seeded = [dropped(Dropout(0.5, seed=3), x) for _ in range(2)]
+    np.testing.assert_array_equal(*seeded)
+    config = Dropout(0.25, seed=3).get_config()
+    assert Dropout.from_config(config).get_config() == config
+
+
+def test_gradients_flow_through_the_mask():
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.layers.Dense(1, use_bias=False), Dropout(0.5)])
+    x = np.ones((4096, 1), "float32")
+    model.build(x.shape)
+    model.layers[0].kernel.assign([[1.0]])
+    model.compile(keras.optimizers.SGD(1.0), loss=lambda y, output: output)
+    model.fit(x, x, batch_size=4096, verbose=0)
+    # The mean of the outputs has the mean of the mask, 1 give or take 4 / sqrt(4096), as slope.
+    slope = 1 - float(ops.convert_to_numpy(model.layers[0].kernel)[0, 0])
+    assert 0.9 < slope < 1.1 and slope != 1.0
