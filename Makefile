@@ -11,7 +11,7 @@ OUTPUT ?= output/sentiment
 SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
 	"Not bad at all." "I will not come back."
 
-.PHONY: quickstart test lint format bench clean
+.PHONY: quickstart test lint format bench bench-full clean
 
 quickstart: $(DEMO_VENV)/installed
 	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
@@ -48,8 +48,17 @@ format: $(VENV)/installed
 	$(VENV)/bin/ruff format bert_keras examples tests benchmarks docs
 	$(VENV)/bin/ruff check --fix bert_keras examples tests benchmarks docs
 
-bench: $(VENV)/installed
-	KERAS_BACKEND=$(BACKEND) $(VENV)/bin/python benchmarks/fine_tuning_step.py
+# Side by side with the peers: two suites in some minutes, or all of them in an hour or two.
+bench: $(VENV)/peers
+	$(VENV)/bin/python benchmarks/bench.py --suite text,train_step --rounds 3
+
+bench-full: $(VENV)/peers
+	$(VENV)/bin/python benchmarks/bench.py --suite all
+
+# transformers and keras-hub come with the tests.
+$(VENV)/peers: $(VENV)/installed
+	$(VENV)/bin/$(PIP) onnxruntime onnxscript
+	touch $@
 
 clean:
 	rm -rf $(VENV) .venv-demo-* build dist output *.egg-info
