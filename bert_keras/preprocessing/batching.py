@@ -119,7 +119,9 @@ class BucketedBatches(keras.utils.PyDataset):
             the longest first: for `evaluate`, and for `predict` with `restore_order` after it.
         seed: int.
         window: int, how many batches are sorted together. Larger windows waste less on padding
-            and mix lengths less.
+            and mix lengths less; where labels go with lengths, a batch of one length is a biased
+            sample, which costs small sets accuracy. By default a twentieth of the epoch's batches,
+            at least 4 and at most 100. 1 is a random order.
         buckets: increasing ints; None for `length_buckets` of the longest row.
         pad_last_batch: bool, fill the one batch that is smaller than the others with copies of a
             row that weigh 0, which spares XLA a shape. Losses and metrics must then be weighted
@@ -149,7 +151,7 @@ class BucketedBatches(keras.utils.PyDataset):
         batch_size=32,
         shuffle=True,
         seed=0,
-        window=100,
+        window=None,
         buckets=None,
         pad_last_batch=False,
         epoch=0,
@@ -160,6 +162,8 @@ class BucketedBatches(keras.utils.PyDataset):
         lengths = np.asarray(lengths, dtype=np.int64)
         if not len(lengths):
             raise ValueError("Batches need at least one row. Received: none.")
+        if window is None:
+            window = min(max(len(lengths) // (20 * batch_size), 4), 100)
         if batch_size < 1 or window < 1:
             raise ValueError(
                 "`batch_size` and `window` must be at least 1. Received: "
