@@ -162,13 +162,13 @@ class BucketedBatches(keras.utils.PyDataset):
         lengths = np.asarray(lengths, dtype=np.int64)
         if not len(lengths):
             raise ValueError("Batches need at least one row. Received: none.")
-        if window is None:
-            window = min(max(len(lengths) // (20 * batch_size), 4), 100)
-        if batch_size < 1 or window < 1:
+        if batch_size < 1 or (window is not None and window < 1):
             raise ValueError(
                 "`batch_size` and `window` must be at least 1. Received: "
                 f"batch_size={batch_size}, window={window}."
             )
+        if window is None:
+            window = min(max(len(lengths) // (20 * batch_size), 4), 100)
         self.make_inputs = make_inputs
         self.labels = _as_columns(labels, len(lengths), "labels")
         self.sample_weight = _as_columns(sample_weight, len(lengths), "sample_weight")

@@ -109,12 +109,17 @@ def test_order_follows_from_seed_and_epoch_alone():
 
 def test_little_is_wasted_on_padding():
     lengths = np.random.default_rng(0).geometric(1 / 25, 10_000).clip(3, 200)
-    batches = BucketedBatches(lengths, make_inputs, batch_size=32)
+    batches = BucketedBatches(lengths, make_inputs, batch_size=32, window=100)
     padded = sum(len(rows) * length for rows, length in batches.batches)
     assert padded < 1.05 * bucket_lengths(lengths, batches.buckets).sum()
     unsorted = BucketedBatches(lengths, make_inputs, batch_size=32, window=1)
     assert padded < 0.5 * sum(len(rows) * length for rows, length in unsorted.batches)
     assert len({length for _, length in batches.batches}) <= len(batches.buckets)
+
+
+@pytest.mark.parametrize(("num_rows", "window"), [(1, 4), (3668, 5), (5749, 8), (67349, 100)])
+def test_small_sets_sort_fewer_batches_together(num_rows, window):
+    assert BucketedBatches([5] * num_rows, make_inputs, batch_size=32).window == window
 
 
 def test_the_epoch_moves_on_when_all_batches_were_read_within_it():
