@@ -13,8 +13,8 @@ class Dropout(keras.layers.Dropout):
     hidden states and attention weights, and Keras's own way of drawing them is a seventh of the
     step on a CPU with JAX and with PyTorch.
 
-    - JAX: XLA's own bit generator instead of threefry. As everywhere, the same seed gives the same
-      mask; but not on another kind of device.
+    - JAX: a hash of each element's place and of the seed instead of threefry, cheap enough that
+      XLA computes it where the mask is used.
     - PyTorch on the CPU: 16 bits a number, four of a 64-bit draw, instead of one Bernoulli draw
       for each. The rate is a multiple of 1 / 65,536 then, at most 8e-6 off, and the scale is that
       of the rate in use.
@@ -46,11 +46,23 @@ def _drop_on_jax(inputs, rate, seed):
     """Returns the inputs after dropout, by the seed, uint32 `(2,)`."""
     import jax
 
-    # The generator has a state of four words, Keras's seeds have two.
-    state = jax.numpy.concatenate([seed, seed])
-    _, bits = jax.lax.rng_bit_generator(state, inputs.shape, dtype="uint32")
+    first, second = jax.random.bits(seed, (2,), "uint32")
+    places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
+    # Two rounds: after one, the masks of two seeds would be the same but for a shift.
+    bits = _mixed(_mixed(places + first) ^ second)
     kept = bits >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
     return jax.numpy.where(kept, inputs / (1 - rate), 0).astype(inputs.dtype)
+
+
+def _mixed(bits):
+    """Returns uint32 in which each bit of the uint32 `bits` flips half of the bits.
+
+    Reference:
+        `fmix32` of [MurmurHash3](https://github.com/aappleby/smhasher).
+    """
+    bits = (bits ^ (bits >> 16)) * np.uint32(0x85EBCA6B)
+    bits = (bits ^ (bits >> 13)) * np.uint32(0xC2B2AE35)
+    return bits ^ (bits >> 16)
 
 
 def _drop_on_torch(inputs, rate):
