@@ -34,6 +34,7 @@ MODELS = {
     "bert_base": {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 768},
     "minilm": {"num_hidden_layers": 6, "num_attention_heads": 12, "hidden_size": 384},
 }
+VOCABULARY_SIZE = 30522
 
 
 def jobs_of(kind, model, shapes, sides, **options):
@@ -162,16 +163,23 @@ def difference(first, result, job):
 
 
 def share_of_ceiling(job, result, ceilings):
-    """Returns the arithmetic of a forward pass per second, as a share of the matrix product's."""
+    """Returns the matrix products' arithmetic per second, as a share of a matrix product's alone.
+
+    A training step counts three times what its forward pass does.
+    """
     backend = result.side.partition("-")[2] or "torch"
     ceiling = ceilings.get(job.get("dtype", "float32"), {}).get(backend)
-    if job["kind"] != "inference" or not ceiling:
+    if job["kind"] not in ("inference", "train_step", "pretraining_step") or not ceiling:
         return None
     sizes = MODELS[job["model"]]
-    width, tokens = sizes["hidden_size"], job["batch"] * job["length"] * job["batches"]
+    width, tokens = sizes["hidden_size"], job["batch"] * job["length"] * job.get("batches", 1)
     products = 24 * width**2 + 4 * job["length"] * width  # multiply and add, a token and layer
     flops = tokens * sizes["num_hidden_layers"] * products
-    return flops / statistics.median(result.seconds) / 1e9 / ceiling
+    if job["kind"] == "pretraining_step":
+        masked = job["batch"] * round(0.15 * job["length"])
+        flops += masked * 2 * width * (width + VOCABULARY_SIZE)
+    times = 1 if job["kind"] == "inference" else 3
+    return times * flops / statistics.median(result.seconds) / 1e9 / ceiling
 
 
 def files_of(job):
