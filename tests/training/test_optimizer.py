@@ -1,8 +1,5 @@
 """AdamW and LAMB: equal to torch.optim.AdamW and to NumPy, whatever the backend."""
 
-import os
-import subprocess
-import sys
 import warnings
 
 import keras
@@ -472,39 +469,6 @@ def test_saved_in_the_middle_it_continues_bit_for_bit(tmp_path):
         model.fit(TOKENS, TOKENS, epochs=3, **arguments)
     for first, second in zip(interrupted.get_weights(), straight.get_weights(), strict=True):
         np.testing.assert_array_equal(first, second)
-
-
-CONTINUE_ELSEWHERE = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import keras, numpy as np
-import bert_keras.training.optimizer
-from tied_model import TOKENS, Tied
-model = keras.saving.load_model(sys.argv[2], custom_objects={"Tied": Tied})
-model.fit(TOKENS, TOKENS, epochs=3, batch_size=2, shuffle=False, verbose=0)
-np.savez(sys.argv[3], *model.get_weights())
-"""
-
-
-def test_saved_in_the_middle_it_continues_on_another_backend(tmp_path):
-    optimizer = AdamW(WarmupDecay(1e-2, total_steps=12, warmup=4), gradient_accumulation_steps=2)
-    model = make_tied_model(optimizer)
-    model.fit(TOKENS, TOKENS, epochs=2, batch_size=2, shuffle=False, verbose=0)
-    optimizer.freeze("dense/bias")
-    model.save(tmp_path / "half.keras")
-    other = "jax" if keras.backend.backend() == "torch" else "torch"
-    subprocess.run(
-        [
-            *(sys.executable, "-c", CONTINUE_ELSEWHERE, os.path.dirname(__file__)),
-            *(str(tmp_path / "half.keras"), str(tmp_path / "weights.npz")),
-        ],
-        env={**os.environ, "KERAS_BACKEND": other, "OMP_NUM_THREADS": "1"},
-        check=True,
-    )
-    model.fit(TOKENS, TOKENS, epochs=3, batch_size=2, shuffle=False, verbose=0)
-    elsewhere = np.load(tmp_path / "weights.npz")
-    for ours, name in zip(model.get_weights(), elsewhere.files, strict=True):
-        np.testing.assert_allclose(ours, elsewhere[name], atol=1e-6)
 
 
 @pytest.mark.parametrize(
