@@ -50,10 +50,10 @@ format: $(VENV)/installed
 
 # Side by side with the peers: two suites in some minutes, or all of them in an hour or two.
 bench: $(VENV)/peers
-	$(VENV)/bin/python benchmarks/bench.py --suite text,train_step --rounds 3
+	PYTHONPATH=. $(VENV)/bin/python benchmarks/bench.py --suite text,train_step --rounds 3
 
 bench-full: $(VENV)/peers
-	$(VENV)/bin/python benchmarks/bench.py --suite all
+	PYTHONPATH=. $(VENV)/bin/python benchmarks/bench.py --suite all
 
 # transformers and keras-hub come with the tests.
 $(VENV)/peers: $(VENV)/installed

@@ -176,8 +176,10 @@ def share_of_ceiling(job, result, ceilings):
     products = 24 * width**2 + 4 * job["length"] * width  # multiply and add, a token and layer
     flops = tokens * sizes["num_hidden_layers"] * products
     if job["kind"] == "pretraining_step":
-        masked = job["batch"] * round(0.15 * job["length"])
-        flops += masked * 2 * width * (width + VOCABULARY_SIZE)
+        # transformers decodes every token, we those that are masked.
+        share = 1 if result.side == "hugging_face" else 0.15
+        decoded = job["batch"] * round(share * job["length"])
+        flops += decoded * 2 * width * (width + VOCABULARY_SIZE)
     times = 1 if job["kind"] == "inference" else 3
     return times * flops / statistics.median(result.seconds) / 1e9 / ceiling
 

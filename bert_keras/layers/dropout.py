@@ -16,9 +16,12 @@ class Dropout(keras.layers.Dropout):
     - JAX: a hash of each element's place and of the seed instead of threefry, cheap enough that
       XLA computes it where the mask is used.
     - PyTorch on the CPU: 16 bits a number, four of a 64-bit draw, instead of one Bernoulli draw
-      for each. The rate is a multiple of 1 / 65,536 then, at most 8e-6 off, and the scale is that
-      of the rate in use.
+      for each. The rate is rounded to a multiple of 1 / 65,536 below 1 then, and the scale is that
+      of the rounded rate.
     - TensorFlow, and PyTorch on accelerators: as in Keras.
+
+    On JAX and on PyTorch's CPU half precision is rounded after scaling; the scale itself is not,
+    which at a rate of 0.1 would make all values 0.2 % too large or too small.
 
     Args:
         rate: float in [0, 1].
@@ -48,10 +51,15 @@ def _drop_on_jax(inputs, rate, seed):
 
     first, second = jax.random.bits(seed, (2,), "uint32")
     places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
-    # Two rounds: after one, the masks of two seeds would be the same but for a shift.
-    bits = _mixed(_mixed(places + first) ^ second)
-    kept = bits >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
-    return jax.numpy.where(kept, inputs / (1 - rate), 0).astype(inputs.dtype)
+    kept = _hashed(places, first, second) >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
+    scaled = inputs.astype("float32") * np.float32(1 / (1 - rate))
+    return jax.numpy.where(kept, scaled, 0).astype(inputs.dtype)
+
+
+def _hashed(places, first, second):
+    """Returns a random number for each place, uint32, that follows from the two words of a seed."""
+    # Two rounds: after one, the numbers of two seeds would be the same but for a shift.
+    return _mixed(_mixed(places + first) ^ second)
 
 
 def _mixed(bits):
@@ -69,8 +77,8 @@ def _drop_on_torch(inputs, rate):
     """Returns the inputs after dropout, by the global generator of the CPU."""
     import torch
 
-    draws = torch.empty(-(-inputs.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-    bits = draws.view(torch.int16)[: inputs.numel()].view(inputs.shape)
+    draws = torch.empty(-(-inputs.numel() // 4), dtype=torch.int64, device=inputs.device)
+    bits = draws.random_(-(2**63), None).view(torch.int16)[: inputs.numel()].view(inputs.shape)
     dropped = min(round(rate * 2**16), 2**16 - 1)
-    mask = (bits >= dropped - 2**15).to(inputs.dtype).mul_(2**16 / (2**16 - dropped))
-    return inputs * mask
+    kept = (bits >= dropped - 2**15).to(inputs.dtype)
+    return inputs * (2**16 / (2**16 - dropped)) * kept

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from bert_keras.layers.dropout import Dropout
+from bert_keras.layers.dropout import Dropout, _hashed
 
 
 def dropped(layer, inputs):
@@ -85,14 +85,65 @@ def test_options_of_keras_stay():
     assert Dropout.from_config(config).get_config() == config
 
 
-def test_gradients_flow_through_the_mask():
+class PerElement(keras.layers.Layer):
+    """A weight for each element, then dropout: its gradient shows the mask of the backward pass."""
+
+    def __init__(self, dropout):
+        super().__init__()
+        self.dropout = dropout
+
+    def build(self, input_shape):
+        self.weight = self.add_weight(shape=input_shape[1:], initializer="ones", name="weight")
+        self.seen = self.add_weight(shape=input_shape[1:], trainable=False, name="seen")
+
+    def call(self, x, training=False):
+        y = self.dropout(x * self.weight, training=training)
+        self.seen.assign(ops.stop_gradient(y[0]))
+        return y
+
+
+def test_the_gradient_has_the_mask_of_the_forward_pass():
     keras.utils.set_random_seed(0)
-    model = keras.Sequential([keras.layers.Dense(1, use_bias=False), Dropout(0.5)])
-    x = np.ones((4096, 1), "float32")
-    model.build(x.shape)
-    model.layers[0].kernel.assign([[1.0]])
-    model.compile(keras.optimizers.SGD(1.0), loss=lambda y, output: output)
-    model.fit(x, x, batch_size=4096, verbose=0)
-    # The mean of the outputs has the mean of the mask, 1 give or take 4 / sqrt(4096), as slope.
-    slope = 1 - float(ops.convert_to_numpy(model.layers[0].kernel)[0, 0])
-    assert 0.9 < slope < 1.1 and slope != 1.0
+    layer = PerElement(Dropout(0.3))
+    model = keras.Sequential([keras.Input((1000,)), layer])
+    model.compile(keras.optimizers.SGD(1.0), loss=lambda _, y: ops.sum(y, axis=-1))
+    ones = np.ones((1, 1000), "float32")
+    model.fit(ones, ones, verbose=0)
+    gradient = 1 - ops.convert_to_numpy(layer.weight)
+    output = ops.convert_to_numpy(layer.seen)
+    assert 0.6 < (output != 0).mean() < 0.8
+    np.testing.assert_allclose(gradient, output, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_keeps_the_mean(dtype):
+    # TensorFlow has Keras's own, which rounds the scale too.
+    bound = 3e-3 if keras.backend.backend() == "tensorflow" else 5e-4
+    keras.utils.set_random_seed(0)
+    x = np.linspace(1, 2, 100_000, dtype="float32")
+    x = ops.convert_to_numpy(ops.cast(ops.cast(x, dtype), "float32"))
+    y = dropped(Dropout(0.1, dtype=dtype), x)
+    kept = y != 0
+    assert abs(y[kept].mean() / (x[kept].mean() / 0.9) - 1) < bound
+
+
+def test_cheap_numbers_are_in_use_where_they_are_cheaper(monkeypatch):
+    def refuse(*arguments, **options):
+        raise AssertionError("Keras's own dropout was called")
+
+    monkeypatch.setattr(keras.layers.Dropout, "call", refuse)
+    x = np.ones((8, 8), "float32")
+    if keras.backend.backend() == "tensorflow":
+        with pytest.raises(AssertionError, match="own dropout"):
+            Dropout(0.5)(x, training=True)
+    else:
+        dropped(Dropout(0.5), x)
+
+
+def test_hashes_of_two_seeds_are_no_shifts_of_each_other():
+    places = np.arange(4096, dtype="uint32")
+    first, second = (_hashed(places, np.uint32(word), np.uint32(word + 7)) >> 31 for word in (0, 1))
+    assert abs(first.mean() - 0.5) < 0.04 and abs(second.mean() - 0.5) < 0.04
+    for shift in range(3):
+        equal = np.mean(first[shift:] == second[: len(second) - shift])
+        assert abs(equal - 0.5) < 0.04, shift

@@ -14,6 +14,7 @@ import pytest
 from checks import to_numpy
 
 import bert_keras
+from bert_keras.layers.dropout import Dropout
 from bert_keras.preprocessing import create_pretraining_data
 from bert_keras.training.checkpoint import TrainingCheckpoint
 from bert_keras.training.optimizer import AdamW
@@ -56,7 +57,7 @@ def make_model(seed=0, **optimizer):
     keras.utils.set_random_seed(seed)
     layers = [
         keras.layers.Dense(6, activation="tanh"),
-        keras.layers.Dropout(0.4),
+        Dropout(0.4),
         keras.layers.BatchNormalization(),
         keras.layers.Dense(2),
     ]
