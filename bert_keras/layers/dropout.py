@@ -49,16 +49,21 @@ def _drop_on_jax(inputs, rate, seed):
     """Returns the inputs after dropout, by the seed, uint32 `(2,)`."""
     import jax
 
-    first, second = jax.random.bits(seed, (2,), "uint32")
     places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
-    kept = _hashed(places, first, second) >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
+    kept = _hashed(places, seed) >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
     scaled = inputs.astype("float32") * np.float32(1 / (1 - rate))
     return jax.numpy.where(kept, scaled, 0).astype(inputs.dtype)
 
 
-def _hashed(places, first, second):
-    """Returns a random number for each place, uint32, that follows from the two words of a seed."""
-    # Two rounds: after one, the numbers of two seeds would be the same but for a shift.
+def _hashed(places, seed):
+    """Returns a random number for each place, uint32, that follows from it and from the seed.
+
+    Two rounds with two words of the seed: after one, the numbers of two seeds would be the same
+    but for a shift. Keras's seeds are a number of the layer and a count, so the words are mixed
+    first.
+    """
+    first = _mixed(seed[0] + _mixed(seed[1]))
+    second = _mixed(first ^ (seed[1] + np.uint32(0x9E3779B9)))
     return _mixed(_mixed(places + first) ^ second)
 
 

@@ -140,10 +140,13 @@ def test_cheap_numbers_are_in_use_where_they_are_cheaper(monkeypatch):
         dropped(Dropout(0.5), x)
 
 
-def test_hashes_of_two_seeds_are_no_shifts_of_each_other():
+def test_hashes_of_like_seeds_have_nothing_in_common():
     places = np.arange(4096, dtype="uint32")
-    first, second = (_hashed(places, np.uint32(word), np.uint32(word + 7)) >> 31 for word in (0, 1))
-    assert abs(first.mean() - 0.5) < 0.04 and abs(second.mean() - 0.5) < 0.04
-    for shift in range(3):
-        equal = np.mean(first[shift:] == second[: len(second) - shift])
-        assert abs(equal - 0.5) < 0.04, shift
+    seeds = np.array([(0, 0), (0, 1), (1, 0), (1, 1), (7, 8), (8, 7)], "uint32")[..., None]
+    bits = [_hashed(places, seed) >> 31 for seed in seeds]
+    for number, first in enumerate(bits):
+        assert abs(first.mean() - 0.5) < 0.04
+        for second in bits[:number]:
+            for shift in range(-2, 3):
+                equal = np.mean(np.roll(first, shift) == second)
+                assert abs(equal - 0.5) < 0.04, (number, shift)
