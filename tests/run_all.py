@@ -108,7 +108,7 @@ def wheel_job(folder):
 
 
 def main():
-    pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=12"]
     started = time.time()
     with tempfile.TemporaryDirectory() as folder, futures.ThreadPoolExecutor(2) as two_at_a_time:
         QUICK_COMPILATION["JAX_COMPILATION_CACHE_DIR"] = f"{folder}/jax"
