@@ -48,7 +48,7 @@ format: $(VENV)/installed
 	$(VENV)/bin/ruff format bert_keras examples tests benchmarks docs
 	$(VENV)/bin/ruff check --fix bert_keras examples tests benchmarks docs
 
-# Side by side with the peers: two suites in some minutes, or all of them in an hour or two.
+# Side by side with the peers: two suites, or all of them, which takes hours.
 bench: $(VENV)/peers
 	PYTHONPATH=. $(VENV)/bin/python benchmarks/bench.py --suite text,train_step --rounds 3
 

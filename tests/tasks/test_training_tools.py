@@ -242,14 +242,7 @@ def spearman_of_scores():
     return task, READY, scores, measure
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        entity_f1,
-        *(pytest.param(make, marks=pytest.mark.once) for make in (squad_f1, matthews_correlation)),
-        spearman_of_scores,
-    ],
-)
+@pytest.mark.parametrize("make", [entity_f1, squad_f1, matthews_correlation, spearman_of_scores])
 def test_the_epoch_with_the_best_metric_is_kept_and_not_the_last(make):
     keras.utils.set_random_seed(0)
     task, x, y, measure = make()
