@@ -12,6 +12,15 @@ def fixed_seed():
     keras.utils.set_random_seed(0)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def without_graph_optimization():
+    """On TensorFlow graphs run as they were traced: rewriting them takes longer than they do."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
+
 @pytest.fixture(autouse=True)
 def without_xla(request, monkeypatch):
     """On TensorFlow tiny models are not compiled by XLA, which takes longer than their tests.

@@ -39,7 +39,8 @@ ON_EACH = ("tests/metrics/test_streaming.py", "tests/preprocessing/test_batching
 
 # Tests compile hundreds of tiny models: quickly rather than well.
 QUICK_COMPILATION = {
-    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
+    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+    "--xla_cpu_use_fusion_emitters=false",
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }

@@ -441,6 +441,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         if self._has_own_recipe:
             steps = steps_per_epoch or _num_batches(data["x"], data["batch_size"])
             self._schedule_run(steps, epochs, initial_epoch)
+        self._build_optimizer()
         self._is_fitting = True
         try:
             return super().fit(
@@ -455,6 +456,17 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             )
         finally:
             self._is_fitting = False
+
+    def _build_optimizer(self):
+        """Creates the optimizer's state before the first step, which Keras does itself on JAX.
+
+        A step of TensorFlow that has to create it is traced twice.
+        """
+        if self.optimizer is None or self.optimizer.built:
+            return  # Without an optimizer Keras says what is missing.
+        strategy = getattr(self, "distribute_strategy", None)  # TensorFlow's
+        with strategy.scope() if strategy else contextlib.nullcontext():
+            self.optimizer.build(self.trainable_variables)
 
     def _weigh_classes(self, data, kwargs):
         """Prepares data for the `class_weight` in `kwargs`; a task of many labels takes it out."""

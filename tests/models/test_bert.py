@@ -44,6 +44,7 @@ def random_inputs(batch=3, seq_len=7, seed=0):
     }
 
 
+@pytest.mark.once
 def test_outputs_have_the_contract_s_names_and_shapes():
     outputs = tiny_backbone()(random_inputs(), return_hidden_states=True, return_attentions=True)
     assert outputs["sequence_output"].shape == (3, 7, 8)

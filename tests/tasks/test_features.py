@@ -89,6 +89,7 @@ def test_a_tagger_learns_the_same_from_cached_vectors(crf, learning_rate):
     assert [len(found) for found in task.predict_tags(sentences)] == [3, 5, 1, 8, 24, 2, 4]
 
 
+@pytest.mark.once
 def test_the_encoder_reads_each_text_once_and_the_task_takes_text_as_before(tmp_path):
     task = frozen_classifier(pooling="mean")
     read = []

@@ -111,6 +111,7 @@ def test_truncation_says_which_windows_of_a_too_long_document_are_read(truncatio
     assert_close(model.predict(TEXTS[4:], verbose=0), model(ready), 1e-5)
 
 
+@pytest.mark.once
 def test_overlapping_windows_begin_every_stride():
     model = tiny_model(stride=2)
     letters = TEXTS[2].split()
@@ -177,6 +178,7 @@ def test_logits_equal_transformers_windows_combined_in_torch(tmp_path):
     assert_close(model.predict(inputs, verbose=0), np.stack(rows), 1e-5)
 
 
+@pytest.mark.once
 def test_batches_of_every_shape_are_predicted_and_measured_in_order():
     """One short window, one long window, two windows: two axes vary, not always together."""
     backbone = tiny_backbone(num_layers=1, max_sequence_length=20, initializer_range=0.3)

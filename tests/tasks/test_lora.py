@@ -53,6 +53,7 @@ def test_only_adapters_and_head_train_and_the_optimizer_holds_state_for_them_alo
     assert len(task.optimizer.variables) == len(slots) + 3  # iterations, updates, gates
 
 
+@pytest.mark.once
 def test_dropout_of_the_backbone_is_active_in_training():
     task = adapted_task(num_layers=1, dropout=0.5)
     first, second = (outputs(task, training=True) for _ in range(2))

@@ -69,6 +69,7 @@ def test_a_preset_folder_gives_the_same_answers(tmp_path):
     assert again.choose(CONTEXTS, CHOICES) == model.choose(CONTEXTS, CHOICES)
 
 
+@pytest.mark.once
 def test_a_choice_s_logit_is_that_of_its_pair_alone():
     model = tiny_model()
     logits = model.predict((CONTEXTS[:1], CHOICES[:1]), verbose=0)

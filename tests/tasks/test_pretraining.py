@@ -134,6 +134,7 @@ def test_examples_that_do_not_fit_are_refused(x, y, message):
 # Presets
 
 
+@pytest.mark.once
 def test_a_preset_gives_each_task_what_it_can_use(tmp_path):
     model = tiny_model()
     for variable in model.head.weights:

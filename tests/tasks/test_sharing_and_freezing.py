@@ -20,6 +20,7 @@ def pooler_of(task):
     return task.backbone.pooler.dense.kernel
 
 
+@pytest.mark.once
 def test_a_task_that_ignores_the_pooler_leaves_it_to_the_next_task():
     first = tiny_classifier()
     masked = bert_keras.MaskedLM(first.backbone, preprocessor=first.preprocessor)
@@ -58,6 +59,7 @@ def test_every_variable_is_either_trainable_or_not(make):
     assert is_trained == reads
 
 
+@pytest.mark.once
 def test_an_idle_pooler_does_not_move_and_causes_no_warning(recwarn):
     source = tiny_classifier()
     task = bert_keras.TextClassifier(

@@ -38,6 +38,7 @@ def test_fit_learns_from_raw_text():
     assert classifier.classify("a a")["label"] == "with a"
 
 
+@pytest.mark.once
 def test_predict_keeps_the_order_of_the_texts():
     classifier = tiny_classifier()
     together = classifier.predict(TEXTS, batch_size=5, verbose=0)
@@ -71,6 +72,7 @@ def test_the_last_batch_counts_each_example_once():
 @pytest.mark.parametrize(
     "make", [list, np.array, lambda x: np.array(x, dtype=object), pytest.param("pandas")]
 )
+@pytest.mark.once
 def test_every_kind_of_column_is_taken(make):
     if make == "pandas":
         make = pytest.importorskip("pandas").Series
@@ -185,6 +187,7 @@ def test_class_weight_and_sample_weight_agree():
     np.testing.assert_allclose(trained[0], trained[1], atol=1e-5)
 
 
+@pytest.mark.once
 def test_multi_label_answers_with_every_label_above_the_threshold():
     labels = np.array([[int("a" in t), int("g" in t), int("b" in t)] for t in TEXTS])
     classifier = tiny_classifier(

@@ -106,6 +106,7 @@ def test_one_text_gives_one_vector_and_none_gives_none():
     assert embedder.embed([]).shape == (0, 8)
 
 
+@pytest.mark.once
 def test_columns_are_embedded_text_by_text():
     embedder = tiny_embedder()
     vectors = embedder.predict(PAIRS, verbose=0)
@@ -163,6 +164,7 @@ def test_each_objective_lowers_its_loss(objective, x, y):
     assert embedder.evaluate(x, y, verbose=0) < 0.9 * before
 
 
+@pytest.mark.once
 def test_training_validates_on_the_last_rows():
     embedder = tiny_embedder(objective="triplet")
     embedder.compile(loss=TripletLoss(distance="euclidean"))
@@ -171,6 +173,7 @@ def test_training_validates_on_the_last_rows():
     assert set(history.history) == {"loss", "val_loss"}
 
 
+@pytest.mark.once
 def test_a_last_batch_is_not_filled_up_with_false_negatives():
     """Five rows in batches of four give the mean of both batches' losses, weighted by size."""
     embedder = tiny_embedder()

@@ -190,6 +190,7 @@ def test_the_chain_s_loss_is_the_negative_log_likelihood_of_whole_sentences_a_wo
     np.testing.assert_allclose(weighted, short, rtol=1e-5)
 
 
+@pytest.mark.once
 def test_ready_inputs_train_with_padding_left_out():
     tagger = tiny_tagger(preprocessor=None)
     inputs = ready_inputs()
@@ -288,6 +289,7 @@ def set_tags(tagger, tags):
     tagger.head.dense.kernel.assign(kernel)
 
 
+@pytest.mark.once
 def test_a_word_list_is_written_as_text():
     tagger = tiny_tagger()
     set_tags(tagger, {"ada": 1, "love": 2, "北": 3, "京": 4})
@@ -351,6 +353,7 @@ def test_a_mistyped_tag_of_entities_is_refused_by_name(odd):
     assert tagger._entities(["B-PER", odd, "B-PER"]) == [("PER", 0, 1), ("PER", 2, 3)]
 
 
+@pytest.mark.once
 def test_with_a_scheme_entities_are_always_scored_and_its_tags_alone_are_taken():
     words, tags = [["北", "京", "很"]], [["B", "E", "S"]]
     tagger = tiny_tagger(num_classes=4, label_names=["B", "M", "E", "S"])
@@ -365,6 +368,7 @@ def test_with_a_scheme_entities_are_always_scored_and_its_tags_alone_are_taken()
         numbers.evaluate_tags([["Ada"]], [[1]], scheme="IOB2")
 
 
+@pytest.mark.once
 def test_without_names_tags_are_numbers():
     tagger = tiny_tagger(label_names=None)
     tagger.fit([["Ada", "met"]], [[1, 0]], verbose=0)
@@ -391,6 +395,7 @@ def test_sentences_come_as_lists_arrays_columns_and_texts(shared):
     np.testing.assert_allclose(loss, shared.evaluate(SENTENCES, TAGS, verbose=0), rtol=1e-5)
 
 
+@pytest.mark.once
 def test_empty_sentences_and_no_sentences(shared, shared_chain):
     for tagger in (shared, shared_chain):
         assert tagger.predict([], verbose=0) == tagger.tag([]) == tagger.predict_tags([]) == []

@@ -87,6 +87,7 @@ def test_it_stops_after_so_many_epochs_without_a_new_best():
     assert_equal_weights(model.get_weights(), measure.weights[1])
 
 
+@pytest.mark.once
 def test_a_gain_below_min_delta_is_none():
     callback = BestOnMetric(Recorded([0.5, 0.55, 0.7]), min_delta=0.1)
     fit(make_model(), callback, epochs=3)

@@ -115,6 +115,7 @@ def test_tags_of_tokens_count_by_their_weights():
     check_step(model, INPUTS, labels, weights, crossentropy, symmetric_kl, 1.0)
 
 
+@pytest.mark.once
 def test_choices_that_are_not_there_agree():
     model = noisy(bert_keras.MultipleChoice)
     ids = np.stack([IDS, IDS[::-1], np.zeros_like(IDS)], axis=1)
@@ -122,6 +123,7 @@ def test_choices_that_are_not_there_agree():
     check_step(model, inputs, LABELS, WEIGHTS, crossentropy, symmetric_kl, 1.0)
 
 
+@pytest.mark.once
 def test_alpha_0_is_training_on_every_example_twice():
     ends = []
     for alpha, times in ((0.0, 1), (None, 2)):
