@@ -1,11 +1,15 @@
 """Multi-head self-attention."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.lora import AdaptableDense
+
+# The lowest float32, to which no score adds anything: where all is masked, all scores are alike.
+MASKED = float(np.finfo("float32").min)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -95,7 +99,8 @@ class SelfAttention(keras.layers.Layer):
         # float16 overflows at 65,504 and bfloat16 has three digits: the softmax is in float32.
         scores = ops.cast(scores, "float32")
         if attention_mask is not None:
-            scores = ops.where(attention_mask, scores, -1e9)
+            # Added, since a selection would have to be made again in the backward pass.
+            scores = scores + ops.where(attention_mask, 0.0, MASKED)
         attentions = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         dropped = self.dropout(attentions, training=training)
         return ops.einsum("bhqk,bkhd->bqhd", dropped, value), attentions

@@ -1,5 +1,7 @@
 """Dropout whose random numbers cost little."""
 
+import functools
+
 import keras
 import numpy as np
 
@@ -85,5 +87,26 @@ def _drop_on_torch(inputs, rate):
     draws = torch.empty(-(-inputs.numel() // 4), dtype=torch.int64, device=inputs.device)
     bits = draws.random_(-(2**63), None).view(torch.int16)[: inputs.numel()].view(inputs.shape)
     dropped = min(round(rate * 2**16), 2**16 - 1)
-    kept = (bits >= dropped - 2**15).to(inputs.dtype)
-    return inputs * (2**16 / (2**16 - dropped)) * kept
+    return _masked_scale()(inputs, bits >= dropped - 2**15, 2**16 / (2**16 - dropped))
+
+
+@functools.cache
+def _masked_scale():
+    """Returns a function for `inputs * scale * kept`, which keeps a byte an element for its
+    gradient: of three float tensors it makes one.
+    """
+    import torch
+
+    class MaskedScale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, inputs, kept, scale):
+            ctx.save_for_backward(kept)
+            ctx.scale = scale
+            return (inputs * scale).mul_(kept)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (kept,) = ctx.saved_tensors
+            return (gradient * ctx.scale).mul_(kept), None, None
+
+    return MaskedScale.apply

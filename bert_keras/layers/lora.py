@@ -4,6 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.layers.dense import dense
+
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class AdaptableDense(keras.layers.Dense):
@@ -89,12 +91,9 @@ class AdaptableDense(keras.layers.Dense):
         self.lora_a = self.lora_b = self.lora_scale = None
 
     def call(self, inputs, training=None):
-        if not self.has_adapter:
-            return super().call(inputs, training=training)
-        x = ops.matmul(inputs, self.kernel)
-        x = x + self.lora_scale * ops.matmul(ops.matmul(inputs, self.lora_a), self.lora_b)
-        if self.bias is not None:
-            x = x + self.bias
+        x = dense(inputs, self.kernel, self.bias)
+        if self.has_adapter:
+            x = x + self.lora_scale * ops.matmul(ops.matmul(inputs, self.lora_a), self.lora_b)
         return x if self.activation is None else self.activation(x)
 
     def quantize(self, *args, **kwargs):

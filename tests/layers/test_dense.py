@@ -1,0 +1,95 @@
+"""A dense layer's arithmetic: each backend's way to it gives the same numbers and gradients."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from bert_keras.layers import dense as module
+from bert_keras.layers.dense import IMAGES, LEAST_ROWS, dense
+
+GENERATOR = np.random.default_rng(0)
+
+
+def arrays(*shapes):
+    return [GENERATOR.standard_normal(shape).astype("float32") for shape in shapes]
+
+
+def gradients(function, *inputs):
+    """Returns the gradients of the sum of `function(*inputs)` squared, float32 arrays."""
+    backend = keras.backend.backend()
+    if backend == "torch":
+        import torch
+
+        leaves = [torch.tensor(x, requires_grad=True) for x in inputs]
+        found = torch.autograd.grad((function(*leaves) ** 2).sum(), leaves)
+    elif backend == "jax":
+        import jax
+
+        found = jax.grad(lambda leaves: (function(*leaves) ** 2).sum())(list(inputs))
+    else:
+        import tensorflow as tf
+
+        leaves = [tf.convert_to_tensor(x) for x in inputs]
+        with tf.GradientTape() as tape:
+            tape.watch(leaves)
+            loss = tf.reduce_sum(function(*leaves) ** 2)
+        found = tape.gradient(loss, leaves)
+    return [ops.convert_to_numpy(x) for x in found]
+
+
+@pytest.mark.parametrize("shape", [(5, 8), (2, 3, 8), (4, LEAST_ROWS // 4, 8), (3, 512, 8)])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_it_is_the_product_and_the_bias(shape, has_bias, monkeypatch):
+    monkeypatch.setattr(module, "_has_slow_mkl", lambda: True)
+    x, kernel, bias = arrays(shape, (8, 6), (6,))
+    found = ops.convert_to_numpy(dense(x, kernel, bias if has_bias else None))
+    np.testing.assert_allclose(found, x @ kernel + (bias if has_bias else 0), atol=1e-5)
+
+
+def test_gradients_are_those_of_the_product(monkeypatch):
+    monkeypatch.setattr(module, "_has_slow_mkl", lambda: True)
+    inputs = arrays((4, LEAST_ROWS // 4, 8), (8, 6), (6,))
+    plain = gradients(lambda x, kernel, bias: ops.matmul(x, kernel) + bias, *inputs)
+    for ours, theirs in zip(gradients(dense, *inputs), plain, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_bfloat16_is_rounded_once():
+    x, kernel = (ops.cast(array, "bfloat16") for array in arrays((3, 40, 64), (64, 48)))
+    found = dense(x, kernel)
+    assert keras.backend.standardize_dtype(found.dtype) == "bfloat16"
+    exact = ops.convert_to_numpy(ops.matmul(ops.cast(x, "float32"), ops.cast(kernel, "float32")))
+    found = ops.convert_to_numpy(ops.cast(found, "float32"))
+    # Half a unit in the last of 8 bits, and the rounding of the sums themselves.
+    np.testing.assert_allclose(found, exact, rtol=2**-8 + 1e-4, atol=1e-4)
+
+
+def test_bfloat16_has_gradients():
+    inputs = arrays((2, 16, 8), (8, 6))
+    low = gradients(
+        lambda x, kernel: ops.cast(
+            dense(ops.cast(x, "bfloat16"), ops.cast(kernel, "bfloat16")), "float32"
+        ),
+        *inputs,
+    )
+    for ours, theirs in zip(low, gradients(ops.matmul, *inputs), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=0.02 * np.abs(theirs).max())
+
+
+@pytest.mark.once
+def test_onednn_is_taken_where_it_pays(monkeypatch):
+    import torch
+
+    taken = []
+    monkeypatch.setattr(module, "_has_slow_mkl", lambda: True)
+    monkeypatch.setattr(module, "_by_onednn", lambda *arguments: taken.append(arguments))
+    kernel = torch.ones(8, 6)
+    dense(torch.ones(2, LEAST_ROWS, 8), kernel)
+    assert len(taken) == 1
+    dense(torch.ones(1, LEAST_ROWS // 2, 8), kernel)  # Too few.
+    dense(torch.ones(1, LEAST_ROWS + IMAGES // 2, 8), kernel)  # Not in as many images.
+    dense(torch.ones(2, LEAST_ROWS, 8, dtype=torch.bfloat16), kernel.to(torch.bfloat16))
+    monkeypatch.setattr(module, "_has_slow_mkl", lambda: False)
+    dense(torch.ones(2, LEAST_ROWS, 8), kernel)
+    assert len(taken) == 1
