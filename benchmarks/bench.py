@@ -1,7 +1,7 @@
 """Time this package and its peers side by side, on the same weights and inputs.
 
     python benchmarks/bench.py --suite inference --rounds 5
-    python benchmarks/bench.py --suite all --data_dir glue_data/SST-2 --output_dir output/bench
+    python benchmarks/bench.py --suite all --sst2_dir SST-2 --mrpc_dir MRPC --imdb_dir aclImdb
 
 Every side runs in a process of its own, in turn with the others; the answers are compared before
 anything is timed. Prints a table for each job: median and range of the seconds, the median over the
@@ -35,6 +35,12 @@ MODELS = {
     "minilm": {"num_hidden_layers": 6, "num_attention_heads": 12, "hidden_size": 384},
 }
 VOCABULARY_SIZE = 30522
+# Texts to classify: sentences, pairs, and documents.
+TEXTS = {
+    "sst2": {},
+    "mrpc": {},
+    "imdb": {"num_texts": 256, "max_length": 256},
+}
 
 
 def jobs_of(kind, model, shapes, sides, **options):
@@ -57,29 +63,50 @@ SUITES = {
     "bfloat16": jobs_of(
         "inference", "bert_base", [(8, 128)], OURS, batches=2, dtype="bfloat16", tolerance=0.3
     ),
-    "text": jobs_of(
-        "text",
-        "minilm",
-        [(32, None)],
-        ("hugging_face_sorted", *OURS, *THEIRS, "onnx_runtime"),
-        tolerance=1e-3,
-    ),
+    "text": [
+        job
+        for texts, options in TEXTS.items()
+        for job in jobs_of(
+            "text",
+            "minilm",
+            [(32, None)],
+            ("hugging_face_sorted", *OURS, *THEIRS, "onnx_runtime"),
+            tolerance=1e-3,
+            **{"text_set": texts, **options},
+        )
+    ],
     "train_step": jobs_of("train_step", "minilm", [(32, 32), (16, 128)], (*OURS, *THEIRS)),
-    "epoch": jobs_of("epoch", "minilm", [(32, None)], (*OURS, *THEIRS), num_texts=640),
+    "epoch": jobs_of(
+        "epoch", "minilm", [(32, None)], (*OURS, *THEIRS), text_set="sst2", num_texts=640
+    ),
     "pretraining_step": jobs_of("pretraining_step", "bert_base", [(4, 128)], OURS),
-    "arrays": jobs_of("arrays", "minilm", [(32, None)], ("bert_keras-torch", "keras_hub-torch")),
+    "arrays": jobs_of(
+        "arrays", "minilm", [(32, None)], ("bert_keras-torch", "keras_hub-torch"), text_set="sst2"
+    ),
     "length": [
         job
         for length in (64, 128, 256, 512)
         for job in jobs_of("inference", "minilm", [(8, length)], OURS, batches=2)
     ],
+    "batch": jobs_of("inference", "minilm", [(size, 128) for size in (1, 4, 16, 64)], OURS),
+    "int8": jobs_of(
+        "text",
+        "minilm",
+        [(32, None)],
+        (*OURS, "onnx_runtime"),
+        text_set="sst2",
+        dtype="int8",
+        tolerance=0.5,
+    ),
 }
 
 flags.DEFINE_list("suite", ["inference"], f"Of {', '.join(SUITES)}, cold_start; or all.")
 flags.DEFINE_list("sides", None, "Sides to run, of those that a job has; all without it.")
 flags.DEFINE_integer("rounds", 5, "Rounds to keep.", 1)
 flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", 1)
-flags.DEFINE_string("data_dir", None, "Folder of SST-2; without it the repository's sentences.")
+flags.DEFINE_string("sst2_dir", None, "Folder of SST-2; without it the repository's sentences.")
+flags.DEFINE_string("mrpc_dir", None, "Folder of MRPC, for the texts that are pairs.")
+flags.DEFINE_string("imdb_dir", None, "Folder of IMDB, for the texts that are documents.")
 flags.DEFINE_string("output_dir", "output/bench", "Folder for weights, logs and results.")
 
 
@@ -93,13 +120,19 @@ def main(argv):
             tables.append(cold_start())
             continue
         for job, sides in SUITES[name]:
+            if (
+                job.get("text_set") in ("mrpc", "imdb")
+                and not FLAGS[f"{job['text_set']}_dir"].value
+            ):
+                print(f"{title_of(job)}: left out, it needs --{job['text_set']}_dir.")
+                continue
             tables.append(measure({**job, **files_of(job)}, sides, ceilings))
     write(tables, ceilings)
 
 
 def dtypes_of(names):
     jobs = [job for name in names if name in SUITES for job, _ in SUITES[name]]
-    return sorted({job.get("dtype", "float32") for job in jobs})
+    return sorted({job.get("dtype", "float32") for job in jobs} - {"int8"})
 
 
 def measure_ceilings(dtype):
@@ -139,6 +172,7 @@ def measure(job, sides, ceilings):
                 "megabytes": result.megabytes,
                 "difference": difference(first, result, job),
                 "of_ceiling": share_of_ceiling(job, result, ceilings),
+                "shapes": result.shapes,
             }
         rows.append(row)
     table = {"title": title, "rows": rows, "discarded": discarded, "trusted": trusted}
@@ -148,7 +182,8 @@ def measure(job, sides, ceilings):
 
 def title_of(job):
     size = f"{job['batch']} x {job['length']}" if job["length"] else f"batches of {job['batch']}"
-    return f"{job['kind']}, {job['model']}, {size}, {job.get('dtype', 'float32')}"
+    texts = f" of {job['text_set']}" if "text_set" in job else ""
+    return f"{job['kind']}{texts}, {job['model']}, {size}, {job.get('dtype', 'float32')}"
 
 
 def difference(first, result, job):
@@ -188,22 +223,33 @@ def files_of(job):
     """Returns the job's folder of weights and its file of texts, made where they are missing."""
     files = {"folder": weights(job["model"])}
     if not job["length"]:
-        files["texts"] = os.path.join(FLAGS.output_dir, f"texts-{job.get('num_texts', 'all')}.json")
+        name = f"{job['text_set']}-{job.get('num_texts', 'all')}.json"
+        files["texts"] = os.path.join(FLAGS.output_dir, name)
+        columns = [column[: job.get("num_texts")] for column in read_texts(job["text_set"])]
         with open(files["texts"], "w", encoding="utf-8") as file:
-            json.dump(read_texts()[: job.get("num_texts")], file)
+            json.dump(columns, file)
     return files
 
 
-def read_texts():
-    """Returns the dev sentences of SST-2, or the sentences of the repository."""
-    # Only here: it would load a backend into this process.
+# In a process of their own: they would load a backend into this one. Each prints columns of texts.
+READERS = {
+    "sst2": "columns = [datasets.load_glue('SST-2', folder, 'dev').texts]",
+    "mrpc": "columns = datasets.load_glue('MRPC', folder, 'dev').texts",
+    "imdb": "columns = [datasets.load_imdb(folder, 'test').texts]",
+    None: "columns = [datasets.load_sentiment_sentences("
+    "'examples/data/sentiment_labelled_sentences')[0].texts]",
+}
+
+
+def read_texts(name):
+    """Returns columns of texts, a list of lists of str."""
+    folder = FLAGS[f"{name}_dir"].value
+    reader = READERS[name if folder else None]
     code = (
-        "import json, sys; from bert_keras import datasets as d; "
-        "e = d.load_glue('SST-2', sys.argv[1], 'dev') if sys.argv[1] else "
-        "d.load_sentiment_sentences('examples/data/sentiment_labelled_sentences')[0]; "
-        "print(json.dumps(list(e.texts)))"
+        f"import json, sys; from bert_keras import datasets; folder = sys.argv[1]; {reader}; "
+        "print(json.dumps([list(column) for column in columns]))"
     )
-    command = [sys.executable, "-c", code, FLAGS.data_dir or ""]
+    command = [sys.executable, "-c", code, folder or ""]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -294,16 +340,28 @@ def cold_start():
     return table
 
 
+COLUMNS = (
+    "side",
+    "median s (range)",
+    "times (range)",
+    "of ceiling",
+    "first s",
+    "shapes",
+    "MB",
+    "difference",
+)
+
+
 def as_markdown(table):
     lines = [
         f"### {table['title']}",
         "",
-        "| side | median s (range) | times (range) | of ceiling | first s | MB | difference |",
-        "|---|---|---|---|---|---|---|",
+        f"| {' | '.join(COLUMNS)} |",
+        "|---" * len(COLUMNS) + "|",
     ]
     for row in table["rows"]:
         if row["error"]:
-            lines.append(f"| {row['side']} | {row['error']} | | | | | |")
+            lines.append(f"| {row['side']} | {row['error']} {'| ' * (len(COLUMNS) - 2)}|")
             continue
         cells = [
             row["side"],
@@ -311,6 +369,7 @@ def as_markdown(table):
             f"{row['times']:.2f} ({row['least_times']:.2f} to {row['most_times']:.2f})",
             f"{row['of_ceiling']:.0%}" if row.get("of_ceiling") else "",
             f"{row['first_s']:.1f}" if row.get("first_s") else "",
+            f"{row['shapes']}" if row.get("shapes") else "",
             f"{row['megabytes']:.0f}" if row.get("megabytes") else "",
             f"{row['difference']:.1e}" if row.get("difference") is not None else "",
         ]

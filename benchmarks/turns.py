@@ -27,6 +27,7 @@ class Result:
         seconds: list of float, one for each round that counts.
         first_seconds: float, from the beginning of the preparation to the first result, or `None`.
         megabytes: float, the most memory that its process held.
+        shapes: int, shapes of input that the job has, each compiled once, or `None`.
         output: path of a `.npy` file with its answer, or `None`.
         error: str, why it could not do the job, or `None`.
     """
@@ -35,6 +36,7 @@ class Result:
     seconds: list = dataclasses.field(default_factory=list)
     first_seconds: float | None = None
     megabytes: float | None = None
+    shapes: int | None = None
     output: str | None = None
     error: str | None = None
 
@@ -108,6 +110,7 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
             reply = worker.tell(prepare=job)
             result.error = reply.get("error")
             result.first_seconds = reply.get("first_seconds")
+            result.shapes = reply.get("shapes")
             result.output = reply.get("output")
             workers.append(worker)
             say(f"  {result.side}: {result.error or 'ready'}")

@@ -17,8 +17,14 @@ def inference(job):
 
 def text(job):
     classifier = make_classifier(job)
-    texts = jobs.texts(job)
-    return lambda: classifier.predict(texts, batch_size=job["batch"], verbose=0)
+    texts, size = jobs.as_given(job), job["batch"]
+
+    def run():
+        return classifier.predict(texts, batch_size=size, verbose=0)
+
+    batches = classifier.raw_batches(texts, batch_size=size)
+    run.shapes = len({batches[index][0]["token_ids"].shape for index in range(len(batches))})
+    return run
 
 
 def train_step(job):
@@ -30,8 +36,8 @@ def train_step(job):
 
 def epoch(job):
     classifier = make_classifier(job)
-    texts = jobs.texts(job)
-    labels = jobs.labels(len(texts))
+    texts = jobs.as_given(job)
+    labels = jobs.labels(len(jobs.columns(job)[0]))
     classifier.compile(package.AdamW(5e-5))
 
     def run():
@@ -52,7 +58,7 @@ def pretraining_step(job):
 
 def arrays(job):
     classifier = make_classifier(job)
-    texts = jobs.texts(job)
+    texts = jobs.as_given(job)
 
     def run():
         batches = classifier.raw_batches(texts, batch_size=job["batch"])
@@ -63,13 +69,16 @@ def arrays(job):
 
 
 def make_classifier(job):
-    return package.TextClassifier.from_preset(
+    classifier = package.TextClassifier.from_preset(
         job["folder"], num_classes=2, max_length=job.get("max_length", 128), dtype=policy(job)
     )
+    if job.get("dtype") == "int8":
+        classifier.quantize("int8")
+    return classifier
 
 
 def policy(job):
-    return {"float32": "float32", "bfloat16": "mixed_bfloat16"}[job.get("dtype", "float32")]
+    return {"bfloat16": "mixed_bfloat16"}.get(job.get("dtype"), "float32")
 
 
 keras.utils.set_random_seed(0)

@@ -38,7 +38,10 @@ def text(job):
         max_length=job.get("max_length", 128),
         truncation=True,
     )
-    texts = jobs.texts(job)
+    columns = jobs.columns(job)
+    texts = columns[0]
+    if len(columns) > 1:
+        texts = [{"text": a, "text_pair": b} for a, b in zip(*columns, strict=True)]
 
     def run():
         answers = classifier(texts)
@@ -81,11 +84,11 @@ def epoch(job):
     """One epoch of `Trainer` from raw text, padded by batch and grouped by length."""
     model = load(transformers.AutoModelForSequenceClassification, job)
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["folder"])
-    texts = jobs.texts(job)
-    labels = jobs.labels(len(texts))
+    columns = jobs.columns(job)
+    labels = jobs.labels(len(columns[0]))
 
     def run():
-        encoded = tokenizer(texts, truncation=True, max_length=job.get("max_length", 128))
+        encoded = tokenizer(*columns, truncation=True, max_length=job.get("max_length", 128))
         rows = [
             {"input_ids": ids, "labels": int(label)}
             for ids, label in zip(encoded["input_ids"], labels, strict=True)
@@ -115,12 +118,12 @@ def epoch(job):
 
 def arrays(job):
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["folder"])
-    texts, size = jobs.texts(job), job["batch"]
+    columns, size = jobs.columns(job), job["batch"]
 
     def run():
-        for begin in range(0, len(texts), size):
+        for begin in range(0, len(columns[0]), size):
             tokenizer(
-                texts[begin : begin + size],
+                *(column[begin : begin + size] for column in columns),
                 padding=True,
                 truncation=True,
                 max_length=job.get("max_length", 128),
@@ -131,7 +134,7 @@ def arrays(job):
 
 
 def load(auto_class, job):
-    dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[job.get("dtype", "float32")]
+    dtype = {"bfloat16": torch.bfloat16}.get(job.get("dtype"), torch.float32)
     return auto_class.from_pretrained(job["folder"], dtype=dtype)
 
 

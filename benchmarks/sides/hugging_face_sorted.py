@@ -11,16 +11,16 @@ from sides import hugging_face, jobs
 def text(job):
     model = hugging_face.load(transformers.AutoModelForSequenceClassification, job).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["folder"])
-    texts, size = jobs.texts(job), job["batch"]
-    order = np.argsort([-len(text) for text in texts], kind="stable")
+    columns, size = jobs.columns(job), job["batch"]
+    order = jobs.longest_first(job)
 
     def run():
-        outputs = np.empty((len(texts), model.config.num_labels), "float32")
+        outputs = np.empty((len(order), model.config.num_labels), "float32")
         with torch.inference_mode():
-            for begin in range(0, len(texts), size):
+            for begin in range(0, len(order), size):
                 rows = order[begin : begin + size]
                 encoded = tokenizer(
-                    [texts[row] for row in rows],
+                    *([column[row] for row in rows] for column in columns),
                     padding=True,
                     truncation=True,
                     max_length=job.get("max_length", 128),

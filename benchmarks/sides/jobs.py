@@ -37,7 +37,20 @@ def masked_positions(job):
     ).astype("int32")
 
 
-def texts(job):
-    """Returns the list of texts of the job's file, JSON."""
+def columns(job):
+    """Returns the texts of the job's file, a tuple of one list of str, or of two for pairs."""
     with open(job["texts"], encoding="utf-8") as file:
-        return json.load(file)
+        return tuple(json.load(file))
+
+
+def as_given(job):
+    """Returns the texts as Keras's models take them: a list, or a tuple of two for pairs."""
+    found = columns(job)
+    return found if len(found) > 1 else found[0]
+
+
+def longest_first(job):
+    """Returns the places of the texts, int `(num_texts,)`, by their characters."""
+    return np.argsort(
+        [-sum(map(len, row)) for row in zip(*columns(job), strict=True)], kind="stable"
+    )

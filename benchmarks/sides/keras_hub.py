@@ -20,7 +20,7 @@ def inference(job):
 
 def text(job):
     classifier = make_classifier(job)
-    texts, size = jobs.texts(job), job["batch"]
+    texts, size = jobs.as_given(job), job["batch"]
     return lambda: classifier.predict(texts, batch_size=size, verbose=0)
 
 
@@ -34,8 +34,8 @@ def train_step(job):
 def epoch(job):
     classifier = make_classifier(job)
     compile_to_train(classifier)
-    texts, size = jobs.texts(job), job["batch"]
-    labels = jobs.labels(len(texts))
+    texts, size = jobs.as_given(job), job["batch"]
+    labels = jobs.labels(len(jobs.columns(job)[0]))
 
     def run():
         classifier.fit(texts, labels, batch_size=size, epochs=1, verbose=0)
@@ -45,11 +45,12 @@ def epoch(job):
 
 def arrays(job):
     preprocessor = make_classifier(job).preprocessor
-    texts, size = jobs.texts(job), job["batch"]
+    columns, size = jobs.columns(job), job["batch"]
 
     def run():
-        for begin in range(0, len(texts), size):
-            preprocessor(texts[begin : begin + size])
+        for begin in range(0, len(columns[0]), size):
+            part = [column[begin : begin + size] for column in columns]
+            preprocessor(tuple(part) if len(part) > 1 else part[0])
 
     return run
 

@@ -32,40 +32,60 @@ def text(job):
     tokenizer = tokenizers.Tokenizer.from_file(os.path.join(job["folder"], "tokenizer.json"))
     tokenizer.enable_truncation(job.get("max_length", 128))
     tokenizer.enable_padding()
-    texts, size = jobs.texts(job), job["batch"]
-    order = np.argsort([-len(text) for text in texts], kind="stable")
+    columns, size = jobs.columns(job), job["batch"]
+    order = jobs.longest_first(job)
 
     def run():
-        outputs = np.empty((len(texts), 2), "float32")
-        for begin in range(0, len(texts), size):
+        outputs = np.empty((len(order), 2), "float32")
+        for begin in range(0, len(order), size):
             rows = order[begin : begin + size]
-            encoded = tokenizer.encode_batch([texts[row] for row in rows])
-            ids = np.array([row.ids for row in encoded])
-            outputs[rows] = compute(session, ids, np.array([row.attention_mask for row in encoded]))
+            texts = [tuple(column[row] for column in columns) for row in rows]
+            encoded = tokenizer.encode_batch(texts if len(columns) > 1 else [t for (t,) in texts])
+            parts = ("ids", "attention_mask", "type_ids")
+            outputs[rows] = compute(
+                session, *(np.array([getattr(row, part) for row in encoded]) for part in parts)
+            )
         return outputs
 
     return run
 
 
-def compute(session, ids, mask):
-    feed = {"input_ids": ids.astype("int64"), "attention_mask": mask.astype("int64")}
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+def compute(session, ids, mask, types=None):
+    types = np.zeros_like(ids) if types is None else types
+    feed = dict(zip(INPUTS, (x.astype("int64") for x in (ids, mask, types)), strict=True))
     return session.run(None, feed)[0]
 
 
 class OneOutput(torch.nn.Module):
-    """A model as a function of two tensors with one output: what an exporter wants."""
+    """A model as a function of tensors with one output: what an exporter wants."""
 
     def __init__(self, model, name):
         super().__init__()
         self.model, self.name = model, name
 
-    def forward(self, input_ids, attention_mask):
-        return getattr(self.model(input_ids=input_ids, attention_mask=attention_mask), self.name)
+    def forward(self, input_ids, attention_mask, token_type_ids):
+        outputs = self.model(
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+        )
+        return getattr(outputs, self.name)
+
+
+def quantized(path):
+    """Returns the path of the model with weights in int8; activations are quantized as it runs."""
+    from onnxruntime import quantization
+
+    target = path.replace(".onnx", ".int8.onnx")
+    if not os.path.exists(target):
+        quantization.quantize_dynamic(path, target, weight_type=quantization.QuantType.QInt8)
+    return target
 
 
 def make_session(auto_class, job, output):
-    if job.get("dtype", "float32") != "float32":
-        raise NotImplementedError("onnx_runtime is measured in float32 only")
+    if job.get("dtype") == "bfloat16":
+        raise NotImplementedError("onnx_runtime is measured in float32 and int8 only")
     path = os.path.join(job["folder"], f"{output}.onnx")
     if not os.path.exists(path):
         model = auto_class.from_pretrained(job["folder"]).eval()
@@ -73,14 +93,14 @@ def make_session(auto_class, job, output):
         batch, length = torch.export.Dim("batch"), torch.export.Dim("length")
         torch.onnx.export(
             OneOutput(model, output),
-            (example, example),
+            (example,) * len(INPUTS),
             path,
-            input_names=["input_ids", "attention_mask"],
-            dynamic_shapes={
-                name: {0: batch, 1: length} for name in ("input_ids", "attention_mask")
-            },
+            input_names=list(INPUTS),
+            dynamic_shapes={name: {0: batch, 1: length} for name in INPUTS},
             dynamo=True,
         )
+    if job.get("dtype") == "int8":
+        path = quantized(path)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(os.environ["OMP_NUM_THREADS"])
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
