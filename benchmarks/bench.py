@@ -182,8 +182,14 @@ def measure(job, sides, ceilings):
 
 def title_of(job):
     size = f"{job['batch']} x {job['length']}" if job["length"] else f"batches of {job['batch']}"
-    texts = f" of {job['text_set']}" if "text_set" in job else ""
-    return f"{job['kind']}{texts}, {job['model']}, {size}, {job.get('dtype', 'float32')}"
+    texts = f" of {name_of_texts(job)}" if "text_set" in job else ""
+    dtype = job.get("dtype", "float32")
+    dtype += " (hugging_face in float32)" if dtype == "int8" else ""
+    return f"{job['kind']}{texts}, {job['model']}, {size}, {dtype}"
+
+
+def name_of_texts(job):
+    return job["text_set"] if FLAGS[f"{job['text_set']}_dir"].value else "repository's sentences"
 
 
 def difference(first, result, job):
@@ -223,7 +229,7 @@ def files_of(job):
     """Returns the job's folder of weights and its file of texts, made where they are missing."""
     files = {"folder": weights(job["model"])}
     if not job["length"]:
-        name = f"{job['text_set']}-{job.get('num_texts', 'all')}.json"
+        name = f"{name_of_texts(job)}-{job.get('num_texts', 'all')}.json"
         files["texts"] = os.path.join(FLAGS.output_dir, name)
         columns = [column[: job.get("num_texts")] for column in read_texts(job["text_set"])]
         with open(files["texts"], "w", encoding="utf-8") as file:

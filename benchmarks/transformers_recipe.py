@@ -5,9 +5,9 @@
         --learning_rate 1e-4 --epochs 5 --seeds 3
 
 text_classification.py's without `--entities`, token_classification.py's with it: the same weights,
-files, metrics, rate, epochs and batch size. AdamW, 10 % warm-up, linear decay, gradients clipped
-at 1, dropout as in the checkpoint, batches in random order padded to their longest text. The last
-line is a JSON object of mean, lowest and highest over the seeds.
+files, metrics, rate, epochs and batch size; tags are those of train and dev. AdamW, 10 % warm-up,
+linear decay, gradients clipped at 1, dropout as in the checkpoint, batches in random order padded
+to their longest text. The last line is a JSON object of mean, lowest and highest over the seeds.
 """
 
 import json
@@ -168,7 +168,11 @@ class Entities:
 
 def file_of(part):
     """Returns the file of `--data_dir` with `train` or `dev` in its name."""
-    return str(next(path for path in pathlib.Path(FLAGS.data_dir).iterdir() if part in path.name))
+    paths = sorted(pathlib.Path(FLAGS.data_dir).iterdir())
+    found = [str(path) for path in paths if part in path.name.lower()]
+    if not found:
+        raise app.UsageError(f"{FLAGS.data_dir} must hold a file with {part!r} in its name.")
+    return found[0]
 
 
 def padded(tokenizer, *columns, **options):

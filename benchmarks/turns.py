@@ -27,7 +27,8 @@ class Result:
         seconds: list of float, one for each round that counts.
         first_seconds: float, from the beginning of the preparation to the first result, or `None`.
         megabytes: float, the most memory that its process held.
-        shapes: int, shapes of input that the job has, each compiled once, or `None`.
+        shapes: int, shapes of its batches, of which JAX and TensorFlow compile each once; `None`
+            where the side does not tell.
         output: path of a `.npy` file with its answer, or `None`.
         error: str, why it could not do the job, or `None`.
     """

@@ -45,7 +45,9 @@ def prepare(side, job, name, folder):
     started = time.perf_counter()
     run = make(job)
     answer = run()
-    reply = {"first_seconds": time.perf_counter() - started, "shapes": getattr(run, "shapes", None)}
+    reply = {"first_seconds": time.perf_counter() - started}
+    if hasattr(run, "shapes"):
+        reply["shapes"] = run.shapes()
     if answer is not None:
         backend = os.environ.get("KERAS_BACKEND", "")
         reply["output"] = os.path.join(folder, f"{name}-{backend}-{os.getpid()}.npy")

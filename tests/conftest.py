@@ -14,7 +14,7 @@ def fixed_seed():
 
 @pytest.fixture(autouse=True, scope="session")
 def without_graph_optimization():
-    """On TensorFlow graphs run as they were traced: rewriting them takes longer than they do."""
+    """On TensorFlow graphs run as they were traced: to rewrite them takes longer than they do."""
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 

@@ -22,8 +22,11 @@ def text(job):
     def run():
         return classifier.predict(texts, batch_size=size, verbose=0)
 
-    batches = classifier.raw_batches(texts, batch_size=size)
-    run.shapes = len({batches[index][0]["token_ids"].shape for index in range(len(batches))})
+    def shapes():
+        batches = classifier.raw_batches(texts, batch_size=size)
+        return len({batches[index][0]["token_ids"].shape for index in range(len(batches))})
+
+    run.shapes = shapes
     return run
 
 
@@ -78,7 +81,9 @@ def make_classifier(job):
 
 
 def policy(job):
-    return {"bfloat16": "mixed_bfloat16"}.get(job.get("dtype"), "float32")
+    # What int8 quantizes begins as float32.
+    policies = {"float32": "float32", "bfloat16": "mixed_bfloat16", "int8": "float32"}
+    return policies[job.get("dtype", "float32")]
 
 
 keras.utils.set_random_seed(0)

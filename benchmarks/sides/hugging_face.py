@@ -134,7 +134,9 @@ def arrays(job):
 
 
 def load(auto_class, job):
-    dtype = {"bfloat16": torch.bfloat16}.get(job.get("dtype"), torch.float32)
+    # The int8 of others is held against its float32.
+    dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
+    dtype = dtypes[job.get("dtype", "float32")]
     return auto_class.from_pretrained(job["folder"], dtype=dtype)
 
 

@@ -86,7 +86,7 @@ def quantized(path):
 def make_session(auto_class, job, output):
     if job.get("dtype") == "bfloat16":
         raise NotImplementedError("onnx_runtime is measured in float32 and int8 only")
-    path = os.path.join(job["folder"], f"{output}.onnx")
+    path = os.path.join(job["folder"], f"{output}-{len(INPUTS)}-inputs.onnx")
     if not os.path.exists(path):
         model = auto_class.from_pretrained(job["folder"]).eval()
         example = torch.ones((2, 16), dtype=torch.long)

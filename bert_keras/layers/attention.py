@@ -8,8 +8,8 @@ from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.lora import AdaptableDense
 
-# The lowest float32, to which no score adds anything: where all is masked, all scores are alike.
-MASKED = float(np.finfo("float32").min)
+# The lowest float32. Adding a score does not change it: where all is masked, all scores are alike.
+MASKED = np.finfo("float32").min
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -100,7 +100,7 @@ class SelfAttention(keras.layers.Layer):
         scores = ops.cast(scores, "float32")
         if attention_mask is not None:
             # Added, since a selection would have to be made again in the backward pass.
-            scores = scores + ops.where(attention_mask, 0.0, MASKED)
+            scores = scores + ops.where(attention_mask, np.float32(0), MASKED)
         attentions = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         dropped = self.dropout(attentions, training=training)
         return ops.einsum("bhqk,bkhd->bqhd", dropped, value), attentions

@@ -1,13 +1,14 @@
 """A dense layer's arithmetic, by the way that each backend is fastest at.
 
-Measured on 2 cores of an AMD EPYC (Zen 5) for 2,048 rows, 384 to 1,536 columns and back, forward
-and backward:
+Measured on an AMD EPYC (Zen 5) for 2,048 rows and a kernel of 384 x 1,536:
 
 - PyTorch multiplies float32 by Intel's MKL, which on AMD's processors reaches half of what oneDNN
-  does: 90 against 180 GFLOP/s on one core. The public way to oneDNN is a convolution of size 1 x 1.
-  Below some 500 rows the two are level.
-- XLA rounds bfloat16 products to bfloat16 as they come, and slowly: 224 GFLOP/s on both cores.
-  Asked for float32, which is then rounded, it has 404. This is for CPUs alone.
+  does: on one core 84 against 181 GFLOP/s forward, 88 against 133 backward. The public way to
+  oneDNN is a convolution of size 1 x 1. Below some 500 rows the two are level. A convolution keeps
+  its input for the backward pass even where the kernel is frozen.
+- XLA sums a product of bfloat16 slowly where the result is bfloat16: 224 GFLOP/s on two cores.
+  Asked for a float32 result, which is rounded afterwards, it has 404. This is for CPUs alone, and
+  has no forward-mode derivative (`jax.jvp`).
 
 TensorFlow, and all that is not named here, multiplies as `keras.ops` does.
 """
@@ -53,13 +54,14 @@ def _is_for_onednn(x, kernel):
     import torch
 
     return (
-        x.device.type == "cpu"
+        # In a graph it would be fixed by one input's sizes.
+        not torch.compiler.is_compiling()
+        and not torch.jit.is_tracing()
+        and x.device.type == "cpu"
         and x.dtype == kernel.dtype == torch.float32
         and x.dim() > 2
+        and torch.backends.mkldnn.enabled
         and _has_slow_mkl()
-        # What follows an input's sizes would be fixed in a graph.
-        and not torch.compiler.is_compiling()
-        and not torch.jit.is_tracing()
         and (rows := x.numel() // max(x.shape[-1], 1)) >= LEAST_ROWS
         and rows % IMAGES == 0
     )

@@ -87,22 +87,32 @@ def _drop_on_torch(inputs, rate):
     draws = torch.empty(-(-inputs.numel() // 4), dtype=torch.int64, device=inputs.device)
     bits = draws.random_(-(2**63), None).view(torch.int16)[: inputs.numel()].view(inputs.shape)
     dropped = min(round(rate * 2**16), 2**16 - 1)
-    return _masked_scale()(inputs, bits >= dropped - 2**15, 2**16 / (2**16 - dropped))
+    kept, scale = bits >= dropped - 2**15, 2**16 / (2**16 - dropped)
+    if torch.compiler.is_compiling():
+        return inputs * scale * kept
+    return _masked_scale()(inputs, kept, scale)
 
 
 @functools.cache
 def _masked_scale():
-    """Returns a function for `inputs * scale * kept`, which keeps a byte an element for its
-    gradient: of three float tensors it makes one.
+    """Returns a function for `inputs * scale * kept`.
+
+    For its gradient it keeps `kept`, a byte an element, where the formula would keep `kept` as
+    float, and it makes one float tensor where the formula makes three.
     """
     import torch
 
     class MaskedScale(torch.autograd.Function):
+        generate_vmap_rule = True
+
         @staticmethod
-        def forward(ctx, inputs, kept, scale):
-            ctx.save_for_backward(kept)
-            ctx.scale = scale
+        def forward(inputs, kept, scale):
             return (inputs * scale).mul_(kept)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            _, kept, ctx.scale = inputs
+            ctx.save_for_backward(kept)
 
         @staticmethod
         def backward(ctx, gradient):

@@ -96,13 +96,14 @@ class AdaptableDense(keras.layers.Dense):
             x = x + self.lora_scale * ops.matmul(ops.matmul(inputs, self.lora_a), self.lora_b)
         return x if self.activation is None else self.activation(x)
 
-    def quantize(self, *args, **kwargs):
+    def quantize(self, mode=None, type_check=True, config=None):
         """Like `Dense.quantize`, of a layer without an adapter: the adapter would be left out."""
         if self.has_adapter:
             raise ValueError(
                 "A layer with an adapter cannot be quantized. Merge the adapter first."
             )
-        super().quantize(*args, **kwargs)
+        # The check is for exactly `Dense`: others may hold more than Keras knows how to quantize.
+        super().quantize(mode, type_check=False, config=config)
 
     def save_own_variables(self, store):
         """Writes kernel and bias as `Dense` does, then the adapter's two under their names."""

@@ -458,15 +458,13 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             self._is_fitting = False
 
     def _build_optimizer(self):
-        """Creates the optimizer's state before the first step, which Keras does itself on JAX.
+        """Creates the optimizer's state before the first step, as Keras does on JAX.
 
         A step of TensorFlow that has to create it is traced twice.
         """
-        if self.optimizer is None or self.optimizer.built:
-            return  # Without an optimizer Keras says what is missing.
-        strategy = getattr(self, "distribute_strategy", None)  # TensorFlow's
-        with strategy.scope() if strategy else contextlib.nullcontext():
-            self.optimizer.build(self.trainable_variables)
+        if keras.backend.backend() == "tensorflow" and self.optimizer and not self.optimizer.built:
+            with self.distribute_strategy.scope():
+                self.optimizer.build(self.trainable_variables)
 
     def _weigh_classes(self, data, kwargs):
         """Prepares data for the `class_weight` in `kwargs`; a task of many labels takes it out."""

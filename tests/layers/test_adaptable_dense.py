@@ -118,6 +118,16 @@ def test_a_layer_with_an_adapter_and_one_without_do_not_share_files():
             other.load_own_variables(store)
 
 
+def test_without_an_adapter_it_can_be_quantized():
+    layer = AdaptableDense(6)
+    x = np.random.default_rng(0).standard_normal((5, 8)).astype("float32")
+    before = keras.ops.convert_to_numpy(layer(x))
+    layer.quantize("int8")
+    assert layer.quantization_mode == "int8"
+    after = keras.ops.convert_to_numpy(layer(x))
+    assert 0 < np.abs(after - before).max() < 0.05 * np.abs(before).max()
+
+
 def test_an_adapter_is_for_built_layers_without_one_and_is_not_quantized():
     with pytest.raises(ValueError, match="built=False"):
         AdaptableDense(UNITS).add_adapter(RANK, ALPHA)

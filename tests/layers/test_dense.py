@@ -84,12 +84,36 @@ def test_onednn_is_taken_where_it_pays(monkeypatch):
     taken = []
     monkeypatch.setattr(module, "_has_slow_mkl", lambda: True)
     monkeypatch.setattr(module, "_by_onednn", lambda *arguments: taken.append(arguments))
-    kernel = torch.ones(8, 6)
-    dense(torch.ones(2, LEAST_ROWS, 8), kernel)
+    x, kernel = torch.ones(2, LEAST_ROWS, 8), torch.ones(8, 6)
+    dense(x, kernel)
     assert len(taken) == 1
     dense(torch.ones(1, LEAST_ROWS // 2, 8), kernel)  # Too few.
     dense(torch.ones(1, LEAST_ROWS + IMAGES // 2, 8), kernel)  # Not in as many images.
-    dense(torch.ones(2, LEAST_ROWS, 8, dtype=torch.bfloat16), kernel.to(torch.bfloat16))
+    dense(torch.ones(LEAST_ROWS, 8), kernel)
+    dense(x.double(), kernel.double())
+    dense(x.to(torch.bfloat16), kernel.to(torch.bfloat16))
+    with torch.backends.mkldnn.flags(enabled=False):
+        dense(x, kernel)
     monkeypatch.setattr(module, "_has_slow_mkl", lambda: False)
-    dense(torch.ones(2, LEAST_ROWS, 8), kernel)
+    dense(x, kernel)
     assert len(taken) == 1
+
+
+@pytest.mark.once
+def test_a_graph_does_not_depend_on_the_processor(monkeypatch):
+    import torch
+
+    def asked():
+        raise AssertionError("The processor was asked for.")
+
+    monkeypatch.setattr(module, "_has_slow_mkl", asked)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    dense(torch.ones(2, LEAST_ROWS, 8), torch.ones(8, 6))
+
+
+def test_bfloat16_alone_is_rounded_afterwards_on_jax_alone(monkeypatch):
+    taken = []
+    monkeypatch.setattr(module, "_rounded_afterwards", lambda: lambda *x: taken.append(x) or x[0])
+    for dtype in ("float32", "bfloat16", "float16"):
+        dense(ops.ones((2, 3, 4), dtype), ops.ones((4, 4), dtype))
+    assert len(taken) == (keras.backend.backend() == "jax")

@@ -102,10 +102,12 @@ def test_fused_and_explicit_attention_agree():
 
 
 def test_a_fully_masked_row_stays_finite():
-    outputs = tiny_backbone()(
-        {"token_ids": np.ones((2, 4), int), "padding_mask": np.array([[1] * 4, [0] * 4])}
-    )
-    assert np.isfinite(to_numpy(outputs["sequence_output"])).all()
+    inputs = {"token_ids": np.ones((2, 4), int), "padding_mask": np.array([[1] * 4, [0] * 4])}
+    assert np.isfinite(to_numpy(tiny_backbone()(inputs)["sequence_output"])).all()
+    explicit = tiny_backbone()(inputs, return_attentions=True)
+    assert np.isfinite(to_numpy(explicit["sequence_output"])).all()
+    for attentions in explicit["attentions"]:
+        np.testing.assert_allclose(to_numpy(attentions)[1], 0.25, rtol=1e-6)
 
 
 def test_dropout_is_active_in_training_only():

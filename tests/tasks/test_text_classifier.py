@@ -122,6 +122,16 @@ def test_a_dataset_without_length_needs_the_number_of_steps():
     assert int(classifier.optimizer.iterations) == 4
 
 
+def test_a_step_is_traced_once(monkeypatch):
+    classifier = tiny_classifier()
+    calls = []
+    call = classifier.call
+    monkeypatch.setattr(classifier, "call", lambda *a, **k: calls.append(a) or call(*a, **k))
+    classifier.fit(TEXTS[:16], LABELS[:16], batch_size=4, verbose=0)
+    # JAX and PyTorch look at the shapes of the outputs first; PyTorch traces nothing.
+    assert len(calls) == {"tensorflow": 1, "jax": 2, "torch": 5}[keras.backend.backend()]
+
+
 def test_the_default_recipe_warms_up_and_decays_to_zero():
     rates = []
 
