@@ -78,6 +78,7 @@ def main(argv):
         for strategy in FLAGS.strategy:
             keras.utils.set_random_seed(seed)
             classifier = make_classifier(strategy, train)
+            recipe.check_vocabulary(classifier, train.texts)
             classifier.compile(learning_rate=FLAGS.learning_rate)
             if FLAGS.epochs:
                 histories[strategy] = classifier.fit(

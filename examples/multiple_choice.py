@@ -47,6 +47,7 @@ def main(argv):
         model = bert_keras.MultipleChoice.from_preset(
             FLAGS.preset, pooling=FLAGS.pooling, max_length=FLAGS.max_length, dtype=FLAGS.dtype
         )
+        recipe.check_vocabulary(model, train.contexts)
         model.compile(learning_rate=FLAGS.learning_rate)
         if FLAGS.epochs:
             history = model.fit(

@@ -82,6 +82,7 @@ def main(argv):
         )
         for examples in filter(None, (dev, test)):
             qa.cut(examples)  # Raises now, and not after hours, where a question has no token.
+        recipe.check_vocabulary(qa, [example.context for example in train])
         qa.compile(learning_rate=FLAGS.learning_rate)
         if FLAGS.epochs:
             history = qa.fit(train, batch_size=FLAGS.batch_size, epochs=FLAGS.epochs)

@@ -18,7 +18,7 @@ logging.getLogger("jax").setLevel(logging.WARNING)
 flags.DEFINE_string("preset", "minilm_l6_en_uncased", "Registered name, folder or hf:// address.")
 flags.DEFINE_string("data_dir", None, "Folder with the dataset's original files.")
 flags.DEFINE_string("train_file", None, "File to train on, instead of --data_dir.")
-flags.DEFINE_string("dev_file", None, "File to measure on; without it a tenth of --train_file.")
+flags.DEFINE_string("dev_file", None, "File to measure on; else a part of --train_file is.")
 flags.DEFINE_string("test_file", None, "File to predict; measured too where it has labels.")
 flags.DEFINE_string("output_dir", "output", "Folder for the model and the metrics.")
 flags.DEFINE_integer("epochs", 3, "Times to go through the training set.", lower_bound=0)
@@ -40,6 +40,26 @@ flags.DEFINE_integer(
     lower_bound=1,
 )
 flags.DEFINE_string("plot_dir", None, "Folder for pictures (needs matplotlib).")
+
+
+# A vocabulary that knows less of a text was made from another language or case.
+MOST_UNKNOWN = 0.1
+
+
+@flags.multi_flags_validator(["data_dir", "train_file", "dev_file", "test_file"])
+def check_paths(given):
+    """Refuses paths that are not there, and flags that would change nothing."""
+    for name, path in given.items():
+        if path and not os.path.exists(path):
+            raise flags.ValidationError(f"--{name} names {path!r}, which is not there.")
+    if given["data_dir"]:
+        for name in ("train_file", "dev_file"):
+            if given[name]:
+                raise flags.ValidationError(
+                    f"--data_dir finds its files by their names, so --{name} would not be read. "
+                    "Pass --data_dir, or --train_file and --dev_file."
+                )
+    return True
 
 
 def keep_compiled_programs():
@@ -80,7 +100,8 @@ def data_files(find_files):
     if FLAGS.train_file:
         return {"train": FLAGS.train_file, "dev": FLAGS.dev_file, "test": FLAGS.test_file}
     if FLAGS.data_dir:
-        return find_files(FLAGS.data_dir)
+        files = find_files(FLAGS.data_dir)
+        return {**files, "test": FLAGS.test_file or files.get("test")}
     raise app.UsageError("Pass --data_dir, or --train_file and --dev_file.")
 
 
@@ -92,6 +113,27 @@ def check_labelled(**parts):
                 f"The {name} examples must have labels. Received: {len(examples)} examples without "
                 "any, as in GLUE's test sets. Pass such a file by --test_file."
             )
+
+
+def check_vocabulary(model, texts):
+    """Says so where the model's vocabulary knows too little of its training texts.
+
+    Args:
+        model: task with a preprocessor.
+        texts: list of str, or a tuple of such.
+    """
+    import numpy as np
+
+    tokenizer = model.preprocessor.tokenizer
+    few = list((texts[0] if isinstance(texts, tuple) else texts)[:1000])
+    ids = np.concatenate([np.asarray(row, "int64") for row in tokenizer(few)])
+    share = float(np.mean(ids == tokenizer.unknown_token_id)) if len(ids) else 0.0
+    if share > MOST_UNKNOWN:
+        print(
+            f"Beware: {share:.0%} of the tokens to train on are unknown to the vocabulary of "
+            f"{FLAGS.preset}. Pass a --preset for their language: bert_base_zh for Chinese, "
+            "bert_base_multi_cased for many others."
+        )
 
 
 def run_seeds(run):
@@ -138,6 +180,8 @@ def save_and_load(model, name="model.keras"):
 
     os.makedirs(FLAGS.output_dir, exist_ok=True)
     path = os.path.join(FLAGS.output_dir, name)
+    if os.path.exists(path):
+        print(f"Replaces {path}.")
     model.compile()  # A new optimizer: the old one's moments are twice the size of the model.
     model.save(path)
     print(f"Saved {path}, {os.path.getsize(path) / 1e6:.0f} MB.")

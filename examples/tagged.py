@@ -41,6 +41,7 @@ def load_data():
         files["test"] = FLAGS.test_file
     parts = [read(name, files.get(name)) for name in ("train", "dev", "test")]
     tags = datasets.tag_names(*(part for part in parts if part))
+    check_number_of_tags(tags, parts[0], files["train"])
     check_tags(tags, filter(None, files.values()))
     if parts[1] is None:
         print(f"There is no dev file: a tenth of {files['train']} is held out.")
@@ -74,6 +75,17 @@ def read(part, path):
         return None
     columns = {"word_column": FLAGS.word_column, "tag_column": FLAGS.tag_column}
     return datasets.read_conll(path, **columns, may_lack_tags=part == "test")
+
+
+def check_number_of_tags(tags, sentences, path):
+    """Raises `ValueError` where nearly every word has a tag of its own, as texts have."""
+    num_words = sum(map(len, sentences.words))
+    if len(tags) > max(50, num_words // 10):
+        raise ValueError(
+            f"{path} must hold words with their tags in columns. Received: {len(tags)} different "
+            f"tags, such as {tags[-1][:60]!r}, of {num_words} words. Name the columns by "
+            "--word_column and --tag_column, or pass a folder of such files."
+        )
 
 
 def check_tags(tags, paths):

@@ -61,6 +61,7 @@ def main(argv):
 
     def run(seed):
         embedder = make_embedder()
+        recipe.check_vocabulary(embedder, train.texts)
         before = scores(embedder, dev)
         print("Before training:", before)
         if not FLAGS.epochs:

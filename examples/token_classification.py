@@ -14,9 +14,8 @@ accuracy. A `--test_file` may hold words alone. `--crf` puts a conditional rando
 Writes into `--output_dir`: model.keras, metrics.json, and test_predictions.tsv where there is a
 test file: word and tag a line. KERAS_BACKEND chooses the backend.
 
-Expected for the first command, over 3 seeds on PyTorch: dev F1 of entities 0.565 ± 0.002, in 8
-minutes on one core; measured with more batches sorted together than the default has now. More,
-beside transformers: examples/README.md.
+Expected for the first command, over 3 seeds on PyTorch: dev F1 of entities 0.560 ± 0.002, in 9
+minutes on one core. More, beside transformers: examples/README.md.
 """
 
 import numpy as np
@@ -48,6 +47,7 @@ def main(argv):
             max_length=FLAGS.max_length,
             dtype=FLAGS.dtype,
         )
+        recipe.check_vocabulary(tagger, [" ".join(words) for words in train.words])
         tagger.compile(learning_rate=FLAGS.learning_rate)
         if FLAGS.epochs:
             history = tagger.fit(

@@ -513,6 +513,38 @@ def test_a_mistyped_tag_is_refused_by_file_and_line_before_training(
         flags.FLAGS([name, "--scheme=IOB3"])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data_dir=nowhere"], "--data_dir names 'nowhere', which is not there"),
+        (["--train_file=no.tsv"], "--train_file names 'no.tsv', which is not there"),
+        (["--data_dir=.", "--dev_file=README.md"], "--dev_file would not be read"),
+        (["--data_dir=.", "--train_file=README.md"], "--train_file would not be read"),
+    ],
+)
+def test_paths_that_are_not_there_or_not_read_are_refused(script, monkeypatch, arguments, message):
+    script("text_classification")
+    monkeypatch.chdir(pathlib.Path(__file__).parent.parent)
+    with pytest.raises(flags.IllegalFlagValueError, match=message):
+        flags.FLAGS(["text_classification", *arguments])
+
+
+def test_a_text_is_not_taken_for_a_tag(script, tmp_path):
+    module = script("token_classification")
+    rows = [f"a{i}\tthis is text {i}" for i in range(200)]
+    flags.FLAGS(["token_classification", f"--train_file={write(tmp_path / 'train.tsv', rows)}"])
+    with pytest.raises(ValueError, match=r"train.tsv must hold words.*200 different tags"):
+        module.main(["token_classification"])
+
+
+def test_a_vocabulary_of_another_language_is_told(run, tmp_path):
+    rows = [("text", "label"), *((f"\u4f60\u597d \u4e16\u754c {i}", i % 2) for i in range(8))]
+    data = write(tmp_path / "texts.tsv", rows)
+    files = [f"--train_file={data}", f"--dev_file={data}"]
+    _, printed, _ = run("text_classification", *files)
+    assert "Beware: 8" in printed and "bert_base_zh" in printed
+
+
 @pytest.mark.parametrize("layout", ["commonsense_qa", "e_care"])
 def test_multiple_choice_reads_json_lines(run, tmp_path, layout):
     choices = [{"label": letter, "text": f"a {letter}"} for letter in "ABC"]

@@ -75,11 +75,15 @@ class OneOutput(torch.nn.Module):
 
 def quantized(path):
     """Returns the path of the model with weights in int8; activations are quantized as it runs."""
+    import onnx
     from onnxruntime import quantization
 
     target = path.replace(".onnx", ".int8.onnx")
     if not os.path.exists(target):
-        quantization.quantize_dynamic(path, target, weight_type=quantization.QuantType.QInt8)
+        model = onnx.load(path)
+        # The exporter's shapes are of weights that it transposed afterwards.
+        del model.graph.value_info[:]
+        quantization.quantize_dynamic(model, target, weight_type=quantization.QuantType.QInt8)
     return target
 
 
@@ -89,11 +93,12 @@ def make_session(auto_class, job, output):
     path = os.path.join(job["folder"], f"{output}-{len(INPUTS)}-inputs.onnx")
     if not os.path.exists(path):
         model = auto_class.from_pretrained(job["folder"]).eval()
-        example = torch.ones((2, 16), dtype=torch.long)
+        # A tensor of its own for each: the exporter takes one tensor for one input.
+        examples = tuple(torch.ones((2, 16), dtype=torch.long) for _ in INPUTS)
         batch, length = torch.export.Dim("batch"), torch.export.Dim("length")
         torch.onnx.export(
             OneOutput(model, output),
-            (example,) * len(INPUTS),
+            examples,
             path,
             input_names=list(INPUTS),
             dynamic_shapes={name: {0: batch, 1: length} for name in INPUTS},

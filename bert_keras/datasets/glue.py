@@ -271,7 +271,8 @@ def detect_glue_task(data_dir):
         return fitting[0]
     found = f"more than one task: {fitting}" if fitting else "none of the tasks"
     raise ValueError(
-        f"The files in {data_dir} fit {found}. Name the task, one of {list(GLUE_TASKS)}."
+        f"The files in {data_dir} fit {found}. It holds: {sorted(os.listdir(data_dir))[:20]}. Name "
+        f"the `task` if it is one of {list(GLUE_TASKS)}; `read_table` reads files of other kinds."
     )
 
 
@@ -297,6 +298,8 @@ def _fits(data_dir, task):
 
 
 def _check_folder(data_dir):
+    if os.path.isfile(data_dir):
+        raise NotADirectoryError(f"{data_dir} is a file. Name the folder that holds the files.")
     if not os.path.isdir(data_dir):
         raise FileNotFoundError(f"There is no folder {data_dir}. Name one that holds the files.")
 
