@@ -72,7 +72,8 @@ SUITES = {
             [(32, None)],
             ("hugging_face_sorted", *OURS, *THEIRS, "onnx_runtime"),
             tolerance=1e-3,
-            **{"text_set": texts, **options},
+            text_set=texts,
+            **options,
         )
     ],
     "train_step": jobs_of("train_step", "minilm", [(32, 32), (16, 128)], (*OURS, *THEIRS)),

@@ -122,12 +122,10 @@ def check_vocabulary(model, texts):
         model: task with a preprocessor.
         texts: list of str, or a tuple of such.
     """
-    import numpy as np
-
     tokenizer = model.preprocessor.tokenizer
     few = list((texts[0] if isinstance(texts, tuple) else texts)[:1000])
-    ids = np.concatenate([np.asarray(row, "int64") for row in tokenizer(few)])
-    share = float(np.mean(ids == tokenizer.unknown_token_id)) if len(ids) else 0.0
+    ids = [token for row in tokenizer(few) for token in row]
+    share = ids.count(tokenizer.unknown_token_id) / max(len(ids), 1)
     if share > MOST_UNKNOWN:
         print(
             f"Beware: {share:.0%} of the tokens to train on are unknown to the vocabulary of "

@@ -88,6 +88,7 @@ def quantized(path):
 
 
 def make_session(auto_class, job, output):
+    # A side that cannot do a job says so in its row; no suite asks this one for bfloat16.
     if job.get("dtype") == "bfloat16":
         raise NotImplementedError("onnx_runtime is measured in float32 and int8 only")
     path = os.path.join(job["folder"], f"{output}-{len(INPUTS)}-inputs.onnx")

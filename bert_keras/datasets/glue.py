@@ -221,6 +221,7 @@ def load_glue(task, data_dir, split):
     Raises:
         ValueError: there is no such task or split, or the file is not in the task's format.
         FileNotFoundError: the folder holds none of the split's files.
+        NotADirectoryError: `data_dir` is a file.
 
     Example:
         ```python
@@ -259,6 +260,7 @@ def detect_glue_task(data_dir):
 
     Raises:
         FileNotFoundError: there is no such folder.
+        NotADirectoryError: it is a file.
         ValueError: the folder's labelled files fit no task, or more than one.
     """
     _check_folder(data_dir)
