@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 import bert_keras as package
+from bert_keras.layers.lora import AdaptableDense
 from sides import jobs
 
 
@@ -69,6 +70,10 @@ def arrays(job):
             batches[index]
 
     return run
+
+
+def dense(job):
+    return jobs.dense_step(job, AdaptableDense(jobs.DENSE[1], dtype=policy(job)))
 
 
 def make_classifier(job):

@@ -5,6 +5,8 @@ import json
 import numpy as np
 
 VOCABULARY_FROM, VOCABULARY_TO = 1000, 20000
+# Inputs and outputs of MiniLM's intermediate layer.
+DENSE = 384, 1536
 
 
 def token_inputs(job, batches=None):
@@ -35,6 +37,18 @@ def masked_positions(job):
     return positions.astype("int32"), generator.integers(
         VOCABULARY_FROM, VOCABULARY_TO, shape
     ).astype("int32")
+
+
+def dense_step(job, layer):
+    """Returns a function that does a training step of one dense layer, as wide as MiniLM's."""
+    import keras
+
+    model = keras.Sequential([layer])
+    model.compile("sgd", "mse")
+    shape = job["batch"], job["length"]
+    generator = np.random.default_rng(3)
+    x, y = (generator.standard_normal((*shape, n)).astype("float32") for n in DENSE)
+    return lambda: model.train_on_batch(x, y) and None
 
 
 def columns(job):

@@ -9,7 +9,16 @@ from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.lora import AdaptableDense
 
 # The lowest float32. Adding a score does not change it: where all is masked, all scores are alike.
-MASKED = np.finfo("float32").min
+MASKED = float(np.finfo("float32").min)
+
+
+def _flash_attention():
+    """Returns what `ops.dot_product_attention` is told of flash attention.
+
+    PyTorch chooses among its kernels by itself. Keras would ask it about each call beforehand, a
+    question that `torch.compile` cannot trace: it cuts the graph in every layer.
+    """
+    return False if keras.backend.backend() == "torch" else None
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -85,7 +94,9 @@ class SelfAttention(keras.layers.Layer):
         if return_attentions or (training and self.dropout.rate) or not self._has_fused_kernel():
             context, attentions = self._explicit(query, key, value, attention_mask, training)
         else:
-            context = ops.dot_product_attention(query, key, value, mask=attention_mask)
+            context = ops.dot_product_attention(
+                query, key, value, mask=attention_mask, flash_attention=_flash_attention()
+            )
             attentions = None
         context = ops.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
         return self.output_dense(context), attentions if return_attentions else None
@@ -100,7 +111,7 @@ class SelfAttention(keras.layers.Layer):
         scores = ops.cast(scores, "float32")
         if attention_mask is not None:
             # Added, since a selection would have to be made again in the backward pass.
-            scores = scores + ops.where(attention_mask, np.float32(0), MASKED)
+            scores = scores + ops.cast(ops.logical_not(attention_mask), "float32") * MASKED
         attentions = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         dropped = self.dropout(attentions, training=training)
         return ops.einsum("bhqk,bkhd->bqhd", dropped, value), attentions

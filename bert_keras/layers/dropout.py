@@ -20,7 +20,7 @@ class Dropout(keras.layers.Dropout):
     - PyTorch on the CPU: 16 bits a number, four of a 64-bit draw, instead of one Bernoulli draw
       for each. The rate is rounded to a multiple of 1 / 65,536 below 1 then, and the scale is that
       of the rounded rate.
-    - TensorFlow, and PyTorch on accelerators: as in Keras.
+    - TensorFlow, and PyTorch on accelerators or under `torch.compile`: as in Keras.
 
     On JAX and on PyTorch's CPU half precision is rounded after scaling; the scale itself is not,
     which at a rate of 0.1 would make all values 0.2 % too large or too small.
@@ -41,10 +41,16 @@ class Dropout(keras.layers.Dropout):
         if training and 0 < self.rate < 1 and self.noise_shape is None:
             if keras.backend.backend() == "jax":
                 return _drop_on_jax(inputs, self.rate, self.seed_generator.next())
-            # With a seed of its own, the layer cannot read the global generator.
-            if keras.backend.backend() == "torch" and self.seed is None and inputs.is_cpu:
+            if keras.backend.backend() == "torch" and self._is_for_short_draws(inputs):
                 return _drop_on_torch(inputs, self.rate)
         return super().call(inputs, training=training)
+
+    def _is_for_short_draws(self, inputs):
+        import torch
+
+        # With a seed of its own, the layer cannot read the global generator. `torch.compile` draws
+        # where the number is used, and cannot trace draws of 64 bits.
+        return inputs.is_cpu and self.seed is None and not torch.compiler.is_compiling()
 
 
 def _drop_on_jax(inputs, rate, seed):
@@ -88,8 +94,6 @@ def _drop_on_torch(inputs, rate):
     bits = draws.random_(-(2**63), None).view(torch.int16)[: inputs.numel()].view(inputs.shape)
     dropped = min(round(rate * 2**16), 2**16 - 1)
     kept, scale = bits >= dropped - 2**15, 2**16 / (2**16 - dropped)
-    if torch.compiler.is_compiling():
-        return inputs * scale * kept
     return _masked_scale()(inputs, kept, scale)
 
 

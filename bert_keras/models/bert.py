@@ -14,6 +14,7 @@ from bert_keras.models.backbone import (
     check_sizes,
     dtype_config,
 )
+from bert_keras.models.quantized import quantized_config
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -224,4 +225,5 @@ class BertBackbone(Backbone):
             "initializer_range": self.initializer_range,
             "causal": self.causal,
             "remat": self.remat,
+            **quantized_config(self),
         }

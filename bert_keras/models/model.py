@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from bert_keras.inputs import check_keys
+from bert_keras.models.quantized import quantize_again
 
 
 class BuiltModel(keras.Model):
@@ -48,6 +49,8 @@ class BuiltModel(keras.Model):
         Raises:
             ValueError: an argument is unknown, as in a file written by a newer version.
         """
+        config = dict(config)
+        quantized = config.pop("quantized", {})
         known = arguments_of(cls)
         unknown = [name for name in config if name not in known]
         if unknown:
@@ -56,9 +59,9 @@ class BuiltModel(keras.Model):
                 f"{unknown}. Was it written by a newer version of bert_keras? Upgrade, then load "
                 "it again."
             )
-        config = dict(config)
         is_trainable = config.pop("trainable", True)
         model = cls(**config)
+        quantize_again(model, quantized)
         if not is_trainable:
             # Once the variables exist: on TensorFlow they do not take it from the constructor.
             model.trainable = False

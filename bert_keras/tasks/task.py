@@ -12,6 +12,7 @@ import numpy as np
 from bert_keras.inputs import check_keys
 from bert_keras.models.backbone import Backbone, dtype_config
 from bert_keras.models.model import BuiltModel, arguments_of
+from bert_keras.models.quantized import quantized_config
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
 from bert_keras.preprocessing.checked_batches import CheckedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -716,6 +717,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
             "frozen": self.frozen,
             **self._lora_config(),
+            **quantized_config(self),
         }
         by_hand = self._frozen_by_hand()
         return {**config, "frozen_weights": by_hand} if by_hand else config

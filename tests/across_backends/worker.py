@@ -9,6 +9,7 @@ worker.py load FOLDER OUT CASES   loads the cases (all, trained, or one's name) 
 import os
 import re
 import sys
+import warnings
 
 import keras
 import numpy as np
@@ -62,8 +63,17 @@ TRAINED = {
 }
 
 
+def quantized():
+    task = classifier()
+    with warnings.catch_warnings():  # Keras tells of each layer that has nothing to quantize.
+        warnings.simplefilter("ignore")
+        task.quantize("int8")
+    return task
+
+
 # Every other task -> how to make it, and its answers as arrays.
 OTHERS = {
+    "quantized": (quantized, lambda task: task.predict(TEXTS, verbose=0)),
     "tagger": (
         lambda: bert_keras.TokenClassifier(**parts(), num_classes=3),
         lambda task: task.predict(WORDS, verbose=0),

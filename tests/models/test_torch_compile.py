@@ -1,0 +1,42 @@
+"""`torch.compile` gets a model as one graph: each cut would cost a compilation and a call."""
+
+import keras
+import numpy as np
+import pytest
+
+from tests.tasks.tiny import tiny_classifier
+
+pytestmark = pytest.mark.once  # PyTorch has these
+
+
+def inputs(batch, length):
+    token_ids = np.random.default_rng(0).integers(5, 13, (batch, length)).astype("int32")
+    padding_mask = np.ones_like(token_ids)
+    padding_mask[0, length // 2 :] = 0
+    return {"token_ids": token_ids, "padding_mask": padding_mask}
+
+
+def as_tensors(arrays):
+    return {name: keras.ops.convert_to_tensor(array) for name, array in arrays.items()}
+
+
+def test_a_model_is_one_graph_for_all_lengths():
+    import torch
+
+    classifier = tiny_classifier(num_classes=3)
+    graphs = []
+
+    def count(graph, example_inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    # `fullgraph` raises where the graph would be cut.
+    compiled = torch.compile(classifier, backend=count, fullgraph=True)
+    for length in (8, 12, 16):
+        x = as_tensors(inputs(4, length))
+        torch.testing.assert_close(compiled(x), classifier(x), atol=1e-6, rtol=1e-5)
+    # One for the first length, and one for any other.
+    assert len(graphs) == 2
+    # With dropout.
+    assert torch.isfinite(compiled(x, training=True)).all()
+    assert len(graphs) == 3
