@@ -195,6 +195,7 @@ def make_batches(features, strategy, labels=None, seed=0):
         batch_size=FLAGS.batch_size,
         shuffle=labels is not None,
         seed=seed,
+        window=FLAGS.sort_window,
         buckets=length_buckets(max(16, int(features.lengths.max()))),
     )
 

@@ -86,6 +86,7 @@ def main(argv):
                     train.labels,
                     batch_size=FLAGS.batch_size,
                     epochs=FLAGS.epochs,
+                    sort_window=FLAGS.sort_window,
                     validation_data=(dev.texts, dev.labels),
                 )
             found = scores(classifier, dev)

@@ -55,6 +55,7 @@ def main(argv):
                 train.labels,
                 batch_size=FLAGS.batch_size,
                 epochs=FLAGS.epochs,
+                sort_window=FLAGS.sort_window,
                 validation_data=((dev.contexts, dev.choices), dev.labels),
             )
             recipe.plot_learning_curves(history)

@@ -85,7 +85,12 @@ def main(argv):
         recipe.check_vocabulary(qa, [example.context for example in train])
         qa.compile(learning_rate=FLAGS.learning_rate)
         if FLAGS.epochs:
-            history = qa.fit(train, batch_size=FLAGS.batch_size, epochs=FLAGS.epochs)
+            history = qa.fit(
+                train,
+                batch_size=FLAGS.batch_size,
+                epochs=FLAGS.epochs,
+                sort_window=FLAGS.sort_window,
+            )
             recipe.plot_learning_curves(history)
         found = qa.n_best(dev, FLAGS.n_best, verbose=1)
         return (qa, found), score(qa, metric, dev, found, tune=True)

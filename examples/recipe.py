@@ -39,6 +39,13 @@ flags.DEFINE_integer(
     "recipes where that takes hours, of long texts and of questions: there it is cut likewise.",
     lower_bound=1,
 )
+flags.DEFINE_integer(
+    "sort_window",
+    None,
+    "Batches that are sorted by length together, which saves padding; 1 keeps them random. By "
+    "default a hundredth of an epoch.",
+    lower_bound=1,
+)
 flags.DEFINE_string("plot_dir", None, "Folder for pictures (needs matplotlib).")
 
 

@@ -112,7 +112,14 @@ def run(train, dev, batch_size, learning_rate, epochs):
     """Fine-tunes once; returns the classifier and its scores on the dev set."""
     classifier = text_classification.make_classifier(train)
     classifier.compile(learning_rate=learning_rate, label_smoothing=FLAGS.label_smoothing)
-    classifier.fit(train.texts, train.labels, batch_size=batch_size, epochs=epochs, verbose=2)
+    classifier.fit(
+        train.texts,
+        train.labels,
+        batch_size=batch_size,
+        epochs=epochs,
+        sort_window=FLAGS.sort_window,
+        verbose=2,
+    )
     return classifier, text_classification.scores_of(classifier, dev)
 
 

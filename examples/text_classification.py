@@ -75,6 +75,7 @@ def main(argv):
                 train.labels,
                 batch_size=FLAGS.batch_size,
                 epochs=FLAGS.epochs,
+                sort_window=FLAGS.sort_window,
                 validation_data=(dev.texts, dev.labels),
             )
             recipe.plot_learning_curves(history)

@@ -75,7 +75,13 @@ def main(argv):
         else:
             x, y, loss = train.texts, train.labels, CosineRegression()
         embedder.compile(loss=loss, learning_rate=FLAGS.learning_rate)
-        history = embedder.fit(x, y, batch_size=FLAGS.batch_size, epochs=FLAGS.epochs)
+        history = embedder.fit(
+            x,
+            y,
+            batch_size=FLAGS.batch_size,
+            epochs=FLAGS.epochs,
+            sort_window=FLAGS.sort_window,
+        )
         recipe.plot_learning_curves(history)
         before = {f"untrained_{name}": value for name, value in before.items()}
         return embedder, {**scores(embedder, dev), **before}

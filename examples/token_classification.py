@@ -55,6 +55,7 @@ def main(argv):
                 train.tags,
                 batch_size=FLAGS.batch_size,
                 epochs=FLAGS.epochs,
+                sort_window=FLAGS.sort_window,
                 validation_data=(dev.words, dev.tags),
             )
             recipe.plot_learning_curves(history)

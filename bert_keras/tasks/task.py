@@ -80,6 +80,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
     head_arguments = ()
     # The order of the examples in `fit`; a run that is continued keeps it.
     _shuffle_seed = None
+    # How many batches `fit` sorts by length together, see `BucketedBatches`.
+    _sort_window = None
     _is_fitting = False
 
     def __init__(
@@ -379,6 +381,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         initial_epoch=0,
         steps_per_epoch=None,
         validation_batch_size=None,
+        sort_window=None,
         cache_features=False,
         **kwargs,
     ):
@@ -399,6 +402,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 stretched to the new end.
             steps_per_epoch: int, needed with the default recipe for datasets without a length.
             validation_batch_size: int, `batch_size` by default.
+            sort_window: int, how many batches of texts are sorted by length together. 1 keeps
+                batches random; more need less padding, and may cost accuracy where labels go with
+                lengths. By default as many as `BucketedBatches` takes for an epoch of this size.
             cache_features: bool, for a `TextClassifier` or a `TokenClassifier` with
                 `frozen="backbone"`: whether the encoder reads each example once and the head learns
                 from what it said, which is the same in every epoch. Metrics and weights come out as
@@ -417,6 +423,12 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         """
         if initial_epoch == 0 or self._shuffle_seed is None:
             self._shuffle_seed = random.getrandbits(31)
+        if sort_window is not None and not self.is_raw(x):
+            raise ValueError(
+                "`sort_window` is for texts: ready inputs come in batches, or in random order. "
+                f"Received: sort_window={sort_window} and a {type(x).__name__}."
+            )
+        self._sort_window = sort_window
         if validation_split and validation_data is None and self._is_examples(x):
             (x, y, sample_weight), validation_data = split_off_end(
                 x, y, sample_weight, validation_split
@@ -457,6 +469,14 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             )
         finally:
             self._is_fitting = False
+
+    def train_step(self, *args):
+        """Like `keras.Model.train_step`, with several masks where `compile` says so."""
+        logs = super().train_step(*args)
+        if keras.backend.backend() == "torch":
+            # Keras keeps the gradients until the next step's forward pass is done.
+            self.zero_grad()
+        return logs
 
     def _build_optimizer(self):
         """Creates the optimizer's state before the first step, as Keras does on JAX.
@@ -683,6 +703,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             make_inputs,
             labels=labels,
             seed=self._shuffle_seed or 0,
+            window=self._sort_window,
             pad_last_batch=pad_last_batch,
             # The same few lengths whatever the data, so that `evaluate` compiles no new ones.
             **{"buckets": length_buckets(self.preprocessor.max_length), **options},

@@ -3,8 +3,7 @@
 import keras
 import numpy as np
 import pytest
-
-from tests.tasks.tiny import tiny_backbone, tiny_classifier
+from tiny import tiny_backbone, tiny_classifier
 
 TEXTS = ["a b c", "d e f g", "h"]
 

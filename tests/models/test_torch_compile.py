@@ -3,8 +3,7 @@
 import keras
 import numpy as np
 import pytest
-
-from tests.tasks.tiny import tiny_classifier
+from tiny import tiny_classifier
 
 pytestmark = pytest.mark.once  # PyTorch has these
 

@@ -8,6 +8,7 @@ from checks import check_config_round_trip, check_everything_is_built, check_sav
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras.preprocessing.batching import BucketedBatches
 
 TEXTS = ["a b c", "d e", "h a", "g g g g g g g g", "b", "a a"] * 4
 LABELS = [int("a" in text) for text in TEXTS]
@@ -120,6 +121,33 @@ def test_a_dataset_without_length_needs_the_number_of_steps():
         classifier.fit(batches(), verbose=0)
     classifier.fit(batches(), steps_per_epoch=2, epochs=2, verbose=0)
     assert int(classifier.optimizer.iterations) == 4
+
+
+def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
+    windows = []
+
+    class Recorded(BucketedBatches):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            windows.append(self.window)
+
+    monkeypatch.setattr("bert_keras.tasks.task.BucketedBatches", Recorded)
+    classifier = tiny_classifier(num_classes=2)
+    classifier.fit(TEXTS, LABELS, sort_window=7, verbose=0)
+    classifier.fit(TEXTS, LABELS, verbose=0)
+    assert windows == [7, BucketedBatches([5] * len(TEXTS), None).window]
+    with pytest.raises(ValueError, match="`window` must be at least 1"):
+        classifier.fit(TEXTS, LABELS, sort_window=0)
+    inputs = classifier.preprocessor(TEXTS)
+    with pytest.raises(ValueError, match="`sort_window` is for texts"):
+        classifier.fit(inputs, LABELS, sort_window=1)
+
+
+@pytest.mark.once  # PyTorch keeps gradients beside the weights.
+def test_gradients_do_not_outlive_their_step():
+    classifier = tiny_classifier(num_classes=2)
+    classifier.fit(TEXTS, LABELS, verbose=0)
+    assert all(variable.value.grad is None for variable in classifier.variables)
 
 
 def test_a_step_is_traced_once(monkeypatch):
