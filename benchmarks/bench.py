@@ -154,7 +154,9 @@ def tables_of(names, ceilings):
             if needed in ("mrpc_dir", "imdb_dir") and not FLAGS[needed].value:
                 print(f"{title_of(job)}: left out, it needs --{needed}.")
                 continue
-            yield measure({**job, **files_of(job)}, sides, ceilings)
+            sides = [side for side in sides if FLAGS.sides is None or side in FLAGS.sides]
+            if sides:
+                yield measure({**job, **files_of(job)}, sides, ceilings)
 
 
 def dtypes_of(names):
@@ -176,7 +178,6 @@ def measure_ceilings(dtype):
 
 def measure(job, sides, ceilings):
     """Returns the table of one job: a dict."""
-    sides = [side for side in sides if FLAGS.sides is None or side in FLAGS.sides]
     title = title_of(job)
     print(f"{title}", flush=True)
     results, discarded, trusted = turns.take_turns(
@@ -187,10 +188,13 @@ def measure(job, sides, ceilings):
     for result in results:
         found = difference(first, result)
         row = {"side": result.side, "error": result.error}
-        if found is not None and found > job.get("tolerance", 1e-4):
+        if found is not None and not found <= job.get("tolerance", 1e-4):
             row["error"] = f"answers otherwise: differs by {found:.1e}"
         elif result.seconds:
-            ratios = [a / b for a, b in zip(first.seconds, result.seconds, strict=True)]
+            # Beside itself where the first side could not do the job.
+            ratios = [
+                a / b for a, b in zip(first.seconds or result.seconds, result.seconds, strict=True)
+            ]
             row |= {
                 "median_s": statistics.median(result.seconds),
                 "least_s": min(result.seconds),
@@ -475,6 +479,7 @@ def draw(tables):
         axis.margins(x=0.12)
     figure.tight_layout()
     figure.savefig(os.path.join(FLAGS.output_dir, "results.png"), dpi=120)
+    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ flags.DEFINE_integer(
     "sort_window",
     None,
     "Batches that are sorted by length together, which saves padding; 1 keeps them random. By "
-    "default a hundredth of an epoch.",
+    "default a twentieth of an epoch, at least 4 and at most 100.",
     lower_bound=1,
 )
 flags.DEFINE_string("plot_dir", None, "Folder for pictures (needs matplotlib).")

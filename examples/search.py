@@ -42,7 +42,7 @@ flags.DEFINE_list("epoch_counts", ["2", "3", "4"], "Numbers of epochs to try.")
 SETTINGS = (
     *("preset", "data_dir", "train_file", "dev_file", "task", "sample", "seed", "seeds"),
     *("text_column", "pair_column", "label_column", "problem_type", "label_smoothing"),
-    *("pooling", "truncation", "max_length", "dtype"),
+    *("pooling", "truncation", "max_length", "dtype", "sort_window"),
 )
 
 

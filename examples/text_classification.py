@@ -272,9 +272,10 @@ def mismatched_dev_set():
 
 
 def read_file(path, label_names=None, may_lack_labels=False):
-    """Reads a file of a known dataset (`--task`), or one with the columns that the flags name."""
-    if FLAGS.task:
-        return datasets.read_examples(path, datasets.get_glue_task(FLAGS.task))
+    """Reads a file of the dataset that was named or found, or one with columns as flags tell."""
+    if FLAGS.task or FLAGS.data_dir:
+        task = FLAGS.task or datasets.detect_glue_task(FLAGS.data_dir)
+        return datasets.read_examples(path, datasets.get_glue_task(task))
     return tables.read_texts(
         path,
         [FLAGS.text_column, FLAGS.pair_column],

@@ -43,12 +43,9 @@ def epoch(job):
     texts = jobs.as_given(job)
     labels = jobs.labels(len(jobs.columns(job)[0]))
     classifier.compile(package.AdamW(5e-5))
-    size = job["batch"]
-    # As many as transformers' Trainer groups by length.
-    window = max(1, min(len(labels) // (4 * size), 50))
 
     def run():
-        classifier.fit(texts, labels, batch_size=size, epochs=1, sort_window=window, verbose=0)
+        classifier.fit(texts, labels, batch_size=job["batch"], epochs=1, verbose=0)
 
     return run
 

@@ -110,7 +110,8 @@ class SelfAttention(keras.layers.Layer):
         # float16 overflows at 65,504 and bfloat16 has three digits: the softmax is in float32.
         scores = ops.cast(scores, "float32")
         if attention_mask is not None:
-            # Added, since a selection would have to be made again in the backward pass.
+            # Added, since a selection would have to be made again in the backward pass. A product,
+            # since `torch.compile` cannot trace `where` with a NumPy number.
             scores = scores + ops.cast(ops.logical_not(attention_mask), "float32") * MASKED
         attentions = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         dropped = self.dropout(attentions, training=training)

@@ -22,8 +22,8 @@ class Dropout(keras.layers.Dropout):
       of the rounded rate.
     - TensorFlow, and PyTorch on accelerators or under `torch.compile`: as in Keras.
 
-    On JAX and on PyTorch's CPU half precision is rounded after scaling; the scale itself is not,
-    which at a rate of 0.1 would make all values 0.2 % too large or too small.
+    Of these, JAX and PyTorch on the CPU round half precision after scaling; the scale itself is
+    not rounded, which at a rate of 0.1 would make all values 0.2 % too large or too small.
 
     Args:
         rate: float in [0, 1].

@@ -6,6 +6,7 @@ import numpy as np
 from bert_keras import inputs as contract
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel
+from bert_keras.models.quantized import check_not_quantized
 from bert_keras.presets import presets
 
 # More than any published encoder has, and less than what would exhaust a machine: a config read
@@ -92,6 +93,7 @@ class Backbone(Adaptable, BuiltModel):
             ValueError: the family or the activation has no counterpart there, or a weight is too
                 large for the dtype.
         """
+        check_not_quantized(self)
         presets.export_to_huggingface(self, folder, dtype=dtype)
 
     def save_to_preset(self, folder):
@@ -100,6 +102,7 @@ class Backbone(Adaptable, BuiltModel):
         Args:
             folder: str or path. Files of the same name are replaced, all or on an error none.
         """
+        check_not_quantized(self)
         presets.save_backbone(self, folder)
 
 

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from bert_keras.inputs import check_keys
-from bert_keras.models.quantized import quantize_again
+from bert_keras.models.quantized import check_can_quantize, quantize_again
 
 
 class BuiltModel(keras.Model):
@@ -50,7 +50,7 @@ class BuiltModel(keras.Model):
             ValueError: an argument is unknown, as in a file written by a newer version.
         """
         config = dict(config)
-        quantized = config.pop("quantized", {})
+        quantized = config.pop("quantized_layers", [])
         known = arguments_of(cls)
         unknown = [name for name in config if name not in known]
         if unknown:
@@ -66,6 +66,21 @@ class BuiltModel(keras.Model):
             # Once the variables exist: on TensorFlow they do not take it from the constructor.
             model.trainable = False
         return model
+
+    def quantize(self, mode=None, config=None, filters=None, **kwargs):
+        """Like `keras.Model.quantize`; a `.keras` file of the model brings its layers back so.
+
+        Args:
+            mode: `"int8"`, `"int4"` or `"float8"`; by default that of `config`.
+            config: a `keras.quantizers.QuantizationConfig`, or `None` for Keras's own of the mode.
+            filters: regular expressions of the names of layers, or a function of a layer; `None`
+                for all layers.
+
+        Raises:
+            ValueError: another mode, or the model has adapters; nothing was changed.
+        """
+        check_can_quantize(self, mode, config)
+        super().quantize(mode, config=config, filters=filters, **kwargs)
 
     def get_build_config(self):
         """Returns `None`: construction builds everything, so loading has nothing to rebuild."""

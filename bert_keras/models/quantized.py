@@ -6,49 +6,67 @@ not know of it, and the weights of a file would not fit them.
 
 import keras
 
-from bert_keras.presets.assign import relative_path
+# Modes whose weights depend on nothing but the layer and its `config`.
+MODES = ("int8", "int4", "float8")
+
+
+def check_can_quantize(model, mode, config):
+    """Raises `ValueError` for what could not be saved or would break halfway, before any change."""
+    if mode is None:
+        mode = getattr(config, "mode", None)
+    if mode not in MODES:
+        raise ValueError(f"`mode` must be one of {MODES}. Received: {mode!r}.")
+    if any(getattr(layer, "has_adapter", False) for layer in model._flatten_layers()):
+        raise ValueError(
+            f"Adapters cannot be quantized, and {model.name} has some. Merge them first, by "
+            "`merge_lora()` of the task or `merge_adapters()` of the backbone."
+        )
 
 
 def quantized_config(model):
-    """Returns what the config of a model has to hold: empty without quantized layers."""
-    layers = {
-        path: {
-            "mode": layer.quantization_mode,
-            "config": keras.saving.serialize_keras_object(layer.quantization_config),
-        }
-        for path, layer in _layers_by_path(model).items()
+    """Returns what the config of a model has to hold: empty without quantized layers.
+
+    A layer is known by its place among all that have weights, since names may carry counters.
+    """
+    layers = [
+        [
+            place,
+            layer.quantization_mode,
+            keras.saving.serialize_keras_object(getattr(layer, "quantization_config", None)),
+        ]
+        for place, layer in enumerate(_leaves(model))
         if _is_quantized(layer)
-    }
-    return {"quantized": layers} if layers else {}
+    ]
+    return {"quantized_layers": layers} if layers else {}
 
 
 def quantize_again(model, layers):
     """Quantizes the layers that `quantized_config` told of, before their weights are loaded."""
-    found = _layers_by_path(model)
-    for path, how in layers.items():
-        if not _is_quantized(found[path]):
-            config = keras.saving.deserialize_keras_object(how["config"])
-            found[path].quantize(how["mode"], config=config)
+    leaves = _leaves(model)
+    for place, mode, config in layers:
+        if not _is_quantized(leaves[place]):
+            config = keras.saving.deserialize_keras_object(config)
+            leaves[place].quantize(mode, config=config)
+    if layers:
+        # On PyTorch the layers above still hold the weights of before.
+        model._post_quantize(mode)
 
 
 def check_not_quantized(model):
     """Raises `ValueError` for a model whose weights stand in no other file than Keras's own."""
-    modes = sorted({how["mode"] for how in quantized_config(model).get("quantized", {}).values()})
+    modes = sorted({layer.quantization_mode for layer in _leaves(model) if _is_quantized(layer)})
     if modes:
         raise ValueError(
-            f"Presets and Hugging Face's folders hold weights as they were trained. Those of "
+            "Presets and Hugging Face's folders hold weights as they were trained. Those of "
             f"{model.name} are quantized to {', '.join(modes)}. Save it as a .keras file, or write "
             "the folder before `quantize`."
         )
 
 
-def _layers_by_path(model):
-    """Returns the innermost layers that have weights, by the path of these in the model."""
-    return {
-        relative_path(layer.weights[0]).rpartition("/")[0]: layer
-        for layer in model._flatten_layers(include_self=False)
-        if layer.weights and not layer._layers
-    }
+def _leaves(model):
+    """Returns the innermost layers that have weights."""
+    layers = model._flatten_layers(include_self=False)
+    return [layer for layer in layers if layer.weights and not layer._layers]
 
 
 def _is_quantized(layer):

@@ -120,8 +120,8 @@ class BucketedBatches(keras.utils.PyDataset):
         seed: int.
         window: int, how many batches are sorted together. Larger windows waste less on padding
             and mix lengths less; where labels go with lengths, a batch of one length is a biased
-            sample, which costs small sets accuracy. By default a hundredth of the epoch's batches,
-            at least 1, which is a random order, and at most 100.
+            sample, which costs small sets accuracy. By default a twentieth of the epoch's batches,
+            at least 4 and at most 100. 1 is a random order.
         buckets: increasing ints; None for `length_buckets` of the longest row.
         pad_last_batch: bool, fill the one batch that is smaller than the others with copies of a
             row that weigh 0, which spares XLA a shape. Losses and metrics must then be weighted
@@ -168,7 +168,7 @@ class BucketedBatches(keras.utils.PyDataset):
                 f"batch_size={batch_size}, window={window}."
             )
         if window is None:
-            window = min(max(len(lengths) // (100 * batch_size), 1), 100)
+            window = min(max(len(lengths) // (20 * batch_size), 4), 100)
         self.make_inputs = make_inputs
         self.labels = _as_columns(labels, len(lengths), "labels")
         self.sample_weight = _as_columns(sample_weight, len(lengths), "sample_weight")

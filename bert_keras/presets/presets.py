@@ -15,7 +15,6 @@ An opened preset has
 
 import json
 
-from bert_keras.models.quantized import check_not_quantized
 from bert_keras.presets.formats import huggingface, keras_folder, keras_hub, tf1
 from bert_keras.presets.resolve import resolve
 
@@ -74,19 +73,16 @@ def _read_config(path):
 
 def save_backbone(backbone, folder):
     """Writes a backbone, its adapters merged, see `keras_folder.save_backbone`."""
-    check_not_quantized(backbone)
     keras_folder.save_backbone(backbone.without_adapters(), folder)
 
 
 def save_task(task, folder):
     """Writes a task, its adapters merged, see `keras_folder.save_task`."""
-    check_not_quantized(task)
     keras_folder.save_task(task.without_adapters(), folder)
 
 
 def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=None):
     """Writes a backbone or a task, its adapters merged, see `huggingface.export`."""
-    check_not_quantized(backbone if task is None else task)
     if task is None:
         backbone = backbone.without_adapters()
     else:

@@ -64,6 +64,10 @@ class AdaptedTask:
         """
         self._check_has_adapters()
         self.backbone.merge_adapters()
+        self._renew_optimizer()
+
+    def _renew_optimizer(self):
+        """Compiles with a new optimizer of the same settings, since the weights are others now."""
         if self._has_own_recipe:
             optimizer = self._recipe_optimizer()
         else:

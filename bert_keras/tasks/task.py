@@ -12,7 +12,7 @@ import numpy as np
 from bert_keras.inputs import check_keys
 from bert_keras.models.backbone import Backbone, dtype_config
 from bert_keras.models.model import BuiltModel, arguments_of
-from bert_keras.models.quantized import quantized_config
+from bert_keras.models.quantized import check_not_quantized, quantized_config
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
 from bert_keras.preprocessing.checked_batches import CheckedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -46,8 +46,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
     `fit`, `evaluate` and `predict` take
 
     - raw text, when the task has a preprocessor: a list, NumPy array or pandas column of str, or a
-      tuple of two such columns for text pairs. Batches hold texts of like length and are padded to
-      few different lengths, so that short texts do not pay for long ones;
+      tuple of two such columns for text pairs. Batches are padded to few different lengths, and
+      hold texts of like length, so that short ones do not pay for long ones;
     - ready inputs: the dict of arrays of `bert_keras.inputs`, a `keras.utils.PyDataset`, a
       `tf.data.Dataset`, a torch `DataLoader`. Arrays are checked before the first step, the batches
       of a `PyDataset` each before its own; what the last two yield is not.
@@ -354,6 +354,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             "optimizer": keras.saving.serialize_keras_object(self.optimizer),
             "has_optimizer_state": self.optimizer.built,
             "shuffle_seed": self._shuffle_seed,
+            "sort_window": self._sort_window,
         }
 
     def compile_from_config(self, config):
@@ -362,6 +363,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         self._keep_arguments(keras.saving.deserialize_keras_object(config["arguments"]))
         self._has_own_recipe = config["has_own_recipe"]
         self._shuffle_seed = config["shuffle_seed"]
+        self._sort_window = config.get("sort_window")  # Older files have none.
         self._compile_with(keras.saving.deserialize_keras_object(config["optimizer"]))
         # Before the first `fit` a file holds no state, and what is not built waits for none.
         if config["has_optimizer_state"]:
@@ -404,7 +406,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             validation_batch_size: int, `batch_size` by default.
             sort_window: int, how many batches of texts are sorted by length together. 1 keeps
                 batches random; more need less padding, and may cost accuracy where labels go with
-                lengths. By default as many as `BucketedBatches` takes for an epoch of this size.
+                lengths. By default as many as `BucketedBatches` takes for an epoch of this size, or
+                those of the run that is continued.
             cache_features: bool, for a `TextClassifier` or a `TokenClassifier` with
                 `frozen="backbone"`: whether the encoder reads each example once and the head learns
                 from what it said, which is the same in every epoch. Metrics and weights come out as
@@ -423,12 +426,10 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         """
         if initial_epoch == 0 or self._shuffle_seed is None:
             self._shuffle_seed = random.getrandbits(31)
-        if sort_window is not None and not self.is_raw(x):
-            raise ValueError(
-                "`sort_window` is for texts: ready inputs come in batches, or in random order. "
-                f"Received: sort_window={sort_window} and a {type(x).__name__}."
-            )
-        self._sort_window = sort_window
+        if sort_window is not None:
+            self._check_sort_window(sort_window, x, shuffle)
+        if sort_window is not None or initial_epoch == 0:
+            self._sort_window = sort_window
         if validation_split and validation_data is None and self._is_examples(x):
             (x, y, sample_weight), validation_data = split_off_end(
                 x, y, sample_weight, validation_split
@@ -471,12 +472,22 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             self._is_fitting = False
 
     def train_step(self, *args):
-        """Like `keras.Model.train_step`, with several masks where `compile` says so."""
-        logs = super().train_step(*args)
+        """Like `keras.Model.train_step`, with several masks where `compile` says so.
+
+        On PyTorch the gradients of the last step are given up first: Keras does it only when the
+        forward pass has taken its memory too.
+        """
         if keras.backend.backend() == "torch":
-            # Keras keeps the gradients until the next step's forward pass is done.
             self.zero_grad()
-        return logs
+        return super().train_step(*args)
+
+    def quantize(self, mode=None, config=None, filters=None, **kwargs):
+        """Quantizes the weights, see `BuiltModel.quantize`; the optimizer starts anew.
+
+        The old one keeps moments of weights that are gone, in memory and in files.
+        """
+        super().quantize(mode, config=config, filters=filters, **kwargs)
+        self._renew_optimizer()
 
     def _build_optimizer(self):
         """Creates the optimizer's state before the first step, as Keras does on JAX.
@@ -486,6 +497,17 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         if keras.backend.backend() == "tensorflow" and self.optimizer and not self.optimizer.built:
             with self.distribute_strategy.scope():
                 self.optimizer.build(self.trainable_variables)
+
+    def _check_sort_window(self, sort_window, x, shuffle):
+        is_int = isinstance(sort_window, (int, np.integer)) and not isinstance(sort_window, bool)
+        if not is_int or sort_window < 1:
+            raise ValueError(f"`sort_window` must be an int from 1. Received: {sort_window!r}.")
+        if not (shuffle and self.is_raw(x)):
+            raise ValueError(
+                "`sort_window` is for texts that are shuffled; ready inputs are not sorted. "
+                f"Received: sort_window={sort_window} with shuffle={shuffle} and x a "
+                f"{type(x).__name__}."
+            )
 
     def _weigh_classes(self, data, kwargs):
         """Prepares data for the `class_weight` in `kwargs`; a task of many labels takes it out."""
@@ -703,7 +725,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             make_inputs,
             labels=labels,
             seed=self._shuffle_seed or 0,
-            window=self._sort_window,
+            window=self._sort_window if options.get("shuffle") else None,
             pad_last_batch=pad_last_batch,
             # The same few lengths whatever the data, so that `evaluate` compiles no new ones.
             **{"buckets": length_buckets(self.preprocessor.max_length), **options},
@@ -855,6 +877,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             folder: str or path, made when missing. Files of the same name are replaced, each in
                 one step.
         """
+        check_not_quantized(self)
         presets.save_task(self, folder)
 
     def export_to_huggingface(self, folder, dtype=None):
@@ -870,6 +893,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             ValueError: the task or its options have no counterpart there, or a weight is too large
                 for the dtype.
         """
+        check_not_quantized(self)
         presets.export_to_huggingface(self.backbone, folder, task=self, dtype=dtype)
 
 

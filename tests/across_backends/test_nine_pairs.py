@@ -44,7 +44,10 @@ def test_files_of_one_backend_give_the_same_numbers_on_another(folder, saver, lo
     assert len(actual) == {"all": len(expected), "trained": 8, "schedule": 2}[cases]
     differences = {name: np.abs(actual[name] - expected[name]).max() for name in actual}
     print(f"{saver} to {loader}: " + ", ".join(f"{k} {v:.1e}" for k, v in differences.items()))
-    assert max(differences.values()) <= (0 if saver == loader else 1e-5)
+    # An activation on the boundary of two of int8's steps may be rounded to either.
+    bounds = {name: 5e-3 if name == "quantized" else 1e-5 for name in differences}
+    for name, difference in differences.items():
+        assert difference <= (0 if saver == loader else bounds[name]), name
     for name in (name for name in actual if f"{name}, trained on" in actual):
         moved = np.abs(actual[f"{name}, trained on"] - actual[name]).max()
         assert moved > 1e-3, f"{name} would pass if it did not go on"

@@ -23,6 +23,10 @@ def random_indicators(rng):
     return (rng.random(shape) < share).astype(int), (rng.random(shape) < 0.4).astype(int)
 
 
+def seed_of(zero_division):
+    return int(zero_division == 0), int(zero_division == 1)
+
+
 def assert_scores(scores, reference):
     for name, expected in zip(NAMES, reference, strict=False):
         np.testing.assert_allclose(scores[name], expected, rtol=1e-12, atol=0, err_msg=name)
@@ -51,8 +55,8 @@ def test_confusion_matrix_equals_sklearn():
 @pytest.mark.parametrize("zero_division", [0.0, 1.0, np.nan])
 @pytest.mark.parametrize("average", AVERAGES)
 def test_precision_recall_f1_of_classes_equal_sklearn(average, zero_division):
-    rng = np.random.default_rng(2)
-    for case in range(100):
+    rng = np.random.default_rng([2, AVERAGES.index(average), *seed_of(zero_division)])
+    for case in range(1000):
         true, predicted = random_classes(rng)
         labels = None
         if case % 2:
@@ -70,8 +74,8 @@ def test_precision_recall_f1_of_classes_equal_sklearn(average, zero_division):
 @pytest.mark.parametrize("zero_division", [0.0, 1.0, np.nan])
 @pytest.mark.parametrize("average", AVERAGES)
 def test_precision_recall_f1_of_indicators_equal_sklearn(average, zero_division):
-    rng = np.random.default_rng(3)
-    for case in range(100):
+    rng = np.random.default_rng([3, AVERAGES.index(average), *seed_of(zero_division)])
+    for case in range(1000):
         true, predicted = random_indicators(rng)
         labels = rng.permutation(true.shape[1])[: rng.integers(1, 3)] if case % 2 else None
         options = {"average": average, "labels": labels, "zero_division": zero_division}
@@ -83,8 +87,8 @@ def test_precision_recall_f1_of_indicators_equal_sklearn(average, zero_division)
 
 @pytest.mark.parametrize("zero_division", [0.0, 1.0])
 def test_binary_precision_recall_f1_equal_sklearn(zero_division):
-    rng = np.random.default_rng(4)
-    for case in range(500):
+    rng = np.random.default_rng([4, int(zero_division)])
+    for case in range(1000):
         true, predicted = random_classes(rng, max_classes=2)
         positive = case % 2 if len(np.union1d(true, predicted)) == 2 else 1
         assert_scores(
@@ -100,7 +104,7 @@ def test_binary_precision_recall_f1_equal_sklearn(zero_division):
 def test_scores_of_label_names_equal_sklearn():
     rng = np.random.default_rng(5)
     names = np.array(["yes", "no", "maybe"])
-    for _ in range(200):
+    for _ in range(1000):
         true, predicted = names[rng.integers(0, 3, 7)], names[rng.integers(0, 3, 7)]
         assert_scores(
             classification.precision_recall_f1(true, predicted, average="macro"),

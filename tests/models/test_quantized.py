@@ -1,44 +1,53 @@
 """Quantized models: files bring them back as they were, other formats refuse them."""
 
+import os
+
 import keras
 import numpy as np
 import pytest
-from tiny import tiny_backbone, tiny_classifier
+from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+from bert_keras.models.quantized import check_can_quantize
 
 TEXTS = ["a b c", "d e f g", "h"]
+pytestmark = pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
+
+
+def wide(**options):
+    return tiny_backbone(initializer_range=0.2, **options)
 
 
 def quantized_layers(model):
-    return {
-        layer.path: layer.quantization_mode
+    return [
+        (layer.name, layer.quantization_mode)
         for layer in model._flatten_layers()
         if getattr(layer, "quantization_mode", None)
-    }
+    ]
 
 
-@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
+def saved_and_loaded(model, folder, name="model.keras"):
+    model.save(folder / name)
+    loaded = keras.models.load_model(folder / name)
+    assert quantized_layers(loaded) == quantized_layers(model)
+    return loaded
+
+
 @pytest.mark.parametrize("mode", ["int8", "int4"])
 @pytest.mark.parametrize("filters", [None, "query"])
 def test_a_file_holds_the_quantized_layers_and_no_others(tmp_path, mode, filters):
-    task = tiny_classifier(tiny_backbone(initializer_range=0.2), num_classes=3)
+    task = tiny_classifier(wide(), num_classes=3)
     plain = task.predict(TEXTS, verbose=0)
     task.quantize(mode, filters=filters)
-    layers = quantized_layers(task)
     # 3 tables, 6 kernels in the encoder layer, the pooler's and the head's.
-    assert len(layers) == (11 if filters is None else 1) and set(layers.values()) == {mode}
+    assert len(quantized_layers(task)) == (11 if filters is None else 1)
     expected = task.predict(TEXTS, verbose=0)
     assert 0 < np.abs(expected - plain).max() < (0.3 if mode == "int4" else 0.05)
-    task.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert quantized_layers(loaded) == layers
-    np.testing.assert_array_equal(loaded.predict(TEXTS, verbose=0), expected)
-    # And once more: what is loaded is saved in full.
-    loaded.save(tmp_path / "again.keras")
-    again = keras.models.load_model(tmp_path / "again.keras")
+    # Twice: what was loaded is saved in full.
+    again = saved_and_loaded(saved_and_loaded(task, tmp_path), tmp_path, "again.keras")
     np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), expected)
 
 
-@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
 def test_quantizers_of_ones_own_are_kept(tmp_path):
     def quantizer(axis):
         return keras.quantizers.AbsMaxQuantizer(axis=axis, value_range=(-7, 7))
@@ -46,14 +55,71 @@ def test_quantizers_of_ones_own_are_kept(tmp_path):
     config = keras.quantizers.Int8QuantizationConfig(
         weight_quantizer=quantizer(0), activation_quantizer=quantizer(-1)
     )
-    task = tiny_classifier(tiny_backbone(initializer_range=0.2), num_classes=3)
+    task = tiny_classifier(wide(), num_classes=3)
     task.quantize(config=config, filters="query")
-    task.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
+    loaded = saved_and_loaded(task, tmp_path)
     np.testing.assert_array_equal(loaded.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0))
 
 
-@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
+def test_a_backbone_and_tied_embeddings_come_back_too(tmp_path):
+    backbone = wide()
+    backbone.quantize("int8")
+    inputs = tiny_preprocessor()(TEXTS)
+    np.testing.assert_array_equal(
+        *(
+            model.predict(inputs, verbose=0)["sequence_output"]
+            for model in (backbone, saved_and_loaded(backbone, tmp_path))
+        )
+    )
+    task = bert_keras.MaskedLM(wide(), tiny_preprocessor())
+    task.quantize("int8")
+    np.testing.assert_array_equal(
+        task.score(TEXTS), saved_and_loaded(task, tmp_path, "lm.keras").score(TEXTS)
+    )
+
+
+@pytest.mark.filterwarnings("error:Skipping variable loading")
+def test_a_trained_model_leaves_its_optimizer_behind(tmp_path):
+    task = tiny_classifier(wide(), num_classes=3)
+    task.fit(TEXTS, [0, 1, 2], verbose=0)
+    task.save(tmp_path / "trained.keras")
+    task.quantize("int8")
+    assert not task.optimizer.built
+    loaded = saved_and_loaded(task, tmp_path)
+    np.testing.assert_array_equal(loaded.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0))
+    sizes = [os.path.getsize(tmp_path / name) for name in ("model.keras", "trained.keras")]
+    assert sizes[0] < sizes[1]
+
+
+@pytest.mark.once  # PyTorch keeps references to weights.
+def test_a_loaded_model_holds_no_weights_of_before(tmp_path):
+    task = tiny_classifier(wide(), num_classes=3)
+    task.quantize("int8")
+    loaded = saved_and_loaded(task, tmp_path)
+    for model in (task, loaded):
+        held = {id(parameter) for parameter in model.parameters()}
+        assert held == {id(variable.value) for variable in model.variables} & held
+        assert len(held) <= len(model.variables)
+
+
+def test_adapters_and_modes_that_need_data_are_refused_before_anything_changes():
+    task = tiny_classifier(wide(), num_classes=3, lora_rank=2)
+    expected = task.predict(TEXTS, verbose=0)
+    for model in (task, task.backbone):
+        with pytest.raises(ValueError, match=r"Merge them first, by `merge_lora\(\)`"):
+            model.quantize("int8")
+    np.testing.assert_array_equal(task.predict(TEXTS, verbose=0), expected)
+    task.merge_lora()
+    for mode in ("gptq", None):
+        with pytest.raises(ValueError, match="`mode` must be one of"):
+            check_can_quantize(task, mode, None)
+    with pytest.raises(ValueError, match="float4"):
+        task.quantize("float4")
+    assert not quantized_layers(task)
+    task.quantize("int8")
+    assert quantized_layers(task)
+
+
 def test_presets_and_hugging_faces_folders_refuse_a_quantized_model(tmp_path):
     task = tiny_classifier(num_classes=2)
     task.backbone.quantize("int8")

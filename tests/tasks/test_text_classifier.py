@@ -135,19 +135,38 @@ def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
     classifier = tiny_classifier(num_classes=2)
     classifier.fit(TEXTS, LABELS, sort_window=7, verbose=0)
     classifier.fit(TEXTS, LABELS, verbose=0)
-    assert windows == [7, BucketedBatches([5] * len(TEXTS), None).window]
-    with pytest.raises(ValueError, match="`window` must be at least 1"):
-        classifier.fit(TEXTS, LABELS, sort_window=0)
+    # A run that goes on keeps what it had.
+    classifier.fit(TEXTS, LABELS, sort_window=3, verbose=0)
+    classifier.fit(TEXTS, LABELS, initial_epoch=1, epochs=2, verbose=0)
+    assert windows == [7, BucketedBatches([5] * len(TEXTS), None).window, 3, 3]
     inputs = classifier.preprocessor(TEXTS)
-    with pytest.raises(ValueError, match="`sort_window` is for texts"):
-        classifier.fit(inputs, LABELS, sort_window=1)
+    for x, sort_window, shuffle, message in (
+        (TEXTS, 0, True, "must be an int from 1"),
+        (TEXTS, 2.5, True, "must be an int from 1"),
+        (TEXTS, 2, False, "is for texts that are shuffled"),
+        (inputs, 1, True, "is for texts that are shuffled"),
+    ):
+        with pytest.raises(ValueError, match=f"`sort_window` {message}"):
+            classifier.fit(x, LABELS, sort_window=sort_window, shuffle=shuffle)
+    assert len(classifier.predict(TEXTS, verbose=0)) == len(TEXTS)
 
 
 @pytest.mark.once  # PyTorch keeps gradients beside the weights.
-def test_gradients_do_not_outlive_their_step():
+def test_gradients_are_given_up_before_the_next_forward_pass(monkeypatch):
     classifier = tiny_classifier(num_classes=2)
-    classifier.fit(TEXTS, LABELS, verbose=0)
-    assert all(variable.value.grad is None for variable in classifier.variables)
+    found = []
+    call = classifier.head.call
+
+    def watched(*args, **kwargs):
+        found.append(sum(variable.value.grad is not None for variable in classifier.variables))
+        return call(*args, **kwargs)
+
+    monkeypatch.setattr(classifier.head, "call", watched)
+    classifier.fit(TEXTS, LABELS, batch_size=8, verbose=0)
+    # The first is that of building the metrics, without a step.
+    assert len(found) >= 3 and not any(found)
+    # Whoever looks at them after a step finds them.
+    assert classifier.trainable_variables[0].value.grad is not None
 
 
 def test_a_step_is_traced_once(monkeypatch):

@@ -1,0 +1,50 @@
+"""Initial values: BERT's distribution, the same on every backend."""
+
+import keras
+import numpy as np
+import pytest
+from scipy import stats
+from tiny import tiny_classifier
+
+from bert_keras.layers.initializer import TruncatedNormal, bert_initializer
+
+
+def array(value):
+    return keras.ops.convert_to_numpy(value)
+
+
+def test_values_are_those_of_a_truncated_normal():
+    values = array(TruncatedNormal(mean=1.0, stddev=0.5, seed=3)((300, 400)))
+    assert values.dtype == "float32" and np.abs(values - 1).max() <= 1.0
+    expected = stats.truncnorm(-2, 2, loc=1.0, scale=0.5)
+    assert stats.kstest(values.ravel(), expected.cdf).pvalue > 0.01
+
+
+def test_values_are_numpy_s_and_so_the_same_on_every_backend():
+    drawn = np.random.default_rng(7).standard_normal((2, 3), dtype="float32")
+    assert np.abs(drawn).max() <= 2  # None is redrawn.
+    values = array(TruncatedNormal(stddev=0.5, seed=7)((2, 3)))
+    np.testing.assert_array_equal(values, drawn * np.float32(0.5))
+
+
+def test_models_begin_alike_after_the_same_seed_and_no_two_variables_do():
+    def weights():
+        keras.utils.set_random_seed(5)
+        return [array(weight) for weight in tiny_classifier(num_classes=2).weights]
+
+    first, second = weights(), weights()
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+    kernels = [weight for weight in first if weight.ndim == 2 and weight.std() > 0]
+    assert len({kernel.ravel()[0] for kernel in kernels}) == len(kernels) > 5
+
+
+@pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
+def test_any_dtype_shape_and_the_config_are_kept(dtype):
+    initializer = bert_initializer(0.1)
+    copy = keras.initializers.deserialize(keras.initializers.serialize(initializer))
+    assert isinstance(copy, TruncatedNormal) and copy.stddev == 0.1
+    for shape in ((), (5,), (0, 3)):
+        values = initializer(shape, dtype)
+        assert tuple(values.shape) == shape
+        assert keras.backend.standardize_dtype(values.dtype) == (dtype or "float32")
