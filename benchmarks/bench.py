@@ -30,6 +30,7 @@ from sides.matrix_product import FLOPS
 FLAGS = flags.FLAGS
 
 OURS = ("bert_keras-jax", "bert_keras-tensorflow", "bert_keras-torch")
+COMPILED = ("bert_keras-torch", "bert_keras_compiled-torch")
 THEIRS = ("keras_hub-jax", "keras_hub-tensorflow", "keras_hub-torch")
 MODELS = {
     "bert_base": {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 768},
@@ -85,6 +86,10 @@ SUITES = {
     "arrays": jobs_of(
         "arrays", "minilm", [(32, None)], ("bert_keras-torch", "keras_hub-torch"), text_set="sst2"
     ),
+    "torch_compile": [
+        *jobs_of("inference", "minilm", [(8, 128)], COMPILED, batches=2),
+        *jobs_of("text", "minilm", [(32, None)], COMPILED, tolerance=1e-3, text_set="sst2"),
+    ],
     # Our dense layer beside Keras's, where it goes a way of its own.
     "dense": [
         (

@@ -1,0 +1,17 @@
+"""This package with `jit_compile=True`, for PyTorch, where it is not the default."""
+
+from sides import bert_keras, jobs
+
+
+def inference(job):
+    backbone = bert_keras.package.BertBackbone.from_preset(job["folder"])
+    inputs, batch = jobs.token_inputs(job), job["batch"]
+    backbone.compile(jit_compile=True)
+    return lambda: backbone.predict(inputs, batch_size=batch, verbose=0)["sequence_output"]
+
+
+def text(job):
+    classifier = bert_keras.make_classifier(job)
+    classifier.compile(jit_compile=True)
+    texts, size = jobs.as_given(job), job["batch"]
+    return lambda: classifier.predict(texts, batch_size=size, verbose=0)
