@@ -33,8 +33,15 @@ def saved_and_loaded(model, folder, name="model.keras"):
     return loaded
 
 
-@pytest.mark.parametrize("mode", ["int8", "int4"])
-@pytest.mark.parametrize("filters", [None, "query"])
+@pytest.mark.parametrize(
+    ("mode", "filters"),
+    [
+        ("int8", None),
+        ("int8", "query"),
+        pytest.param("int4", None, marks=pytest.mark.once),
+        pytest.param("int4", "query", marks=pytest.mark.once),
+    ],
+)
 def test_a_file_holds_the_quantized_layers_and_no_others(tmp_path, mode, filters):
     task = tiny_classifier(wide(), num_classes=3)
     plain = task.predict(TEXTS, verbose=0)
@@ -48,6 +55,7 @@ def test_a_file_holds_the_quantized_layers_and_no_others(tmp_path, mode, filters
     np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), expected)
 
 
+@pytest.mark.once
 def test_quantizers_of_ones_own_are_kept(tmp_path):
     def quantizer(axis):
         return keras.quantizers.AbsMaxQuantizer(axis=axis, value_range=(-7, 7))
@@ -61,6 +69,7 @@ def test_quantizers_of_ones_own_are_kept(tmp_path):
     np.testing.assert_array_equal(loaded.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0))
 
 
+@pytest.mark.once
 def test_a_backbone_and_tied_embeddings_come_back_too(tmp_path):
     backbone = wide()
     backbone.quantize("int8")
@@ -78,6 +87,7 @@ def test_a_backbone_and_tied_embeddings_come_back_too(tmp_path):
     )
 
 
+@pytest.mark.once
 @pytest.mark.filterwarnings("error:Skipping variable loading")
 def test_a_trained_model_leaves_its_optimizer_behind(tmp_path):
     task = tiny_classifier(wide(), num_classes=3)
@@ -102,6 +112,7 @@ def test_a_loaded_model_holds_no_weights_of_before(tmp_path):
         assert len(held) <= len(model.variables)
 
 
+@pytest.mark.once
 def test_adapters_and_modes_that_need_data_are_refused_before_anything_changes():
     task = tiny_classifier(wide(), num_classes=3, lora_rank=2)
     expected = task.predict(TEXTS, verbose=0)
@@ -120,6 +131,7 @@ def test_adapters_and_modes_that_need_data_are_refused_before_anything_changes()
     assert quantized_layers(task)
 
 
+@pytest.mark.once
 def test_presets_and_hugging_faces_folders_refuse_a_quantized_model(tmp_path):
     task = tiny_classifier(num_classes=2)
     task.backbone.quantize("int8")

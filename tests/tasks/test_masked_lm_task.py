@@ -101,7 +101,7 @@ def test_it_learns_texts_that_repeat_and_fills_them():
     model.compile(learning_rate=3e-2, warmup=0.0, run_eagerly=run_eagerly)
     before = model.evaluate(texts, verbose=0, return_dict=True)
     history = model.fit(
-        texts, batch_size=32, epochs=25, validation_split=0.5, validation_freq=25, verbose=0
+        texts, batch_size=32, epochs=50, validation_split=0.5, validation_freq=50, verbose=0
     )
     assert history.history["val_loss"][-1] < 0.5 * before["loss"]
     (filled,) = model.fill_mask("e f [MASK] h", top_k=2)

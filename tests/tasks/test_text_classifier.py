@@ -123,6 +123,7 @@ def test_a_dataset_without_length_needs_the_number_of_steps():
     assert int(classifier.optimizer.iterations) == 4
 
 
+@pytest.mark.once
 def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
     windows = []
 
