@@ -16,6 +16,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import pathlib
 import platform
 import statistics
 import subprocess
@@ -272,13 +273,15 @@ def files_of(job):
     return files
 
 
+SENTENCES = str(
+    pathlib.Path(__file__).resolve().parent.parent / "examples/data/sentiment_labelled_sentences"
+)
 # In a process of their own: they would load a backend into this one. Each prints columns of texts.
 READERS = {
     "sst2": "columns = [datasets.load_glue('SST-2', folder, 'dev').texts]",
     "mrpc": "columns = datasets.load_glue('MRPC', folder, 'dev').texts",
     "imdb": "columns = [datasets.load_imdb(folder, 'test').texts]",
-    None: "columns = [datasets.load_sentiment_sentences("
-    "'examples/data/sentiment_labelled_sentences')[0].texts]",
+    None: f"columns = [datasets.load_sentiment_sentences({SENTENCES!r})[0].texts]",
 }
 
 
