@@ -1,0 +1,48 @@
+"""How data reaches TensorFlow: through `tf.data`, without the thread that tunes it."""
+
+
+def untuned(
+    x,
+    y=None,
+    sample_weight=None,
+    batch_size=None,
+    steps=None,
+    shuffle=False,
+    class_weight=None,
+):
+    """Returns data for Keras's `fit`, `evaluate` or `predict` on TensorFlow, as `x` alone.
+
+    Keras reads arrays and `PyDataset`s through `tf.data`, which starts a thread for each iterator
+    to tune its buffers. The thread sleeps 10 ms, 20 ms, 40 ms, and so on. At the end of an epoch it
+    is woken and waited for; but it is woken before it can see that it shall end (in TensorFlow,
+    `CancellationManager::StartCancel` calls its callbacks first, and `Model::OptimizeLoop` goes
+    back to sleep). Where it is quick, the epoch lasts until the thread would have woken by itself:
+    up to twice as long, with the processor idle. Batches that Python makes leave nothing to tune,
+    so the thread is not started. A `tf.data.Dataset` stays as it is.
+
+    Args:
+        x, y, sample_weight, batch_size, shuffle, class_weight: as for `keras.Model.fit`.
+        steps: int, number of batches, or `None`.
+
+    Returns:
+        One of Keras's data adapters, which take the place of `x` and all the others.
+    """
+    import tensorflow as tf
+    from keras.src.trainers import data_adapters
+
+    if isinstance(x, data_adapters.data_adapter.DataAdapter):
+        return x
+    adapter = data_adapters.get_data_adapter(
+        x, y, sample_weight, batch_size, steps, shuffle, class_weight
+    )
+    if isinstance(adapter, data_adapters.TFDatasetAdapter):
+        return adapter
+    tuned = adapter.get_tf_dataset
+
+    def get_tf_dataset():
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        return tuned().with_options(options)
+
+    adapter.get_tf_dataset = get_tf_dataset
+    return adapter
