@@ -31,8 +31,8 @@ def text(job):
     return run
 
 
-def train_step(job):
-    classifier = make_classifier(job)
+def train_step(job, **options):
+    classifier = make_classifier(job, **options)
     classifier.compile(package.AdamW(5e-5))
     inputs, labels = jobs.token_inputs(job, batches=1), jobs.labels(job["batch"])
     return lambda: classifier.train_on_batch(inputs, labels) and None
@@ -76,9 +76,13 @@ def dense(job):
     return jobs.dense_step(job, AdaptableDense(jobs.DENSE[1], dtype=policy(job)))
 
 
-def make_classifier(job):
+def make_classifier(job, **options):
     classifier = package.TextClassifier.from_preset(
-        job["folder"], num_classes=2, max_length=job.get("max_length", 128), dtype=policy(job)
+        job["folder"],
+        num_classes=2,
+        max_length=job.get("max_length", 128),
+        dtype=policy(job),
+        **options,
     )
     if job.get("dtype") == "int8":
         classifier.quantize("int8")
