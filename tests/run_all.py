@@ -120,7 +120,8 @@ def main():
 
         for backend in ("jax", "tensorflow", "torch"):
             add(run, f"tests on {backend}", [*pytest, *tests_of_backends()], backend)
-        add(run, "tests that need no backend", [*pytest, *ONCE])
+        # On PyTorch, where tests marked `once` run.
+        add(run, "tests that need no backend", [*pytest, *ONCE], "torch")
         add(run, "files between backends", [*pytest, "tests/across_backends"])
         for backend in BACKENDS:
             command = [sys.executable, "examples/text_classification.py", "--sample", "64"]

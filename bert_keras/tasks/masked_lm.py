@@ -145,6 +145,10 @@ class MaskedLM(Task):
         """Returns accuracy and perplexity at the masked positions."""
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy"), MaskedPerplexity()]
 
+    @property
+    def has_classes(self):
+        return False
+
     def encode_labels(self, labels):
         """Returns the ids that stood at the masked positions.
 

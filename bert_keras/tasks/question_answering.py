@@ -125,6 +125,10 @@ class QuestionAnswering(Task):
             name: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")] for name in OUTPUTS
         }
 
+    @property
+    def has_classes(self):
+        return False
+
     def encode_labels(self, labels):
         """Returns the labels of ready inputs as a dict, checked.
 

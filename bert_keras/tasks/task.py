@@ -1,6 +1,7 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
 import contextlib
+import inspect
 import random
 import re
 import types
@@ -30,11 +31,14 @@ from bert_keras.tasks.features import check_can_cache, has_features, outputs_of,
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
 from bert_keras.training.averages import averages_in_place, inner_optimizer
 from bert_keras.training.consistency import SeveralMasks
-from bert_keras.training.optimizer import AdamW, layer_wise_decay
+from bert_keras.training.optimizer import AdamW, Lamb, layer_wise_decay
+from bert_keras.training.random_state import GoOn, as_json
 from bert_keras.training.schedules import WarmupDecay
 
 DEFAULT_BATCH_SIZE = 32
 FROZEN_PARTS = (None, "backbone", "embeddings")
+# What `compile` makes by itself.
+_OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}
 
 
 class Task(AdaptedTask, SeveralMasks, BuiltModel):
@@ -82,6 +86,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
     _shuffle_seed = None
     # How many batches `fit` sorts by length together, see `BucketedBatches`.
     _sort_window = None
+    _random_state = None
     _is_fitting = False
 
     def __init__(
@@ -176,6 +181,11 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
     # Keras would warn on some backends, and on JAX its weight decay would shrink them.
 
     @property
+    def has_classes(self):
+        """Whether each example has one class, so that `fit` can weigh it by that."""
+        return True
+
+    @property
     def reads_pooled_output(self):
         """Whether the task's output depends on the backbone's pooler."""
         return getattr(self, "pooling", None) == "pooler"
@@ -260,6 +270,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         weight_decay=0.01,
         warmup=0.1,
         decay="linear",
+        decay_power=1.0,
         layer_decay=1.0,
         head_multiplier=1.0,
         ema_momentum=None,
@@ -273,12 +284,14 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         """Configures training; every argument has the default of BERT's recipe.
 
         Args:
-            optimizer: `"auto"`, or any Keras optimizer, for which the next eight do not count.
+            optimizer: `"auto"` for `AdamW`, `"lamb"` for `Lamb`, which takes rates about 100 times
+                as high, or any Keras optimizer; the next nine are for the first two alone.
             loss: `"auto"` for the task's own, or any Keras loss.
             learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5.
             weight_decay: float, on kernels and embeddings, not on biases and norms.
             warmup: float, fraction of the steps of `fit`; or int, number of steps.
             decay: shape after the warm-up, see `WarmupDecay`.
+            decay_power: float, the exponent of `decay="polynomial"`.
             layer_decay: float, above 0 and at most 1: each layer's rate is so many times that of
                 the layer above it, see `layer_wise_decay`. Sun et al. found 0.95 best.
             head_multiplier: float, how many times the rate everything outside the backbone has.
@@ -286,8 +299,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 which `fit` validates and ends with. To keep those of the best epoch, use
                 `BestOnMetric`: Keras's callbacks keep the weights that are being averaged.
             gradient_accumulation_steps: int, or `None`: batches whose mean gradient makes one
-                update, as one batch of so many times the size would. `warmup` in steps counts
-                batches.
+                update, as one batch of so many times the size would where the batches weigh the
+                same: not quite where the loss is a mean over tokens or weighted examples, of which
+                each batch has another number. `warmup` in steps counts batches.
             label_smoothing: float from 0 up to 1, for `loss="auto"`.
             consistency: float, or `None`. With it each batch is read twice with different dropout,
                 and what the passes disagree about is added so many times to the loss (R-Drop, see
@@ -299,17 +313,24 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 outputs a dict of such lists.
             **kwargs: `metrics`, `jit_compile`, `run_eagerly`, `steps_per_execution`, see
                 `keras.Model.compile`.
+
+        Raises:
+            ValueError: an argument is outside its range, or would not count.
         """
-        self._recipe = {
+        recipe = {
             "learning_rate": learning_rate,
             "weight_decay": weight_decay,
             "warmup": warmup,
             "decay": decay,
+            "decay_power": decay_power,
             "layer_decay": layer_decay,
             "head_multiplier": head_multiplier,
             "ema_momentum": ema_momentum,
             "gradient_accumulation_steps": gradient_accumulation_steps,
         }
+        self._has_own_recipe = isinstance(optimizer, str) and optimizer in _OPTIMIZERS
+        _check_recipe(recipe, optimizer, self._has_own_recipe)
+        self._recipe = {**recipe, "optimizer": optimizer if self._has_own_recipe else None}
         self._keep_arguments(
             {
                 "loss": loss,
@@ -320,7 +341,6 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 **kwargs,
             }
         )
-        self._has_own_recipe = isinstance(optimizer, str) and optimizer == "auto"
         if self._has_own_recipe:
             optimizer = self._recipe_optimizer()
         self._compile_with(optimizer)
@@ -355,6 +375,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             "has_optimizer_state": self.optimizer.built,
             "shuffle_seed": self._shuffle_seed,
             "sort_window": self._sort_window,
+            "random_state": as_json(self),
         }
 
     def compile_from_config(self, config):
@@ -363,7 +384,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         self._keep_arguments(keras.saving.deserialize_keras_object(config["arguments"]))
         self._has_own_recipe = config["has_own_recipe"]
         self._shuffle_seed = config["shuffle_seed"]
-        self._sort_window = config.get("sort_window")  # Older files have none.
+        # Older files have none of these.
+        self._sort_window = config.get("sort_window")
+        self._random_state = config.get("random_state")
         self._compile_with(keras.saving.deserialize_keras_object(config["optimizer"]))
         # Before the first `fit` a file holds no state, and what is not built waits for none.
         if config["has_optimizer_state"]:
@@ -399,9 +422,10 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             sample_weight: float, `(num_examples,)`.
             shuffle: bool, whether texts or arrays are shuffled before each epoch. Without it,
                 batches of texts come the longest first, in each epoch alike.
-            initial_epoch: int, above 0 to continue a run with its optimizer and its order of
-                examples. Where `epochs` is beyond the end of that run's schedule, the schedule is
-                stretched to the new end.
+            initial_epoch: int, above 0 to continue a run with its optimizer, its order of examples
+                and its dropout: on the same backend bit for bit, also from a `.keras` file. Where
+                `epochs` is beyond the end of that run's schedule, the schedule is stretched to the
+                new end.
             steps_per_epoch: int, needed with the default recipe for datasets without a length.
             validation_batch_size: int, `batch_size` by default.
             sort_window: int, how many batches of texts are sorted by length together. 1 keeps
@@ -456,6 +480,11 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             steps = steps_per_epoch or _num_batches(data["x"], data["batch_size"])
             self._schedule_run(steps, epochs, initial_epoch)
         self._build_optimizer()
+        if initial_epoch and self._random_state is not None:
+            callbacks = kwargs.get("callbacks") or []
+            callbacks = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
+            kwargs["callbacks"] = [GoOn(self._random_state), *callbacks]
+        self._random_state = None
         self._is_fitting = True
         try:
             return super().fit(
@@ -511,6 +540,11 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
 
     def _weigh_classes(self, data, kwargs):
         """Prepares data for the `class_weight` in `kwargs`; a task of many labels takes it out."""
+        if not self.has_classes:
+            raise ValueError(
+                "`class_weight` is for examples that have one class each, which those of this "
+                f"{type(self).__name__} have not. Pass `sample_weight`, one for each example."
+            )
         if isinstance(data["x"], BucketedBatches):
             data["x"].pad_last_batch = False  # Keras takes class weights or sample weights
 
@@ -521,12 +555,11 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
     def _schedule_run(self, steps, epochs, initial_epoch):
         """Gives a new run a new optimizer, and a run that goes on a schedule up to its end."""
         optimizer = inner_optimizer(self)
-        if not int(optimizer.iterations):
+        has_begun = int(optimizer.iterations) > 0
+        if not has_begun or initial_epoch == 0:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
             self._compile_with(self._recipe_optimizer(max(1, steps * (epochs - initial_epoch))))
             self._freeze_again(frozen_paths)
-        elif initial_epoch == 0:
-            self._compile_with(self._recipe_optimizer(max(1, steps * epochs)))
         elif optimizer._learning_rate.total_steps < steps * epochs:
             optimizer.learning_rate = self._recipe_optimizer(steps * epochs)._learning_rate
             self.train_function = None  # The old one holds the old schedule.
@@ -542,11 +575,17 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         recipe = self._recipe
         rate = recipe["learning_rate"]
         if total_steps is not None:
-            rate = WarmupDecay(rate, total_steps, warmup=recipe["warmup"], decay=recipe["decay"])
+            rate = WarmupDecay(
+                rate,
+                total_steps,
+                warmup=recipe["warmup"],
+                decay=recipe["decay"],
+                power=recipe.get("decay_power", 1.0),  # Older files have none.
+            )
         averages = {}
         if recipe["ema_momentum"] is not None:
             averages = {"use_ema": True, "ema_momentum": recipe["ema_momentum"]}
-        return AdamW(
+        return _OPTIMIZERS[recipe.get("optimizer") or "auto"](
             rate,
             weight_decay=recipe["weight_decay"],
             learning_rate_multipliers=self._multipliers(),
@@ -923,6 +962,24 @@ def _preprocessor_of(source, task_name, backbone, arguments):
     tokenizer = WordPieceTokenizer.load(source.tokenizer_folder)
     longest = min(tokenizer.model_max_length or np.inf, backbone.max_sequence_length)
     return TextPreprocessor(tokenizer, **{"max_length": int(longest), **arguments})
+
+
+def _check_recipe(recipe, optimizer, has_own_recipe):
+    """Raises `ValueError` where an argument of `compile` would not count."""
+    if not has_own_recipe:
+        defaults = inspect.signature(Task.compile).parameters
+        unused = {name: value for name, value in recipe.items() if value != defaults[name].default}
+        if unused:
+            raise ValueError(
+                f"{sorted(unused)} are for optimizer='auto' or 'lamb', which the recipe makes. "
+                f"Received: {unused} with optimizer={optimizer!r}. Set them in that optimizer, "
+                "such as bert_keras.AdamW, or leave it out."
+            )
+    if recipe["decay_power"] != 1.0 and recipe["decay"] != "polynomial":
+        raise ValueError(
+            "`decay_power` is for decay='polynomial'. Received: "
+            f"decay_power={recipe['decay_power']} with decay={recipe['decay']!r}."
+        )
 
 
 def _at_most(batch_size, count):

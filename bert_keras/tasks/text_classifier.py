@@ -164,6 +164,10 @@ class TextClassifier(Task):
             return [keras.metrics.BinaryAccuracy(threshold=0.0, name="accuracy")]
         return [keras.metrics.RootMeanSquaredError(name="rmse")]
 
+    @property
+    def has_classes(self):
+        return self.problem_type == "single_label"
+
     def encode_labels(self, labels):
         """Returns labels as the array that the loss takes.
 

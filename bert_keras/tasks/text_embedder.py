@@ -128,6 +128,10 @@ class TextEmbedder(Task):
             )
         return OBJECTIVES[self.objective][0]()
 
+    @property
+    def has_classes(self):
+        return False
+
     def encode_labels(self, labels):
         """Returns what the objective needs beside the texts.
 

@@ -73,7 +73,11 @@ class BestOnMetric(keras.callbacks.Callback):
         self.best_epoch = None
 
     def on_train_begin(self, logs=None):
-        self.best = self.best_epoch = self._best_weights = None
+        self.best = self.best_epoch = self._best_weights = self._first_epoch = None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self._first_epoch is None:
+            self._first_epoch = epoch
 
     def on_epoch_end(self, epoch, logs=None):
         with averages_in_place(self.model):
@@ -82,7 +86,7 @@ class BestOnMetric(keras.callbacks.Callback):
                 self.best, self.best_epoch = value, epoch
                 self._best_weights = self.model.get_weights()
                 self._say(f"Epoch {epoch + 1}: {self.name} {value:.4f} is the best so far.")
-        waited = epoch - (self.best_epoch if self.best_epoch is not None else -1)
+        waited = epoch - (self._first_epoch - 1 if self.best is None else self.best_epoch)
         if self.patience is not None and waited >= self.patience:
             self._say(f"Epoch {epoch + 1}: no better {self.name} for {waited} epochs, stopping.")
             self.model.stop_training = True

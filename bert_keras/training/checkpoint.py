@@ -9,6 +9,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from bert_keras.training.random_state import backend_state, set_backend_state
+
 _STEP_FOLDER = re.compile(r"step_(\d+)")
 _PARTIAL = ".partial-"
 
@@ -121,7 +123,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._build_optimizer()
-        self._random_state = _random_state()
+        self._random_state = backend_state()
         self._is_first_batch = True
         self._batches_done = 0
 
@@ -136,7 +138,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         if self._is_first_batch:
             # Torch's loader draws a number when it is made, once for each `fit`: a run that goes on
             # has made one more.
-            _set_random_state(self._random_state)
+            set_backend_state(self._random_state)
             self._is_first_batch = False
 
     def on_train_batch_end(self, batch, logs=None):
@@ -159,7 +161,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         final = self.folder / f"step_{self.step:08d}"
         partial = self.folder / f"{_PARTIAL}{os.getpid()}-{final.name}"
         partial.mkdir()
-        arrays = _random_state()
+        arrays = backend_state()
         for kind, variables in self._variables().items():
             for i, variable in enumerate(variables):
                 arrays[f"{kind}/{i}"] = _storable(keras.ops.convert_to_numpy(variable))
@@ -254,28 +256,3 @@ def _storable(array):
 def _restored(array, variable):
     dtype = keras.ops.convert_to_numpy(variable).dtype
     return array.view(dtype) if dtype.kind == "V" else array
-
-
-def _random_state():
-    """Returns the state that Keras's own generators leave to the backend: torch's dropout."""
-    if keras.backend.backend() != "torch":
-        return {}
-    import torch
-
-    states = {"rng/cpu": torch.get_rng_state().numpy().copy()}
-    for i in range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0):
-        states[f"rng/cuda_{i}"] = torch.cuda.get_rng_state(i).numpy().copy()
-    return states
-
-
-def _set_random_state(states):
-    if keras.backend.backend() != "torch":
-        return
-    import torch
-
-    for name, state in states.items():
-        tensor = torch.from_numpy(state.copy())
-        if name == "rng/cpu":
-            torch.set_rng_state(tensor)
-        else:
-            torch.cuda.set_rng_state(tensor, int(name.rpartition("_")[2]))

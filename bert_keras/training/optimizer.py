@@ -233,7 +233,9 @@ class AdamW(keras.optimizers.Optimizer):
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its moments; `learning_rate` is what `_step_sizes` returns."""
         i, gradient, sizes = self._prepare(gradient, variable, learning_rate)
-        if self._has_fused_step and keras.backend.backend() == "tensorflow":
+        # Its factors have the variable's precision: in bfloat16 a `beta_2` of 0.999 would be 1.
+        is_fused = self._has_fused_step and variable.dtype == "float32"
+        if is_fused and keras.backend.backend() == "tensorflow":
             self.assign(variable, variable * (1 - sizes["decay"]))
             fused.tensorflow_step(
                 variable,
@@ -311,7 +313,7 @@ class AdamW(keras.optimizers.Optimizer):
         excess = None
         if self.global_clipnorm:
             norm = fused.torch_global_norm([gradient for gradient, _ in members])
-            excess = ops.maximum(norm / self.global_clipnorm, 1.0)
+            excess = ops.maximum(ops.cast(norm, "float32") / self.global_clipnorm, 1.0)
         groups = collections.defaultdict(list)
         for gradient, i in members:
             groups[self._factors[i], self._decays[i]].append((gradient, i))
@@ -333,6 +335,13 @@ class AdamW(keras.optimizers.Optimizer):
                 grad_scale=excess,
             )
 
+    def exclude_from_weight_decay(self, var_list=None, var_names=None):
+        """Raises `NotImplementedError`: groups are arguments here, so that they are saved."""
+        raise NotImplementedError(
+            "Variables without weight decay are regular expressions over paths, given when the "
+            f"optimizer is made: {type(self).__name__}(exclude_from_weight_decay=[...])."
+        )
+
     def _clip_gradients(self, grads):
         """Leaves `global_clipnorm` to the update, where it needs no pass over memory of its own."""
         return grads if self.global_clipnorm else super()._clip_gradients(grads)
@@ -348,11 +357,13 @@ class AdamW(keras.optimizers.Optimizer):
         return super()._get_current_learning_rate()
 
     def _update_model_variables_moving_average(self, trainable_variables):
-        """Moves the average once an update: Keras moves it once a batch, also of partial ones."""
-        if not self.gradient_accumulation_steps:
-            super()._update_model_variables_moving_average(trainable_variables)
+        """Moves the average once an update: Keras moves it once a batch, also of partial ones.
+
+        By what it differs from the weight, so that the average of one that is frozen stays too.
+        """
+        if not self.use_ema:
             return
-        is_update = (self._iterations + 1) % self.gradient_accumulation_steps == 0
+        is_update = (self._iterations + 1) % (self.gradient_accumulation_steps or 1) == 0
         momentum = ops.where(self.iterations == 0, 0.0, self.ema_momentum)
         momentum = ops.where(is_update, momentum, 1.0)
         for variable, average in zip(
@@ -360,7 +371,7 @@ class AdamW(keras.optimizers.Optimizer):
         ):
             if average is not None:
                 share = ops.cast(momentum, average.dtype)
-                average.assign(average * share + variable * (1 - share))
+                average.assign(average + (variable - average) * (1 - share))
 
     def finalize_variable_values(self, var_list):
         """Sets the weights to their averages with `use_ema`; `fit` calls it when it ends.

@@ -26,14 +26,14 @@ WORDS = [text.split() for text in TEXTS[:6]]
 EPOCHS, SAVED_AFTER = 6, 3
 
 
-def parts(num_layers=2):
+def parts(num_layers=2, dropout=0.0):
     backbone = bert_keras.BertBackbone(
         len(VOCABULARY),
         num_layers=num_layers,
         num_heads=2,
         hidden_dim=16,
         intermediate_dim=32,
-        dropout=0.0,
+        dropout=dropout,
         initializer_range=0.2,
         max_sequence_length=16,
     )
@@ -42,8 +42,9 @@ def parts(num_layers=2):
     return {"backbone": backbone, "preprocessor": preprocessor}
 
 
-def classifier(recipe=None, num_layers=2, **options):
-    task = bert_keras.TextClassifier(**parts(num_layers), label_names=["no", "yes"], **options)
+def classifier(recipe=None, num_layers=2, dropout=0.0, **options):
+    made = parts(num_layers, dropout)
+    task = bert_keras.TextClassifier(**made, label_names=["no", "yes"], **options)
     task.compile(**{"learning_rate": 3e-3, **(recipe or {})})
     return task
 
@@ -59,6 +60,8 @@ TRAINED = {
     "schedule": lambda: classifier({"optimizer": own_optimizer()}),
     "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
+    # Draws other masks on another backend: goes on bit for bit on its own.
+    "dropout": lambda: classifier(dropout=0.1),
     "adapters": lambda: classifier({"decay": "cosine"}, lora_rank=2),
 }
 

@@ -7,10 +7,12 @@ from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras.metrics import MaskedPerplexity, SparseF1Score
+from bert_keras.training import Lamb
 
 READY = {"token_ids": np.arange(5, 37).reshape(8, 4) % len(VOCABULARY)}
 LABELS = [0, 1, 1, 0, 1, 0, 0, 1]
 JIT = keras.backend.backend() == "jax"
+EAGERLY = keras.backend.backend() == "tensorflow"
 
 
 def classifier(num_layers=2):
@@ -63,6 +65,40 @@ def test_accumulated_gradients_make_the_step_of_the_large_batch():
         results.append(weights(task))
     for path, value in results[0].items():
         np.testing.assert_allclose(results[1][path], value, rtol=0, atol=1e-6, err_msg=path)
+
+
+def test_the_schedule_is_as_the_arguments_say():
+    task = classifier(num_layers=1)
+    task.compile(
+        learning_rate=1e-3, warmup=0, decay="polynomial", decay_power=2.0, run_eagerly=EAGERLY
+    )
+    fit(task, batch_size=4, epochs=2)
+    schedule = task.optimizer._learning_rate
+    rates = [float(schedule(step)) for step in range(5)]
+    expected = [1e-3 * (1 - step / 4) ** 2 for step in range(5)]
+    np.testing.assert_allclose(rates, expected, rtol=1e-6, atol=1e-12)
+    with pytest.raises(ValueError, match="decay='polynomial'"):
+        task.compile(decay_power=2.0)
+
+
+def test_lamb_has_the_recipe_too(tmp_path):
+    task = classifier(num_layers=1)
+    task.compile("lamb", learning_rate=1e-3, layer_decay=0.5, run_eagerly=EAGERLY)
+    fit(task, batch_size=4, epochs=2)
+    assert type(task.optimizer) is Lamb
+    assert task.optimizer._learning_rate.total_steps == 4
+    task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    fit(again, batch_size=4)
+    assert type(again.optimizer) is Lamb
+
+
+@pytest.mark.once
+def test_arguments_that_would_not_count_are_refused():
+    task = classifier(num_layers=1)
+    with pytest.raises(ValueError, match=r"\['ema_momentum', 'layer_decay'\].*AdamW"):
+        task.compile(bert_keras.AdamW(1e-4), layer_decay=0.9, ema_momentum=0.99)
+    task.compile(bert_keras.AdamW(1e-4))
 
 
 def test_averages_are_those_of_the_optimizer_that_keeps_them():

@@ -301,6 +301,34 @@ def test_class_weights_of_tags_are_weights_of_their_words(crf):
 
 
 @pytest.mark.once
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("make", "x", "y"),
+    [
+        (
+            lambda **parts: bert_keras.TextClassifier(
+                **parts, num_classes=2, problem_type="multi_label"
+            ),
+            ["a", "b"],
+            [[0, 1], [1, 1]],
+        ),
+        (
+            lambda **parts: bert_keras.TextClassifier(
+                **parts, num_classes=1, problem_type="regression"
+            ),
+            ["a", "b"],
+            [0.5, 2.0],
+        ),
+        (bert_keras.TextEmbedder, (["a", "b"], ["c", "d"]), None),
+        (bert_keras.MaskedLM, ["a b c", "b c d"], None),
+    ],
+)
+def test_class_weights_need_one_class_an_example(make, x, y):
+    task = make(backbone=tiny_backbone(), preprocessor=tiny_preprocessor())
+    with pytest.raises(ValueError, match=r"one class each.*sample_weight"):
+        task.fit(x, y, class_weight={0: 1.0, 1: 2.0}, verbose=0)
+
+
 def test_class_weights_of_unknown_tags_and_of_datasets_are_refused():
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, tiny_preprocessor())
     with pytest.raises(ValueError, match=r"from 0 to 1.*\[2\]"):

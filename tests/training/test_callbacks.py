@@ -88,6 +88,13 @@ def test_it_stops_after_so_many_epochs_without_a_new_best():
 
 
 @pytest.mark.once
+def test_a_run_that_goes_on_waits_from_its_own_first_epoch():
+    best = BestOnMetric(Recorded([float("nan"), 0.5, 0.4, 0.3, 0.2]), patience=2)
+    history = fit(make_model(), best, epochs=10, initial_epoch=5)
+    assert best.best_epoch == 6 and history.epoch == [5, 6, 7, 8]
+
+
+@pytest.mark.once
 def test_a_gain_below_min_delta_is_none():
     callback = BestOnMetric(Recorded([0.5, 0.55, 0.7]), min_delta=0.1)
     fit(make_model(), callback, epochs=3)

@@ -437,6 +437,29 @@ def test_freezing_between_epochs_is_seen_by_the_compiled_step():
     assert np.all(after[1] != before[1])
 
 
+def test_an_average_of_what_is_frozen_is_the_same_bit_for_bit():
+    optimizer = AdamW(1e-2, use_ema=True, ema_momentum=0.9)
+    model = make_tied_model(optimizer)
+    optimizer.build(model.trainable_variables)
+    optimizer.freeze("token_embedding")
+    before = model.get_weights()
+    model.fit(TOKENS, TOKENS, epochs=5, verbose=0)
+    np.testing.assert_array_equal(model.get_weights()[0], before[0])
+    assert np.all(model.get_weights()[1] != before[1])
+
+
+def test_weights_in_bfloat16_move_by_the_rate():
+    # A `beta_2` that is rounded to 1 would leave the squares at 0, and the step would be endless.
+    variable = keras.Variable(np.ones(3), dtype="bfloat16", name="kernel")
+    AdamW(2.0**-6, weight_decay=0.0).apply([keras.ops.full((3,), 0.5, "bfloat16")], [variable])
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(variable), 1 - 2.0**-6, rtol=2**-8)
+
+
+def test_keras_own_way_to_leave_variables_out_is_refused():
+    with pytest.raises(NotImplementedError, match="exclude_from_weight_decay="):
+        AdamW().exclude_from_weight_decay(var_names=["kernel"])
+
+
 def test_loss_scaling_wraps_it():
     plain = make_tied_model(AdamW(1e-2))
     scaled = make_tied_model(keras.optimizers.LossScaleOptimizer(AdamW(1e-2), initial_scale=8.0))

@@ -1,0 +1,84 @@
+"""Where a model's random numbers stand: dropout's seeds and, on PyTorch, the global generators."""
+
+import base64
+
+import keras
+import numpy as np
+
+
+def backend_state():
+    """Returns the state that Keras leaves to the backend, uint8 arrays by name: only PyTorch's."""
+    if keras.backend.backend() != "torch":
+        return {}
+    import torch
+
+    states = {"rng/cpu": torch.get_rng_state().numpy().copy()}
+    for i in range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0):
+        states[f"rng/cuda_{i}"] = torch.cuda.get_rng_state(i).numpy().copy()
+    return states
+
+
+def set_backend_state(states):
+    """Sets what `backend_state` returned."""
+    if keras.backend.backend() != "torch":
+        return
+    import torch
+
+    for name, state in states.items():
+        tensor = torch.from_numpy(state.copy())
+        if name == "rng/cpu":
+            torch.set_rng_state(tensor)
+        else:
+            torch.cuda.set_rng_state(tensor, int(name.rpartition("_")[2]))
+
+
+def as_json(model):
+    """Returns the state of a model's random numbers as a JSON value, for `GoOn`."""
+    return {
+        "backend": keras.backend.backend(),
+        "seeds": [keras.ops.convert_to_numpy(seed).tolist() for seed in _seeds(model)],
+        "generators": {
+            name: base64.b64encode(state.tobytes()).decode("ascii")
+            for name, state in backend_state().items()
+        },
+    }
+
+
+class GoOn(keras.callbacks.Callback):
+    """Lets the random numbers of a run go on from where `as_json` found them.
+
+    So that a model which was saved between two epochs, and loaded, draws the masks that it would
+    have drawn. Another backend draws others anyway, so there nothing is done.
+
+    Args:
+        state: JSON value, from `as_json`.
+    """
+
+    def __init__(self, state):
+        super().__init__()
+        self._state = state if state["backend"] == keras.backend.backend() else None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        # Not before: Keras may run the model once for its shapes when `fit` begins.
+        seeds = _seeds(self.model)
+        if self._state is None or len(seeds) != len(self._state["seeds"]):
+            self._state = None
+            return
+        for seed, value in zip(seeds, self._state["seeds"], strict=True):
+            seed.assign(np.array(value, dtype="uint32"))
+
+    def on_train_batch_begin(self, batch, logs=None):
+        # Torch's loader draws a number when it is made, once for each `fit`: a run that goes on
+        # has made one more.
+        if self._state is not None:
+            set_backend_state(
+                {
+                    name: np.frombuffer(base64.b64decode(text), dtype="uint8")
+                    for name, text in self._state["generators"].items()
+                }
+            )
+        self._state = None
+
+
+def _seeds(model):
+    return [variable for variable in model.variables if "seed_generator_state" in variable.path]
