@@ -42,6 +42,15 @@ class Result:
     error: str | None = None
 
 
+# Where OpenMP, TensorFlow, XLA and tokenizers look how many threads they may use.
+THREADS = (
+    "OMP_NUM_THREADS",
+    "TF_NUM_INTRAOP_THREADS",
+    "NPROC",
+    "RAYON_NUM_THREADS",
+)
+
+
 class Worker:
     """A side in its own process, which does what it is told by lines of JSON."""
 
@@ -53,7 +62,7 @@ class Worker:
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "HF_HUB_OFFLINE": "1",
             "TOKENIZERS_PARALLELISM": "true",
-            "OMP_NUM_THREADS": str(threads),
+            **{name: str(threads) for name in THREADS},
             "KERAS_BACKEND": backend or "torch",
         }
         self._log = open(os.path.join(folder, f"{side}.log"), "a", encoding="utf-8")  # noqa: SIM115

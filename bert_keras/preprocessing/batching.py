@@ -1,7 +1,5 @@
 """Batches of texts of similar length, so that short texts do not pay for long ones."""
 
-import math
-
 import keras
 import numpy as np
 
@@ -127,6 +125,8 @@ class BucketedBatches(keras.utils.PyDataset):
             row that weigh 0, which spares XLA a shape. Losses and metrics must then be weighted
             means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
         epoch: int, the number of the first epoch.
+        token_budget: int, or `None`: in place of `batch_size` the most tokens of a batch, see
+            `sorted_batches`. Without `pad_last_batch`.
 
     Example:
 
@@ -155,6 +155,7 @@ class BucketedBatches(keras.utils.PyDataset):
         buckets=None,
         pad_last_batch=False,
         epoch=0,
+        token_budget=None,
     ):
         # Without `workers`: batches are cheap to make, and Keras's workers read a whole epoch ahead
         # of a model that is not built yet, which would count as one.
@@ -172,7 +173,13 @@ class BucketedBatches(keras.utils.PyDataset):
         self.make_inputs = make_inputs
         self.labels = _as_columns(labels, len(lengths), "labels")
         self.sample_weight = _as_columns(sample_weight, len(lengths), "sample_weight")
+        if token_budget is not None and (token_budget < 1 or pad_last_batch):
+            raise ValueError(
+                "`token_budget` must be at least 1, and needs pad_last_batch=False. Received: "
+                f"token_budget={token_budget}, pad_last_batch={pad_last_batch}."
+            )
         self.batch_size = batch_size
+        self.token_budget = token_budget
         self.shuffle = shuffle
         self.seed = seed
         self.window = window
@@ -207,11 +214,13 @@ class BucketedBatches(keras.utils.PyDataset):
         return _vary_first_two(batches)
 
     def _cut(self, rows):
-        pieces = sorted_batches(self._padded[rows], self.batch_size, buckets=self.buckets)
+        pieces = sorted_batches(
+            self._padded[rows], self.batch_size, self.token_budget, buckets=self.buckets
+        )
         return [(rows[piece], length) for piece, length in pieces]
 
     def __len__(self):
-        return math.ceil(len(self._padded) / self.batch_size)
+        return len(self.batches)
 
     def __getitem__(self, index):
         """Returns `(inputs,)`, `(inputs, labels)` or `(inputs, labels, sample_weight)`."""
@@ -266,15 +275,20 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.shuffle and len(self._read) == len(self):
             self.epoch += 1
 
-    def for_prediction(self):
-        """Returns batches of the same rows without labels, unshuffled, the longest first."""
+    def for_prediction(self, token_budget=None):
+        """Returns batches of the same rows without labels, unshuffled, the longest first.
+
+        Args:
+            token_budget: int, the most tokens of a batch in place of as many rows, or `None`.
+        """
         return BucketedBatches(
             self._padded,
             self.make_inputs,
             batch_size=self.batch_size,
             shuffle=False,
             buckets=self.buckets,
-            pad_last_batch=self.pad_last_batch,
+            pad_last_batch=self.pad_last_batch and token_budget is None,
+            token_budget=token_budget,
         )
 
     def restore_order(self, outputs):

@@ -211,6 +211,17 @@ def test_predictions_come_back_in_the_order_of_the_data(pad_last_batch):
     assert batches.restore_order(outputs).tolist() == list(range(21))
 
 
+def test_batches_for_prediction_may_hold_as_many_tokens_instead_of_rows():
+    lengths = np.random.default_rng(0).integers(1, 90, 50)
+    batches = BucketedBatches(lengths, make_inputs, batch_size=4, pad_last_batch=True)
+    found = batches.for_prediction(token_budget=200)
+    inputs = [found[index][0]["token_ids"] for index in range(len(found))]
+    assert all(x.size <= 200 for x in inputs) and {len(x) for x in inputs} >= {2, 4, 6, 12}
+    assert found.restore_order(np.concatenate([x[:, 0] for x in inputs])).tolist() == [*range(50)]
+    with pytest.raises(ValueError, match="token_budget=0"):
+        batches.for_prediction(token_budget=0)
+
+
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="at least one row"):
         BucketedBatches([], make_inputs)
