@@ -92,7 +92,7 @@ def main(argv):
                 labels = numbers_of(train.tags, names)
                 batches = make_batches(features["train"], strategy, labels, seed)
                 history = fit(model, batches)
-                recipe.plot_learning_curves(history, f"learning_curves_{strategy}.png")
+                recipe.plot_learning_curves(history, seed, f"learning_curves_{strategy}")
             f1 = entity_f1(model, strategy, features["dev"], dev.tags, names)
             results[f"{strategy}_f1"] = f1
             print(f"{strategy}: entity F1 {f1:.4f}", flush=True)
@@ -117,7 +117,7 @@ def main(argv):
     if test:
         found = predict(reloaded, strategy, features["test"], names)
         tagged.write_predictions(test.words, found)
-    results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    results = recipe.over_seeds(rows)
     recipe.finish(results)
 
 

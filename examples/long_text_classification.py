@@ -34,7 +34,6 @@ import os
 import statistics
 
 import keras
-import numpy as np
 import recipe
 import tables
 from absl import app, flags
@@ -71,7 +70,6 @@ def main(argv):
         if whole and len(part) < len(whole):
             print(f"--sample cut the {name} set from {len(whole)} to {len(part)} documents.")
     print(f"{len(train)} documents to train on, {len(dev)} to measure on.")
-    histories = {}
 
     def run(seed):
         results, best = {}, None
@@ -81,7 +79,7 @@ def main(argv):
             recipe.check_vocabulary(classifier, train.texts)
             classifier.compile(learning_rate=FLAGS.learning_rate)
             if FLAGS.epochs:
-                histories[strategy] = classifier.fit(
+                history = classifier.fit(
                     train.texts,
                     train.labels,
                     batch_size=FLAGS.batch_size,
@@ -89,6 +87,7 @@ def main(argv):
                     sort_window=FLAGS.sort_window,
                     validation_data=(dev.texts, dev.labels),
                 )
+                recipe.plot_learning_curves(history, seed, f"learning_curves_{strategy}")
             found = scores(classifier, dev)
             print(f"{strategy}: {found}", flush=True)
             results |= {f"{strategy}_{name}": value for name, value in found.items()}
@@ -97,8 +96,6 @@ def main(argv):
         return best[1:], {"highest_accuracy": best[0]["accuracy"], **results}
 
     (strategy, classifier), rows = recipe.run_seeds(run)
-    for name, history in histories.items():
-        recipe.plot_learning_curves(history, f"learning_curves_{name}.png")
     print_table(rows)
     reloaded = recipe.save_and_load(classifier)
     print(f"Loaded again, the {strategy} model answers:")
@@ -110,7 +107,7 @@ def main(argv):
         dev.labels, outputs.argmax(-1), num_classes=outputs.shape[1]
     )
     recipe.plot_confusion_matrix(confusion, train.label_names)
-    results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    results = recipe.over_seeds(rows)
     # The dev set chose it among several strategies, so it is no result; of one it is the same.
     del results["highest_accuracy"]
     if test:

@@ -58,7 +58,7 @@ def main(argv):
                 sort_window=FLAGS.sort_window,
                 validation_data=((dev.contexts, dev.choices), dev.labels),
             )
-            recipe.plot_learning_curves(history)
+            recipe.plot_learning_curves(history, seed)
         return model, {"accuracy": accuracy(model, dev)}
 
     model, rows = recipe.run_seeds(run)
@@ -69,7 +69,7 @@ def main(argv):
     for context, answer in zip(few.contexts, answers, strict=True):
         probability = answer["probabilities"][answer["index"]]
         print(f"  {context}  ->  {answer['choice']} ({probability:.2f})")
-    results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    results = recipe.over_seeds(rows)
     if test:
         write_predictions(reloaded, test)
         if test.labels is not None:

@@ -91,7 +91,7 @@ def main(argv):
                 epochs=FLAGS.epochs,
                 sort_window=FLAGS.sort_window,
             )
-            recipe.plot_learning_curves(history)
+            recipe.plot_learning_curves(history, seed)
         found = qa.n_best(dev, FLAGS.n_best, verbose=1)
         return (qa, found), score(qa, metric, dev, found, tune=True)
 
@@ -102,7 +102,7 @@ def main(argv):
     for example in dev[:3]:
         answer = reloaded.answer(example.question, example.context)
         print(f"  {example.question}  {answer}")
-    results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    results = recipe.over_seeds(rows)
     if test:
         found = reloaded.n_best(test, FLAGS.n_best, verbose=1)
         write_predictions(reloaded, metric, test, found, "test_")

@@ -172,6 +172,24 @@ def run_seeds(run):
     return best[1], rows
 
 
+def over_seeds(rows):
+    """Returns the means of metrics over seeds, and with several their standard deviations.
+
+    Args:
+        rows: list of dicts of floats, as `run_seeds` returns.
+
+    Returns:
+        Dict of floats: `name`, and for several seeds `name_std`.
+    """
+    import numpy as np
+
+    means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    if len(rows) == 1:
+        return means
+    spread = {f"{name}_std": float(np.std([row[name] for row in rows], ddof=1)) for name in means}
+    return {**means, **spread}
+
+
 def drawn_seeds(rows):
     """Returns a picture of the metrics of all seeds."""
     import pictures
@@ -211,10 +229,11 @@ def finish(metrics):
     print(line, flush=True)
 
 
-def plot_learning_curves(history, name="learning_curves.png"):
-    """Draws every value of a Keras `History` over the epochs into `--plot_dir`."""
+def plot_learning_curves(history, seed, name="learning_curves"):
+    """Draws every value of a Keras `History` over the epochs into `--plot_dir`, a file a seed."""
     import pictures
 
+    name = f"{name}_seed_{seed}.png" if FLAGS.seeds > 1 else f"{name}.png"
     save_pictures(lambda: [(name, pictures.learning_curves(history))])
 
 

@@ -78,7 +78,7 @@ def main(argv):
                 sort_window=FLAGS.sort_window,
                 validation_data=(dev.texts, dev.labels),
             )
-            recipe.plot_learning_curves(history)
+            recipe.plot_learning_curves(history, seed)
         found = scores_of(classifier, dev)
         if mismatched:
             others = scores_of(classifier, mismatched)
@@ -95,7 +95,7 @@ def main(argv):
         )
         recipe.plot_confusion_matrix(confusion, train.label_names)
     recipe.save_pictures(lambda: pictures.of_classifier(reloaded, dev))
-    means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    means = recipe.over_seeds(rows)
     if FLAGS.baselines:
         show_table({"fine-tuned": means, **results})
         results = {f"{name}_{key}": v for name, row in results.items() for key, v in row.items()}

@@ -82,7 +82,7 @@ def main(argv):
             epochs=FLAGS.epochs,
             sort_window=FLAGS.sort_window,
         )
-        recipe.plot_learning_curves(history)
+        recipe.plot_learning_curves(history, seed)
         before = {f"untrained_{name}": value for name, value in before.items()}
         return embedder, {**scores(embedder, dev), **before}
 
@@ -92,7 +92,7 @@ def main(argv):
     print(f"Loaded again, it finds for {query!r}:")
     for hit in reloaded.semantic_search(query, documents, top_k=3):
         print(f"  {hit['score']:.3f}  {hit['text']}")
-    results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    results = recipe.over_seeds(rows)
     if test and FLAGS.test_file:
         write_predictions(reloaded, test)
     if test and test.labels is not None:

@@ -18,7 +18,6 @@ Expected for the first command, over 3 seeds on PyTorch: dev F1 of entities 0.56
 minutes on one core. More, beside transformers: examples/README.md.
 """
 
-import numpy as np
 import recipe
 import tagged
 from absl import app, flags
@@ -58,7 +57,7 @@ def main(argv):
                 sort_window=FLAGS.sort_window,
                 validation_data=(dev.words, dev.tags),
             )
-            recipe.plot_learning_curves(history)
+            recipe.plot_learning_curves(history, seed)
         return tagger, scores(tagger, dev)
 
     tagger, rows = recipe.run_seeds(run)
@@ -66,7 +65,7 @@ def main(argv):
     print("Loaded again, it answers:")
     for answer in reloaded.tag(dev.words[:3]):
         print(f"  {answer['text']}  ->  {readable(answer)}")
-    results = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    results = recipe.over_seeds(rows)
     if test:
         tagged.write_predictions(test.words, reloaded.predict_tags(test.words))
         if test.tags:

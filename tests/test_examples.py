@@ -281,6 +281,11 @@ def test_what_is_not_defined_is_null_and_never_the_best(script, tmp_path, capsys
     scores = iter([float("nan"), -0.5, float("nan")])
     best, rows = recipe.run_seeds(lambda seed: (seed, {"pearson": next(scores)}))
     assert best == 1 and len(rows) == 3
+    assert recipe.over_seeds([{"f1": 0.1}]) == {"f1": 0.1}
+    assert recipe.over_seeds([{"f1": 0.1}, {"f1": 0.3}]) == {
+        "f1": pytest.approx(0.2),
+        "f1_std": pytest.approx(0.02**0.5),
+    }
     recipe.finish({"pearson": rows[0]["pearson"], "trials": 3})
     printed = capsys.readouterr().out.splitlines()
     assert "pearson is not defined" in printed[-2]
@@ -395,10 +400,11 @@ def test_text_embedding_measures_before_and_after_training(run, tmp_path):
     names = {"spearman", "pearson", "mrr", "recall_at_1", "recall_at_5"}
     pictures = tmp_path / "pictures"
     results, _, _ = run("text_embedding", data, "--seeds=2", f"--plot_dir={pictures}")
-    assert set(results) == {
-        f"{part}{name}" for part in ("", "untrained_", "test_") for name in names
-    }
-    assert (pictures / "seeds.png").exists()
+    measured = {f"{part}{name}" for part in ("", "untrained_") for name in names}
+    over_seeds = measured | {f"{name}_std" for name in measured}
+    assert set(results) == over_seeds | {f"test_{name}" for name in names}
+    drawn = ("seeds", "learning_curves_seed_0", "learning_curves_seed_1")
+    assert all((pictures / f"{name}.png").exists() for name in drawn)
 
 
 def test_text_embedding_trains_to_rank(run, tmp_path):

@@ -185,7 +185,9 @@ class MultipleChoice(Task):
     def _data(self, x, y=None, *args, **kwargs):
         data = super()._data(x, y, *args, **kwargs)
         if isinstance(x, dict) and y is not None:
-            _check_labels(data["y"], _existing(x))
+            existing = _existing(x)
+            _check_labels(data["y"], existing)
+            self._check_smoothing(existing.sum(axis=1))
         return data
 
     def choose(self, context, choices, batch_size=None, verbose=0):

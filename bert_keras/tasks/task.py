@@ -310,7 +310,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             consistency: float, or `None`. With it each batch is read twice with different dropout,
                 and what the passes disagree about is added so many times to the loss (R-Drop, see
                 `SeveralMasks`); the paper uses from 0.1 to 5. A step takes twice as long. For
-                `TextClassifier`, `TokenClassifier` without a CRF and `MultipleChoice`.
+                `TextClassifier`, `TokenClassifier` without a CRF, `MultipleChoice` and
+                `NextSentencePrediction`.
             dropout_samples: int, dropout masks that the head of a `TextClassifier` draws for each
                 text in training; the loss is the mean of theirs (multi-sample dropout).
             weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics; for several
@@ -484,6 +485,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             steps = steps_per_epoch or _num_batches(data["x"], data["batch_size"])
             self._schedule_run(steps, epochs, initial_epoch)
         self._build_optimizer()
+        _warn_of_raw_weights(inner_optimizer(self), kwargs.get("callbacks"))
         if initial_epoch and self._random_state is not None:
             callbacks = kwargs.get("callbacks") or []
             callbacks = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
@@ -986,6 +988,24 @@ def _check_recipe(recipe, optimizer, has_own_recipe):
         raise ValueError(
             "`decay_power` is for decay='polynomial'. Received: "
             f"decay_power={recipe['decay_power']} with decay={recipe['decay']!r}."
+        )
+
+
+def _warn_of_raw_weights(optimizer, callbacks):
+    """Warns of callbacks that keep the weights that are being averaged, and not their averages."""
+    given = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
+    found = [
+        type(callback).__name__
+        for callback in given
+        if isinstance(callback, keras.callbacks.ModelCheckpoint)
+        or (isinstance(callback, keras.callbacks.EarlyStopping) and callback.restore_best_weights)
+    ]
+    if found and getattr(optimizer, "use_ema", False):
+        warnings.warn(
+            f"{found} keep the weights as training has them, while what is validated are their "
+            "averages (`ema_momentum`). To keep the averages of the best epoch, pass "
+            "bert_keras.training.BestOnMetric instead.",
+            stacklevel=3,
         )
 
 

@@ -68,12 +68,13 @@ class SeveralMasks:
             raise ValueError(
                 f"`consistency` is for tasks whose outputs of two passes can be compared, which "
                 f"this {type(self).__name__} does not say how to. Received: {consistency!r}. "
-                "Compile with consistency=None."
+                "Compile with consistency=None, and raise the backbone's dropout instead."
             )
         if dropout_samples > 1 and not self.has_dropout_samples:
             raise ValueError(
                 f"`dropout_samples` is for a TextClassifier. Received: {dropout_samples} for a "
-                f"{type(self).__name__}. Compile with dropout_samples=1."
+                f"{type(self).__name__}. Compile with dropout_samples=1; where `consistency` is "
+                "possible, it draws two masks for the whole model."
             )
         self._consistency = consistency
         self._dropout_samples = dropout_samples

@@ -78,7 +78,8 @@ class AdamW(keras.optimizers.Optimizer):
       `"bert_backbone/encoder/layer_0/attention/query/kernel"`; they are saved with the optimizer.
     - `freeze` and `unfreeze` change what moves between epochs without compiling again.
     - With `gradient_accumulation_steps=k` a schedule is read once for every `k` batches, and the
-      moving average of `use_ema` moves once: both equal training with the big batch.
+      moving average of `use_ema` moves once: both equal training with the big batch where the
+      small ones weigh the same, see `Task.compile`.
 
     Args:
         learning_rate: float, or a schedule such as `WarmupDecay`.

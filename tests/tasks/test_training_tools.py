@@ -120,6 +120,23 @@ def test_validation_and_evaluate_and_files_have_the_averages(tmp_path):
         np.testing.assert_array_equal(saved[path], value, err_msg=path)
 
 
+@pytest.mark.once
+def test_callbacks_that_keep_other_weights_than_the_averages_are_told_of(tmp_path):
+    keeping = keras.callbacks.EarlyStopping("loss", restore_best_weights=True)
+    writing = keras.callbacks.ModelCheckpoint(tmp_path / "best.keras", "loss", save_best_only=True)
+    only_stopping = keras.callbacks.EarlyStopping("loss")
+    task = classifier()
+    task.compile(ema_momentum=0.9)
+    for callback in (keeping, writing):
+        with pytest.warns(UserWarning, match="BestOnMetric"):
+            fit(task, callbacks=[callback])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        fit(task, callbacks=[only_stopping])
+        task.compile()
+        fit(task, callbacks=[keeping])
+
+
 # Gradual unfreezing
 
 PARTS = ("head/", "pooler/", "layer_1/", "layer_0/", "embeddings/")

@@ -124,6 +124,12 @@ def test_choices_that_are_not_there_agree():
 
 
 @pytest.mark.once
+def test_pairs_of_texts():
+    model = noisy(bert_keras.NextSentencePrediction)
+    check_step(model, INPUTS, LABELS, WEIGHTS, crossentropy, symmetric_kl, 1.0)
+
+
+@pytest.mark.once
 def test_alpha_0_is_training_on_every_example_twice():
     ends = []
     for alpha, times in ((0.0, 1), (None, 2)):
