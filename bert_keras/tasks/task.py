@@ -489,7 +489,10 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         if initial_epoch and self._random_state is not None:
             callbacks = kwargs.get("callbacks") or []
             callbacks = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
-            kwargs["callbacks"] = [GoOn(self._random_state), *callbacks]
+            kwargs["callbacks"] = [
+                GoOn(self._random_state, has_one_loader=steps_per_epoch is not None),
+                *callbacks,
+            ]
         self._random_state = None
         self._is_fitting = True
         try:

@@ -52,11 +52,15 @@ class GoOn(keras.callbacks.Callback):
 
     Args:
         state: JSON value, from `as_json`.
+        has_one_loader: bool, whether all epochs read one loader, as with `steps_per_epoch`, and not
+            each its own. Torch's draws a number when it is made, which in the first case the run
+            that was saved had done before.
     """
 
-    def __init__(self, state):
+    def __init__(self, state, has_one_loader=False):
         super().__init__()
         self._state = state if state["backend"] == keras.backend.backend() else None
+        self._has_one_loader = has_one_loader
 
     def on_epoch_begin(self, epoch, logs=None):
         # Not before: Keras may run the model once for its shapes when `fit` begins.
@@ -66,10 +70,14 @@ class GoOn(keras.callbacks.Callback):
             return
         for seed, value in zip(seeds, self._state["seeds"], strict=True):
             seed.assign(np.array(value, dtype="uint32"))
+        if not self._has_one_loader:
+            self._set_generators()
 
     def on_train_batch_begin(self, batch, logs=None):
-        # Torch's loader draws a number when it is made, once for each `fit`: a run that goes on
-        # has made one more.
+        self._set_generators()
+
+    def _set_generators(self):
+        """Sets the backend's generators, the first time that it is called."""
         if self._state is not None:
             set_backend_state(
                 {

@@ -45,7 +45,8 @@ def parts(num_layers=2, dropout=0.0):
 def classifier(recipe=None, num_layers=2, dropout=0.0, **options):
     made = parts(num_layers, dropout)
     task = bert_keras.TextClassifier(**made, label_names=["no", "yes"], **options)
-    task.compile(**{"learning_rate": 3e-3, **(recipe or {})})
+    recipe = recipe or {}
+    task.compile(**recipe if "optimizer" in recipe else {"learning_rate": 3e-3, **recipe})
     return task
 
 
@@ -77,6 +78,14 @@ def quantized():
 # Every other task -> how to make it, and its answers as arrays.
 OTHERS = {
     "quantized": (quantized, lambda task: task.predict(TEXTS, verbose=0)),
+    "several_labels": (
+        lambda: bert_keras.TextClassifier(**parts(), num_classes=3, problem_type="multi_label"),
+        lambda task: task.predict(TEXTS, verbose=0),
+    ),
+    "score": (
+        lambda: bert_keras.TextClassifier(**parts(), num_classes=1, problem_type="regression"),
+        lambda task: [answer["score"] for answer in task.classify(TEXTS[:6])],
+    ),
     "tagger": (
         lambda: bert_keras.TokenClassifier(**parts(), num_classes=3),
         lambda task: task.predict(WORDS, verbose=0),
@@ -124,8 +133,9 @@ class InTheMiddle(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         if epoch + 1 == SAVED_AFTER:
-            self.model.save(self.path)
+            # Before it is saved: torch's loader draws a number, which the file must know of.
             self.found[self.name] = answers(self.name, self.model)
+            self.model.save(self.path)
 
 
 def train(name, task, found, first=0, callbacks=()):
