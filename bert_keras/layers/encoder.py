@@ -5,7 +5,7 @@ import keras
 from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import FeedForward
-from bert_keras.layers.remat import rematerialized
+from bert_keras.layers.remat import rematerialized, warn_where_useless
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -140,6 +140,8 @@ class Encoder(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.num_layers = num_layers
         self.remat = remat
+        if remat:
+            warn_where_useless()
         self.blocks = [
             EncoderBlock(dtype=self.dtype_policy, name=f"layer_{i}", **block_arguments)
             for i in range(num_layers)

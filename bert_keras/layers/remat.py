@@ -1,7 +1,27 @@
 """Layers whose inner values are computed again in the backward pass instead of kept."""
 
+import os
+import warnings
+
 import keras
 from keras import ops
+
+# What XLA needs to be told on the CPU.
+_KEEP_BARRIERS = "--xla_disable_hlo_passes=cse_barrier_expander,optimization_barrier_expander"
+
+
+def warn_where_useless():
+    """Warns on JAX on the CPU, where XLA keeps all values anyway, see `rematerialized`."""
+    if keras.backend.backend() != "jax":
+        return
+    import jax
+
+    if jax.default_backend() == "cpu" and "barrier_expander" not in os.environ.get("XLA_FLAGS", ""):
+        warnings.warn(
+            "`remat=True` saves no memory with JAX on the CPU: XLA undoes it. Set "
+            f"XLA_FLAGS={_KEEP_BARRIERS} before JAX starts, or use PyTorch or TensorFlow.",
+            stacklevel=4,
+        )
 
 
 def rematerialized(layer, inputs, **arguments):
@@ -18,8 +38,7 @@ def rematerialized(layer, inputs, **arguments):
     the global generator, which `keras.remat` sets back by itself.
 
     JAX on the CPU saves no memory by it: XLA drops the barriers that hold the second computation
-    back until the backward pass. It keeps them with `XLA_FLAGS=--xla_disable_hlo_passes=` and the
-    passes `cse_barrier_expander,optimization_barrier_expander`.
+    back until the backward pass. It keeps them with the `XLA_FLAGS` of `warn_where_useless`.
 
     Args:
         layer: a built `keras.layers.Layer` that returns a tuple.

@@ -50,6 +50,7 @@ def assert_same_steps(first, second, atol=1e-6):
         np.testing.assert_allclose(a, b, rtol=0, atol=atol)
 
 
+@pytest.mark.xla
 @pytest.mark.parametrize("compile_options", [{}, {"run_eagerly": True}], ids=["compiled", "eager"])
 def test_loss_and_gradients_are_those_without_while_dropout_is_active(compile_options):
     plain = loss_and_gradients(classifier(remat=False), **compile_options)
