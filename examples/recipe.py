@@ -59,6 +59,8 @@ def check_paths(given):
     for name, path in given.items():
         if path and not os.path.exists(path):
             raise flags.ValidationError(f"--{name} names {path!r}, which is not there.")
+    if given["dev_file"] and not (given["train_file"] or given["data_dir"]):
+        raise flags.ValidationError("--dev_file needs --train_file.")
     if given["data_dir"]:
         for name in ("train_file", "dev_file"):
             if given[name]:

@@ -43,6 +43,7 @@ def load_data():
     tags = datasets.tag_names(*(part for part in parts if part))
     check_number_of_tags(tags, parts[0], files["train"])
     check_tags(tags, filter(None, files.values()))
+    tell_new_tags(tags, parts[0], [files.get(name) for name in ("dev", "test")])
     if parts[1] is None:
         print(f"There is no dev file: a tenth of {files['train']} is held out.")
         order = np.random.default_rng(0).permutation(len(parts[0]))
@@ -99,6 +100,16 @@ def check_tags(tags, paths):
                 f"{path}, line {line}: each tag must be {scheme}: O, or a prefix and a type, such "
                 f"as B-PER. Received: {odd[0]!r}. Correct the file, --scheme or --tag_column."
             )
+
+
+def tell_new_tags(tags, train, paths):
+    """Prints of each tag that the training set has not where it stands: it is never learned."""
+    known = set(datasets.tag_names(train))
+    for tag in tags:
+        for path in filter(None, paths if tag not in known else ()):
+            line = datasets.find_tag(path, tag, FLAGS.word_column, FLAGS.tag_column)
+            if line is not None:
+                print(f"{path}, line {line}: no sentence to train on has the tag {tag!r}.")
 
 
 def write_predictions(words, tags):

@@ -219,6 +219,8 @@ def as_likeness(pairs, task):
     """Returns pairs of a known dataset with labels from 0, different, to 1, the same."""
     if not isinstance(pairs.texts, tuple) or len(pairs.label_names) > 2:
         raise app.UsageError("The dataset has no pairs that are like or unlike: see --help.")
+    if pairs.label_names[:1] == ("entailment",) and pairs.labels is not None:
+        pairs = dataclasses.replace(pairs, labels=1 - np.asarray(pairs.labels))
     return scaled(pairs, task.score_range[1] if task.score_range else 1.0)
 
 

@@ -18,6 +18,7 @@ import pytest
 from absl import app, flags
 
 import bert_keras
+from bert_keras import datasets
 from bert_keras.tasks.span_search import NBest, Span
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "examples"
@@ -407,6 +408,15 @@ def test_text_embedding_measures_before_and_after_training(run, tmp_path):
     assert all((pictures / f"{name}.png").exists() for name in drawn)
 
 
+def test_text_embedding_knows_which_of_rte_s_pairs_are_alike(script, tmp_path):
+    rows = [("index", "sentence1", "sentence2", "label"), (0, "a", "b", "entailment")]
+    write(tmp_path / "RTE" / "dev.tsv", [*rows, (1, "a", "c", "not_entailment")])
+    module = script("text_embedding")
+    flags.FLAGS(["text_embedding", f"--data_dir={tmp_path / 'RTE'}"])
+    pairs = module.load_split(datasets.get_glue_task("rte"), "dev")
+    assert pairs.labels.tolist() == [1.0, 0.0]
+
+
 def test_text_embedding_trains_to_rank(run, tmp_path):
     header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
     rows = [(i % 2, i, i, f"text {LETTERS[i]}", f"word {LETTERS[i]}") for i in range(12)]
@@ -491,6 +501,14 @@ def test_token_classification_scores_segmented_words_by_their_scheme(run, tmp_pa
     assert len((output / "test_predictions.tsv").read_text().splitlines()) == 5
 
 
+def test_tags_that_no_sentence_teaches_are_told_of_by_file_and_line(run, tmp_path):
+    train = write(tmp_path / "train.txt", ["a O", "b B-X", "c I-X", ""] * 4)
+    dev = write(tmp_path / "dev.txt", ["a O", "b B-Y", ""])
+    arguments = [f"--train_file={train}", f"--dev_file={dev}"]
+    _, printed, _ = run("token_classification", *arguments)
+    assert "dev.txt, line 2: no sentence to train on has the tag 'B-Y'." in printed
+
+
 def test_token_classification_scores_parts_of_speech_by_accuracy(run, tmp_path):
     numbered = [("1-2", "dogsrun", "_"), ("1", "dogs", "NOUN"), ("2", "run", "VERB")]
     rows = [(number, word, word, tag, *"______") for number, word, tag in numbered]
@@ -525,6 +543,7 @@ def test_a_mistyped_tag_is_refused_by_file_and_line_before_training(
         (["--data_dir=nowhere"], "--data_dir names 'nowhere', which is not there"),
         (["--train_file=no.tsv"], "--train_file names 'no.tsv', which is not there"),
         (["--data_dir=.", "--dev_file=README.md"], "--dev_file would not be read"),
+        (["--dev_file=README.md"], "--dev_file needs --train_file"),
         (["--data_dir=.", "--train_file=README.md"], "--train_file would not be read"),
     ],
 )
