@@ -199,13 +199,14 @@ def measure(job, sides, ceilings):
         job, sides, FLAGS.rounds, FLAGS.threads, FLAGS.output_dir
     )
     first = results[0]
-    rows = []
     for result in results:
         found = difference(first, result)
-        row = {"side": result.side, "error": result.error}
         if found is not None and not found <= tolerance(job, result.side):
-            row["error"] = f"answers otherwise: differs by {found:.1e}"
-        elif result.seconds:
+            result.error, result.seconds = f"answers otherwise: differs by {found:.1e}", []
+    rows = []
+    for result in results:
+        row = {"side": result.side, "error": result.error}
+        if result.seconds:
             row |= {
                 "seconds": result.seconds,
                 "texts_a_second": texts_a_second(job, result),
@@ -213,7 +214,7 @@ def measure(job, sides, ceilings):
                 **ratios("times_keras_hub", same_backend(results, "keras_hub", result), result),
                 "first_s": result.first_seconds,
                 "megabytes": result.megabytes,
-                "difference": found,
+                "difference": difference(first, result),
                 "of_ceiling": share_of_ceiling(job, result, ceilings),
                 "shapes": result.shapes,
             }

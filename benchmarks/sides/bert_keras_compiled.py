@@ -13,5 +13,5 @@ def inference(job):
 def text(job):
     classifier = bert_keras.make_classifier(job)
     classifier.compile(jit_compile=True)
-    texts, size = jobs.as_given(job), job["batch"]
-    return lambda: classifier.predict(texts, batch_size=size, verbose=0)
+    texts = jobs.as_given(job)
+    return lambda: classifier.predict(texts, verbose=0)

@@ -9,6 +9,21 @@ from bert_keras.inputs import check_keys
 from bert_keras.models.quantized import check_can_quantize, quantize_again
 from bert_keras.models.tensorflow_data import untuned
 
+# After `verbose`, in Keras's order.
+_FIT_ARGUMENTS = (
+    "callbacks",
+    "validation_split",
+    "validation_data",
+    "shuffle",
+    "class_weight",
+    "sample_weight",
+    "initial_epoch",
+    "steps_per_epoch",
+    "validation_steps",
+    "validation_batch_size",
+    "validation_freq",
+)
+
 
 class BuiltModel(keras.Model):
     """A `keras.Model` whose variables all exist after construction.
@@ -90,8 +105,9 @@ class BuiltModel(keras.Model):
     def build_from_config(self, config):
         """Does nothing, see `get_build_config`."""
 
-    def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", **kwargs):
+    def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", *args, **kwargs):
         """Like `keras.Model.fit`."""
+        kwargs |= zip(_FIT_ARGUMENTS, args, strict=False)
         if keras.backend.backend() == "tensorflow" and not kwargs.get("validation_split"):
             arguments = {name: kwargs.pop(name, None) for name in ("sample_weight", "class_weight")}
             steps, shuffle = kwargs.get("steps_per_epoch"), kwargs.pop("shuffle", True)
@@ -107,8 +123,9 @@ class BuiltModel(keras.Model):
             y = batch_size = None
         return super().fit(x, y, batch_size, epochs, verbose, **kwargs)
 
-    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", **kwargs):
+    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", *args, **kwargs):
         """Like `keras.Model.evaluate`; an exception inside leaves the weights as they were."""
+        kwargs |= zip(("sample_weight", "steps", "callbacks", "return_dict"), args, strict=False)
         if keras.backend.backend() == "tensorflow":
             weights = kwargs.pop("sample_weight", None)
             x = untuned(x, y, weights, batch_size, kwargs.get("steps"))

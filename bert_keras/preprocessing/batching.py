@@ -126,7 +126,7 @@ class BucketedBatches(keras.utils.PyDataset):
             means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
         epoch: int, the number of the first epoch.
         token_budget: int, or `None`: in place of `batch_size` the most tokens of a batch, see
-            `sorted_batches`. Without `pad_last_batch`.
+            `sorted_batches`. Without `shuffle` and `pad_last_batch`.
 
     Example:
 
@@ -173,10 +173,12 @@ class BucketedBatches(keras.utils.PyDataset):
         self.make_inputs = make_inputs
         self.labels = _as_columns(labels, len(lengths), "labels")
         self.sample_weight = _as_columns(sample_weight, len(lengths), "sample_weight")
-        if token_budget is not None and (token_budget < 1 or pad_last_batch):
+        if token_budget is not None and (token_budget < 1 or pad_last_batch or shuffle):
+            # Shuffled, the epochs would have different numbers of batches.
             raise ValueError(
-                "`token_budget` must be at least 1, and needs pad_last_batch=False. Received: "
-                f"token_budget={token_budget}, pad_last_batch={pad_last_batch}."
+                "`token_budget` must be at least 1, and needs shuffle=False and "
+                f"pad_last_batch=False. Received: token_budget={token_budget}, shuffle={shuffle}, "
+                f"pad_last_batch={pad_last_batch}."
             )
         self.batch_size = batch_size
         self.token_budget = token_budget

@@ -147,6 +147,10 @@ class MultipleChoice(Task):
         """
         return isinstance(x, tuple) or is_text(x)
 
+    def sequences_a_row(self, x):
+        """Returns the most choices that a context has."""
+        return max(1, max(map(len, x[1]), default=1))
+
     def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
         """Returns the batches of contexts with their choices, see `Task.raw_batches`."""
         self.check_has_preprocessor()

@@ -333,9 +333,10 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             "ema_momentum": ema_momentum,
             "gradient_accumulation_steps": gradient_accumulation_steps,
         }
-        self._has_own_recipe = isinstance(optimizer, str) and optimizer in _OPTIMIZERS
-        _check_recipe(recipe, optimizer, self._has_own_recipe)
-        self._recipe = {**recipe, "optimizer": optimizer if self._has_own_recipe else None}
+        has_own_recipe = isinstance(optimizer, str) and optimizer in _OPTIMIZERS
+        _check_recipe(recipe, optimizer, has_own_recipe)
+        self._has_own_recipe = has_own_recipe
+        self._recipe = {**recipe, "optimizer": optimizer if has_own_recipe else None}
         self._keep_arguments(
             {
                 "loss": loss,
@@ -380,7 +381,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             "has_optimizer_state": self.optimizer.built,
             "shuffle_seed": self._shuffle_seed,
             "sort_window": self._sort_window,
-            "random_state": as_json(self),
+            "random_state": self._random_state or as_json(self),
         }
 
     def compile_from_config(self, config):
@@ -427,10 +428,11 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             sample_weight: float, `(num_examples,)`.
             shuffle: bool, whether texts or arrays are shuffled before each epoch. Without it,
                 batches of texts come the longest first, in each epoch alike.
-            initial_epoch: int, above 0 to continue a run with its optimizer, its order of examples
-                and its dropout: on the same backend bit for bit, also from a `.keras` file. Where
-                `epochs` is beyond the end of that run's schedule, the schedule is stretched to the
-                new end.
+            initial_epoch: int, above 0 to continue a run with its optimizer, its order of texts and
+                its dropout: on the same backend bit for bit, also from a `.keras` file that was
+                saved last at the end of an epoch. (Arrays are shuffled by Keras, each time anew.)
+                Where `epochs` is beyond the end of that run's schedule, the schedule is stretched
+                to the new end.
             steps_per_epoch: int, needed with the default recipe for datasets without a length.
             validation_batch_size: int, `batch_size` by default.
             sort_window: int, how many batches of texts are sorted by length together. 1 keeps
@@ -575,6 +577,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
 
     def _freeze_again(self, paths):
         """Freezes what was frozen in an optimizer that has not made a step."""
+        training = {variable.path for variable in self.trainable_variables}
+        paths = [path for path in paths if path in training]
         if paths:
             self.optimizer.build(self.trainable_variables)
             inner_optimizer(self).freeze(*(f"^{re.escape(path)}$" for path in paths))
@@ -660,7 +664,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             return super().predict(self._checked(x), batch_size=batch_size, **kwargs)
         batches = self.raw_batches(x, batch_size=_at_most(batch_size, num_examples(x)))
         if batch_size is None and keras.backend.backend() == "torch":
-            batches = batches.for_prediction(_TOKENS_AT_ONCE)
+            batches = batches.for_prediction(max(1, _TOKENS_AT_ONCE // self.sequences_a_row(x)))
         outputs = super().predict(batches, **kwargs)
         return keras.tree.map_structure(batches.restore_order, outputs)
 
@@ -704,6 +708,10 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             x: anything passed to `fit`, `evaluate` or `predict`.
         """
         return is_text(x)
+
+    def sequences_a_row(self, x):
+        """Returns how many sequences the longest row of raw `x` has: 1 but for choices."""
+        return 1
 
     def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
         """Returns the batches of raw examples, with labels where there are any.

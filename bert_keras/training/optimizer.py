@@ -161,6 +161,13 @@ class AdamW(keras.optimizers.Optimizer):
         """Creates two moments a variable, and finds each variable's groups by its path."""
         if self.built:
             return
+        low = [v.path for v in variables if self.use_ema and v.dtype != "float32"]
+        if low:
+            raise ValueError(
+                "Averages of weights need weights in float32: in half precision the small share "
+                f"that a step adds is lost. Received: {len(low)} others, such as {low[0]!r}. Make "
+                "the model with dtype='mixed_bfloat16', or leave out `use_ema` and `ema_momentum`."
+            )
         super().build(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]

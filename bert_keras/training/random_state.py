@@ -28,8 +28,8 @@ def set_backend_state(states):
         tensor = torch.from_numpy(state.copy())
         if name == "rng/cpu":
             torch.set_rng_state(tensor)
-        else:
-            torch.cuda.set_rng_state(tensor, int(name.rpartition("_")[2]))
+        elif (device := int(name.rpartition("_")[2])) < torch.cuda.device_count():
+            torch.cuda.set_rng_state(tensor, device)
 
 
 def as_json(model):

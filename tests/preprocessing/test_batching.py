@@ -220,6 +220,8 @@ def test_batches_for_prediction_may_hold_as_many_tokens_instead_of_rows():
     assert found.restore_order(np.concatenate([x[:, 0] for x in inputs])).tolist() == [*range(50)]
     with pytest.raises(ValueError, match="token_budget=0"):
         batches.for_prediction(token_budget=0)
+    with pytest.raises(ValueError, match="shuffle=True"):
+        BucketedBatches(lengths, make_inputs, token_budget=200)
 
 
 def test_bad_arguments_are_refused():

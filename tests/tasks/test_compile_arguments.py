@@ -98,7 +98,13 @@ def test_arguments_that_would_not_count_are_refused():
     task = classifier(num_layers=1)
     with pytest.raises(ValueError, match=r"\['ema_momentum', 'layer_decay'\].*AdamW"):
         task.compile(bert_keras.AdamW(1e-4), layer_decay=0.9, ema_momentum=0.99)
-    task.compile(bert_keras.AdamW(1e-4))
+    # What is refused changes nothing.
+    assert task._has_own_recipe
+    task.compile(keras.optimizers.SGD(0.1))
+    with pytest.raises(ValueError, match="decay='polynomial'"):
+        task.compile(decay_power=2.0)
+    fit(task)
+    assert isinstance(task.optimizer, keras.optimizers.SGD)
 
 
 def test_averages_are_those_of_the_optimizer_that_keeps_them():

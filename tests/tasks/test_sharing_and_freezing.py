@@ -120,6 +120,10 @@ def test_what_the_optimizer_froze_before_fit_stays_frozen():
         for old, new in zip(before, values(task.backbone.embeddings.weights), strict=True):
             np.testing.assert_array_equal(new, old)
     assert all("embeddings/" in path for path in task.optimizer.frozen_paths)
+    task.backbone.embeddings.trainable = False
+    task.fit(TEXTS, LABELS, verbose=0)
+    for old, new in zip(before, values(task.backbone.embeddings.weights), strict=True):
+        np.testing.assert_array_equal(new, old)
 
 
 @pytest.mark.filterwarnings("error:Skipping variable loading")

@@ -318,7 +318,6 @@ def test_class_weights_of_tags_are_weights_of_their_words(crf):
 
 
 @pytest.mark.once
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("make", "x", "y"),
     [
@@ -346,6 +345,7 @@ def test_class_weights_need_one_class_an_example(make, x, y):
         task.fit(x, y, class_weight={0: 1.0, 1: 2.0}, verbose=0)
 
 
+@pytest.mark.once
 def test_class_weights_of_unknown_tags_and_of_datasets_are_refused():
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, tiny_preprocessor())
     with pytest.raises(ValueError, match=r"from 0 to 1.*\[2\]"):

@@ -455,6 +455,12 @@ def test_weights_in_bfloat16_move_by_the_rate():
     np.testing.assert_allclose(keras.ops.convert_to_numpy(variable), 1 - 2.0**-6, rtol=2**-8)
 
 
+def test_averages_need_float32():
+    variable = keras.Variable(np.ones(3), dtype="bfloat16", name="kernel")
+    with pytest.raises(ValueError, match="mixed_bfloat16"):
+        AdamW(use_ema=True).build([variable])
+
+
 def test_keras_own_way_to_leave_variables_out_is_refused():
     with pytest.raises(NotImplementedError, match="exclude_from_weight_decay="):
         AdamW().exclude_from_weight_decay(var_names=["kernel"])
