@@ -7,22 +7,7 @@ import numpy as np
 
 from bert_keras.inputs import check_keys
 from bert_keras.models.quantized import check_can_quantize, quantize_again
-from bert_keras.models.tensorflow_data import untuned
-
-# After `verbose`, in Keras's order.
-_FIT_ARGUMENTS = (
-    "callbacks",
-    "validation_split",
-    "validation_data",
-    "shuffle",
-    "class_weight",
-    "sample_weight",
-    "initial_epoch",
-    "steps_per_epoch",
-    "validation_steps",
-    "validation_batch_size",
-    "validation_freq",
-)
+from bert_keras.models.tensorflow_data import call_untuned
 
 
 class BuiltModel(keras.Model):
@@ -105,42 +90,21 @@ class BuiltModel(keras.Model):
     def build_from_config(self, config):
         """Does nothing, see `get_build_config`."""
 
-    def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", *args, **kwargs):
+    def fit(self, *args, **kwargs):
         """Like `keras.Model.fit`."""
-        kwargs |= zip(_FIT_ARGUMENTS, args, strict=False)
-        if keras.backend.backend() == "tensorflow" and not kwargs.get("validation_split"):
-            arguments = {name: kwargs.pop(name, None) for name in ("sample_weight", "class_weight")}
-            steps, shuffle = kwargs.get("steps_per_epoch"), kwargs.pop("shuffle", True)
-            validation = kwargs.get("validation_data")
-            if validation is not None:
-                columns = validation if isinstance(validation, (tuple, list)) else (validation,)
-                kwargs["validation_data"] = untuned(
-                    *columns,
-                    batch_size=kwargs.get("validation_batch_size") or batch_size,
-                    steps=kwargs.get("validation_steps"),
-                )
-            x = untuned(x, y, batch_size=batch_size, steps=steps, shuffle=shuffle, **arguments)
-            y = batch_size = None
-        return super().fit(x, y, batch_size, epochs, verbose, **kwargs)
+        return call_untuned(super().fit, *args, **kwargs)
 
-    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", *args, **kwargs):
+    def evaluate(self, *args, **kwargs):
         """Like `keras.Model.evaluate`; an exception inside leaves the weights as they were."""
-        kwargs |= zip(("sample_weight", "steps", "callbacks", "return_dict"), args, strict=False)
-        if keras.backend.backend() == "tensorflow":
-            weights = kwargs.pop("sample_weight", None)
-            x = untuned(x, y, weights, batch_size, kwargs.get("steps"))
-            y = batch_size = None
-        return self._guarded(super().evaluate, x, y, batch_size, verbose, **kwargs)
+        return self._guarded(call_untuned, super().evaluate, *args, **kwargs)
 
-    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+    def predict(self, x, *args, **kwargs):
         """Like `keras.Model.predict`; an exception inside leaves the weights as they were."""
         if isinstance(x, dict):
             check_keys(x, self.input_names)
             x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
             self.check_arrays(x)
-        if keras.backend.backend() == "tensorflow":
-            x, batch_size = untuned(x, batch_size=batch_size, steps=steps), None
-        return self._guarded(super().predict, x, batch_size, verbose, steps, callbacks)
+        return self._guarded(call_untuned, super().predict, x, *args, **kwargs)
 
     def _guarded(self, method, *args, **kwargs):
         try:

@@ -1,5 +1,43 @@
 """How data reaches TensorFlow: through `tf.data`, without the thread that tunes it."""
 
+import inspect
+
+import keras
+
+
+def call_untuned(method, *args, **kwargs):
+    """Calls `fit`, `evaluate` or `predict` of a `keras.Model`, on TensorFlow with untuned data.
+
+    Args:
+        method: bound method of `keras.Model`.
+        *args: its arguments.
+        **kwargs: its arguments.
+
+    Returns:
+        What `method` returns.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return method(*args, **kwargs)
+    call = inspect.signature(method).bind(*args, **kwargs)
+    call.apply_defaults()
+    given = call.arguments
+    if given.get("validation_split"):  # Keras splits arrays itself.
+        return method(*args, **kwargs)
+    validation = given.get("validation_data")
+    if validation is not None:
+        columns = validation if isinstance(validation, (tuple, list)) else (validation,)
+        given["validation_data"] = untuned(
+            *columns,
+            batch_size=given["validation_batch_size"] or given["batch_size"],
+            steps=given["validation_steps"],
+        )
+    names = ("y", "sample_weight", "batch_size", "class_weight", "shuffle")
+    data = {name: given[name] for name in names if name in given}
+    steps = given.get("steps", given.get("steps_per_epoch"))
+    given["x"] = untuned(given["x"], steps=steps, **data)
+    given.update((name, None) for name in data if name != "shuffle")
+    return method(*call.args, **call.kwargs)
+
 
 def untuned(
     x,

@@ -487,10 +487,10 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             steps = steps_per_epoch or _num_batches(data["x"], data["batch_size"])
             self._schedule_run(steps, epochs, initial_epoch)
         self._build_optimizer()
-        _warn_of_raw_weights(inner_optimizer(self), kwargs.get("callbacks"))
+        callbacks = kwargs.get("callbacks") or []
+        callbacks = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
+        _warn_of_raw_weights(inner_optimizer(self), callbacks)
         if initial_epoch and self._random_state is not None:
-            callbacks = kwargs.get("callbacks") or []
-            callbacks = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
             kwargs["callbacks"] = [
                 GoOn(self._random_state, has_one_loader=steps_per_epoch is not None),
                 *callbacks,
@@ -1004,10 +1004,9 @@ def _check_recipe(recipe, optimizer, has_own_recipe):
 
 def _warn_of_raw_weights(optimizer, callbacks):
     """Warns of callbacks that keep the weights that are being averaged, and not their averages."""
-    given = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
     found = [
         type(callback).__name__
-        for callback in given
+        for callback in callbacks
         if isinstance(callback, keras.callbacks.ModelCheckpoint)
         or (isinstance(callback, keras.callbacks.EarlyStopping) and callback.restore_best_weights)
     ]

@@ -344,8 +344,11 @@ class AdamW(keras.optimizers.Optimizer):
             )
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
-        """Raises `NotImplementedError`: groups are arguments here, so that they are saved."""
-        raise NotImplementedError(
+        """Raises `ValueError`: groups are arguments here, so that they are saved.
+
+        Keras's method would be accepted and ignored, since the decay is a part of the step.
+        """
+        raise ValueError(
             "Variables without weight decay are regular expressions over paths, given when the "
             f"optimizer is made: {type(self).__name__}(exclude_from_weight_decay=[...])."
         )

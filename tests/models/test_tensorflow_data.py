@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tiny import tiny_classifier
 
-from bert_keras.models import model as model_module
+from bert_keras.models import tensorflow_data
 
 TEXTS = ["a b", "c", "d e f g h", "a", "b c d"]
 LABELS = np.arange(len(TEXTS)) % 2
@@ -15,13 +15,13 @@ LABELS = np.arange(len(TEXTS)) % 2
 def adapters(monkeypatch):
     """The adapters that take the place of data, a list that grows."""
     made = []
-    untuned = model_module.untuned
+    untuned = tensorflow_data.untuned
 
     def spy(*args, **kwargs):
         made.append(untuned(*args, **kwargs))
         return made[-1]
 
-    monkeypatch.setattr(model_module, "untuned", spy)
+    monkeypatch.setattr(tensorflow_data, "untuned", spy)
     return made
 
 

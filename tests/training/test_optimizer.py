@@ -462,7 +462,7 @@ def test_averages_need_float32():
 
 
 def test_keras_own_way_to_leave_variables_out_is_refused():
-    with pytest.raises(NotImplementedError, match="exclude_from_weight_decay="):
+    with pytest.raises(ValueError, match="exclude_from_weight_decay="):
         AdamW().exclude_from_weight_decay(var_names=["kernel"])
 
 
