@@ -11,8 +11,8 @@ ours also of KerasHub's on the same backend, memory, the share of the machine's 
 matrix product of all backends. Writes results.json, results.md and results.png, anew after each
 job.
 
-Peers that are not installed are named and left out: transformers, keras-hub, onnxruntime;
-transformers' Trainer needs accelerate.
+Peers that are not installed are named and left out: transformers, keras-hub, onnxruntime,
+tensorflow-text; transformers' Trainer needs accelerate.
 """
 
 import importlib.metadata
@@ -33,6 +33,7 @@ from sides.matrix_product import FLOPS
 
 FLAGS = flags.FLAGS
 
+BACKENDS = ("jax", "tensorflow", "torch")
 OURS = ("bert_keras-jax", "bert_keras-tensorflow", "bert_keras-torch")
 COMPILED = ("bert_keras-torch", "bert_keras_compiled-torch")
 THEIRS = ("keras_hub-jax", "keras_hub-tensorflow", "keras_hub-torch")
@@ -66,9 +67,35 @@ SUITES = {
         *jobs_of("inference", "bert_base", [(8, 512)], (*OURS, "onnx_runtime"), batches=1),
         *jobs_of("inference", "bert_base", [(1, 128)], (*OURS, "onnx_runtime"), batches=1),
     ],
-    "bfloat16": jobs_of(
-        "inference", "bert_base", [(8, 128)], OURS, batches=2, dtype="bfloat16", tolerance=0.3
-    ),
+    "bfloat16": [
+        *jobs_of(
+            "inference", "bert_base", [(8, 128)], OURS, batches=2, dtype="bfloat16", tolerance=0.3
+        ),
+        # Beside its own float32, where the job's tolerance is that of bfloat16 too.
+        *(
+            (
+                {
+                    "kind": "inference",
+                    "model": "bert_base",
+                    "batch": 8,
+                    "length": 128,
+                    "batches": 2,
+                    "tolerance": 0.3,
+                },
+                (f"bert_keras-{backend}", f"bert_keras_bfloat16-{backend}"),
+            )
+            for backend in BACKENDS
+        ),
+    ],
+    # The explicit formula first, so that "times" is what the backend's fused kernel gains.
+    "attention": [
+        (
+            {"kind": "attention", "model": "bert_base", "batch": 8, "length": length},
+            (f"bert_keras_explicit-{backend}", f"bert_keras-{backend}"),
+        )
+        for backend in BACKENDS
+        for length in (64, 128, 512)
+    ],
     "text": [
         job
         for texts, options in TEXTS.items()
@@ -87,7 +114,18 @@ SUITES = {
     ),
     "pretraining_step": jobs_of("pretraining_step", "bert_base", [(4, 128)], OURS),
     "arrays": jobs_of(
-        "arrays", "minilm", [(32, None)], ("bert_keras-torch", "keras_hub-torch"), text_set="sst2"
+        "arrays",
+        "minilm",
+        [(32, None)],
+        ("bert_keras-torch", "keras_hub-torch", "keras_hub_tf_data-tensorflow"),
+        text_set="sst2",
+    ),
+    "tokens": jobs_of(
+        "tokens",
+        "minilm",
+        [(32, None)],
+        ("bert_keras-torch", "onnx_runtime", "keras_hub-torch", "tensorflow_text-tensorflow"),
+        text_set="sst2",
     ),
     "torch_compile": [
         *jobs_of("inference", "minilm", [(8, 128)], COMPILED, batches=2),
@@ -212,6 +250,7 @@ def measure(job, sides, ceilings):
                 "texts_a_second": texts_a_second(job, result),
                 **ratios("times", first, result),
                 **ratios("times_keras_hub", same_backend(results, "keras_hub", result), result),
+                "load_s": result.load_seconds,
                 "first_s": result.first_seconds,
                 "megabytes": result.megabytes,
                 "difference": difference(first, result),
@@ -349,49 +388,82 @@ def weights(model):
     return folder
 
 
-# What a fresh process needs until the first answer. `sys.argv[1]` is the folder or file.
+# What a fresh process needs until the first answer. `sys.argv[1]` is the folder of the files that
+# SAVED makes.
 FIRST_ANSWERS = {
     "hugging_face": (
         "from transformers import pipeline; p = pipeline('text-classification', sys.argv[1]); "
         "p('It was a joy.')"
     ),
+    "onnx_runtime": (
+        "import numpy, onnxruntime, tokenizers; folder = sys.argv[1]; "
+        "session = onnxruntime.InferenceSession(folder + '/logits-3-inputs.onnx'); "
+        "tokenizer = tokenizers.Tokenizer.from_file(folder + '/tokenizer.json'); "
+        "row = tokenizer.encode('It was a joy.'); "
+        "inputs = zip(session.get_inputs(), (row.ids, row.attention_mask, row.type_ids)); "
+        "session.run(None, {x.name: numpy.array([ids]) for x, ids in inputs})"
+    ),
     "bert_keras": (
         "import bert_keras, keras; "
-        "keras.models.load_model(sys.argv[1] + '/model.keras').classify('It was a joy.')"
+        "keras.models.load_model(sys.argv[1] + '/bert_keras.keras').classify('It was a joy.')"
+    ),
+    "bert_keras, load only": (
+        "import bert_keras, keras; keras.models.load_model(sys.argv[1] + '/bert_keras.keras')"
+    ),
+    "keras_hub": (
+        "import keras, keras_hub; "
+        "keras.models.load_model(sys.argv[1] + '/keras_hub.keras').predict(['It was a joy.'])"
     ),
     "import bert_keras": "import bert_keras",
     "import keras": "import keras",
 }
+WITHOUT_BACKEND = ("hugging_face", "onnx_runtime")
 MEMORY = (
     "; import resource; print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)"
 )
+# What makes the files of a side, by its name; run beside this file, since it imports the sides.
+SAVED = {
+    "onnx_runtime": (
+        "import transformers; from sides import onnx_runtime; "
+        "onnx_runtime.make_session(transformers.AutoModelForSequenceClassification, job, 'logits')"
+    ),
+    "bert_keras": (
+        "from sides import bert_keras; "
+        "bert_keras.make_classifier(job).save(job['folder'] + '/bert_keras.keras')"
+    ),
+    "keras_hub": (
+        "from sides import keras_hub; "
+        "keras_hub.make_classifier(job).save(job['folder'] + '/keras_hub.keras')"
+    ),
+}
 
 
 def cold_start():
     """Returns the table of seconds and memory from the start of Python to the first answer."""
-    folder = weights("minilm")
-    code = (
-        "import sys, bert_keras; c = bert_keras.TextClassifier.from_preset(sys.argv[1]); "
-        "c.save(sys.argv[1] + '/model.keras')"
-    )
-    subprocess.run(
-        [sys.executable, "-c", code, folder],
-        check=True,
-        env={**os.environ, "KERAS_BACKEND": "torch", "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    backends = ("jax", "tensorflow", "torch")
-    ours = [name for name in FIRST_ANSWERS if name != "hugging_face"]
-    sides = ["hugging_face", *(f"{name}-{backend}" for backend in backends for name in ours)]
+    title = "from the start of Python to the first answer, minilm"
+    print(title, flush=True)
+    folder = os.path.abspath(weights("minilm"))
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment["OMP_NUM_THREADS"] = str(FLAGS.threads)
+    errors = {name: save(name, folder, environment) for name in SAVED}
+    sides = [
+        side
+        for name in FIRST_ANSWERS
+        for side in ([name] if name in WITHOUT_BACKEND else [f"{name}-{b}" for b in BACKENDS])
+        if errors.get(name) is None
+    ]
     seconds, memory = {side: [] for side in sides}, dict.fromkeys(sides, 0.0)
     for _ in range(FLAGS.rounds):
         for side in sides:
             name, _, backend = side.partition("-")
-            environment = {**os.environ, "KERAS_BACKEND": backend or "torch"}
-            environment |= {"HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
             command = [sys.executable, "-c", "import sys; " + FIRST_ANSWERS[name] + MEMORY, folder]
             started = time.perf_counter()
             done = subprocess.run(
-                command, check=True, env=environment, capture_output=True, text=True
+                command,
+                check=True,
+                env={**environment, "KERAS_BACKEND": backend or "torch"},
+                capture_output=True,
+                text=True,
             )
             seconds[side].append(time.perf_counter() - started)
             memory[side] = max(memory[side], float(done.stdout.split("peak")[-1]))
@@ -406,9 +478,24 @@ def cold_start():
         }
         for side in sides
     ]
-    table = {"title": "from the start of Python to the first answer, minilm", "rows": rows}
+    rows += [{"side": name, "error": error} for name, error in errors.items() if error]
+    table = {"title": title, "rows": rows}
     print(as_markdown(table), flush=True)
     return table
+
+
+def save(name, folder, environment):
+    """Makes a side's files for `cold_start`; returns why it could not, or `None`."""
+    code = f"job = {{'folder': {folder!r}}}; {SAVED[name]}"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        env={**environment, "KERAS_BACKEND": "torch"},
+        cwd=pathlib.Path(__file__).parent,
+        capture_output=True,
+        text=True,
+    )
+    return done.stderr.splitlines()[-1] if done.returncode else None
 
 
 COLUMNS = (
@@ -418,7 +505,7 @@ COLUMNS = (
     "times KerasHub",
     "texts/s",
     "of ceiling",
-    "first s",
+    "load, first call s",
     "shapes",
     "MB",
     "difference",
@@ -444,7 +531,7 @@ def as_markdown(table):
             range_of(row, "times_keras_hub"),
             f"{row['texts_a_second']:.0f}" if row.get("texts_a_second") else "",
             f"{row['of_ceiling']:.0%}" if row.get("of_ceiling") else "",
-            f"{row['first_s']:.1f}" if row.get("first_s") else "",
+            f"{row['load_s']:.1f}, {row['first_s']:.1f}" if row.get("first_s") else "",
             f"{row['shapes']}" if row.get("shapes") else "",
             f"{row['megabytes']:.0f}" if row.get("megabytes") else "",
             f"{row['difference']:.1e}" if row.get("difference") is not None else "",

@@ -25,7 +25,8 @@ class Result:
     Attributes:
         side: str.
         seconds: list of float, one for each round that counts.
-        first_seconds: float, from the beginning of the preparation to the first result, or `None`.
+        load_seconds: float, what its preparation took, loading among it, or `None`.
+        first_seconds: float, what its first call took, compiling among it, or `None`.
         megabytes: float, the most memory that its process held.
         shapes: int, shapes of its batches, of which JAX and TensorFlow compile each once; `None`
             where the side does not tell.
@@ -35,6 +36,7 @@ class Result:
 
     side: str
     seconds: list = dataclasses.field(default_factory=list)
+    load_seconds: float | None = None
     first_seconds: float | None = None
     megabytes: float | None = None
     shapes: int | None = None
@@ -119,6 +121,7 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
             worker = Worker(result.side, folder, threads)
             reply = worker.tell(prepare=job)
             result.error = reply.get("error")
+            result.load_seconds = reply.get("load_seconds")
             result.first_seconds = reply.get("first_seconds")
             result.shapes = reply.get("shapes")
             result.output = reply.get("output")

@@ -44,8 +44,9 @@ def prepare(side, job, name, folder):
         raise NotImplementedError(f"{name} does not do {job['kind']}")
     started = time.perf_counter()
     run = make(job)
+    loaded = time.perf_counter()
     answer = run()
-    reply = {"first_seconds": time.perf_counter() - started}
+    reply = {"load_seconds": loaded - started, "first_seconds": time.perf_counter() - loaded}
     if hasattr(run, "shapes"):
         reply["shapes"] = run.shapes()
     if answer is not None:

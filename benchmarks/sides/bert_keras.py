@@ -5,6 +5,7 @@ import random
 import numpy as np
 
 import bert_keras as package
+from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.lora import AdaptableDense
 from sides import jobs
 
@@ -75,6 +76,18 @@ def arrays(job):
             batches[index]
 
     return run
+
+
+def tokens(job):
+    """Flat ids and lengths, what `predict` and `fit` are given their batches from."""
+    tokenizer = package.WordPieceTokenizer.load(job["folder"])
+    (texts,) = jobs.columns(job)
+    return lambda: tokenizer.flat_ids(texts) and None
+
+
+def attention(job):
+    layer = SelfAttention(*jobs.ATTENTION, dtype=policy(job))
+    return jobs.one_layer(job, lambda x, mask: layer(x, mask)[0])
 
 
 def dense(job):

@@ -133,6 +133,12 @@ def arrays(job):
     return run
 
 
+def tokens(job):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(job["folder"])
+    (texts,) = jobs.columns(job)
+    return lambda: tokenizer(texts, add_special_tokens=False) and None
+
+
 def load(auto_class, job):
     # The int8 of others is held against its float32.
     dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}

@@ -7,6 +7,8 @@ import numpy as np
 VOCABULARY_FROM, VOCABULARY_TO = 1000, 20000
 # Inputs and outputs of MiniLM's intermediate layer.
 DENSE = 384, 1536
+# Heads and width of BERT-base's attention.
+ATTENTION = 12, 768
 
 
 def token_inputs(job, batches=None):
@@ -49,6 +51,26 @@ def dense_step(job, layer):
     generator = np.random.default_rng(3)
     x, y = (generator.standard_normal((*shape, n)).astype("float32") for n in DENSE)
     return lambda: model.train_on_batch(x, y) and None
+
+
+def one_layer(job, call):
+    """Returns a function that answers a batch by `call` of hidden states and their mask."""
+    import keras
+
+    _, width = ATTENTION
+    hidden_states = keras.Input((job["length"], width))
+    mask = keras.Input((1, 1, job["length"]), dtype="bool")
+    model = keras.Model([hidden_states, mask], call(hidden_states, mask))
+    generator = np.random.default_rng(3)
+    shape = job["batch"], job["length"], width
+    model.set_weights(
+        [generator.standard_normal(w.shape) / width**0.5 for w in model.get_weights()]
+    )
+    inputs = [
+        generator.standard_normal(shape).astype("float32"),
+        np.ones((job["batch"], 1, 1, job["length"]), bool),
+    ]
+    return lambda: model.predict_on_batch(inputs)
 
 
 def columns(job):

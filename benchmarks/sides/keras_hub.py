@@ -55,6 +55,12 @@ def arrays(job):
     return run
 
 
+def tokens(job):
+    tokenizer = make_tokenizer(job)
+    (texts,) = jobs.columns(job)
+    return lambda: tokenizer(texts) and None
+
+
 def compile_to_train(classifier):
     classifier.compile(
         optimizer=keras.optimizers.AdamW(5e-5, weight_decay=0.01, global_clipnorm=1.0),
@@ -70,11 +76,8 @@ def load_backbone(job):
 def make_classifier(job, **options):
     backbone = load_backbone(job)
     if "preprocessor" not in options:
-        tokenizer = keras_hub.tokenizers.BertTokenizer(
-            os.path.join(job["folder"], "vocab.txt"), lowercase=True
-        )
         options["preprocessor"] = keras_hub.models.BertTextClassifierPreprocessor(
-            tokenizer, sequence_length=job.get("max_length", 128)
+            make_tokenizer(job), sequence_length=job.get("max_length", 128)
         )
     with open(os.path.join(job["folder"], "config.json"), encoding="utf-8") as file:
         dropout = json.load(file)["hidden_dropout_prob"]
@@ -86,6 +89,12 @@ def make_classifier(job, **options):
     kernel, bias = weights["classifier.weight"], weights["classifier.bias"]
     classifier.output_dense.set_weights([kernel.T, bias])
     return classifier
+
+
+def make_tokenizer(job):
+    return keras_hub.tokenizers.BertTokenizer(
+        os.path.join(job["folder"], "vocab.txt"), lowercase=True
+    )
 
 
 def as_theirs(inputs):

@@ -50,6 +50,13 @@ def text(job):
     return run
 
 
+def tokens(job):
+    """`tokenizers` alone, which is all that this side has for text."""
+    tokenizer = tokenizers.Tokenizer.from_file(os.path.join(job["folder"], "tokenizer.json"))
+    (texts,) = jobs.columns(job)
+    return lambda: tokenizer.encode_batch(texts, add_special_tokens=False) and None
+
+
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 

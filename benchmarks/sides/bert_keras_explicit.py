@@ -1,0 +1,8 @@
+"""This package's attention by the explicit formula, in place of the backend's fused kernel."""
+
+from sides import bert_keras, jobs
+
+
+def attention(job):
+    layer = bert_keras.SelfAttention(*jobs.ATTENTION, dtype=bert_keras.policy(job))
+    return jobs.one_layer(job, lambda x, mask: layer(x, mask, return_attentions=True)[0])
