@@ -16,6 +16,7 @@ def read_texts(
     problem_type="single_label",
     score_range=(-math.inf, math.inf),
     may_lack_labels=False,
+    separator=",",
 ):
     """Reads a file of texts, or pairs of texts, with a label each.
 
@@ -27,10 +28,12 @@ def read_texts(
             `None` among them is left out.
         label_column: str, likewise.
         label_names: tuple of str, the labels there may be; by default those that occur.
-        problem_type: `"single_label"`, or `"regression"` for labels that are numbers.
+        problem_type: `"single_label"`, `"multi_label"` for fields with any number of labels, or
+            `"regression"` for labels that are numbers.
         score_range: (lowest, highest) number that a score may be.
         may_lack_labels: bool, whether a file without the label's column holds texts to predict,
             or is an error.
+        separator: str, what stands between the labels of one field.
 
     Returns:
         `datasets.Examples`.
@@ -53,6 +56,8 @@ def read_texts(
         return datasets.Examples(read, None, label_names or (), problem_type)
     if problem_type == "regression":
         labels, label_names = _scores(path, table[label], lines, score_range), ()
+    elif problem_type == "multi_label":
+        labels, label_names = _indicators(path, table[label], lines, label_names, separator)
     else:
         labels, label_names = _numbers(path, table[label], lines, label_names)
     return datasets.Examples(read, labels, label_names, problem_type)
@@ -82,12 +87,30 @@ def _numbers(path, values, lines, label_names):
     label_names = label_names or tuple(sorted({*values} - {""}))
     numbers = {name: number for number, name in enumerate(label_names)}
     for line, value in zip(lines, values, strict=True):
-        if value not in numbers:
-            raise ValueError(
-                f"{path}, line {line}: a label must be one of {list(label_names)[:20]}. "
-                f"Received: {value!r}"
-            )
+        _check_label(path, line, value, numbers)
     return np.array([numbers[value] for value in values], "int32"), label_names
+
+
+def _indicators(path, values, lines, label_names, separator):
+    """Returns labels as 0 and 1, int32 `(n, num_labels)`, and their names."""
+    rows = [[part.strip() for part in value.split(separator) if part.strip()] for value in values]
+    label_names = label_names or tuple(sorted({name for row in rows for name in row}))
+    if not label_names:
+        raise ValueError(f"{path} has no labels: the fields of their column are all empty.")
+    numbers = {name: number for number, name in enumerate(label_names)}
+    labels = np.zeros((len(rows), len(label_names)), "int32")
+    for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
+        for name in row:
+            _check_label(path, line, name, numbers)
+            labels[place, numbers[name]] = 1
+    return labels, label_names
+
+
+def _check_label(path, line, name, names):
+    if name not in names:
+        raise ValueError(
+            f"{path}, line {line}: a label must be one of {list(names)[:20]}. Received: {name!r}"
+        )
 
 
 def _scores(path, values, lines, score_range):

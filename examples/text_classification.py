@@ -12,7 +12,8 @@ TSV or CSV file with named or numbered columns. Where a folder has no training f
 is split. MNLI's dev_mismatched.tsv is measured besides dev_matched.tsv; a dev.csv holds both dev
 sets, with nothing to tell them apart, and is measured as one. KERAS_BACKEND chooses the backend.
 
-With several labels (GoEmotions) each label's threshold is tuned for its F1 on the dev set. The
+With several labels (GoEmotions, or a file whose fields hold `joy,pride` and `--problem_type
+multi_label`) each label's threshold is tuned for its F1 on the dev set. The
 scores that this gives are those on the labelled test set, or where there is none on the half of the
 dev set that was not tuned on; thresholds.json holds what `classify(texts, threshold=...)` takes.
 
@@ -46,7 +47,10 @@ flags.DEFINE_string("task", None, "Name of the dataset, where --data_dir does no
 flags.DEFINE_string("text_column", "text", "Name or number of the text's column in files.")
 flags.DEFINE_string("pair_column", None, "Name or number of the second text's column.")
 flags.DEFINE_string("label_column", "label", "Name or number of the label's column.")
-flags.DEFINE_enum("problem_type", "single_label", ["single_label", "regression"], "For files.")
+flags.DEFINE_enum(
+    "problem_type", "single_label", ["single_label", "multi_label", "regression"], "For files."
+)
+flags.DEFINE_string("label_separator", ",", "What stands between several labels of a text.")
 flags.DEFINE_string("pooling", "pooler", "pooler, cls, mean or max.")
 flags.DEFINE_string("truncation", "longest_first", "How long texts are cut; see TextPreprocessor.")
 flags.DEFINE_float("label_smoothing", 0.0, "Share of the probability given to all classes alike.")
@@ -283,6 +287,7 @@ def read_file(path, label_names=None, may_lack_labels=False):
         label_names,
         FLAGS.problem_type,
         may_lack_labels=may_lack_labels,
+        separator=FLAGS.label_separator,
     )
 
 

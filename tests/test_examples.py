@@ -143,6 +143,18 @@ def test_text_classification_without_a_labelled_test_set_measures_on_half_of_dev
     assert "tuned on 10 examples, measured on 10 others" in printed
 
 
+def test_text_classification_reads_several_labels_of_a_field(run, tmp_path):
+    rows = [(f"text {i}", ("joy", "joy; pride", "")[i % 3]) for i in range(18)]
+    train = write(tmp_path / "train.tsv", [("text", "label"), *rows])
+    arguments = [f"--train_file={train}", f"--dev_file={train}", f"--test_file={train}"]
+    arguments += ["--problem_type=multi_label", "--label_separator=;"]
+    results, printed, output = run("text_classification", *arguments)
+    assert {"macro_f1", "test_tuned_micro_f1"} <= set(results)
+    assert list(json.loads((output / "thresholds.json").read_text())) == ["joy", "pride"]
+    model = keras.models.load_model(output / "model.keras")
+    assert model.problem_type == "multi_label" and "(joy, pride)" in printed
+
+
 @pytest.fixture
 def yes_and_no(tmp_path):
     rows = [(f"{'good' if i % 2 else 'bad'} text {LETTERS[i]}", i % 2) for i in range(12)]
@@ -273,6 +285,18 @@ def test_labels_are_read_by_name_and_their_lines_are_known(tables, tmp_path):
     for limits, line in (((0.0, 5.0), 2), ((0.0, 9.0), 3)):
         with pytest.raises(ValueError, match=f"line {line}: a score must be a number from 0.0"):
             tables.read_texts(path, ["0"], "1", None, "regression", limits)
+
+
+def test_several_labels_are_zeros_and_ones_and_their_lines_are_known(tables, tmp_path):
+    path = write(tmp_path / "t.csv", ['a,"yes, no"', "b,", "c,no"])
+    found = tables.read_texts(path, ["0"], "1", problem_type="multi_label")
+    assert found.label_names == ("no", "yes") and found.problem_type == "multi_label"
+    assert found.labels.tolist() == [[1, 1], [0, 0], [1, 0]]
+    with pytest.raises(ValueError, match=r"t\.csv, line 1: .* \['no'\]\. Received: 'yes'"):
+        tables.read_texts(path, ["0"], "1", ("no",), "multi_label")
+    path = write(tmp_path / "empty.csv", ["a,", "b,"])
+    with pytest.raises(ValueError, match=r"empty\.csv has no labels"):
+        tables.read_texts(path, ["0"], "1", problem_type="multi_label")
 
 
 def test_what_is_not_defined_is_null_and_never_the_best(script, tmp_path, capsys):

@@ -11,7 +11,9 @@ from sides import jobs
 
 
 def inference(job):
-    backbone = package.BertBackbone.from_preset(job["folder"], dtype=policy(job))
+    # In bfloat16 the weights too, as the others have it: nothing is trained.
+    dtype = job.get("dtype", "float32")
+    backbone = package.BertBackbone.from_preset(job["folder"], dtype=dtype)
     inputs = jobs.token_inputs(job)
     batch = job["batch"]
     backbone.compile()  # Keras reads from here whether XLA compiles.
