@@ -88,8 +88,7 @@ def tokens(job):
 
 
 def attention(job):
-    layer = SelfAttention(*jobs.ATTENTION, dtype=policy(job))
-    return jobs.one_layer(job, lambda x, mask: layer(x, mask)[0])
+    return jobs.one_layer(job, SelfAttention(*jobs.ATTENTION, dtype=policy(job)))
 
 
 def dense(job):

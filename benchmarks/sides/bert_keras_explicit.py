@@ -5,4 +5,4 @@ from sides import bert_keras, jobs
 
 def attention(job):
     layer = bert_keras.SelfAttention(*jobs.ATTENTION, dtype=bert_keras.policy(job))
-    return jobs.one_layer(job, lambda x, mask: layer(x, mask, return_attentions=True)[0])
+    return jobs.one_layer(job, layer, return_attentions=True)

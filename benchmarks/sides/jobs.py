@@ -53,23 +53,29 @@ def dense_step(job, layer):
     return lambda: model.train_on_batch(x, y) and None
 
 
-def one_layer(job, call):
-    """Returns a function that answers a batch by `call` of hidden states and their mask."""
+def one_layer(job, layer, **options):
+    """Returns a function that has an attention layer answer a batch of hidden states and a mask."""
     import keras
 
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def call(self, inputs):
+            return self.layer(*inputs, **options)[0]
+
     _, width = ATTENTION
-    hidden_states = keras.Input((job["length"], width))
-    mask = keras.Input((1, 1, job["length"]), dtype="bool")
-    model = keras.Model([hidden_states, mask], call(hidden_states, mask))
     generator = np.random.default_rng(3)
     shape = job["batch"], job["length"], width
-    model.set_weights(
-        [generator.standard_normal(w.shape) / width**0.5 for w in model.get_weights()]
-    )
     inputs = [
         generator.standard_normal(shape).astype("float32"),
         np.ones((job["batch"], 1, 1, job["length"]), bool),
     ]
+    model = Model()
+    model.predict_on_batch(inputs)
+    for weight in layer.weights:
+        weight.assign(generator.standard_normal(weight.shape) / width**0.5)
     return lambda: model.predict_on_batch(inputs)
 
 
