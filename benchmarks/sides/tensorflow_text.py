@@ -14,4 +14,8 @@ def tokens(job):
     tokenizer = tensorflow_text.FastBertTokenizer(vocabulary, lower_case_nfd_strip_accents=True)
     (texts,) = jobs.columns(job)
     tokenize = tensorflow.function(tokenizer.tokenize)
-    return lambda: tokenize(tensorflow.constant(texts)) and None
+
+    def run():
+        tokenize(tensorflow.constant(texts))
+
+    return run
