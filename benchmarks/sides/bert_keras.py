@@ -46,14 +46,14 @@ def train_step(job, **options):
     return lambda: classifier.train_on_batch(inputs, labels) and None
 
 
-def epoch(job):
+def epoch(job, **options):
     classifier = make_classifier(job)
     texts = jobs.as_given(job)
     labels = jobs.labels(len(jobs.columns(job)[0]))
     classifier.compile(package.AdamW(5e-5))
 
     def run():
-        classifier.fit(texts, labels, batch_size=job["batch"], epochs=1, verbose=0)
+        classifier.fit(texts, labels, batch_size=job["batch"], epochs=1, verbose=0, **options)
 
     return run
 
