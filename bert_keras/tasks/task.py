@@ -14,7 +14,7 @@ from bert_keras.inputs import check_keys
 from bert_keras.models.backbone import Backbone, dtype_config
 from bert_keras.models.model import BuiltModel, arguments_of
 from bert_keras.models.quantized import check_not_quantized, quantized_config
-from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
+from bert_keras.preprocessing.batching import BucketedBatches, fine_buckets, length_buckets
 from bert_keras.preprocessing.checked_batches import CheckedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
@@ -39,7 +39,7 @@ DEFAULT_BATCH_SIZE = 32
 # Of a batch that PyTorch predicts. MiniLM on one core of an AMD EPYC (Zen 4), seconds of 512 texts
 # of 16 tokens in batches of 32, 64, 128 and 256: PyTorch 3.46, 2.76, 2.48 and 2.31; JAX 2.17, 2.35,
 # 2.29 and 2.36, which gains nothing.
-_TOKENS_AT_ONCE = 4096
+_TOKENS_AT_ONCE = 2048
 FROZEN_PARTS = (None, "backbone", "embeddings")
 # What `compile` makes by itself.
 _OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}
@@ -650,7 +650,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         Args:
             x: texts, or ready inputs, see the class.
             batch_size: int, 32 by default; on PyTorch the default for texts is as many as have
-                4,096 tokens together, padding included.
+                2,048 tokens together, padding included.
             **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
 
         Returns:
@@ -786,9 +786,14 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             seed=self._shuffle_seed or 0,
             window=self._sort_window if options.get("shuffle") else None,
             pad_last_batch=pad_last_batch,
-            # The same few lengths whatever the data, so that `evaluate` compiles no new ones.
-            **{"buckets": length_buckets(self.preprocessor.max_length), **options},
+            # The same lengths whatever the data, so that `evaluate` compiles no new ones.
+            **{"buckets": self._buckets(), **options},
         )
+
+    def _buckets(self):
+        """Returns the lengths that batches are padded to."""
+        is_compiled = keras.backend.backend() != "torch" or self.jit_compile
+        return (length_buckets if is_compiled else fine_buckets)(self.preprocessor.max_length)
 
     def _has_own(self, name):
         given = self._compiled_with[name]
