@@ -36,13 +36,16 @@ FLAGS = flags.FLAGS
 BACKENDS = ("jax", "tensorflow", "torch")
 OURS = ("bert_keras-jax", "bert_keras-tensorflow", "bert_keras-torch")
 COMPILED = ("bert_keras-torch", "bert_keras_compiled-torch")
-GROUPED = tuple(f"bert_keras_grouped-{backend}" for backend in BACKENDS)
 THEIRS = ("keras_hub-jax", "keras_hub-tensorflow", "keras_hub-torch")
 MODELS = {
     "bert_base": {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 768},
     "minilm": {"num_hidden_layers": 6, "num_attention_heads": 12, "hidden_size": 384},
 }
 VOCABULARY_SIZE = 30522
+VERSIONS = (
+    *("keras", "jax", "tensorflow", "torch", "transformers", "tokenizers", "keras-hub"),
+    *("tensorflow-text", "onnxruntime"),
+)
 # Texts to classify: sentences, pairs, and documents.
 TEXTS = {
     "sst2": {},
@@ -72,23 +75,29 @@ SUITES = {
         *jobs_of(
             "inference", "bert_base", [(8, 128)], OURS, batches=2, dtype="bfloat16", tolerance=0.3
         ),
-        # Beside its own float32, where the job's tolerance is that of bfloat16 too.
+        # Beside its own float32.
         *(
             (
                 {
                     "kind": "inference",
+                    "title": "inference, bert_base, 8 x 128, bfloat16 beside float32",
                     "model": "bert_base",
                     "batch": 8,
                     "length": 128,
                     "batches": 2,
+                    "dtype": "bfloat16",
                     "tolerance": 0.3,
                 },
-                (f"bert_keras-{backend}", f"bert_keras_bfloat16-{backend}"),
+                (
+                    f"bert_keras_float32-{backend}",
+                    f"bert_keras-{backend}",
+                    f"bert_keras_mixed-{backend}",
+                ),
             )
             for backend in BACKENDS
         ),
     ],
-    # The explicit formula first, so that "times" is what the backend's fused kernel gains.
+    # The explicit formula first, so that "times" is what `ops.dot_product_attention` gains.
     "attention": [
         (
             {"kind": "attention", "model": "bert_base", "batch": 8, "length": length},
@@ -110,28 +119,28 @@ SUITES = {
         )
     ],
     "train_step": jobs_of("train_step", "minilm", [(32, 32), (16, 128)], (*OURS, *THEIRS)),
-    # With the windows of `fit`, and with those of Trainer, which sorts 640 texts as a whole.
     "epoch": jobs_of(
-        "epoch",
-        "minilm",
-        [(32, None)],
-        (*OURS, *GROUPED, *THEIRS),
-        text_set="sst2",
-        num_texts=640,
+        "epoch", "minilm", [(32, None)], (*OURS, *THEIRS), text_set="sst2", num_texts=640
     ),
     "pretraining_step": jobs_of("pretraining_step", "bert_base", [(4, 128)], OURS),
     "arrays": jobs_of(
         "arrays",
         "minilm",
         [(32, None)],
-        ("bert_keras-torch", "keras_hub-torch", "keras_hub_tf_data-tensorflow"),
+        ("bert_keras-tensorflow", "keras_hub-tensorflow", "keras_hub_eager-tensorflow"),
         text_set="sst2",
     ),
     "tokens": jobs_of(
         "tokens",
         "minilm",
         [(32, None)],
-        ("bert_keras-torch", "onnx_runtime", "keras_hub-torch", "tensorflow_text-tensorflow"),
+        (
+            "bert_keras-tensorflow",
+            "onnx_runtime",
+            "keras_hub-tensorflow",
+            "keras_hub_eager-tensorflow",
+            "tensorflow_text-tensorflow",
+        ),
         text_set="sst2",
     ),
     "torch_compile": [
@@ -298,6 +307,8 @@ def same_backend(results, name, result):
 
 
 def title_of(job):
+    if "title" in job:
+        return job["title"]
     size = f"{job['batch']} x {job['length']}" if job["length"] else f"batches of {job['batch']}"
     texts = f" of {name_of_texts(job)}" if "text_set" in job else ""
     dtype = job.get("dtype", "float32")
@@ -321,7 +332,8 @@ def share_of_ceiling(job, result, ceilings):
 
     A training step counts three times what its forward pass does.
     """
-    ceiling = max(ceilings.get(job.get("dtype", "float32"), {}).values(), default=None)
+    dtype = "float32" if "float32" in result.side else job.get("dtype", "float32")
+    ceiling = max(ceilings.get(dtype, {}).values(), default=None)
     if job["kind"] not in ("inference", "train_step", "pretraining_step") or not ceiling:
         return None
     sizes = MODELS[job["model"]]
@@ -403,8 +415,10 @@ FIRST_ANSWERS = {
         "p('It was a joy.')"
     ),
     "onnx_runtime": (
-        "import numpy, onnxruntime, tokenizers; folder = sys.argv[1]; "
-        "session = onnxruntime.InferenceSession(folder + '/logits-3-inputs.onnx'); "
+        "import numpy, onnxruntime, os, tokenizers; folder = sys.argv[1]; "
+        "options = onnxruntime.SessionOptions(); "
+        "options.intra_op_num_threads = int(os.environ['OMP_NUM_THREADS']); "
+        "session = onnxruntime.InferenceSession(folder + '/logits-3-inputs.onnx', options); "
         "tokenizer = tokenizers.Tokenizer.from_file(folder + '/tokenizer.json'); "
         "row = tokenizer.encode('It was a joy.'); "
         "inputs = zip(session.get_inputs(), (row.ids, row.attention_mask, row.type_ids)); "
@@ -430,10 +444,7 @@ MEMORY = (
 )
 # What makes the files of a side, by its name; run beside this file, since it imports the sides.
 SAVED = {
-    "onnx_runtime": (
-        "import transformers; from sides import onnx_runtime; "
-        "onnx_runtime.make_session(transformers.AutoModelForSequenceClassification, job, 'logits')"
-    ),
+    "onnx_runtime": "from sides import onnx_runtime; onnx_runtime.make_files(job)",
     "bert_keras": (
         "from sides import bert_keras; "
         "bert_keras.make_classifier(job).save(job['folder'] + '/bert_keras.keras')"
@@ -451,49 +462,49 @@ def cold_start():
     print(title, flush=True)
     folder = os.path.abspath(weights("minilm"))
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    environment["OMP_NUM_THREADS"] = str(FLAGS.threads)
+    environment |= dict.fromkeys(turns.THREADS, str(FLAGS.threads))
     errors = {name: save(name, folder, environment) for name in SAVED}
-    sides = [
-        side
+    results = [
+        turns.Result(side, error=errors.get(name.partition(",")[0]))
         for name in FIRST_ANSWERS
         for side in ([name] if name in WITHOUT_BACKEND else [f"{name}-{b}" for b in BACKENDS])
-        if errors.get(name) is None
     ]
-    seconds, memory = {side: [] for side in sides}, dict.fromkeys(sides, 0.0)
     for _ in range(FLAGS.rounds):
-        for side in sides:
-            name, _, backend = side.partition("-")
-            command = [sys.executable, "-c", "import sys; " + FIRST_ANSWERS[name] + MEMORY, folder]
-            started = time.perf_counter()
-            done = subprocess.run(
-                command,
-                check=True,
-                env={**environment, "KERAS_BACKEND": backend or "torch"},
-                capture_output=True,
-                text=True,
-            )
-            seconds[side].append(time.perf_counter() - started)
-            memory[side] = max(memory[side], float(done.stdout.split("peak")[-1]))
-    first = turns.Result(sides[0], seconds[sides[0]])
+        for result in results:
+            if result.error is None:
+                first_answer(result, folder, environment)
     rows = [
         {
-            "side": side,
-            "error": None,
-            "seconds": seconds[side],
-            "megabytes": memory[side],
-            **ratios("times", first, turns.Result(side, seconds[side])),
+            "side": result.side,
+            "error": result.error,
+            "seconds": result.seconds,
+            "megabytes": result.megabytes,
+            **({} if result.error else ratios("times", results[0], result)),
         }
-        for side in sides
+        for result in results
     ]
-    rows += [{"side": name, "error": error} for name, error in errors.items() if error]
     table = {"title": title, "rows": rows}
     print(as_markdown(table), flush=True)
     return table
 
 
+def first_answer(result, folder, environment):
+    """Runs a side once in a fresh process, and adds what it took to its result."""
+    name, _, backend = result.side.partition("-")
+    command = [sys.executable, "-c", "import sys; " + FIRST_ANSWERS[name] + MEMORY, folder]
+    environment = {**environment, "KERAS_BACKEND": backend or "torch"}
+    started = time.perf_counter()
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+    result.seconds.append(time.perf_counter() - started)
+    result.error = error_of(done)
+    if result.error is None:
+        peak = float(done.stdout.rpartition("peak")[-1])
+        result.megabytes = max(result.megabytes or 0, peak)
+
+
 def save(name, folder, environment):
     """Makes a side's files for `cold_start`; returns why it could not, or `None`."""
-    code = f"job = {{'folder': {folder!r}}}; {SAVED[name]}"
+    code = f"job = {{'kind': 'text', 'folder': {folder!r}}}; {SAVED[name]}"
     done = subprocess.run(
         [sys.executable, "-c", code],
         check=False,
@@ -502,7 +513,13 @@ def save(name, folder, environment):
         capture_output=True,
         text=True,
     )
-    return done.stderr.splitlines()[-1] if done.returncode else None
+    return error_of(done)
+
+
+def error_of(done):
+    """Returns the last line that a failed process wrote, `None` of one that did not fail."""
+    lines = done.stderr.splitlines() or [f"exit code {done.returncode}"]
+    return lines[-1] if done.returncode else None
 
 
 COLUMNS = (
@@ -563,7 +580,7 @@ def range_of(row, name):
 def write(tables, ceilings):
     """Writes results.json, results.md and, with matplotlib, results.png."""
     versions = {}
-    for name in ("keras", "jax", "tensorflow", "torch", "transformers", "keras-hub", "onnxruntime"):
+    for name in VERSIONS:
         if importlib.util.find_spec(name.replace("-", "_")):
             versions[name] = importlib.metadata.version(name)
     machine = {"processor": processor(), "threads": FLAGS.threads, "python": sys.version.split()[0]}

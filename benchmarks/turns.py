@@ -25,7 +25,7 @@ class Result:
     Attributes:
         side: str.
         seconds: list of float, one for each round that counts.
-        load_seconds: float, what its preparation took, loading among it, or `None`.
+        load_seconds: float, what loading took, imports and the making of files left out, or `None`.
         first_seconds: float, what its first call took, compiling among it, or `None`.
         megabytes: float, the most memory that its process held.
         shapes: int, shapes of its batches, of which JAX and TensorFlow compile each once; `None`

@@ -42,6 +42,8 @@ def prepare(side, job, name, folder):
     make = getattr(side, job["kind"], None)
     if make is None:
         raise NotImplementedError(f"{name} does not do {job['kind']}")
+    if hasattr(side, "make_files"):
+        side.make_files(job)
     started = time.perf_counter()
     run = make(job)
     loaded = time.perf_counter()

@@ -41,7 +41,8 @@ flags.DEFINE_list("epoch_counts", ["2", "3", "4"], "Numbers of epochs to try.")
 # What a trial's score depends on, beside what is searched and what the files hold.
 SETTINGS = (
     *("preset", "data_dir", "train_file", "dev_file", "task", "sample", "seed", "seeds"),
-    *("text_column", "pair_column", "label_column", "problem_type", "label_smoothing"),
+    *("text_column", "pair_column", "label_column", "label_separator"),
+    *("problem_type", "label_smoothing"),
     *("pooling", "truncation", "max_length", "dtype", "sort_window"),
 )
 

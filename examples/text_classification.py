@@ -50,7 +50,8 @@ flags.DEFINE_string("label_column", "label", "Name or number of the label's colu
 flags.DEFINE_enum(
     "problem_type", "single_label", ["single_label", "multi_label", "regression"], "For files."
 )
-flags.DEFINE_string("label_separator", ",", "What stands between several labels of a text.")
+flags.DEFINE_string("label_separator", ",", "With multi_label: what stands between labels.")
+flags.register_validator("label_separator", bool, "must be at least one character.")
 flags.DEFINE_string("pooling", "pooler", "pooler, cls, mean or max.")
 flags.DEFINE_string("truncation", "longest_first", "How long texts are cut; see TextPreprocessor.")
 flags.DEFINE_float("label_smoothing", 0.0, "Share of the probability given to all classes alike.")

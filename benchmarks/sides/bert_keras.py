@@ -46,14 +46,14 @@ def train_step(job, **options):
     return lambda: classifier.train_on_batch(inputs, labels) and None
 
 
-def epoch(job, **options):
+def epoch(job):
     classifier = make_classifier(job)
     texts = jobs.as_given(job)
     labels = jobs.labels(len(jobs.columns(job)[0]))
     classifier.compile(package.AdamW(5e-5))
 
     def run():
-        classifier.fit(texts, labels, batch_size=job["batch"], epochs=1, verbose=0, **options)
+        classifier.fit(texts, labels, batch_size=job["batch"], epochs=1, verbose=0)
 
     return run
 
@@ -84,7 +84,7 @@ def tokens(job):
     """Flat ids and lengths, what `predict` and `fit` are given their batches from."""
     tokenizer = package.WordPieceTokenizer.load(job["folder"])
     (texts,) = jobs.columns(job)
-    return lambda: tokenizer.flat_ids(texts) and None
+    return lambda: tokenizer.flat_ids(texts)[0]
 
 
 def attention(job):

@@ -1,4 +1,4 @@
-"""This package's attention by the explicit formula, in place of the backend's fused kernel."""
+"""This package's attention by the explicit formula, in place of Keras's function of it."""
 
 from sides import bert_keras, jobs
 

@@ -136,7 +136,13 @@ def arrays(job):
 def tokens(job):
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["folder"])
     (texts,) = jobs.columns(job)
-    return lambda: tokenizer(texts, add_special_tokens=False) and None
+    nothing_else = {"return_attention_mask": False, "return_token_type_ids": False}
+
+    def run():
+        encoded = tokenizer(texts, add_special_tokens=False, **nothing_else)
+        return np.concatenate([np.array(ids, "int32") for ids in encoded["input_ids"]])
+
+    return run
 
 
 def load(auto_class, job):

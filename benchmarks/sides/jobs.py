@@ -73,7 +73,7 @@ def one_layer(job, layer, **options):
         np.ones((job["batch"], 1, 1, job["length"]), bool),
     ]
     model = Model()
-    model.predict_on_batch(inputs)
+    layer.build()
     for weight in layer.weights:
         weight.assign(generator.standard_normal(weight.shape) / width**0.5)
     return lambda: model.predict_on_batch(inputs)

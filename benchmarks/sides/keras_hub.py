@@ -44,21 +44,23 @@ def epoch(job):
 
 
 def arrays(job):
-    preprocessor = make_classifier(job).preprocessor
-    columns, size = jobs.columns(job), job["batch"]
-
-    def run():
-        for begin in range(0, len(columns[0]), size):
-            part = [column[begin : begin + size] for column in columns]
-            preprocessor(tuple(part) if len(part) > 1 else part[0])
-
-    return run
+    """The preprocessor within `tf.data`, where `predict` and `fit` have it."""
+    read = mapped(job, make_classifier(job).preprocessor)
+    return lambda: read() and None
 
 
 def tokens(job):
-    tokenizer = make_tokenizer(job)
-    (texts,) = jobs.columns(job)
-    return lambda: tokenizer(texts) and None
+    read = mapped(job, make_tokenizer(job))
+    return lambda: np.concatenate([batch.flat_values for batch in read()])
+
+
+def mapped(job, function):
+    """Returns a function that reads all texts through a function of batches of them."""
+    import tensorflow as tf
+
+    batches = tf.data.Dataset.from_tensor_slices(jobs.as_given(job)).batch(job["batch"])
+    batches = batches.map(function, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return lambda: list(batches.as_numpy_iterator())
 
 
 def compile_to_train(classifier):

@@ -12,7 +12,7 @@ from sides import jobs
 
 
 def inference(job):
-    session = make_session(transformers.AutoModel, job, "last_hidden_state")
+    session = make_session(job)
     inputs, size = jobs.token_inputs(job), job["batch"]
 
     def run():
@@ -28,7 +28,7 @@ def inference(job):
 
 def text(job):
     """Texts in batches of like length, as any careful user would have it."""
-    session = make_session(transformers.AutoModelForSequenceClassification, job, "logits")
+    session = make_session(job)
     tokenizer = tokenizers.Tokenizer.from_file(os.path.join(job["folder"], "tokenizer.json"))
     tokenizer.enable_truncation(job.get("max_length", 128))
     tokenizer.enable_padding()
@@ -54,7 +54,12 @@ def tokens(job):
     """`tokenizers` alone, which is all that this side has for text."""
     tokenizer = tokenizers.Tokenizer.from_file(os.path.join(job["folder"], "tokenizer.json"))
     (texts,) = jobs.columns(job)
-    return lambda: tokenizer.encode_batch(texts, add_special_tokens=False) and None
+
+    def run():
+        found = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return np.concatenate([np.array(row.ids, "int32") for row in found])
+
+    return run
 
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -94,11 +99,22 @@ def quantized(path):
     return target
 
 
-def make_session(auto_class, job, output):
+# Kind of job -> transformers' class, and the output that answers it.
+MODELS = {
+    "inference": (transformers.AutoModel, "last_hidden_state"),
+    "text": (transformers.AutoModelForSequenceClassification, "logits"),
+}
+
+
+def make_files(job):
+    """Exports the model, and quantizes it where the job is in int8."""
     # A side that cannot do a job says so in its row; no suite asks this one for bfloat16.
     if job.get("dtype") == "bfloat16":
         raise NotImplementedError("onnx_runtime is measured in float32 and int8 only")
-    path = os.path.join(job["folder"], f"{output}-{len(INPUTS)}-inputs.onnx")
+    if job["kind"] not in MODELS:
+        return
+    auto_class, output = MODELS[job["kind"]]
+    path = path_of(job)
     if not os.path.exists(path):
         model = auto_class.from_pretrained(job["folder"]).eval()
         # A tensor of its own for each: the exporter takes one tensor for one input.
@@ -112,6 +128,16 @@ def make_session(auto_class, job, output):
             dynamic_shapes={name: {0: batch, 1: length} for name in INPUTS},
             dynamo=True,
         )
+    if job.get("dtype") == "int8":
+        quantized(path)
+
+
+def path_of(job):
+    return os.path.join(job["folder"], f"{MODELS[job['kind']][1]}-{len(INPUTS)}-inputs.onnx")
+
+
+def make_session(job):
+    path = path_of(job)
     if job.get("dtype") == "int8":
         path = quantized(path)
     options = onnxruntime.SessionOptions()

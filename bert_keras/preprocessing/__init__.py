@@ -3,7 +3,6 @@
 from bert_keras.preprocessing.batching import (
     BucketedBatches,
     bucket_lengths,
-    fine_buckets,
     length_buckets,
     pad_labels,
     restore_order,
@@ -36,7 +35,6 @@ __all__ = [
     "create_pretraining_data",
     "cut_windows",
     "document_positions",
-    "fine_buckets",
     "import_records",
     "length_buckets",
     "mask_tokens",

@@ -7,7 +7,6 @@ from keras.saving import register_keras_serializable
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import POOLINGS, pool
-from bert_keras.preprocessing.batching import length_buckets
 from bert_keras.preprocessing.document_windows import document_windows
 from bert_keras.preprocessing.windows import take_windows
 from bert_keras.tasks.columns import is_columns
@@ -164,7 +163,7 @@ class LongTextClassifier(TextClassifier):
             shuffle=shuffle,
             epoch=epoch,
             buckets=(
-                *length_buckets(longest),
+                *self.buckets(),
                 *range(2 * longest, self.num_windows * longest + 1, longest),
             ),
         )

@@ -230,6 +230,8 @@ class MaskedLM(Task):
             return self.preprocessor.pack(ids.take(rows), pairs, length=length)
 
         lengths = self.preprocessor.packed_lengths(ids, pair_ids)
+        # On each backend the same: which tokens are masked depends on what a batch is padded to.
+        options["buckets"] = length_buckets(self.preprocessor.max_length)
         batches = self.bucketed(lengths, make_inputs, labels=labels, **options)
         return MaskedBatches(batches, self.masking, kinds, self._has_next_sentence)
 

@@ -303,7 +303,9 @@ class QuestionAnswering(Task):
 
     def _predict_windows(self, windows, batch_size=None, **kwargs):
         batch_size = batch_size or DEFAULT_BATCH_SIZE
-        padded = bucket_lengths(windows.lengths, length_buckets(self.preprocessor.max_length))
+        # Few of them, since each is a call of its own.
+        buckets = length_buckets(self.preprocessor.max_length, step=16)
+        padded = bucket_lengths(windows.lengths, buckets)
         longest = int(padded.max())
         if len(windows) <= batch_size:
             # One batch at the longest length costs less than compiling for several.

@@ -14,7 +14,7 @@ from bert_keras.inputs import check_keys
 from bert_keras.models.backbone import Backbone, dtype_config
 from bert_keras.models.model import BuiltModel, arguments_of
 from bert_keras.models.quantized import check_not_quantized, quantized_config
-from bert_keras.preprocessing.batching import BucketedBatches, fine_buckets, length_buckets
+from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
 from bert_keras.preprocessing.checked_batches import CheckedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
@@ -649,8 +649,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
 
         Args:
             x: texts, or ready inputs, see the class.
-            batch_size: int, 32 by default; on PyTorch the default for texts is as many as have
-                2,048 tokens together, padding included.
+            batch_size: int, 32 by default; on PyTorch on the CPU the default for texts is as many
+                as have 2,048 tokens together, padding included.
             **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
 
         Returns:
@@ -663,10 +663,14 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             check_is_dataset(x)
             return super().predict(self._checked(x), batch_size=batch_size, **kwargs)
         batches = self.raw_batches(x, batch_size=_at_most(batch_size, num_examples(x)))
-        if batch_size is None and keras.backend.backend() == "torch":
+        if batch_size is None and self._is_eager_on_the_cpu():
             batches = batches.for_prediction(max(1, _TOKENS_AT_ONCE // self.sequences_a_row(x)))
         outputs = super().predict(batches, **kwargs)
         return keras.tree.map_structure(batches.restore_order, outputs)
+
+    def _is_eager_on_the_cpu(self):
+        is_torch = keras.backend.backend() == "torch"
+        return is_torch and self.backbone.weights[0].value.device.type == "cpu"
 
     def _data(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, epoch=0):
         """Returns `x`, `y`, `sample_weight`, `batch_size` for Keras, with everything checked."""
@@ -787,13 +791,13 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             window=self._sort_window if options.get("shuffle") else None,
             pad_last_batch=pad_last_batch,
             # The same lengths whatever the data, so that `evaluate` compiles no new ones.
-            **{"buckets": self._buckets(), **options},
+            **{"buckets": self.buckets(), **options},
         )
 
-    def _buckets(self):
-        """Returns the lengths that batches are padded to."""
-        is_compiled = keras.backend.backend() != "torch" or self.jit_compile
-        return (length_buckets if is_compiled else fine_buckets)(self.preprocessor.max_length)
+    def buckets(self):
+        """Returns the lengths that batches are padded to: finer where they need no compilation."""
+        step = 4 if keras.backend.backend() == "torch" else 8
+        return length_buckets(self.preprocessor.max_length, step)
 
     def _has_own(self, name):
         given = self._compiled_with[name]

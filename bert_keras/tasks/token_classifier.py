@@ -417,7 +417,9 @@ class TokenClassifier(Task):
         windows = self._cut(sentences)
         batch_size = batch_size or DEFAULT_BATCH_SIZE
         lengths = windows.words.lengths
-        padded = bucket_lengths(lengths, length_buckets(self.preprocessor.max_length))
+        # Few of them, since each is a call of its own.
+        buckets = length_buckets(self.preprocessor.max_length, step=16)
+        padded = bucket_lengths(lengths, buckets)
         if len(padded) <= batch_size:
             # One batch at the longest length costs less than compiling for several.
             padded[:] = padded.max()

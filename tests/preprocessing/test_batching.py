@@ -11,7 +11,6 @@ from bert_keras.preprocessing import (
     Ragged,
     batching,
     bucket_lengths,
-    fine_buckets,
     length_buckets,
     restore_order,
     sorted_batches,
@@ -33,40 +32,22 @@ def test_examples_in_docstrings_hold():
 
 
 def test_buckets_are_fine_where_texts_are_short():
-    expected = (
-        16,
-        24,
-        32,
-        40,
-        48,
-        56,
-        64,
-        80,
-        96,
-        112,
-        128,
-        160,
-        192,
-        224,
-        256,
-        320,
-        384,
-        448,
-        512,
-    )
-    assert length_buckets(512) == expected
+    expected = (16, 32, 48, 64, 96, 128, 192, 256, 320, 384, 448, 512)
+    assert length_buckets(512, step=16) == expected
+    found = length_buckets(200)
+    assert found == (*range(16, 64, 8), 64, 80, 96, 112, 128, 160, 192, 200)
     assert length_buckets(16) == (16,)
     assert length_buckets(7) == (7,)
     assert length_buckets(100) == (16, 24, 32, 40, 48, 56, 64, 80, 96, 100)
-    assert fine_buckets(10) == (4, 8, 10) and fine_buckets(3) == (3,)
+    assert length_buckets(30, step=4) == (16, 20, 24, 28, 30)
 
 
 @given(lengths_lists, st.integers(1, 9), st.booleans(), st.integers(1, 4))
 def test_the_order_does_not_depend_on_what_is_padded_to(lengths, batch_size, shuffle, window):
     options = {"batch_size": batch_size, "shuffle": shuffle, "window": window}
     coarse, fine = (
-        BucketedBatches(lengths, make_inputs, buckets=buckets(max(lengths)), **options)
-        for buckets in (length_buckets, fine_buckets)
+        BucketedBatches(lengths, make_inputs, buckets=length_buckets(max(lengths), step), **options)
+        for step in (8, 4)
     )
     assert rows_of(coarse) == rows_of(fine)
     assert all(a[1] >= b[1] for a, b in zip(coarse.batches, fine.batches, strict=True))
