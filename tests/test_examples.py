@@ -232,6 +232,12 @@ def test_search_tries_every_setting_once_and_goes_on_where_it_stopped(
     assert "0 of 2 trials were done before" in printed and third["trials"] == 2
 
 
+def test_search_tells_studies_apart_by_every_flag_of_the_classifier(script):
+    settings = script("search").SETTINGS
+    own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["text_classification"]}
+    assert own - {"baselines"} <= set(settings)
+
+
 def stop(*args, **kwargs):
     raise KeyboardInterrupt
 

@@ -6,22 +6,23 @@ import numpy as np
 from bert_keras.preprocessing.ragged import Ragged
 
 
-def length_buckets(max_length, step=8):
+def length_buckets(max_length, step=8, first=16):
     """Returns the lengths that batches are padded to.
 
-    Multiples of `step` from 16 to 64, of twice that up to 128, of four times beyond. On JAX and
+    Multiples of `step` up to 64, of twice that up to 128, of four times beyond. On JAX and
     TensorFlow each is a shape to compile.
 
     Args:
         max_length: int, the last of them.
-        step: int, the distance of the first ones.
+        step: int, the distance of those up to 64.
+        first: int, the first of them.
 
     Example:
 
-    >>> length_buckets(100), length_buckets(24, step=4)
-    ((16, 24, 32, 40, 48, 56, 64, 80, 96, 100), (16, 20, 24))
+    >>> length_buckets(100), length_buckets(22, step=4, first=4)
+    ((16, 24, 32, 40, 48, 56, 64, 80, 96, 100), (4, 8, 12, 16, 20, 22))
     """
-    steps = [*range(16, 64, step), *range(64, 128, 2 * step), *range(128, max_length, 4 * step)]
+    steps = [*range(first, 64, step), *range(64, 128, 2 * step), *range(128, max_length, 4 * step)]
     return (*(length for length in steps if length < max_length), max_length)
 
 
@@ -197,7 +198,7 @@ class BucketedBatches(keras.utils.PyDataset):
         self.pad_last_batch = pad_last_batch
         self.buckets = tuple(buckets or length_buckets(int(lengths.max())))
         bucket_lengths(lengths, self.buckets)  # Raises if one does not fit.
-        self._lengths = lengths
+        self.lengths = lengths
         self._within_epoch = False
         self.epoch = epoch
 
@@ -216,18 +217,18 @@ class BucketedBatches(keras.utils.PyDataset):
         """Returns a list of (rows, padded length), one for each batch."""
         if self.shuffle:
             generator = np.random.default_rng([self.seed, self._epoch])
-            order = generator.permutation(len(self._lengths))
+            order = generator.permutation(len(self.lengths))
             size = self.window * self.batch_size
             windows = [order[start : start + size] for start in range(0, len(order), size)]
             batches = [batch for rows in windows for batch in self._cut(rows)]
             batches = [batches[index] for index in generator.permutation(len(batches))]
         else:
-            batches = self._cut(np.arange(len(self._lengths)))
-        return _vary_first_two(batches, self._lengths)
+            batches = self._cut(np.arange(len(self.lengths)))
+        return _vary_first_two(batches, self.lengths)
 
     def _cut(self, rows):
         pieces = sorted_batches(
-            self._lengths[rows], self.batch_size, self.token_budget, buckets=self.buckets
+            self.lengths[rows], self.batch_size, self.token_budget, buckets=self.buckets
         )
         return [(rows[piece], length) for piece, length in pieces]
 
@@ -294,7 +295,7 @@ class BucketedBatches(keras.utils.PyDataset):
             token_budget: int, the most tokens of a batch in place of as many rows, or `None`.
         """
         return BucketedBatches(
-            self._lengths,
+            self.lengths,
             self.make_inputs,
             batch_size=self.batch_size,
             shuffle=False,

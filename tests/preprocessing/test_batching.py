@@ -39,7 +39,7 @@ def test_buckets_are_fine_where_texts_are_short():
     assert length_buckets(16) == (16,)
     assert length_buckets(7) == (7,)
     assert length_buckets(100) == (16, 24, 32, 40, 48, 56, 64, 80, 96, 100)
-    assert length_buckets(30, step=4) == (16, 20, 24, 28, 30)
+    assert length_buckets(18, step=4, first=4) == (4, 8, 12, 16, 18)
 
 
 @given(lengths_lists, st.integers(1, 9), st.booleans(), st.integers(1, 4))

@@ -124,6 +124,15 @@ def test_masks_are_new_in_each_epoch_of_fit_and_the_same_in_each_evaluation():
     assert once == again
 
 
+def test_masked_batches_are_padded_alike_on_each_backend():
+    # Which tokens are masked depends on it.
+    backbone = tiny_backbone(max_sequence_length=48)
+    model = bert_keras.MaskedLM(backbone, preprocessor=tiny_preprocessor(max_length=48))
+    for shuffle in (True, False):
+        found = model.masked_batches(TEXTS, shuffle=shuffle).batches.buckets
+        assert found == (16, 24, 32, 40, 48)
+
+
 def test_labels_are_the_tokens_that_stood_there():
     model = tiny_model(masking={"rate": 0.4})
     data = model._data(TEXTS, shuffle=True, batch_size=8)["x"]

@@ -123,6 +123,43 @@ def test_a_dataset_without_length_needs_the_number_of_steps():
     assert int(classifier.optimizer.iterations) == 4
 
 
+def test_backends_pad_differently_and_have_the_same_rows(monkeypatch):
+    backbone = tiny_backbone(max_sequence_length=48)
+    classifier = tiny_classifier(backbone, preprocessor=tiny_preprocessor(max_length=48))
+    texts = ["a " * size for size in range(1, 47)]
+    is_torch = keras.backend.backend() == "torch"
+    labels = [0, 1] * 23
+    found = classifier.raw_batches(texts, labels, shuffle=True, batch_size=4)
+    fine, coarse = tuple(range(4, 49, 4)), (16, 24, 32, 40, 48)
+    assert found.buckets == (fine if is_torch else coarse)
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax" if is_torch else "torch")
+    others = classifier.raw_batches(texts, labels, shuffle=True, batch_size=4)
+    assert others.buckets == (coarse if is_torch else fine)
+    for (rows, _), (same, _) in zip(found.batches, others.batches, strict=True):
+        assert rows.tolist() == same.tolist()
+
+
+def test_pytorch_predicts_as_many_tokens_at_once(monkeypatch):
+    classifier = tiny_classifier()
+    shapes = []
+    pack = classifier.preprocessor.pack
+
+    def noted(*args, **kwargs):
+        inputs = pack(*args, **kwargs)
+        shapes.append(inputs["token_ids"].shape)
+        return inputs
+
+    monkeypatch.setattr(classifier.preprocessor, "pack", noted)
+    texts = ["a b"] * 200
+    length = 4 if keras.backend.backend() == "torch" else 16
+    expected = classifier.predict(texts, batch_size=8, verbose=0)
+    assert set(shapes) == {(8, length)}
+    shapes.clear()
+    np.testing.assert_allclose(classifier.predict(texts, verbose=0), expected, atol=1e-6)
+    is_on_cpu = classifier._is_eager_on_the_cpu()
+    assert max(shapes) == (200 if is_on_cpu else 32, length)
+
+
 @pytest.mark.once
 def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
     windows = []
