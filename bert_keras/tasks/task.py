@@ -36,11 +36,11 @@ from bert_keras.training.random_state import GoOn, as_json
 from bert_keras.training.schedules import WarmupDecay
 
 DEFAULT_BATCH_SIZE = 32
-# Of a batch that PyTorch predicts on the CPU. MiniLM on one core of an AMD EPYC (Zen 4), seconds of
-# 500 sentences of SST-2 with 1,024, 2,048, 4,096 and 8,192 tokens and with 32 rows: 4.27, 4.05, 4.86,
-# 5.69 and 4.37; of 64 reviews of IMDB, 256 tokens long: 4.74, 4.39, 5.04, 5.13 and 5.09. JAX gains
-# nothing: 512 texts of 16 tokens in batches of 32, 64, 128 and 256 rows took 2.17, 2.35, 2.29 and
-# 2.36.
+# Of a batch that PyTorch predicts on the CPU. MiniLM on one core of an AMD EPYC (Zen 4), seconds
+# with 1,024, 2,048, 4,096 and 8,192 tokens and with 32 rows: 4.27, 4.05, 4.86, 5.69 and 4.37 of 500
+# sentences of SST-2; 4.74, 4.39, 5.04, 5.13 and 5.09 of 64 reviews of IMDB, 256 tokens long. JAX
+# gains nothing: 512 texts of 16 tokens in batches of 32, 64, 128 and 256 rows took 2.17, 2.35, 2.29
+# and 2.36.
 _TOKENS_AT_ONCE = 2048
 FROZEN_PARTS = (None, "backbone", "embeddings")
 # What `compile` makes by itself.
