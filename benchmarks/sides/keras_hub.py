@@ -51,7 +51,13 @@ def arrays(job):
 
 def tokens(job):
     read = mapped(job, make_tokenizer(job))
-    return lambda: np.concatenate([batch.flat_values for batch in read()])
+    return lambda: np.concatenate([flat(batch) for batch in read()])
+
+
+def flat(ids):
+    """Returns ids as a flat array, without the padding that some of their ways add."""
+    values = np.asarray(getattr(ids, "flat_values", ids)).reshape(-1)
+    return values[values != 0]
 
 
 def mapped(job, function):

@@ -20,4 +20,4 @@ def arrays(job):
 def tokens(job):
     tokenizer = keras_hub.make_tokenizer(job)
     (texts,) = jobs.columns(job)
-    return lambda: np.concatenate([np.array(ids, "int32") for ids in tokenizer(texts)])
+    return lambda: np.concatenate([keras_hub.flat(ids) for ids in tokenizer(texts)])
