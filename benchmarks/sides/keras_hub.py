@@ -51,12 +51,12 @@ def arrays(job):
 
 def tokens(job):
     read = mapped(job, make_tokenizer(job))
-    return lambda: np.concatenate([flat(batch) for batch in read()])
+    return lambda: flat(row for batch in read() for row in batch)
 
 
-def flat(ids):
-    """Returns ids as a flat array, without the padding that some of their ways add."""
-    values = np.asarray(getattr(ids, "flat_values", ids)).reshape(-1)
+def flat(rows):
+    """Returns rows of ids as one array, without the padding that some of their ways add."""
+    values = np.concatenate([np.asarray(row) for row in rows])
     return values[values != 0]
 
 

@@ -1,7 +1,5 @@
 """KerasHub's preprocessing called on lists of texts."""
 
-import numpy as np
-
 from sides import jobs, keras_hub
 
 
@@ -20,4 +18,4 @@ def arrays(job):
 def tokens(job):
     tokenizer = keras_hub.make_tokenizer(job)
     (texts,) = jobs.columns(job)
-    return lambda: np.concatenate([keras_hub.flat(ids) for ids in tokenizer(texts)])
+    return lambda: keras_hub.flat(tokenizer(texts))

@@ -53,6 +53,8 @@ def text(job):
 def tokens(job):
     """`tokenizers` alone, which is all that this side has for text."""
     tokenizer = tokenizers.Tokenizer.from_file(os.path.join(job["folder"], "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
     (texts,) = jobs.columns(job)
 
     def run():
