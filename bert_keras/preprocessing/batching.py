@@ -197,7 +197,6 @@ class BucketedBatches(keras.utils.PyDataset):
         self.window = window
         self.pad_last_batch = pad_last_batch
         self.buckets = tuple(buckets or length_buckets(int(lengths.max())))
-        bucket_lengths(lengths, self.buckets)  # Raises if one does not fit.
         self.lengths = lengths
         self._within_epoch = False
         self.epoch = epoch
