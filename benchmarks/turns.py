@@ -100,7 +100,8 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
     """Has each side do a job in turn, `rounds` times.
 
     Args:
-        job: dict, what to do; its `kind` names the method of the sides.
+        job: dict, what to do; its `kind` names the method of the sides. With `warm_up` each turn
+            begins with a call that is not timed: memory that others used since is slow to get.
         sides: list of str, `"name"` or `"name-backend"`, see the folder `sides`.
         rounds: int, rounds to keep, after one that is not counted.
         threads: int, threads that each side may use.
@@ -129,9 +130,9 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
             say(f"  {result.side}: {result.error or 'ready'}")
         able = [pair for pair in zip(workers, results, strict=True) if pair[1].error is None]
         discarded = 0
-        _round(able)
+        _round(able, job)
         while able and len(able[0][1].seconds) < rounds:
-            others, seconds = _round(able)
+            others, seconds = _round(able, job)
             if others > OTHERS_AT_MOST and discarded < most_discarded:
                 discarded += 1
                 continue
@@ -145,11 +146,11 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
     return results, discarded, discarded < most_discarded
 
 
-def _round(able):
+def _round(able, job):
     """Returns the share of the cores that other processes took, and the seconds of each side."""
     started, busy, ours, seconds = time.perf_counter(), busy_seconds(), sum(os.times()[:4]), []
     for worker, _ in able:
-        reply = worker.tell(run=True)
+        reply = worker.tell(run=True, warm_up=job.get("warm_up", False))
         if "error" in reply:
             raise RuntimeError(f"{worker.side}: {reply['error']}")
         seconds.append(reply["seconds"])

@@ -1,0 +1,11 @@
+"""This package's attention by Keras's function of it, on each backend."""
+
+import keras
+
+from bert_keras.layers import attention as layer
+from sides import bert_keras
+
+
+def attention(job):
+    layer.FUSED[keras.backend.backend()] = True
+    return bert_keras.attention(job)
