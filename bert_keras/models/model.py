@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_keras.inputs import check_keys
 from bert_keras.models.quantized import check_can_quantize, quantize_again
-from bert_keras.models.tensorflow_data import call_untuned
+from bert_keras.models.tensorflow_data import call_untuned, only_batch
 
 
 class BuiltModel(keras.Model):
@@ -102,11 +102,18 @@ class BuiltModel(keras.Model):
         return self._guarded(call_untuned, super().evaluate, *args, **kwargs)
 
     def predict(self, x, *args, **kwargs):
-        """Like `keras.Model.predict`; an exception inside leaves the weights as they were."""
+        """Like `keras.Model.predict`; an exception inside leaves the weights as they were.
+
+        On TensorFlow, where a pipeline of batches takes longer to set up than a short text to
+        read, what fits one batch goes without it if `verbose=0`.
+        """
         if isinstance(x, dict):
             check_keys(x, self.input_names)
             x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
             self.check_arrays(x)
+        batch = None if args else only_batch(self, x, **kwargs)
+        if batch is not None:
+            return self._guarded(self.predict_on_batch, batch)
         return self._guarded(call_untuned, super().predict, x, *args, **kwargs)
 
     def _guarded(self, method, *args, **kwargs):

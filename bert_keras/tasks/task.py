@@ -432,7 +432,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 batches of texts come the longest first, in each epoch alike.
             initial_epoch: int, above 0 to continue a run with its optimizer, its order of texts and
                 its dropout: on the same backend bit for bit, also from a `.keras` file that was
-                saved last at the end of an epoch. (Arrays are shuffled by Keras, each time anew.)
+                saved last at the end of an epoch. (Arrays are shuffled by Keras, each time anew.
+                With `ema_momentum`, `fit` ends with the averages as weights; only a file saved
+                within it, by a callback, has those that were averaged too.)
                 Where `epochs` is beyond the end of that run's schedule, the schedule is stretched
                 to the new end.
             steps_per_epoch: int, needed with the default recipe for datasets without a length.

@@ -1,6 +1,8 @@
 """Callbacks for fine-tuning: the best epoch by any metric, and gradual unfreezing."""
 
+import json
 import math
+import os
 
 import keras
 
@@ -27,6 +29,9 @@ class BestOnMetric(keras.callbacks.Callback):
         patience: int, epochs without a new best after which training stops, or `None` for never.
         min_delta: float, what a new best must be better by.
         restore_best_weights: bool, whether training ends with the best weights or the last ones.
+        path: str, a `.keras` file for each new best model, so that nothing is lost with a killed
+            run; `None` keeps it in memory alone. Value and epoch stand in `<path>.json`. A run that
+            goes on with `fit(initial_epoch=...)` reads both, and so ends as it would have.
         verbose: bool, whether each new best and the end are printed.
 
     Attributes:
@@ -53,6 +58,7 @@ class BestOnMetric(keras.callbacks.Callback):
         patience=None,
         min_delta=0.0,
         restore_best_weights=True,
+        path=None,
         verbose=False,
     ):
         super().__init__()
@@ -62,12 +68,15 @@ class BestOnMetric(keras.callbacks.Callback):
             raise ValueError(f"`mode` must be 'max' or 'min'. Received: {mode!r}.")
         if patience is not None and patience < 1:
             raise ValueError(f"`patience` must be at least 1, or None. Received: {patience!r}.")
+        if path is not None and not str(path).endswith(".keras"):
+            raise ValueError(f"`path` must end in '.keras'. Received: {str(path)!r}.")
         self.measure = measure
         self.name = name
         self.mode = mode
         self.patience = patience
         self.min_delta = min_delta
         self.restore_best_weights = restore_best_weights
+        self.path = None if path is None else str(path)
         self.verbose = verbose
         self.best = None
         self.best_epoch = None
@@ -78,6 +87,8 @@ class BestOnMetric(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         if self._first_epoch is None:
             self._first_epoch = epoch
+            if epoch and self.path and os.path.exists(f"{self.path}.json"):
+                self._read_best()
 
     def on_epoch_end(self, epoch, logs=None):
         with averages_in_place(self.model):
@@ -85,6 +96,7 @@ class BestOnMetric(keras.callbacks.Callback):
             if self._is_best(value):
                 self.best, self.best_epoch = value, epoch
                 self._best_weights = self.model.get_weights()
+                self._write_best()
                 self._say(f"Epoch {epoch + 1}: {self.name} {value:.4f} is the best so far.")
         waited = epoch - (self._first_epoch - 1 if self.best is None else self.best_epoch)
         if self.patience is not None and waited >= self.patience:
@@ -92,10 +104,36 @@ class BestOnMetric(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_train_end(self, logs=None):
-        if self.restore_best_weights and self._best_weights is not None:
+        if self.restore_best_weights and self.best is not None:
             self._say(f"Restoring the weights of epoch {self.best_epoch + 1}.")
-            self.model.set_weights(self._best_weights)
+            if self._best_weights is None:  # The best epoch was before the run went on.
+                self.model.load_weights(self.path)
+            else:
+                self.model.set_weights(self._best_weights)
         self._best_weights = None
+
+    def _write_best(self):
+        if not self.path:
+            return
+        partial = f"{self.path}.partial.keras"
+        self.model.save(partial)
+        os.replace(partial, self.path)
+        state = {"name": self.name, "value": self.best, "epoch": self.best_epoch}
+        with open(f"{partial}.json", "w", encoding="utf-8") as file:
+            json.dump(state, file)
+        os.replace(f"{partial}.json", f"{self.path}.json")
+
+    def _read_best(self):
+        with open(f"{self.path}.json", encoding="utf-8") as file:
+            state = json.load(file)
+        if state["name"] != self.name:
+            raise ValueError(
+                f"{self.path} is the best by {state['name']!r}, and this run chooses by "
+                f"{self.name!r}. Pass another `path`."
+            )
+        # Of a later epoch where the run is taken up before its end.
+        if state["epoch"] < self._first_epoch:
+            self.best, self.best_epoch = state["value"], state["epoch"]
 
     def _measure_and_log(self, logs):
         measured = self.measure(self.model)

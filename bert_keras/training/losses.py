@@ -73,7 +73,7 @@ class FocalCrossentropy(keras.losses.Loss):
     Call arguments: as in `SparseCrossentropy`.
 
     Raises:
-        ValueError: `gamma` is negative.
+        ValueError: `gamma` is negative; labels and outputs are not those of one class of several.
 
     Reference:
         [Lin et al., 2017](https://arxiv.org/abs/1708.02002), equation 4.
@@ -86,6 +86,14 @@ class FocalCrossentropy(keras.losses.Loss):
         self.gamma = gamma
 
     def call(self, y_true, y_pred):
+        of_labels, of_outputs = tuple(y_true.shape), tuple(y_pred.shape)
+        has_axis = len(of_labels) == len(of_outputs) and of_labels[-1] == 1
+        if len(of_labels) - has_axis != len(of_outputs) - 1 or of_outputs[-1] == 1:
+            raise ValueError(
+                "FocalCrossentropy needs logits of several classes, of which a label names one. "
+                f"Received: labels of shape {of_labels}, outputs of shape {of_outputs}. For "
+                "several labels at once use keras.losses.BinaryFocalCrossentropy(from_logits=True)."
+            )
         loss = _crossentropy(y_true, y_pred)
         # -expm1(-loss) is 1 - p without rounding to 0 when p is near 1. The floor keeps the
         # gradient of the power finite for gamma below 1.

@@ -13,6 +13,7 @@ from checks import (
 )
 
 import bert_keras
+from bert_keras.layers import attention
 from bert_keras.presets.assign import relative_path
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -92,7 +93,8 @@ def test_padding_changes_nothing():
     )
 
 
-def test_fused_and_explicit_attention_agree():
+def test_fused_and_explicit_attention_agree(monkeypatch):
+    monkeypatch.setitem(attention.FUSED, keras.backend.backend(), True)
     backbone = tiny_backbone()
     inputs = random_inputs()
     explicit = backbone(inputs, return_attentions=True)

@@ -34,13 +34,28 @@ def test_fit_evaluate_and_predict_start_no_tuning(adapters):
     classifier.compile(learning_rate=1e-3)
     classifier.fit(TEXTS, LABELS, validation_data=(TEXTS, LABELS), epochs=2, verbose=0)
     classifier.evaluate(TEXTS, LABELS, verbose=0)
-    classifier.predict(TEXTS, verbose=0)
+    classifier.predict(TEXTS, batch_size=2, verbose=0)
     if keras.backend.backend() != "tensorflow":
         assert not adapters
         return
     # Validation's comes back once an epoch.
     assert len(adapters) == 6 and len({id(adapter) for adapter in adapters}) == 4
     assert not any(is_tuned(adapter) for adapter in adapters)
+
+
+def test_one_batch_needs_no_pipeline(adapters):
+    classifier = tiny_classifier()
+    expected = classifier.predict(TEXTS, batch_size=2, verbose=0)
+    adapters.clear()
+    np.testing.assert_allclose(classifier.predict(TEXTS, verbose=0), expected, atol=1e-5)
+    inputs = classifier.preprocessor(TEXTS)
+    np.testing.assert_allclose(classifier.predict(inputs, verbose=0), expected, atol=1e-5)
+    assert not adapters
+    ends = []
+    callback = keras.callbacks.Callback()
+    callback.on_predict_end = ends.append
+    classifier.predict(TEXTS, verbose=0, callbacks=[callback])
+    assert len(ends) == 1
 
 
 def test_arrays_start_no_tuning_and_answer_as_texts_do(adapters):

@@ -9,7 +9,12 @@ from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras import metrics
-from bert_keras.training import BestOnMetric, GradualUnfreezing, stages_from_the_top
+from bert_keras.training import (
+    BestOnMetric,
+    FocalCrossentropy,
+    GradualUnfreezing,
+    stages_from_the_top,
+)
 
 READY = {"token_ids": np.arange(5, 37).reshape(8, 4) % len(VOCABULARY)}
 LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
@@ -361,3 +366,51 @@ def test_class_weights_of_unknown_tags_and_of_datasets_are_refused():
 
     with pytest.raises(TypeError, match="all examples at once"):
         tagger.fit(Dataset(), class_weight={1: 2.0}, verbose=0)
+
+
+# The focal loss
+
+
+def focal(logits, labels):
+    shifted = logits - logits.max(-1, keepdims=True)
+    log_p = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    log_p = np.take_along_axis(log_p, labels[..., None], -1)[..., 0]
+    return -((1 - np.exp(log_p)) ** 2) * log_p
+
+
+def test_a_classifier_is_measured_and_trained_by_the_focal_loss():
+    task = classifier()
+    task.compile(learning_rate=1e-2, loss=FocalCrossentropy())
+    expected = focal(task.predict(READY, verbose=0), LABELS).mean()
+    found = task.evaluate(READY, LABELS, verbose=0, return_dict=True)["loss"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    losses = fit(task, epochs=4).history["loss"]
+    np.testing.assert_allclose(losses[0], expected, rtol=1e-5)
+    assert losses[-1] < losses[0]
+
+
+def test_a_tagger_is_measured_by_the_focal_loss_of_its_first_pieces():
+    tagger = bert_keras.TokenClassifier(
+        tiny_backbone(dropout=0.0, initializer_range=0.3),
+        3,
+        preprocessor=tiny_preprocessor(),
+        label_names=["O", "B", "I"],
+        dropout=0.0,
+    )
+    tagger.compile(learning_rate=1e-2, loss=FocalCrossentropy())
+    words, tags = [["ab", "c", "defg"], ["h"]], [["O", "B", "I"], ["B"]]
+    # `predict` answers for the first piece of each word.
+    logits = np.concatenate(tagger.predict(words, verbose=0))
+    expected = focal(logits, np.array([0, 1, 2, 1])).mean()
+    found = tagger.evaluate(words, tags, verbose=0, return_dict=True)["loss"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_the_focal_loss_refuses_scores_and_several_labels():
+    for options in ({"problem_type": "regression"}, {"problem_type": "multi_label"}):
+        count = 1 if options["problem_type"] == "regression" else 2
+        task = tiny_classifier(tiny_backbone(), num_classes=count, **options)
+        task.compile(learning_rate=1e-2, loss=FocalCrossentropy())
+        labels = LABELS.astype("float32") if count == 1 else np.eye(2, dtype="float32")[LABELS]
+        with pytest.raises(ValueError, match="several classes"):
+            task.fit(READY, labels, verbose=0)

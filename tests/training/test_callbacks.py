@@ -94,6 +94,36 @@ def test_a_run_that_goes_on_waits_from_its_own_first_epoch():
     assert best.best_epoch == 6 and history.epoch == [5, 6, 7, 8]
 
 
+def test_a_killed_run_goes_on_to_the_best_epoch_of_all(tmp_path):
+    path = tmp_path / "best.keras"
+    values = [0.1, 0.9, 0.3, 0.4]
+    whole, measure = make_model(), Recorded(values)
+    fit(whole, BestOnMetric(measure))
+    first = make_model()
+    fit(first, BestOnMetric(Recorded(values), path=path, restore_best_weights=False), epochs=3)
+    kept = keras.saving.load_model(path)
+    assert_equal_weights(kept.get_weights(), measure.weights[1])
+    # Killed in the fourth epoch; what was saved of the third goes on.
+    callback = BestOnMetric(Recorded(values[3:]), path=path, patience=2)
+    history = fit(first, callback, epochs=9, initial_epoch=3)
+    assert (callback.best, callback.best_epoch, history.epoch) == (0.9, 1, [3])
+    assert_equal_weights(first.get_weights(), whole.get_weights())
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["best.keras", "best.keras.json"]
+
+
+@pytest.mark.once
+def test_a_better_epoch_takes_the_place_of_the_file(tmp_path):
+    path = tmp_path / "best.keras"
+    model = make_model()
+    fit(model, BestOnMetric(Recorded([0.5, 0.4]), path=path), epochs=2)
+    callback = BestOnMetric(Recorded([0.45, 0.7]), path=path)
+    fit(model, callback, epochs=4, initial_epoch=2)
+    assert (callback.best, callback.best_epoch) == (0.7, 3)
+    assert_equal_weights(keras.saving.load_model(path).get_weights(), model.get_weights())
+    with pytest.raises(ValueError, match="Pass another"):
+        fit(model, BestOnMetric(Recorded([0.1]), "f1", path=path), epochs=5, initial_epoch=4)
+
+
 @pytest.mark.once
 def test_a_gain_below_min_delta_is_none():
     callback = BestOnMetric(Recorded([0.5, 0.55, 0.7]), min_delta=0.1)
@@ -171,6 +201,8 @@ def test_bad_arguments_are_refused():
         BestOnMetric(len, mode="best")
     with pytest.raises(ValueError, match="patience"):
         BestOnMetric(len, patience=0)
+    with pytest.raises(ValueError, match="must end in"):
+        BestOnMetric(len, path="best.h5")
     with pytest.raises(ValueError, match="'f1'"):
         fit(make_model(), BestOnMetric(lambda model: {"exact": 1.0}, name="f1"), epochs=1)
     with pytest.raises(ValueError, match="epochs_per_stage"):

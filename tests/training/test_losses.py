@@ -111,6 +111,16 @@ def test_focal_loss_of_a_certain_prediction_is_finite(gamma):
     np.testing.assert_allclose(loss, [0.0, 200.0], atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("labels", "outputs"),
+    [((4,), (4, 1)), ((4, 1), (4, 1)), ((4, 3), (4, 3)), ((4,), (4,))],
+    ids=["a score", "scores", "several labels", "likelihoods"],
+)
+def test_focal_loss_refuses_what_is_not_one_class_of_several(labels, outputs):
+    with pytest.raises(ValueError, match="several classes"):
+        FocalCrossentropy()(np.zeros(labels, "int32"), np.zeros(outputs, "float32"))
+
+
 def test_span_loss_is_the_mean_of_both_ends():
     model = keras.Sequential([keras.Input((2,)), Ends()])
     model.compile(loss=SpanCrossentropy())
