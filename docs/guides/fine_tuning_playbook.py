@@ -109,7 +109,8 @@ print(f"standard error of an accuracy on {len(dev)} examples {error:.3f}")
 #
 # Which epoch was the best one is found without a search: `BestOnMetric` measures after each epoch
 # whatever number you care about (entity F1, Matthews correlation; here the F1 of a class), and ends
-# with the best weights. The dev set has then been used to choose: report on another one.
+# with the best weights; with `path="best.keras"` they are in a file as soon as they are found. The
+# dev set has then been used to choose: report on another one.
 
 
 def f1(model):
