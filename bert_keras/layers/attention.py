@@ -12,11 +12,11 @@ from bert_keras.layers.lora import AdaptableDense
 MASKED = float(np.finfo("float32").min)
 
 
-# Whether Keras's `ops.dot_product_attention` takes over where dropout is inactive. What it gains over
-# the explicit formula, on 2 cores of an AMD EPYC (Zen 4), float32, 8 rows of 64, 128 and 512 tokens,
-# 12 heads of 64, by `benchmarks/bench.py --suite attention`: JAX 0.97, 1.38, 0.97 times; PyTorch
-# 1.17, 1.01 (0.77 to 1.14), 1.69; TensorFlow 0.98, 1.00, 0.90, where Keras has the same formula and
-# no kernel for it. On GPUs it was not measured.
+# Whether Keras's `ops.dot_product_attention` takes over where dropout is inactive. What it gains
+# over the explicit formula, on 2 cores of an AMD EPYC (Zen 4), float32, 8 rows of 64, 128 and 512
+# tokens, 12 heads of 64, by `benchmarks/bench.py --suite attention`: JAX 0.97, 1.38, 0.97 times;
+# PyTorch 1.17, 1.01 (0.77 to 1.14), 1.69; TensorFlow 0.98, 1.00, 0.90, where Keras has the same
+# formula and no kernel for it. On GPUs it was not measured.
 FUSED = {"jax": True, "tensorflow": False, "torch": True}
 
 
