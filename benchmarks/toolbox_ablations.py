@@ -77,7 +77,7 @@ TOOLS = {
     "constant rate, no warm-up": {"compile": {"decay": "constant", "warmup": 0}},
     "cosine decay": {"compile": {"decay": "cosine"}},
     "quadratic decay": {"compile": {"decay": "polynomial", "decay_power": 2.0}},
-    "LAMB": {"compile": {"optimizer": "lamb"}, "rate": 100},
+    "LAMB": {"compile": {"optimizer": "lamb"}, "rate": 10},
     "layer-wise decay 0.9": {"compile": {"layer_decay": 0.9}},
     "head x 10": {"compile": {"head_multiplier": 10.0}},
     "frozen embeddings": {"preset": {"frozen": "embeddings"}},

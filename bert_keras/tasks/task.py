@@ -290,7 +290,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         """Configures training; every argument has the default of BERT's recipe.
 
         Args:
-            optimizer: `"auto"` for `AdamW`, `"lamb"` for `Lamb`, which takes rates about 100 times
+            optimizer: `"auto"` for `AdamW`, `"lamb"` for `Lamb`, which takes rates some 10 times
                 as high, or any Keras optimizer; the next nine are for the first two alone.
             loss: `"auto"` for the task's own, or any Keras loss.
             learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5.

@@ -1,4 +1,4 @@
-"""The AdamW step by a backend's own kernel: one pass over memory where `keras.ops` makes many.
+"""The step of AdamW and LAMB by a backend's own kernel: one pass over memory, not many.
 
 Over the 22.7 million weights of MiniLM-L6 on 2 CPU cores the step takes, in ms: torch 374 by
 `keras.ops`, 18 here; TensorFlow without XLA 72, 34 here. XLA fuses `keras.ops` by itself: JAX takes
@@ -35,6 +35,33 @@ def torch_step(variables, gradients, momentums, velocities, updates, **hyper):
             maximize=False,
             **hyper,
         )
+
+
+def torch_lamb_step(variables, gradients, momentums, velocities, updates, scaled, lr, **hyper):
+    """Updates torch tensors in place by LAMB: `torch_step`'s step, scaled to the variable's size.
+
+    Args:
+        variables, gradients, momentums, velocities, updates: as for `torch_step`.
+        scaled: list of bools, which variables' steps are scaled and decayed.
+        lr: float or scalar tensor.
+        **hyper: the others of `torch_step`.
+    """
+    import torch
+
+    weight_decay = hyper.pop("weight_decay")
+    # Moved from 0 at a rate of -1, it is the step itself.
+    steps = [torch.zeros_like(variable) for variable in variables]
+    moments = (gradients, momentums, velocities, updates)
+    torch_step(steps, *moments, lr=-1.0, weight_decay=0.0, **hyper)
+    with torch.no_grad():
+        for variable, step, is_scaled in zip(variables, steps, scaled, strict=True):
+            rate = torch.as_tensor(lr, dtype=variable.dtype, device=variable.device)
+            if is_scaled:
+                step.add_(variable, alpha=weight_decay)
+                norm, step_norm = torch.linalg.vector_norm(variable), torch.linalg.vector_norm(step)
+                usable = (norm > 0) & (step_norm > 0)
+                rate = rate * torch.where(usable, norm / step_norm, 1.0)
+            variable.addcmul_(step, rate, value=-1)
 
 
 def torch_global_norm(gradients):

@@ -113,9 +113,6 @@ class AdamW(keras.optimizers.Optimizer):
         [Mosbach et al., 2021](https://arxiv.org/abs/2006.04884).
     """
 
-    # Whether `fused` computes the step; a subclass with another step says no.
-    _has_fused_step = True
-
     def __init__(
         self,
         learning_rate=5e-5,
@@ -231,6 +228,11 @@ class AdamW(keras.optimizers.Optimizer):
                     f"The pattern must be found in the path of a trainable variable. Received: "
                     f"{pattern!r}. Paths look like {self._paths[0]!r}."
                 )
+            for i in found:
+                if self.gradient_accumulation_steps and value > gates[i]:
+                    # Gradients from when it was frozen, of an update that is not yet made.
+                    accumulated = self._accumulated_gradients[i]
+                    accumulated.assign(ops.zeros_like(accumulated))
             gates[found] = value
         self._gates.assign(gates)
 
@@ -242,8 +244,7 @@ class AdamW(keras.optimizers.Optimizer):
         """Updates one variable and its moments; `learning_rate` is what `_step_sizes` returns."""
         i, gradient, sizes = self._prepare(gradient, variable, learning_rate)
         # Its factors have the variable's precision: in bfloat16 a `beta_2` of 0.999 would be 1.
-        is_fused = self._has_fused_step and variable.dtype == "float32"
-        if is_fused and keras.backend.backend() == "tensorflow":
+        if variable.dtype == "float32" and keras.backend.backend() == "tensorflow":
             self.assign(variable, variable * (1 - sizes["decay"]))
             fused.tensorflow_step(
                 variable,
@@ -278,7 +279,7 @@ class AdamW(keras.optimizers.Optimizer):
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         indices = [self._get_variable_index(variable) for variable in trainable_variables]
-        if self._has_fused_step and keras.backend.backend() == "torch":
+        if keras.backend.backend() == "torch":
             self._torch_update(grads, indices, learning_rate)
         else:
             sizes = self._step_sizes(grads, indices, learning_rate)
@@ -329,7 +330,8 @@ class AdamW(keras.optimizers.Optimizer):
         updates = self._updates.value if self.bias_correction else ops.full((len(gates),), 1e9)
         updates = updates.unbind()
         for (factor, decay), group in groups.items():
-            fused.torch_step(
+            self._torch_step(
+                [i for _, i in group],
                 [self._trainable_variables[i].value for _, i in group],
                 [gradient for gradient, _ in group],
                 [self._momentums[i].value for _, i in group],
@@ -342,6 +344,9 @@ class AdamW(keras.optimizers.Optimizer):
                 eps=self.epsilon,
                 grad_scale=excess,
             )
+
+    def _torch_step(self, indices, *tensors, **hyper):
+        fused.torch_step(*tensors, **hyper)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
         """Raises `ValueError`: groups are arguments here, so that they are saved.
@@ -421,8 +426,10 @@ class Lamb(AdamW):
     ```
 
     and a ratio of 1 where either norm is 0. Variables without weight decay keep the ratio 1 too, as
-    in the authors' code. With it BERT was pre-trained in batches of 32,768; learning rates are
-    about 100 times those of AdamW. `keras.optimizers.Lamb` applies its decay outside the ratio.
+    in the authors' code. With it BERT was pre-trained in batches of 32,768; the paper's rates grow
+    with the root of the batch's size, from 6.25e-4 for 512 to 5e-3 for that. A rate is the share
+    of its norm that a kernel moves in a step. `keras.optimizers.Lamb` applies its decay outside the
+    ratio.
 
     Args: those of `AdamW`.
 
@@ -430,7 +437,9 @@ class Lamb(AdamW):
         [You et al., 2020](https://arxiv.org/abs/1904.00962), algorithm 2.
     """
 
-    _has_fused_step = False
+    def _torch_step(self, indices, *tensors, **hyper):
+        scaled = [not self._excluded[i] for i in indices]
+        fused.torch_lamb_step(*tensors, scaled=scaled, **hyper)
 
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its moments; `learning_rate` is what `_step_sizes` returns."""

@@ -236,6 +236,23 @@ def test_frozen_variables_keep_their_bits_and_thaw_as_in_torch():
     assert_all_close(ours, train_torch(values, gradients, [1e-2] * 9, frozen=frozen))
 
 
+def test_gradients_accumulated_while_frozen_are_forgotten():
+    variables, values = make_variables()
+    others, _ = make_variables()
+    first, second, third, fourth = make_gradients(4)
+    optimizer = AdamW(1e-2, global_clipnorm=None, gradient_accumulation_steps=2)
+    optimizer.build(variables)
+    optimizer.freeze("embeddings/")
+    after = train(optimizer, variables, [first, second, third])
+    np.testing.assert_array_equal(after[0], values[0])
+    optimizer.unfreeze("embeddings/")
+    after = train(optimizer, variables, [fourth])
+    # Of the second update only its second half.
+    plain = AdamW(1e-2, global_clipnorm=None)
+    alone = train(plain, others, [[gradient / 2 for gradient in fourth]])
+    np.testing.assert_allclose(after[0], alone[0], rtol=1e-5, atol=1e-6)
+
+
 def test_freezing_needs_a_built_optimizer_and_a_known_path():
     with pytest.raises(ValueError, match="must be built"):
         AdamW().freeze("head")
@@ -256,6 +273,34 @@ def test_lamb_scales_each_step_to_its_variable():
             step = step + 0.01 * value
             step *= np.linalg.norm(value) / np.linalg.norm(step)
         np.testing.assert_allclose(new, value - 1e-2 * step, rtol=1e-5, atol=1e-6)
+
+
+def test_lamb_equals_its_formula_with_all_options():
+    variables, weights = make_variables()
+    multipliers = [("embeddings/", 0.25), ("head/", 3.0)]
+    optimizer = Lamb(1e-2, weight_decay=0.1, learning_rate_multipliers=multipliers)
+    optimizer.build(variables)
+    optimizer.freeze("pooler")
+    gradients = make_gradients(4, scale=3.0)
+    after = train(optimizer, variables, gradients)
+    weights = [value.astype("float64") for value in weights]
+    moments = [[np.zeros(value.shape), np.zeros(value.shape)] for value in weights]
+    for t, parts in enumerate(gradients, 1):
+        norm = np.sqrt(sum(np.sum(np.square(g)) for i, g in enumerate(parts) if i != 6))
+        assert norm > 1  # It is clipped.
+        for i, (w, (m, v), g) in enumerate(zip(weights, moments, parts, strict=True)):
+            if i == 6:
+                continue
+            g = g.astype("float64") / norm
+            m += 0.1 * (g - m)
+            v += 0.001 * (g * g - v)
+            step = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6)
+            if i not in UNDECAYED:
+                step += 0.1 * w
+                step *= np.linalg.norm(w) / np.linalg.norm(step)
+            w -= 1e-2 * {0: 0.25, 7: 3.0, 8: 3.0}.get(i, 1.0) * step
+    for new, expected in zip(after, weights, strict=True):
+        np.testing.assert_allclose(new, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_lamb_without_decay_equals_keras():
