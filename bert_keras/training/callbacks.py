@@ -83,6 +83,8 @@ class BestOnMetric(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self.best = self.best_epoch = self._best_weights = self._first_epoch = None
+        if self.path:  # Now, not when an epoch's work would be lost.
+            os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
 
     def on_epoch_begin(self, epoch, logs=None):
         if self._first_epoch is None:

@@ -16,6 +16,7 @@ import numpy as np
 
 import bert_keras
 from bert_keras.training import GradualUnfreezing, stages_from_the_top
+from bert_keras.training.averages import inner_optimizer
 
 TEXTS = ["a b c", "d e f g", "h", "a a a b b", "g f e d c b a", "b c"] * 4
 LABELS = [0, 1, 1, 0, 1, 0] * 4
@@ -26,7 +27,7 @@ WORDS = [text.split() for text in TEXTS[:6]]
 EPOCHS, SAVED_AFTER = 6, 3
 
 
-def parts(num_layers=2, dropout=0.0):
+def parts(num_layers=2, dropout=0.0, dtype=None):
     backbone = bert_keras.BertBackbone(
         len(VOCABULARY),
         num_layers=num_layers,
@@ -36,17 +37,19 @@ def parts(num_layers=2, dropout=0.0):
         dropout=dropout,
         initializer_range=0.2,
         max_sequence_length=16,
+        dtype=dtype,
     )
     tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
     return {"backbone": backbone, "preprocessor": preprocessor}
 
 
-def classifier(recipe=None, num_layers=2, dropout=0.0, **options):
-    made = parts(num_layers, dropout)
+def classifier(recipe=None, num_layers=2, dropout=0.0, dtype=None, **options):
+    made = parts(num_layers, dropout, dtype)
     task = bert_keras.TextClassifier(**made, label_names=["no", "yes"], **options)
     recipe = recipe or {}
-    task.compile(**recipe if "optimizer" in recipe else {"learning_rate": 3e-3, **recipe})
+    own = isinstance(recipe.get("optimizer"), keras.optimizers.Optimizer)
+    task.compile(**recipe if own else {"learning_rate": 3e-3, **recipe})
     return task
 
 
@@ -61,9 +64,12 @@ TRAINED = {
     "schedule": lambda: classifier({"optimizer": own_optimizer()}),
     "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
-    # Draws other masks on another backend: goes on bit for bit on its own.
-    "dropout": lambda: classifier(dropout=0.1),
-    "adapters": lambda: classifier({"decay": "cosine"}, lora_rank=2),
+    "adapters_by_lamb": lambda: classifier(
+        {"optimizer": "lamb", "learning_rate": 3e-2, "decay": "cosine"}, lora_rank=2
+    ),
+    # On another backend these draw other masks and round otherwise; bit for bit on their own.
+    "dropout_and_consistency": lambda: classifier({"consistency": 1.0}, dropout=0.1),
+    "float16": lambda: classifier(dtype="mixed_float16"),
 }
 
 
@@ -180,7 +186,8 @@ def load(folder, out, cases):
 
 def check_what_is_frozen(name, task):
     """Half of the layers wait where they thaw one by one, and none elsewhere."""
-    found = (re.search(r"encoder/(layer_\d+)/", path) for path in task.optimizer.frozen_paths)
+    paths = inner_optimizer(task).frozen_paths
+    found = (re.search(r"encoder/(layer_\d+)/", path) for path in paths)
     waiting = {match[1] for match in found if match}
     expected = {"layer_0", "layer_1"} if name == "two_of_four_layers_unfrozen" else set()
     assert waiting == expected, waiting

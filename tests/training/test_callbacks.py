@@ -113,7 +113,7 @@ def test_a_killed_run_goes_on_to_the_best_epoch_of_all(tmp_path):
 
 @pytest.mark.once
 def test_a_better_epoch_takes_the_place_of_the_file(tmp_path):
-    path = tmp_path / "best.keras"
+    path = tmp_path / "not there yet" / "best.keras"
     model = make_model()
     fit(model, BestOnMetric(Recorded([0.5, 0.4]), path=path), epochs=2)
     callback = BestOnMetric(Recorded([0.45, 0.7]), path=path)
