@@ -520,6 +520,10 @@ def test_feature_extraction_without_training_measures_and_tags_words(run, tagged
     assert set(results) == {"last_f1"} and "a tenth of" in printed
     lines = (output / "test_predictions.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["anna", "lives", "", "rome", ""]
+    # The file alone is enough: it holds the encoder and the vocabulary.
+    tagger = keras.models.load_model(output / "model.keras")
+    words, others = tagger.tag(["anna  lives", ["rome"]])
+    assert ["\t".join(pair) for pair in [*words, *others]] == [*lines[:2], lines[3]]
 
 
 def test_token_classification_scores_segmented_words_by_their_scheme(run, tmp_path):
