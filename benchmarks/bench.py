@@ -120,7 +120,7 @@ SUITES = {
             "text",
             "minilm",
             [(32, None)],
-            ("hugging_face_sorted", *OURS, *THEIRS, "onnx_runtime"),
+            ("hugging_face_sorted", "sentence_transformers", *OURS, *THEIRS, "onnx_runtime"),
             text_set=texts,
             **options,
         )
