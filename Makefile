@@ -62,7 +62,7 @@ bench-full: $(VENV)/peers
 
 # transformers and keras-hub come with the tests.
 $(VENV)/peers: $(VENV)/installed
-	$(VENV)/bin/$(PIP) onnxruntime onnxscript accelerate
+	$(VENV)/bin/$(PIP) onnxruntime onnxscript accelerate sentence-transformers
 	touch $@
 
 clean:

@@ -11,8 +11,8 @@ ours also of KerasHub's on the same backend, memory, the share of the machine's 
 matrix product of all backends. Writes results.json, results.md and results.png, anew after each
 job.
 
-Peers that are not installed are named and left out: transformers, keras-hub, onnxruntime,
-tensorflow-text; transformers' Trainer needs accelerate.
+Peers that are not installed are named and left out: transformers, sentence-transformers, keras-hub,
+onnxruntime, tensorflow-text; transformers' Trainer needs accelerate.
 """
 
 import importlib.metadata
@@ -44,7 +44,7 @@ MODELS = {
 VOCABULARY_SIZE = 30522
 VERSIONS = (
     *("keras", "jax", "tensorflow", "torch", "transformers", "tokenizers", "keras-hub"),
-    *("tensorflow-text", "onnxruntime"),
+    *("tensorflow-text", "onnxruntime", "sentence-transformers"),
 )
 # Texts to classify: sentences, pairs, and documents.
 TEXTS = {
