@@ -188,6 +188,8 @@ SUITES = {
 
 flags.DEFINE_list("suite", ["inference"], f"Of {', '.join(SUITES)}, cold_start; or all.")
 flags.DEFINE_list("sides", None, "Sides to run, of those that a job has; all without it.")
+flags.DEFINE_list("texts", list(TEXTS), f"Of {', '.join(TEXTS)}: others are left out.")
+flags.register_validator("texts", lambda names: {*names} <= {*TEXTS}, f"must be of {[*TEXTS]}")
 flags.DEFINE_integer("rounds", 5, "Rounds to keep.", 1)
 flags.DEFINE_integer("threads", os.cpu_count(), "Threads of each side.", 1)
 flags.DEFINE_string("sst2_dir", None, "Folder of SST-2; without it the repository's sentences.")
@@ -226,6 +228,8 @@ def tables_of(names, ceilings):
             yield cold_start()
             continue
         for job, sides in SUITES[name]:
+            if "text_set" in job and job["text_set"] not in FLAGS.texts:
+                continue
             needed = f"{job.get('text_set')}_dir"
             if needed in ("mrpc_dir", "imdb_dir") and not FLAGS[needed].value:
                 print(f"{title_of(job)}: left out, it needs --{needed}.")
