@@ -77,7 +77,8 @@ TOOLS = {
     "constant rate, no warm-up": {"compile": {"decay": "constant", "warmup": 0}},
     "cosine decay": {"compile": {"decay": "cosine"}},
     "quadratic decay": {"compile": {"decay": "polynomial", "decay_power": 2.0}},
-    "LAMB": {"compile": {"optimizer": "lamb"}, "rate": 10},
+    # It moves a kernel by a share of its norm, and a new head begins small.
+    "LAMB, head x 10": {"compile": {"optimizer": "lamb", "head_multiplier": 10.0}, "rate": 10},
     "layer-wise decay 0.9": {"compile": {"layer_decay": 0.9}},
     "head x 10": {"compile": {"head_multiplier": 10.0}},
     "frozen embeddings": {"preset": {"frozen": "embeddings"}},
@@ -114,7 +115,13 @@ TOOLS = {
 # For the command line, where a name with spaces is a burden.
 SHORT = {
     name.replace(",", "").replace(" ", "_").replace("-", "_").lower(): name for name in TOOLS
-} | {"lora": "LoRA rank 8", "crf": "CRF", "ema": "EMA 0.9", "r_drop": "R-Drop"}
+} | {
+    "lora": "LoRA rank 8",
+    "lamb": "LAMB, head x 10",
+    "crf": "CRF",
+    "ema": "EMA 0.9",
+    "r_drop": "R-Drop",
+}
 
 
 def main(argv):

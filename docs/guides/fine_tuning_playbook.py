@@ -5,9 +5,9 @@
 It runs from top to bottom on a slice of the review sentences in examples/data, and prints what each
 tool did there. Change one thing at a time, and measure: that is all the method there is.
 
-On so little data most differences below are noise, and section 2 shows how large that is.
-benchmarks/toolbox_ablations.py measures each tool alone, over several seeds, on a task of pairs and
-on one of entities, with time and memory.
+On so little data most differences below are noise, and section 2 shows how large that is. What is
+said below of MRPC and of WNUT-17 is measured with a thousand examples and three seeds, each tool
+alone beside the plain recipe: docs/fine_tuning_ablations.md has the table, time and memory.
 
 The environment variables PRESET, NUM_TRAIN and NUM_DEV name another checkpoint and other sizes;
 KERAS_BACKEND chooses TensorFlow, JAX or PyTorch, which give the same numbers up to rounding and to
@@ -73,7 +73,8 @@ def fine_tune(name, source=PRESET, options=None, seed=0, fit=None, **compile_arg
 # once, and all epochs of the head learn from what it said. The result is that of the frozen encoder
 # without the cache. Only the head learns, so its rate is high.
 #
-# If this is good enough, stop here: it trains on a laptop.
+# If this is good enough, stop here: it trains on a laptop. MRPC has 0.70 so, fine-tuned 0.75;
+# WNUT-17 0.26 and 0.48; the cache takes a tenth of fine-tuning's time.
 
 print("\n1. What is easy")
 majority = np.bincount(train.labels).argmax()
@@ -123,8 +124,9 @@ best = BestOnMetric(f1, name="f1", patience=2)
 fine_tune("up to 5 epochs, the best kept", fit={"epochs": 5, "callbacks": [best]})
 print(f"The best F1, {best.best:.3f}, came in epoch {best.best_epoch + 1}.")
 
-# The shape of the schedule matters less. A constant rate is for runs whose end is not known;
-# without a warm-up the first steps are large while Adam's moments still know little.
+# The shape of the schedule matters less, as long as there is one. A constant rate is for runs whose
+# end is not known; without a warm-up the first steps are large while Adam's moments still know
+# little. Without both MRPC lost 0.018 and WNUT-17 0.118; cosine decay gained 0.009 and lost 0.015.
 
 fine_tune("cosine decay", decay="cosine")
 fine_tune("constant, no warm-up", decay="constant", warmup=0)
@@ -136,6 +138,10 @@ fine_tune("constant, no warm-up", decay="constant", warmup=0)
 # from layer to layer, and a faster head, which starts from nothing. Freezing the lower layers saves
 # time besides. Gradual unfreezing starts with the head, so that its first, wild gradients do not
 # reach the encoder; it needs epochs enough to arrive at the bottom.
+#
+# On MRPC and WNUT-17 rates by layer and a faster head were within the noise of the plain recipe.
+# Half of the layers frozen lost 0.037 and 0.008, in 0.6 of the time; gradual unfreezing 0.039 and
+# 0.034; frozen embeddings nothing, in 0.8 to 0.9 of the time.
 
 print("\n4. Change less")
 fine_tune("layer-wise decay 0.9", layer_decay=0.9)
@@ -155,6 +161,9 @@ fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
 # Class weights and the focal loss are for classes of very different size, which these are not:
 # `fit(class_weight={0: 1.0, 1: 5.0})`, `compile(loss=bert_keras.training.FocalCrossentropy())`.
 # They move the balance of precision and recall: look at both.
+#
+# On MRPC and WNUT-17 none of these gained beyond the noise; R-Drop's seeds on WNUT-17 lay between
+# 0.35 and 0.50. A CRF (`TokenClassifier(crf=True)`) lost 0.009 there.
 
 print("\n5. Regularise")
 fine_tune("label smoothing 0.1", label_smoothing=0.1)
@@ -167,7 +176,8 @@ fine_tune("averaged weights", ema_momentum=0.9)
 # There are often many more texts than labels. Guessing their hidden words for an epoch or a few
 # makes the checkpoint at home in them, and the result is a preset like any other. It helps where
 # the texts are unlike those that the checkpoint was trained on; some hundred texts, as here, are
-# too few to expect much.
+# too few to expect much. This checkpoint is one for embeddings, whose head for hidden words starts
+# at random: with a thousand texts MRPC lost 0.048 and WNUT-17 0.058.
 
 print("\n6. Texts without labels")
 keras.utils.set_random_seed(0)
@@ -183,7 +193,8 @@ with tempfile.TemporaryDirectory() as folder:
 # Two small matrices beside the kernels of each layer learn, and nothing else of the encoder. One
 # small file a task, adapters and head, goes with the one large checkpoint, and the optimizer keeps
 # moments of these alone. It takes a rate about ten times as high, and steps: few, as here, leave it
-# behind. `merge_lora` makes a plain model of it again.
+# behind: MRPC lost 0.056 and WNUT-17 0.057 in three epochs of a thousand examples at five times
+# the plain rate, in 0.65 of the time. `merge_lora` makes a plain model of it again.
 
 print("\n7. LoRA")
 adapted = fine_tune("LoRA, rank 8", options={"lora_rank": 8}, learning_rate=1e-3)
@@ -201,7 +212,11 @@ print(f"The adapters' file holds {size / 1e6:.2f} MB, all weights {4 * weights /
 # keeps shrinks to 49 % on PyTorch in 1.37 times the time, and to 35 % on TensorFlow in 1.25 times;
 # on JAX's CPU compiler not at all. `dtype="mixed_bfloat16"` halves the activations and is fast
 # on hardware that is made for it; where float16 is all there is, `"mixed_float16"` scales the loss
-# by itself. Expect the plain recipe's result from each of them: if not, something is wrong.
+# by itself. Expect the plain recipe's result from each of them: if not, something is wrong. On MRPC
+# and WNUT-17 float32 took 1.4 to 1.6 times as long as bfloat16, with the same results.
+#
+# The other way round, where there is memory for batches of thousands, `compile(optimizer="lamb")`
+# learns from them at rates that grow with the root of the batch; for small batches it is not made.
 
 print("\n8. Memory")
 fine_tune("2 batches of 8 an update", fit={"batch_size": 8}, gradient_accumulation_steps=2)
