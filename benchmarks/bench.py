@@ -229,6 +229,7 @@ def tables_of(names, ceilings):
             continue
         for job, sides in SUITES[name]:
             if "text_set" in job and job["text_set"] not in FLAGS.texts:
+                print(f"{title_of(job)}: left out by --texts.")
                 continue
             needed = f"{job.get('text_set')}_dir"
             if needed in ("mrpc_dir", "imdb_dir") and not FLAGS[needed].value:

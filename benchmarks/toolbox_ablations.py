@@ -394,7 +394,7 @@ def line_of(tool, rows):
             f"{mean_of('megabytes', own)} MB",
         )
     else:
-        gain = compared("metric", own, plain, lambda a, b: a - b, "+.4f")
+        gain = compared("metric", own, plain, lambda a, b: a - b, "+.4f", with_error=True)
         seconds, memory = (
             compared(name, own, plain, lambda a, b: a / b, ".2f")
             for name in ("seconds", "megabytes")
@@ -407,10 +407,18 @@ def mean_of(name, rows):
     return f"{statistics.mean(row[name] for row in rows.values()):.0f}"
 
 
-def compared(name, own, plain, compare, spec):
-    """Returns the mean of a comparison over the seeds of both, as text; empty without any."""
+def compared(name, own, plain, compare, spec, with_error=False):
+    """Returns the mean of a comparison over the seeds of both, as text; empty without any.
+
+    With its standard error where asked, from two seeds on.
+    """
     values = [compare(own[seed][name], plain[seed][name]) for seed in own if seed in plain]
-    return format(statistics.mean(values), spec) if values else ""
+    if not values:
+        return ""
+    mean = format(statistics.mean(values), spec)
+    if not with_error or len(values) == 1:
+        return mean
+    return f"{mean} ± {statistics.stdev(values) / len(values) ** 0.5:.4f}"
 
 
 def spread(values):

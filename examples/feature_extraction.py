@@ -20,10 +20,10 @@ once; on top of them a two-layer BiLSTM and a dense layer learn the tags. One ro
 The files are those of token_classification.py, with tags that mark entities. The features are held
 in memory as float16: 337 MB for the training words of WNUT-17 with a 6-layer, 384-wide encoder.
 
-Writes into `--output_dir`: model.keras, the BiLSTM that is best on the dev set, with the encoder
-and its vocabulary; metrics.json, F1 on the dev and the test set for each strategy; and
-test_predictions.tsv where there is a test file. The highest F1 on the dev set is no result of its
-own, since the dev set chose it.
+Writes into `--output_dir`: model.keras, the BiLSTM that is best on the dev set; tagger.keras, the
+same with the encoder and its vocabulary, for `--sentence`; metrics.json, F1 on the dev and the test
+set for each strategy; and test_predictions.tsv where there is a test file. The highest F1 on the
+dev set is no result of its own, since the dev set chose it.
 
 Expected for WNUT-17 with `--epochs 4`, in the order of the table: dev F1 0.340, 0.477, 0.351,
 0.493, 0.518, 0.495; 4 minutes each on one core.
@@ -67,7 +67,7 @@ flags.register_validator(
 flags.DEFINE_integer("lstm_units", 256, "Units of each direction of the BiLSTM; the paper has 768.")
 flags.DEFINE_float("dropout", 0.3, "Rate on the features and between the layers of the BiLSTM.")
 flags.DEFINE_multi_string(
-    "sentence", None, "Train nothing: tag this, by the model in --output_dir; may be repeated."
+    "sentence", None, "Train nothing: tag this by --output_dir's tagger.keras; may be repeated."
 )
 FLAGS.set_default("epochs", 12)
 FLAGS.set_default("learning_rate", 1e-3)
@@ -75,7 +75,10 @@ FLAGS.set_default("learning_rate", 1e-3)
 
 def main(argv):
     if FLAGS.sentence:
-        show(keras.models.load_model(os.path.join(FLAGS.output_dir, "model.keras")), FLAGS.sentence)
+        path = os.path.join(FLAGS.output_dir, "tagger.keras")
+        if not os.path.exists(path):
+            raise app.UsageError(f"--sentence needs {path}, which a training writes.")
+        show(keras.models.load_model(path), FLAGS.sentence)
         return
     train, dev, test, names = tagged.load_data()
     # Refuses tags that mark no entities, before the training.
@@ -114,8 +117,9 @@ def main(argv):
 
     _, rows = recipe.run_seeds(run)
     strategy, model, _ = best
-    path = os.path.join(FLAGS.output_dir, "model.keras")
+    path = os.path.join(FLAGS.output_dir, "tagger.keras")
     os.makedirs(FLAGS.output_dir, exist_ok=True)
+    model.save(os.path.join(FLAGS.output_dir, "model.keras"))
     FeatureTagger(encoder, model, strategy, names).save(path)
     reloaded = keras.models.load_model(path)
     print(f"Saved {path}, the encoder and the BiLSTM on {strategy}; loaded again, it tags:")

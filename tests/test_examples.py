@@ -511,7 +511,7 @@ def test_feature_extraction_has_the_rows_of_the_paper_s_table(run, tagged):
     assert flags.FLAGS["strategy"].default == list(all_rows)
 
 
-def test_feature_extraction_without_training_measures_and_tags_words(run, tagged, tmp_path):
+def test_feature_extraction_without_training_measures_and_tags_words(run, tagged, tmp_path, capsys):
     words = write(tmp_path / "words.txt", ["anna", "lives", "", "rome"])
     train = tagged / "train.conll"
     arguments = [f"--train_file={train}", f"--test_file={words}", "--strategy=last", "--epochs=0"]
@@ -520,10 +520,15 @@ def test_feature_extraction_without_training_measures_and_tags_words(run, tagged
     assert set(results) == {"last_f1"} and "a tenth of" in printed
     lines = (output / "test_predictions.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["anna", "lives", "", "rome", ""]
-    # The file alone is enough: it holds the encoder and the vocabulary.
-    tagger = keras.models.load_model(output / "model.keras")
-    words, others = tagger.tag(["anna  lives", ["rome"]])
-    assert ["\t".join(pair) for pair in [*words, *others]] == [*lines[:2], lines[3]]
+    # The recipe, alone with the file, which holds the encoder and the vocabulary.
+    module = sys.modules["feature_extraction"]
+    flags.FLAGS(["", f"--output_dir={output}", "--sentence=anna  lives", "--sentence=rome"])
+    module.main([])
+    words = " ".join(line.replace("\t", "/") for line in lines[:2])
+    assert capsys.readouterr().out == f"  {words}\n  {lines[3]}\n".replace("\t", "/")
+    flags.FLAGS(["", f"--output_dir={tmp_path}", "--sentence=anna"])
+    with pytest.raises(app.UsageError, match=r"tagger\.keras"):
+        module.main([])
 
 
 def test_token_classification_scores_segmented_words_by_their_scheme(run, tmp_path):

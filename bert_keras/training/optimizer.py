@@ -192,7 +192,8 @@ class AdamW(keras.optimizers.Optimizer):
         """Stops variables where they are until `unfreeze`, also while `fit` runs.
 
         A frozen variable keeps its value, bit for bit, and its moments; it does not count in the
-        global norm; after `unfreeze` it continues as if the steps between had not been. Unlike
+        global norm; after `unfreeze` it continues as if the steps between had not been, without
+        what was accumulated of an update that is not yet made. Unlike
         `trainable = False` this needs no new `compile`, so it may be called by a callback; its
         gradient is still computed. What is frozen is saved with the optimizer's state.
 
@@ -232,7 +233,7 @@ class AdamW(keras.optimizers.Optimizer):
                 if self.gradient_accumulation_steps and value > gates[i]:
                     # Gradients from when it was frozen, of an update that is not yet made.
                     accumulated = self._accumulated_gradients[i]
-                    accumulated.assign(ops.zeros_like(accumulated))
+                    accumulated.assign(ops.zeros(accumulated.shape, accumulated.dtype))
             gates[found] = value
         self._gates.assign(gates)
 

@@ -315,6 +315,10 @@ def test_lamb_without_decay_equals_keras():
 def test_lamb_survives_a_zero_variable():
     variables, _ = make_variables()
     variables[1].assign(np.zeros(SHAPES[1]))
+    (gradients,) = make_gradients(1)
+    after = train(Lamb(1e-2, global_clipnorm=None), variables, [gradients])
+    step = gradients[1] / (np.abs(gradients[1]) + 1e-6)
+    np.testing.assert_allclose(after[1], -1e-2 * step, rtol=1e-5, atol=1e-6)
     after = train(Lamb(1e-2), variables, make_gradients(2))
     assert all(np.isfinite(value).all() for value in after)
 
