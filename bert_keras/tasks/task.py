@@ -290,8 +290,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         """Configures training; every argument has the default of BERT's recipe.
 
         Args:
-            optimizer: `"auto"` for `AdamW`, `"lamb"` for `Lamb`, which takes rates some 10 times
-                as high, or any Keras optimizer; the next nine are for the first two alone.
+            optimizer: `"auto"` for `AdamW`, `"lamb"` for `Lamb`, which is for large batches and
+                takes other rates, or any Keras optimizer; the next nine are for the first two.
             loss: `"auto"` for the task's own, or any Keras loss.
             learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5.
             weight_decay: float, on kernels and embeddings, not on biases and norms.
