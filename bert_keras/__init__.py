@@ -15,6 +15,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from bert_keras import datasets, metrics
+from bert_keras.host_memory import keep_freed_memory as _keep_freed_memory
 from bert_keras.models.bert import BertBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
@@ -32,3 +33,5 @@ from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
 from bert_keras.training.optimizer import AdamW, layer_wise_decay
 from bert_keras.training.schedules import WarmupDecay
 from bert_keras.version import __version__
+
+_keep_freed_memory()

@@ -11,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder may import itself and folders of a lower layer, deferred imports included.
 LAYERS = [
-    {"inputs", "tokenizers", "metrics", "training", "datasets", "version"},
+    {"host_memory", "inputs", "tokenizers", "metrics", "training", "datasets", "version"},
     {"layers", "presets", "preprocessing"},
     {"models", "heads"},
     {"tasks"},
