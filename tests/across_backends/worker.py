@@ -64,6 +64,7 @@ TRAINED = {
     "schedule": lambda: classifier({"optimizer": own_optimizer()}),
     "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
+    "adapters": lambda: classifier({"decay": "cosine"}, lora_rank=2),
     "adapters_by_lamb": lambda: classifier(
         {"optimizer": "lamb", "learning_rate": 3e-2, "decay": "cosine"}, lora_rank=2
     ),
