@@ -1,17 +1,18 @@
-"""Where the time of a benchmark's job goes, on one thread: a table with a row for each backend.
+"""Where the time of a benchmark's job goes, on one core: a table with a row for each backend.
 
     python benchmarks/profile_job.py --kind train_step --model minilm --batch 16 --length 128
     python benchmarks/profile_job.py --kind text --sst2_dir SST-2
     python benchmarks/profile_job.py --kind cold_start
 
-Shares are of the wall-clock time of a run under the backend's own profiler; seconds are the median
-of three runs without it. XLA fuses: on JAX what is fused with a matrix product counts as one, and
-random numbers and the optimizer count as elementwise work. "rest" is what no kernel took: Python,
-tokenizing, waiting. The columns of `cold_start` are the phases of one process instead.
+Seconds are the median of three runs. Shares are of the wall-clock time of one more run, under the
+backend's own profiler. XLA fuses: on JAX what is fused with a matrix product counts as one, and
+random numbers and the optimizer count as elementwise work. On PyTorch attention's softmax counts
+as a matrix product where one kernel has both. "rest" is what no kernel took: Python, tokenizing,
+waiting. The columns of `cold_start` are seconds of a process's phases, on all cores.
 """
 
 import glob
-import itertools
+import importlib
 import json
 import os
 import re
@@ -32,15 +33,15 @@ flags.DEFINE_enum(
     ["inference", "train_step", "pretraining_step", "text", "cold_start"],
     "What to profile.",
 )
-flags.DEFINE_enum("model", "minilm", list(bench.MODELS), "Its sizes.")
-flags.DEFINE_integer("batch", 16, "Rows.", 1)
+flags.DEFINE_enum("model", "minilm", list(bench.MODELS), "Model whose sizes are used.")
+flags.DEFINE_integer("batch", 16, "Rows of a batch.", 1)
 flags.DEFINE_integer("length", 128, "Tokens of a row, but for texts.", 1)
 flags.DEFINE_list("backends", list(bench.BACKENDS), "Backends, or hugging_face.")
 
 # Kind of work -> what the kernels' names hold; the first that fits counts, else elementwise work.
 KINDS = {
-    "matrix products": r"matmul|\bdot|ynn_fusion|convolution|::bmm|::mm|addmm|scaled_dot_product",
-    "copies, zeroing": r"copy|transpose|clone|fill_|zero|concat|slice|pad_fusion|pack",
+    "matrix products": r"matmul|\bdot|ynn_fusion|convolution|::(badd)?bmm|::mm|addmm|scaled_dot",
+    "copies, zeroing": r"copy|transpose|clone|fill|zero|concat|::cat|stack|slice|\bpad|pack",
     "random numbers": r"random|bernoulli",
     "optimizer": r"adam|applygradient",
 }
@@ -48,22 +49,40 @@ KINDS = {
 NO_KERNEL = re.compile(
     r"^end: |ThunkExecutor|ThreadpoolListener|ExecutorState|Await|wait|KernelAndDeviceFunc|"
     r"FunctionRun|Eager|PjRt|PjitFunction|TFE_|^\$|Execute|Handle inputs|ParseArguments|DevicePut|"
-    r"tf\.constant|one_step_on_data|convert_to_tensor|autograd::engine|Validate|XlaCompile"
+    r"tf\.constant|one_step_on_data|convert_to_tensor|Validate|XlaCompile|Iterator"
 )
+# In a process that has imported nothing else.
+PHASES = """
+import json, sys, time
+clock = [time.perf_counter()]
+import keras
+clock.append(time.perf_counter())
+import bert_keras
+clock.append(time.perf_counter())
+classifier = keras.models.load_model(sys.argv[1])
+clock.append(time.perf_counter())
+for _ in range(2):
+    classifier.classify("It was a joy.")
+    clock.append(time.perf_counter())
+names = "import keras", "import bert_keras", "load_model", "first answer", "second answer"
+print(json.dumps({f"{n}, seconds": b - a for n, a, b in zip(names, clock, clock[1:])}))
+"""
 
 
 def main(argv):
+    if unknown := {*FLAGS.backends} - {*bench.BACKENDS, "hugging_face"}:
+        raise app.UsageError(f"Unknown backends {sorted(unknown)}.")
     if FLAGS.kind == "cold_start":
-        job = {"kind": "cold_start", "folder": os.path.abspath(bench.weights("minilm"))}
-        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-        if error := bench.save("bert_keras", job["folder"], environment):
-            sys.exit(error)
+        rows = [(backend, cold_start(backend)) for backend in FLAGS.backends]
     else:
         length = None if FLAGS.kind == "text" else FLAGS.length
         job = {"kind": FLAGS.kind, "model": FLAGS.model, "batch": FLAGS.batch, "length": length}
         job |= {"text_set": "sst2"} if FLAGS.kind == "text" else {}
-        job |= bench.files_of(job)
-    rows = [(backend, profiled_in_a_process(job, backend)) for backend in FLAGS.backends]
+        arguments = ["child", json.dumps(job | bench.files_of(job))]
+        rows = [
+            (backend, told_by([__file__, *arguments, backend], backend, 1))
+            for backend in FLAGS.backends
+        ]
     columns = list(rows[0][1])
     print(f"| {' | '.join(['backend', *columns])} |\n{'|---' * (len(columns) + 1)}|")
     for backend, row in rows:
@@ -71,10 +90,24 @@ def main(argv):
         print(f"| {' | '.join([backend, *cells])} |")
 
 
-def profiled_in_a_process(job, backend):
-    """Returns a row of the table, a dict of numbers by column."""
+def cold_start(backend):
+    """Returns the median seconds of each phase from Python's first line to the second answer."""
+    if backend not in bench.BACKENDS:
+        raise app.UsageError("cold_start is of bert_keras's backends alone.")
+    folder = os.path.abspath(bench.weights("minilm"))
+    file = os.path.join(folder, "bert_keras.keras")
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    error = None if os.path.exists(file) else bench.save("bert_keras", folder, environment)
+    if error:
+        sys.exit(error)
+    runs = [told_by(["-c", PHASES, file], backend, FLAGS.threads) for _ in range(3)]
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def told_by(arguments, backend, threads):
+    """Runs Python with the arguments; returns what it prints last, a dict of numbers by column."""
     done = subprocess.run(
-        [sys.executable, __file__, "child", backend, json.dumps(job)],
+        [sys.executable, *arguments],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -82,20 +115,22 @@ def profiled_in_a_process(job, backend):
             **os.environ,
             "HF_HUB_OFFLINE": "1",
             "TF_CPP_MIN_LOG_LEVEL": "3",
-            **dict.fromkeys(turns.THREADS, "1"),
+            "JAX_PLATFORMS": "cpu",
+            "CUDA_VISIBLE_DEVICES": "",
+            **dict.fromkeys(turns.THREADS, str(threads)),
             "KERAS_BACKEND": backend if backend in bench.BACKENDS else "torch",
         },
     )
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def child(backend, job):
+def child(job, backend):
+    """Returns a row of the table."""
     if hasattr(os, "sched_setaffinity"):  # oneDNN asks no variable.
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    if job["kind"] == "cold_start":
-        return phases(job)
-    name = "bert_keras" if backend in bench.BACKENDS else backend
-    side = __import__(f"sides.{name}", fromlist=[name])
+    side = importlib.import_module(
+        f"sides.{'bert_keras' if backend in bench.BACKENDS else backend}"
+    )
     run = getattr(side, job["kind"])(job)
     run(), run()
     seconds = statistics.median(seconds_of(run) for _ in range(3))
@@ -104,8 +139,11 @@ def child(backend, job):
         wall, events = read(run, folder)
     shares = dict.fromkeys([*KINDS, "elementwise work"], 0.0)
     for kernel, taken in events:
-        kind = next((k for k, names in KINDS.items() if re.search(names, kernel.lower())), None)
+        name = re.sub(r"\.clone|\.\d+", "", kernel).lower()
+        kind = next((k for k, names in KINDS.items() if re.search(names, name)), None)
         shares[kind or "elementwise work"] += taken / wall
+    if sum(shares.values()) > 1.02:
+        sys.exit(f"The kernels of one core took {sum(shares.values()):.2f} of the time: {backend}.")
     return {"seconds": seconds, **shares, "rest": 1 - sum(shares.values())}
 
 
@@ -145,7 +183,7 @@ def by_torch(run, folder):
 
 
 def kernels(folder):
-    """Returns name and seconds of each kernel of a trace, what is inside it taken off."""
+    """Returns name and seconds of each kernel of a trace, less those of kernels within it."""
     import jax  # It reads TensorFlow's traces too.
 
     (path,) = glob.glob(os.path.join(folder, "**", "*.xplane.pb"), recursive=True)
@@ -168,28 +206,8 @@ def kernels(folder):
     return [(name, seconds) for _, name, seconds in found]
 
 
-def phases(job):
-    """Returns seconds of each phase from the start of Python's own code to the first answer."""
-    started = [time.perf_counter()]
-    import keras
-
-    started.append(time.perf_counter())
-    import bert_keras  # noqa: F401
-
-    started.append(time.perf_counter())
-    classifier = keras.models.load_model(os.path.join(job["folder"], "bert_keras.keras"))
-    started.append(time.perf_counter())
-    classifier.classify("It was a joy.")
-    started.append(time.perf_counter())
-    classifier.classify("It was a joy.")
-    started.append(time.perf_counter())
-    names = ("import keras", "import bert_keras", "load_model", "first answer", "second answer")
-    pairs = itertools.pairwise(started)
-    return {f"{name}, seconds": b - a for name, (a, b) in zip(names, pairs, strict=True)}
-
-
 if __name__ == "__main__":
     if sys.argv[1:2] == ["child"]:
-        print(json.dumps(child(sys.argv[2], json.loads(sys.argv[3]))))
+        print(json.dumps(child(json.loads(sys.argv[2]), sys.argv[3])))
     else:
         app.run(main)

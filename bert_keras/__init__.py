@@ -1,7 +1,8 @@
 """BERT for Keras 3: models, pre-training and fine-tuning on TensorFlow, JAX and PyTorch.
 
 Importing the package registers its classes with Keras, so that `keras.models.load_model` finds
-them.
+them; and on JAX and PyTorch it has glibc keep freed memory for the process, see
+bert_keras/host_memory.py. `BERT_KERAS_KEEP_MEMORY=0` in the environment leaves memory alone.
 """
 
 try:

@@ -1,9 +1,10 @@
-"""Memory that is freed stays with the process, where the C library is glibc.
+"""Freed memory stays with the process, where JAX or PyTorch computes on a CPU and glibc allocates.
 
-glibc maps a large block anew each time it is asked for one, and gives it back when it is freed. A
-batch's hidden states are such blocks, so each step pays for zeroing the same pages again: 190,000
-page faults in a training step of MiniLM, 16 x 128, on JAX, 240,000 where PyTorch predicts
-64 x 128. Kept, they cost none. docs/benchmarks.md has the figures.
+glibc gives back what is free at the end of its heap, and maps blocks above at most 32 MiB anew each
+time. The hidden states of a batch come and go with every step, so each step pays the kernel for
+zeroing the same pages again: 190,000 page faults in a training step of MiniLM, 16 x 128, on JAX,
+240,000 where PyTorch predicts 64 x 128. Memory that is kept costs none; docs/benchmarks.md has the
+times. TensorFlow keeps memory of its own.
 """
 
 import ctypes
@@ -12,40 +13,55 @@ import sys
 
 import keras
 
-# The numbers of glibc's malloc.h, and the environment's own way to set them, which is left alone.
-TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8
+# The numbers of glibc's malloc.h.
+TRIM_THRESHOLD, MMAP_MAX, ARENA_MAX = -1, -4, -8
+# For more cores one arena for all threads is not worth their queueing for it.
+FEW_CORES = 4
+# Environment variables by which users set glibc's malloc; if one is there, nothing is changed.
 SET_BY_USER = (
-    "GLIBC_TUNABLES",
     "MALLOC_ARENA_MAX",
+    "MALLOC_MMAP_MAX_",
     "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
     "MALLOC_TRIM_THRESHOLD_",
 )
-MOST = 2**31 - 1
 
 
 def keep_freed_memory():
-    """Has glibc keep freed blocks of less than 2 GiB, on JAX and PyTorch.
+    """Has glibc keep freed memory for the process, instead of giving it back, on JAX and PyTorch.
 
-    It holds for the whole process, and must come before JAX has threads: each keeps the arena that
-    it first allocates from. Other parts of the program use the memory again; other programs get it
-    when this one ends or calls glibc's `malloc_trim(0)`. TensorFlow keeps memory of its own.
-    Nothing is done with another C library, or if a variable of `SET_BY_USER` is in the environment.
+    The process then rests at its peak, and a large block that is used again for zeros must be
+    zeroed. Other parts of the program use the memory again; other programs get it when this one
+    ends or calls glibc's `malloc_trim(0)`.
+
+    It concerns the memory of the main thread, from which PyTorch allocates. On JAX threads of XLA
+    allocate the buffers: on up to `FEW_CORES` cores all threads that start from now on share one
+    arena, the main thread's.
+
+    Nothing is changed if `BERT_KERAS_KEEP_MEMORY` is 0 in the environment, if the user set glibc's
+    malloc there, or if the C library is another one.
 
     Returns:
-        bool, whether it was done.
+        bool, whether glibc was told.
     """
     backend = keras.backend.backend()
-    set_by_user = any(name in os.environ for name in SET_BY_USER)
-    if backend not in ("jax", "torch") or set_by_user or not has_glibc():
+    if backend not in ("jax", "torch") or not has_glibc() or is_set_by_user(os.environ):
         return False
     libc = ctypes.CDLL(None)
-    libc.mallopt(TRIM_THRESHOLD, MOST)
-    libc.mallopt(MMAP_THRESHOLD, MOST)
-    if backend == "jax":
-        # XLA's threads allocate its buffers, and arenas other than the first map large blocks.
+    libc.mallopt(TRIM_THRESHOLD, -1)
+    libc.mallopt(MMAP_MAX, 0)
+    if backend == "jax" and len(os.sched_getaffinity(0)) <= FEW_CORES:
         libc.mallopt(ARENA_MAX, 1)
     return True
 
 
 def has_glibc():
     return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "gnu_get_libc_version")
+
+
+def is_set_by_user(environment):
+    return (
+        environment.get("BERT_KERAS_KEEP_MEMORY") == "0"
+        or "glibc.malloc" in environment.get("GLIBC_TUNABLES", "")
+        or any(name in environment for name in SET_BY_USER)
+    )

@@ -2,6 +2,7 @@
 
 import keras
 
+import bert_keras  # noqa: F401, for the same memory.
 from sides import jobs
 
 
