@@ -118,11 +118,13 @@ def main():
         def add(function, *arguments, **options):
             jobs.append(two_at_a_time.submit(function, *arguments, **options))
 
-        for backend in ("jax", "tensorflow", "torch"):
+        # In an order in which both places are busy to the end.
+        for backend in ("tensorflow", "jax"):
             add(run, f"tests on {backend}", [*pytest, *tests_of_backends()], backend)
+        add(run, "files between backends", [*pytest, "tests/across_backends"])
+        add(run, "tests on torch", [*pytest, *tests_of_backends()], "torch")
         # On PyTorch, where tests marked `once` run.
         add(run, "tests that need no backend", [*pytest, *ONCE], "torch")
-        add(run, "files between backends", [*pytest, "tests/across_backends"])
         for backend in BACKENDS:
             command = [sys.executable, "examples/text_classification.py", "--sample", "64"]
             flags = ["--epochs", "1", "--max_length", "24", "--output_dir", f"{folder}/{backend}"]
