@@ -56,10 +56,20 @@ def keep_freed_memory():
 
 
 def has_glibc():
+    """Returns whether the C library is glibc: on Linux only, and there not if it is musl."""
     return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "gnu_get_libc_version")
 
 
 def is_set_by_user(environment):
+    """Returns whether environment variables say how memory is to be handled.
+
+    Args:
+        environment: dict of str, such as `os.environ`.
+
+    Returns:
+        bool: `BERT_KERAS_KEEP_MEMORY` is 0, or a variable of `SET_BY_USER` is there, or one of
+        glibc's tunables concerns malloc.
+    """
     return (
         environment.get("BERT_KERAS_KEEP_MEMORY") == "0"
         or "glibc.malloc" in environment.get("GLIBC_TUNABLES", "")

@@ -36,8 +36,7 @@ def saved_and_loaded(model, folder, name="model.keras"):
 @pytest.mark.parametrize(
     ("mode", "filters"),
     [
-        # On each backend among the files between the backends.
-        pytest.param("int8", None, marks=pytest.mark.once),
+        ("int8", None),
         ("int8", "query"),
         pytest.param("int4", None, marks=pytest.mark.once),
         pytest.param("int4", "query", marks=pytest.mark.once),
