@@ -1,5 +1,6 @@
 """Every test starts from the same seed; where all is installed, no test is skipped unseen."""
 
+import gc
 import os
 
 import keras
@@ -10,6 +11,13 @@ from keras.src.trainers import trainer
 @pytest.fixture(autouse=True)
 def fixed_seed():
     keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def without_collecting_what_was_imported():
+    """Garbage is looked for among what a file's tests made, not among all that libraries hold."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,5 +1,6 @@
 """Quantized models: files bring them back as they were, other formats refuse them."""
 
+import gc
 import os
 
 import keras
@@ -53,6 +54,48 @@ def test_a_file_holds_the_quantized_layers_and_no_others(tmp_path, mode, filters
     # Twice: what was loaded is saved in full.
     again = saved_and_loaded(saved_and_loaded(task, tmp_path), tmp_path, "again.keras")
     np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), expected)
+
+
+def full_collections(function):
+    """Returns for each full collection of garbage whether older objects were left out of it."""
+    left_out = []
+
+    def note(phase, info):
+        if phase == "start" and info["generation"] == 2:
+            left_out.append(gc.get_freeze_count() > 0)
+
+    gc.callbacks.append(note)
+    try:
+        function()
+    finally:
+        gc.callbacks.remove(note)
+    return left_out
+
+
+@pytest.mark.once
+def test_older_objects_are_looked_at_once_and_not_for_every_weight(tmp_path):
+    gc.unfreeze()
+    task = tiny_classifier(wide(), num_classes=3)
+    task.save(tmp_path / "plain.keras")
+    collections = full_collections(lambda: task.quantize("int8"))
+    assert len(collections) > 5
+    assert collections.count(False) == 1
+    task.save(tmp_path / "model.keras")
+    plain, quantized = (
+        full_collections(lambda name=name: keras.models.load_model(tmp_path / name)).count(False)
+        for name in ("plain.keras", "model.keras")
+    )
+    assert quantized <= plain + 2
+    assert gc.get_freeze_count() == 0
+    # What somebody froze stays so, also where quantizing fails.
+    gc.freeze()
+    try:
+        with pytest.raises(ValueError, match="`filters`"):
+            tiny_classifier(wide(), num_classes=3).quantize("int8", filters=1)
+        tiny_classifier(wide(), num_classes=3).quantize("int8", filters="query")
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 @pytest.mark.once
