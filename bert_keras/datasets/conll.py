@@ -9,6 +9,7 @@ from bert_keras.datasets.files import read_lines
 
 # Columns of CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
 _CONLLU_WORD, _CONLLU_TAG = 1, 3
+_COMMENT = re.compile(r"#( |$|begin |end )")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +47,9 @@ def read_conll(path, word_column=None, tag_column=None, segment_index=None, may_
     - Fields are separated by tabs if the first word's line has one, else by spaces and tabs.
     - A line of white space ends a sentence, as does a line that opens with `-DOCSTART-`.
     - A line that opens with `#` and has another number of fields than the first word's line is a
-      comment (`# text = ...`). One with the same number is a word: tweets have `#\tO`.
+      comment if a space or nothing follows (`# text = ...`), if it is `#begin` or `#end` of
+      CoNLL-2012, or in CoNLL-U. One with the same number is a word: tweets have `#\tO`. Any other
+      (`#London B-LOC` among tabs) is an error, since tweets are full of such words.
     - In CoNLL-U (by the name's ending, `.conllu`) the lines of multiword tokens (`1-2`) and of
       empty nodes (`8.1`) are passed over: their words stand on lines of their own, or nowhere in
       the text.
@@ -133,7 +136,7 @@ def tag_names(*parts):
 
 def _read_words(path, word_column, tag_column, may_lack_tags):
     """Yields `(line number, word, tag)`, with None for the word where a sentence ends."""
-    is_conllu = os.fspath(path).lower().removesuffix(".gz").endswith(".conllu")
+    is_conllu = _is_conllu(path)
     if word_column is None:
         word_column = _CONLLU_WORD if is_conllu else 0
     if tag_column is None:
@@ -162,7 +165,7 @@ def _read_fields(path):
         fields = split(line)
         if len(fields) == num_fields:
             yield number, fields
-        elif not line.startswith("#"):
+        elif not _is_comment(line, _is_conllu(path)):
             raise ValueError(
                 f"{path}, line {number}: every word's line must have as many fields as the first, "
                 f"{num_fields}. Received {len(fields)}: {fields}"
@@ -181,6 +184,14 @@ def _find_columns(path):
 def _numbered_lines(path):
     for number, line in enumerate(read_lines(path), start=1):
         yield number, line.rstrip("\r\n")
+
+
+def _is_conllu(path):
+    return os.fspath(path).lower().removesuffix(".gz").endswith(".conllu")
+
+
+def _is_comment(line, is_conllu):
+    return line.startswith("#") if is_conllu else bool(_COMMENT.match(line))
 
 
 def _ends_sentence(line):

@@ -219,7 +219,8 @@ def load_glue(task, data_dir, split):
         `Examples`. `labels` is None where the file has none.
 
     Raises:
-        ValueError: there is no such task or split, or the file is not in the task's format.
+        ValueError: there is no such task or split, or the file is not in the task's format, or it
+            lacks labels and is not of a test split.
         FileNotFoundError: the folder holds none of the split's files.
         NotADirectoryError: `data_dir` is a file.
 
@@ -239,7 +240,14 @@ def load_glue(task, data_dir, split):
             f"Split {split!r} is read from {' or '.join(task.files[split])}, and {data_dir} holds "
             f"none of them. It holds: {sorted(os.listdir(data_dir))[:20]}"
         )
-    return read_examples(path, task)
+    examples = read_examples(path, task)
+    if examples.labels is None and not split.startswith("test"):
+        columns = [layout.label for layout in task.layouts if layout.label is not None]
+        raise ValueError(
+            f"{path}, line 1: the split {split!r} has labels, in the column "
+            f"{' or '.join(map(repr, columns))}, and the header names no such column."
+        )
+    return examples
 
 
 def get_glue_task(name):

@@ -37,7 +37,7 @@ def load_imdb(path, split):
         `Examples` with the label names `("negative", "positive")`.
 
     Raises:
-        FileNotFoundError: there are no reviews of that split.
+        FileNotFoundError: there are no reviews of that split, or only of one label.
         ValueError: a review is not UTF-8, or the archive is broken. The message names the file.
 
     Example:
@@ -56,6 +56,13 @@ def load_imdb(path, split):
             f"{path} holds no reviews named aclImdb/{split}/pos/<id>_<rating>.txt. Name the folder "
             f"`aclImdb`, one that holds it, or its archive."
         )
+    for name, number in _LABELS.items():
+        if all(label != number for _, label, _ in reviews):
+            raise FileNotFoundError(
+                f"{path} holds no reviews named aclImdb/{split}/{name}/<id>_<rating>.txt, only "
+                "those of the other label. Unpack the archive again, or name the archive itself, "
+                "which is read as it is."
+            )
     return Examples(
         texts=[text for _, _, text in reviews],
         labels=np.array([label for _, label, _ in reviews], "int32"),

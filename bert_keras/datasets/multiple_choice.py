@@ -77,6 +77,7 @@ def read_multiple_choice(path):
         try:
             context, options, label = read(record)
             _texts([context])
+            _check_not_blank(options)
             label = None if label in (None, "") else _label(label, len(options))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
@@ -99,7 +100,8 @@ def read_multiple_choice(path):
 
 
 def _swag(record):
-    endings = [record[f"ending{number}"] for number in range(4)]
+    endings = _texts([record[f"ending{number}"] for number in range(4)])
+    _texts([record["sent2"]])
     choices = [f"{record['sent2']} {ending}".strip() for ending in endings]
     return record["sent1"], choices, record.get("label")
 
@@ -122,6 +124,7 @@ def _e_care(record):
     wanted = record["ask-for"]
     if wanted not in ("cause", "effect"):
         raise ValueError(f"'ask-for' must be 'cause' or 'effect'. Received: {wanted!r}")
+    _texts([record["premise"]])
     context = f"{record['premise']} What is the {wanted}?"
     return context, _texts([record["hypothesis1"], record["hypothesis2"]]), record.get("label")
 
@@ -167,6 +170,12 @@ def _texts(values):
     if not values or not all(isinstance(value, str) for value in values):
         raise TypeError(f"contexts and choices must be texts. Received: {repr(values)[:200]}")
     return list(values)
+
+
+def _check_not_blank(choices):
+    for number, choice in enumerate(choices):
+        if not choice.strip():
+            raise ValueError(f"the choice {number}, counted from 0, is blank")
 
 
 def _label(value, num_choices):

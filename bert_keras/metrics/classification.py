@@ -1,7 +1,8 @@
 """Scores of predicted classes against true ones: accuracy, precision, recall, F1, Matthews.
 
-Everything here is NumPy on finished predictions. A 1-D array holds one class per example; a 2-D
-array of 0 and 1 holds one column per label (multi-label). The numbers equal scikit-learn's.
+Everything here is NumPy on finished predictions. A 1-D array holds one class per example, and so
+does a 2-D array of one column; one of several columns of 0 and 1 holds a column per label
+(multi-label). The numbers equal scikit-learn's.
 """
 
 import math
@@ -12,7 +13,7 @@ AVERAGES = ("binary", "micro", "macro", "weighted", None)
 
 
 def _check_pair(true, predicted):
-    true, predicted = np.asarray(true), np.asarray(predicted)
+    true, predicted = _as_labels(true, "true"), _as_labels(predicted, "predicted")
     if true.shape != predicted.shape:
         raise ValueError(
             "True and predicted labels must have the same shape. "
@@ -29,6 +30,11 @@ def _check_pair(true, predicted):
             f"A score needs at least one label. Received: shape {true.shape}. "
             "Check that the data set is not empty."
         )
+    if (true.dtype.kind in "US") != (predicted.dtype.kind in "US"):
+        raise ValueError(
+            "True and predicted labels must be of one kind, all strings or all numbers. Received: "
+            f"true labels of dtype {true.dtype}, predicted labels of dtype {predicted.dtype}."
+        )
     for name, array in (("true", true), ("predicted", predicted)):
         if array.dtype.kind == "f" and not np.array_equal(array, np.round(array)):
             raise ValueError(
@@ -42,6 +48,27 @@ def _check_pair(true, predicted):
                 f"Received: {name} labels {np.unique(array)[:5]}. Flatten class ids to 1-D."
             )
     return true, predicted
+
+
+def _as_labels(labels, name):
+    """Returns labels as an array of strings, numbers or booleans; `(n, 1)` becomes `(n,)`."""
+    array = np.asarray(labels)
+    if array.dtype.kind == "O":  # as in a pandas column of strings
+        values = array.ravel().tolist()
+        are_strings = {isinstance(value, str) for value in values}
+        if None in values or len(are_strings) > 1:
+            wrong = next((v for v in values if not isinstance(v, str)), None)
+            raise ValueError(
+                "Labels must be all strings, all whole numbers or all booleans, and none may be "
+                f"missing. Received: {name} labels with {wrong!r} among them."
+            )
+        array = np.array(values).reshape(array.shape)
+    if array.dtype.kind not in "USbiuf":
+        raise ValueError(
+            "Labels must be all strings, all whole numbers or all booleans. Received: "
+            f"{name} labels of dtype {array.dtype}."
+        )
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def _check_weights(weights, num_examples):

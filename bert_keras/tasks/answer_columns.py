@@ -171,6 +171,18 @@ def report(unusable, num_examples):
     warnings.warn(message, stacklevel=2)
 
 
+def check_labelled(x):
+    """Raises `ValueError` where a `QuestionExample` is neither answered nor impossible."""
+    if not are_examples(x):
+        return
+    for index, example in enumerate(x):
+        if not example.answers and not example.is_impossible:
+            raise ValueError(
+                "Every question must have an answer or be impossible. Received at the index "
+                f"{index} the question {example.question[:80]!r} without either. Leave it out."
+            )
+
+
 def right_answers(x, y):
     """Returns the texts of all right answers, a list of str for each example.
 

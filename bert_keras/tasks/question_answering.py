@@ -424,11 +424,13 @@ class QuestionAnswering(Task):
             Dict with `threshold` and the metric by its name, a percentage.
 
         Raises:
-            ValueError: `metric` is another, or the examples do not have both kinds of questions.
+            ValueError: `metric` is another, an example is neither answered nor impossible, or the
+                examples do not have both kinds of questions.
         """
         if metric not in ("f1", "exact"):
             raise ValueError(f"`metric` must be 'f1' or 'exact'. Received: {metric!r}.")
         answers = answer_columns.right_answers(x, y)
+        answer_columns.check_labelled(x)
         if all(answers) or not any(answers):
             raise ValueError(
                 "A threshold is tuned on questions with and without answers. Received: "

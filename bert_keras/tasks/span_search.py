@@ -80,12 +80,21 @@ def find_spans(questions, start_logits, end_logits, *, size, max_answer_length, 
 
     Returns:
         List of `NBest`, one a question.
+
+    Raises:
+        ValueError: a logit is NaN or infinite.
     """
     windows, length = questions.windows, start_logits.shape[1]
     positions = document_positions(windows, questions.first_columns, length)
     may_start = np.zeros(positions.shape, bool)
     max_context(windows).scatter(may_start, questions.first_columns)
     logits = np.stack([start_logits, end_logits]).astype(np.float32)
+    if np.isnan(logits).any() or np.isposinf(logits).any():
+        raise ValueError(
+            "The model's logits must be numbers. Received NaN or infinity, as of a model whose "
+            "training diverged: train it again at a lower learning rate, or in float32 or bfloat16 "
+            "where it was float16."
+        )
     # The windows of a question lie one after the other.
     firsts = np.flatnonzero(np.diff(windows.documents, prepend=-1))
     if normalization == "per_window":

@@ -7,7 +7,7 @@ from keras import ops
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.layers.pooler import pool
-from bert_keras.tasks.columns import is_empty
+from bert_keras.tasks.columns import is_empty, is_missing
 from bert_keras.tasks.label_names import check_label_names
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy, consistency_loss
@@ -180,9 +180,7 @@ class TextClassifier(Task):
         Raises:
             ValueError: a label is missing, not a number, no class, or of the wrong shape.
         """
-        labels = np.asarray(labels)
-        if labels.dtype.kind == "O":
-            labels = np.array(labels.tolist())
+        labels = _as_array(labels)
         if labels.dtype.kind in "OUS" and self.problem_type == "single_label":
             labels = self._numbers_of(labels)
         if labels.dtype.kind not in "iufb":
@@ -208,14 +206,20 @@ class TextClassifier(Task):
                 "Labels given by name need `label_names`. Received the label "
                 f"{names.flat[0]!r}. Pass label_names=[...] when making the classifier."
             )
+        if names.ndim != 1:
+            raise ValueError(
+                "Labels of a single_label problem must be one name an example. Received the shape "
+                f"{names.shape}. Several labels an example: problem_type='multi_label', and a "
+                "matrix of 0 and 1 with a column a label."
+            )
         numbers = {name: i for i, name in enumerate(self.label_names)}
-        for row, name in enumerate(names.reshape(-1).tolist()):
+        for row, name in enumerate(names.tolist()):
             if name not in numbers:
                 raise ValueError(
                     f"Every label must be one of {list(self.label_names)}. Received {name!r} at "
                     f"the index {row}."
                 )
-        return np.array([numbers[name] for name in names.reshape(-1).tolist()])
+        return np.array([numbers[name] for name in names.tolist()])
 
     def _classes(self, labels):
         if labels.ndim != 1:
@@ -363,6 +367,28 @@ class TextClassifier(Task):
             "label_names": None if self.label_names is None else list(self.label_names),
             "pooling": self.pooling,
         }
+
+
+def _as_array(labels):
+    """Returns labels as an array, and raises `ValueError` for missing ones and ragged rows."""
+    try:
+        array = np.asarray(labels)
+        values = array.ravel().tolist() if array.dtype.kind == "O" else []
+        if values:
+            array = np.array(array.tolist())
+    except ValueError:
+        raise ValueError(
+            "Labels must be one an example, or for several labels an example a matrix of 0 and 1, "
+            "(num_examples, num_classes). Received rows of different lengths."
+        ) from None
+    for place, value in enumerate(values):
+        if is_missing(value):
+            row = place * len(array) // len(values)
+            raise ValueError(
+                f"Every example needs a label. Received {value!r} at the index {row}. Drop "
+                "examples without a label first."
+            )
+    return array
 
 
 def _score_answer(row):

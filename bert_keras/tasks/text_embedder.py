@@ -9,7 +9,7 @@ from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.columns import is_columns, is_text, num_examples
+from bert_keras.tasks.columns import is_columns, is_empty, is_missing, is_text, num_examples
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.texts import as_texts, describe
@@ -142,7 +142,8 @@ class TextEmbedder(Task):
             float32 or int32 `(num_examples,)`.
 
         Raises:
-            ValueError: a score is not a number from -1 to 1, or the shape differs.
+            ValueError: a score is not a number from -1 to 1, a group is missing or of another kind
+                than the others, or the shape differs.
         """
         labels = np.asarray(labels)
         if labels.ndim != 1:
@@ -150,6 +151,7 @@ class TextEmbedder(Task):
                 f"Scores and groups must be one value a row. Received the shape {labels.shape}."
             )
         if self.objective == "ranking":
+            _check_groups(labels)
             return np.unique(labels, return_inverse=True)[1].astype("int32")
         if self.objective == "triplet":
             return np.zeros(len(labels), "int32")
@@ -240,6 +242,8 @@ class TextEmbedder(Task):
         if is_columns(x):
             _check_equally_long(x)
             return np.stack([predict(column, batch_size, **kwargs) for column in x], axis=1)
+        if is_empty(x):
+            return np.zeros((0, self.backbone.hidden_dim), "float32")
         if not isinstance(x, dict) or np.ndim(x.get(TOKEN_IDS)) != 3:
             return predict(x, batch_size, **kwargs)
         # Once it has seen inputs of two ranks, TensorFlow's graph knows neither.
@@ -344,8 +348,10 @@ class TextEmbedder(Task):
         """
         source = presets.open_preset(preset)
         is_ours = source.task_name() == keras.saving.get_registered_name(cls)
-        if not is_ours and not {"pooling", "normalize"} <= set(kwargs):
-            kwargs = {**sentence_transformers.read_settings(source.folder), **kwargs}
+        if not is_ours:
+            modules_matter = not {"pooling", "normalize"} <= set(kwargs)
+            settings = sentence_transformers.read_settings(source.folder, modules_matter)
+            kwargs = {**settings, **kwargs}
         return super().from_preset(preset, load_weights=load_weights, **kwargs)
 
     def export_to_huggingface(self, folder, dtype=None):
@@ -376,6 +382,19 @@ class TextEmbedder(Task):
             "normalize": self.normalize,
             "objective": self.objective,
         }
+
+
+def _check_groups(groups):
+    """Raises `ValueError` for a missing group, or names of groups among numbers."""
+    listed = groups.tolist()
+    are_names = isinstance(next(iter(listed), ""), str)
+    for index, group in enumerate(listed):
+        if is_missing(group) or isinstance(group, str) != are_names:
+            raise ValueError(
+                "Groups must be all str or all numbers, one a row, and none may be missing. "
+                f"Received {group!r} at the index {index}. A row without a fellow is a group of "
+                "its own; without `y` every row is."
+            )
 
 
 def _check_equally_long(columns):

@@ -45,7 +45,8 @@ class TokenClassifier(Task):
     tokenizer splits at white space and around punctuation. Sentences longer than the preprocessor's
     `max_length` are read through overlapping windows, in training too: each word counts once, in
     the window where it has the most context, and none is lost. `fit(class_weight={number: float})`
-    makes words of rare tags count more; with a CRF, sentences that hold them.
+    makes words of rare tags count more; with a CRF, sentences that hold them, and weights must be
+    above 0.
 
     With `crf=True` the tags of a sentence are scored together by a `LinearChainCRF` over its words.
     The loss is then the negative log-likelihood, divided by the number of words. The weights of the
@@ -279,6 +280,12 @@ class TokenClassifier(Task):
                 f"Received: {wrong}."
             )
         of_tags = np.array([class_weight.get(tag, 1.0) for tag in range(self.num_classes)])
+        if self.crf and not (of_tags > 0).all():
+            raise ValueError(
+                "With a CRF weights of tags must be above 0, since a word of weight 0 is no part "
+                "of its sentence's chain, and its neighbours would follow one another. Received: "
+                f"{class_weight}. Give the tag a small weight, such as 0.01."
+            )
         x = data["x"]
         if isinstance(x, BucketedBatches):
             weights = x.sample_weight.values * of_tags[x.labels.values]
@@ -322,6 +329,8 @@ class TokenClassifier(Task):
         windows = self._cut(sentences)
         options = {"batch_size": batch_size, "shuffle": shuffle, "epoch": epoch}
         if labels is not None:
+            if not len(labels):
+                raise ValueError("There must be words to train or to measure on. Received: none.")
             words = windows.words.values
             counts = (words >= 0).astype("float32")
             if sample_weight is not None:

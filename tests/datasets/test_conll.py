@@ -49,6 +49,12 @@ def test_a_number_sign_opens_a_comment_only_with_another_number_of_fields(tmp_pa
     assert sentences.words == [["#first", "b"], ["#", "#tag"]]
 
 
+@pytest.mark.parametrize("comment", ["#", "# a b c d", "#begin document (a); part 000", "#end x"])
+def test_comments_have_a_space_or_the_words_of_conll_2012(tmp_path, comment):
+    path = write(tmp_path / "t.conll", f"a\tX\tO\n{comment}\nb\tX\tO\n")
+    assert read_conll(path).words == [["a", "b"]]
+
+
 def test_a_first_sentence_of_number_signs_stays_a_sentence(tmp_path):
     path = write(tmp_path / "t.conll", "#a\tO\n#b\tO\n\nc\tO\n")
     assert read_conll(path).words == [["#a", "#b"], ["c"]]
@@ -103,6 +109,7 @@ def test_empty_words_and_words_with_spaces_are_kept_and_reported(tmp_path):
         ("a\tO\n\nb\n", r"line 3: every word's line must have as many fields .* 2\. Received 1"),
         ("a\tO\nb\tO\tx\n", "line 2: .*Received 3"),
         ("a\tO\nb\t\n", "line 2: the tag of 'b' is empty"),
+        ("Hi\tO\n#London B-LOC\n", r"line 2: .*Received 1: \['#London B-LOC'\]"),
         ("word\n", "line 1: a line must hold a word and its tag"),
         ("", "holds no words"),
         ("\n-DOCSTART- O\n\n", "holds no words"),

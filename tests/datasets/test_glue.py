@@ -197,6 +197,7 @@ def test_rows_cut_short_elsewhere_are_an_error(tmp_path):
         ("goemotions", "text\t\tid\n", "line 1: labels must be class numbers"),
         ("sst2", "text\tclass\na\t1\n", r"none of the layouts of its task: a header with \['sent"),
         ("cola", "text\tclass\na\t1\n", "no header and 4 columns"),
+        ("sst2", "sentence\tLabel\na\t1\n", "line 1: the split 'dev' has labels, .* 'label'"),
         ("sst2", "sentence\tlabel\n", "a header and no rows"),
         ("sst2", "", "is empty"),
     ],

@@ -13,6 +13,7 @@ REVIEWS = {
     "aclImdb/train/unsup/0_0.txt": "Not labelled.",
     "aclImdb/train/pos/notes.txt": "Not a review.",
     "aclImdb/test/neg/2_3.txt": "Test.",
+    "aclImdb/test/pos/2_8.txt": "Second test.",
     "aclImdb/README": "About.",
 }
 
@@ -58,7 +59,7 @@ def test_the_folder_its_parent_and_the_archive_give_the_same_reviews(tmp_path):
     for path in (folder / "aclImdb", archive, tmp_path / "packed"):
         found = load_imdb(path, "train")
         assert found.texts == expected.texts and (found.labels == expected.labels).all()
-    assert load_imdb(archive, "test").texts == ["Test."]
+    assert load_imdb(archive, "test").texts == ["Test.", "Second test."]
 
 
 def test_a_review_that_is_not_utf8_is_named(tmp_path):
@@ -71,6 +72,12 @@ def test_a_cut_archive_is_refused(tmp_path):
     path = make_archive(tmp_path / "a.tar.gz", {"aclImdb/train/pos/1_8.txt": "x" * 9000})
     path.write_bytes(path.read_bytes()[:60])
     with pytest.raises(ValueError, match="is not a complete tar archive"):
+        load_imdb(path, "train")
+
+
+def test_reviews_of_one_label_alone_are_refused(tmp_path):
+    path = make_archive(tmp_path / "a.tar.gz", {"aclImdb/train/pos/1_8.txt": "Good."})
+    with pytest.raises(FileNotFoundError, match=r"aclImdb/train/neg/.* only those of the other"):
         load_imdb(path, "train")
 
 

@@ -9,6 +9,9 @@ SWAG_HEADER = (
 )
 
 
+SWAG_RECORD = {"sent1": "A.", "sent2": "B", "label": 0} | {f"ending{i}": f"c{i}" for i in range(4)}
+
+
 def write_lines(path, *records):
     path.write_text("\n".join(map(json.dumps, records)) + "\n", encoding="utf-8")
     return path
@@ -95,6 +98,14 @@ def test_e_care_asks_for_the_cause_or_the_effect(tmp_path):
         ([{"startphrase": 7, "answer": 0, "choices": ["x"]}], "contexts and choices must be texts"),
         ([{"question": "Where?"}], "line 1: not a row of this layout"),
         ([{"premise": "a", "ask-for": "why", "hypothesis1": "b"}], "'cause' or 'effect'"),
+        (
+            [{"premise": None, "ask-for": "cause", "hypothesis1": "b", "hypothesis2": "c"}],
+            "be texts",
+        ),
+        ([SWAG_RECORD | {"sent2": None}], "line 1: .*be texts"),
+        ([SWAG_RECORD | {"ending3": 3}], "line 1: .*be texts"),
+        ([SWAG_RECORD | {"sent2": "", "ending2": " "}], "the choice 2, counted from 0, is blank"),
+        ([{"startphrase": "a", "answer": 0, "choices": ["x", ""]}], "choice 1, .* is blank"),
         ([], "holds no examples"),
     ],
 )

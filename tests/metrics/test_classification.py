@@ -227,6 +227,32 @@ def test_bad_labels_are_refused(function):
         function([[0, 2]], [[0, 1]])
     with pytest.raises(ValueError, match="1-D"):
         function(1, 1)
+    with pytest.raises(ValueError, match="of one kind"):
+        function(["0", "1"], [0, 1])
+    for odd in (None, 3, np.nan):
+        with pytest.raises(ValueError, match="none may be missing"):
+            function(np.array(["a", odd], dtype=object), ["a", "b"])
+    with pytest.raises(ValueError, match="none may be missing"):
+        function([0, 1], [0, None])
+
+
+def test_one_column_is_scored_like_one_dimension_as_sklearn_does():
+    rng = np.random.default_rng(10)
+    for _ in range(1000):
+        true, predicted = rng.integers(0, 2, (2, rng.integers(1, 9), 1))
+        for average in ("micro", "macro", "weighted"):
+            found = classification.precision_recall_f1(true, predicted, average)
+            reference = sk.precision_recall_fscore_support(
+                true, predicted, average=average, zero_division=0.0
+            )
+            assert tuple(found.values()) == pytest.approx(reference[:3])
+        assert classification.accuracy(true, predicted) == sk.accuracy_score(true, predicted)
+
+
+def test_columns_of_objects_are_read_as_what_they_hold():
+    true, predicted = np.array([*"abba"], dtype=object), ["a", "b", "a", "a"]
+    assert classification.accuracy(true, predicted) == 0.75
+    assert classification.accuracy(np.array([0, 1], dtype=object), [0, 0]) == 0.5
 
 
 def test_options_that_do_not_fit_are_refused():

@@ -78,6 +78,13 @@ def test_a_model_that_cannot_tell_documents_apart_ranks_the_right_one_last():
     assert retrieval.recall_at_k(np.zeros((3, 4)), [0, 1, 2], k=3) == 0.0
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "int8"])
+def test_whole_numbers_are_ranked_like_floats(dtype):
+    similarities = np.array([[0, 1, 1], [1, 0, 0]], dtype)
+    assert retrieval.recall_at_k(similarities, [0, 0], 1) == 0.5
+    assert retrieval.mean_reciprocal_rank(similarities, [0, 0]) == pytest.approx(2 / 3)
+
+
 def test_bad_arrays_are_refused():
     for function in (
         retrieval.mean_reciprocal_rank,
@@ -85,6 +92,8 @@ def test_bad_arrays_are_refused():
     ):
         with pytest.raises(ValueError, match="not empty"):
             function(np.zeros((0, 3)), [])
+        with pytest.raises(ValueError, match=r"must be numbers\. Received: dtype"):
+            function([["a", "b"]], [0])
         with pytest.raises(ValueError, match="NaN"):
             function([[np.nan, 1.0]], [0])
         with pytest.raises(ValueError, match="from 0 to 1"):

@@ -305,6 +305,17 @@ def test_a_threshold_needs_both_kinds_of_questions():
         tiny_qa().tune_no_answer_threshold((["a"], ["b"]), [None])
 
 
+def test_a_threshold_is_not_tuned_on_questions_nobody_answered():
+    rows = [
+        QuestionExample("0", "a", "b c", (Answer("b", 0),)),
+        QuestionExample("1", "a", "b c"),
+    ]
+    qa = tiny_qa()
+    with pytest.raises(ValueError, match="at the index 1 the question 'a' without either"):
+        qa.tune_no_answer_threshold(rows)
+    assert qa.no_answer_threshold == tiny_qa().no_answer_threshold
+
+
 # Bad input
 
 

@@ -101,12 +101,20 @@ def test_vectors_are_the_pooled_real_tokens(pooling):
 
 
 def test_one_text_gives_one_vector_and_none_gives_none():
+    assert tiny_embedder().predict([]).shape == tiny_embedder().embed([]).shape
     embedder = tiny_embedder()
     assert_close(embedder.embed(TEXTS[0]), embedder.embed(TEXTS)[0], 1e-6)
     assert embedder.embed([]).shape == (0, 8)
 
 
 @pytest.mark.once
+def test_groups_may_be_names():
+    embedder = tiny_embedder(objective="ranking")
+    assert embedder.encode_labels([*"abca"]).tolist() == [0, 1, 2, 0]
+    assert embedder.encode_labels(np.array([*"abca"], dtype=object)).tolist() == [0, 1, 2, 0]
+    assert embedder.encode_labels([7.0, 3.0, 7.0]).tolist() == [1, 0, 1]
+
+
 def test_columns_are_embedded_text_by_text():
     embedder = tiny_embedder()
     vectors = embedder.predict(PAIRS, verbose=0)
@@ -294,6 +302,7 @@ def test_settings_that_cannot_be_met_are_refused(tmp_path, name, value, message)
     if name != "modules.json" or not isinstance(value, dict):
         embedder = bert_keras.TextEmbedder.from_preset(tmp_path, pooling="cls", normalize=True)
         assert embedder.pooling == "cls"
+        assert embedder.preprocessor.max_length == 9
 
 
 def test_an_exported_folder_is_one_of_sentence_transformers(tmp_path):
@@ -317,6 +326,9 @@ def test_an_exported_folder_is_one_of_sentence_transformers(tmp_path):
         ("ranking", TEXTS, None, "at least 2 columns.*Received: 1"),
         ("ranking", (PAIRS[0], PAIRS[1][:3]), None, "equally long"),
         ("ranking", PAIRS, [1, 2], "as many labels"),
+        ("ranking", PAIRS, [0, 1, 2, 3, 4, 5, 6, np.nan], "nan at the index 7"),
+        ("ranking", PAIRS, [*"abcdefg", None], "None at the index 7"),
+        ("ranking", PAIRS, np.array([*"abcdefg", 1], dtype=object), "1 at the index 7"),
         ("similarity", PAIRS, None, "needs labels"),
         ("similarity", PAIRS, [5.0] * 8, "Received: 5.0 at the index 0"),
         ("similarity", PAIRS, [0.0] * 7 + [np.nan], "nan at the index 7"),

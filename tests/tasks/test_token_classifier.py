@@ -425,6 +425,11 @@ def test_unknown_tags_name_the_word(shared, tag, shown):
         shared.fit(SENTENCES, [*TAGS[:2], ["O", tag, "O", "O"], TAGS[3]])
 
 
+def test_a_chain_has_no_weights_of_0():
+    with pytest.raises(ValueError, match=r"must be above 0.*Received: \{0: 0\.0\}"):
+        tiny_tagger(crf=True).fit(SENTENCES, TAGS, class_weight={0: 0.0}, verbose=0)
+
+
 def test_names_need_label_names():
     with pytest.raises(ValueError, match="label_names"):
         tiny_tagger(label_names=None).fit(SENTENCES, TAGS)
@@ -439,7 +444,8 @@ def test_names_need_label_names():
         ([["Ada", None]], [["O", "O"]], TypeError, "word 1 of sentence 0"),
         ([["Ada"], 3], [["O"], ["O"]], TypeError, "sentence 1: 3"),
         (tuple(SENTENCES), TAGS, TypeError, "a tuple"),
-        ([], [], ValueError, "at least one row"),
+        ([], [], ValueError, "There must be words"),
+        ([[], []], [[], []], ValueError, "There must be words"),
     ],
 )
 def test_what_is_no_sentence_is_refused(shared, sentences, tags, error, message):

@@ -28,14 +28,17 @@ _OLD_FLAGS = {
 _PACKAGE = "sentence_transformers.models"
 
 
-def read_settings(folder):
+def read_settings(folder, modules_matter=True):
     """Returns what a folder says of its embeddings, `{}` where it has no `modules.json`.
 
     Args:
         folder: path of the folder.
+        modules_matter: bool, `False` where pooling and normalisation are chosen by the user, so
+            that modules unknown here are no error.
 
     Returns:
-        A dict: `pooling`, a str; `normalize`, a bool; and `max_length`, an int, where it is given.
+        A dict: `pooling`, a str, and `normalize`, a bool, if `modules_matter`; and `max_length`, an
+        int, where it is given.
 
     Raises:
         ValueError: a file is damaged, or the embeddings are made by other modules than pooling and
@@ -44,6 +47,17 @@ def read_settings(folder):
     folder = Path(folder)
     if not (folder / "modules.json").is_file():
         return {}
+    settings, transformer = _read_modules(folder) if modules_matter else ({}, "")
+    path = _inside(folder, transformer) / "sentence_bert_config.json"
+    if path.is_file():
+        max_length = _read_json(path, dict).get("max_seq_length")
+        if max_length is not None:
+            settings["max_length"] = max_length
+    return settings
+
+
+def _read_modules(folder):
+    """Returns pooling and normalisation, and the place of the transformer's own settings."""
     modules = _read_json(folder / "modules.json", list)
     try:
         kinds = [module["type"].rpartition(".")[2] for module in modules]
@@ -58,19 +72,11 @@ def read_settings(folder):
             "Transformer, Pooling and, at the end, Normalize. Give both `pooling` and `normalize` "
             "to leave its modules aside."
         )
-    settings = {"pooling": _read_pooling(folder, paths[1]), "normalize": len(kinds) == 3}
-    path = folder / paths[0] / "sentence_bert_config.json"
-    if path.is_file():
-        max_length = _read_json(path, dict).get("max_seq_length")
-        if max_length is not None:
-            settings["max_length"] = max_length
-    return settings
+    return {"pooling": _read_pooling(folder, paths[1]), "normalize": len(kinds) == 3}, paths[0]
 
 
 def _read_pooling(folder, name):
-    path = folder / name / "config.json"
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"{folder / 'modules.json'} names a file outside its folder: {name!r}.")
+    path = _inside(folder, name) / "config.json"
     config = _read_json(path, dict)
     modes = config.get("pooling_mode")
     if modes is None:
@@ -82,6 +88,13 @@ def _read_pooling(folder, name):
             "both `pooling` and `normalize` to choose others than it was trained with."
         )
     return _POOLINGS[modes[0]]
+
+
+def _inside(folder, name):
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{folder / 'modules.json'} names a file outside its folder: {name!r}.")
+    return path
 
 
 def write_settings(folder, pooling, normalize, max_length, hidden_dim):
