@@ -201,7 +201,8 @@ def extract(backbone, preprocessor, sentences):
     states = backbone(inputs, return_hidden_states=True)["hidden_states"]
     encoder = keras.Model(inputs, keras.ops.cast(keras.ops.stack(states, axis=2), "float32"))
     max_length = preprocessor.max_length
-    windows = cut_words(preprocessor.tokenizer, sentences, max_length, (max_length - 2) // 2)
+    stride = max(1, (max_length - 2) // 2)
+    windows = cut_words(preprocessor.tokenizer, sentences, max_length, stride)
     num_words = np.array([len(words) for words in sentences])
     shape = (num_words.sum(), backbone.num_layers + 1, backbone.hidden_dim)
     features = np.zeros(shape, "float16")

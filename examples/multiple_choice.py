@@ -88,14 +88,14 @@ def load_data():
     """Returns training, dev and test examples, the last `None` where there are none."""
     files = recipe.data_files(find_files)
     if not files.get("train"):
-        print(f"There is no training file: {files['dev']} is split.")
-        files = {"train": files["dev"]}
+        print("There is no training file.")
+        files = {**files, "train": files["dev"], "dev": None}
     train, dev, test = (
         datasets.read_multiple_choice(files[part]) if files.get(part) else None
         for part in ("train", "dev", "test")
     )
     if dev is None:
-        print(f"There is no dev file: a fifth of {files['train']} is held out.")
+        print(f"A fifth of {files['train']} is held out to measure on.")
         kept, held_out = datasets.split_indices(train.contexts, 0.2, seed=0)
         train, dev = train.take(kept), train.take(held_out)
     return train, dev, test

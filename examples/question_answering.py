@@ -65,6 +65,11 @@ def main(argv):
     num_dev = len(dev)
     train, dev = sampled(train), sampled(dev)
     check_answered(metric, train=train, dev=dev)
+    if not any(example.spans or example.is_impossible for example in train):
+        raise ValueError(
+            f"None of the {len(train)} answers to train on stands in its context where it says. "
+            "Correct 'answer_start', which counts characters from 0."
+        )
     if len(dev) < num_dev:
         print(f"--sample cut the {num_dev} dev questions to {len(dev)}: no score of the whole set.")
     tell_unanswered(metric, dev=dev, test=test)
@@ -117,6 +122,7 @@ def load_data():
     if FLAGS.train_file:
         files = FLAGS.train_file, FLAGS.dev_file
     elif FLAGS.data_dir:
+        recipe.check_folder()
         files = find_file(TRAIN_FILES), find_file(DEV_FILES)
     else:
         raise app.UsageError("Pass --data_dir, or --train_file and --dev_file.")
@@ -128,6 +134,11 @@ def load_data():
     print(f"Only {only} is there: it is split by contexts, a fifth of them to measure on.")
     examples = without_blanks(only)
     contexts = sorted({example.context for example in examples})
+    if len(contexts) < 2:
+        raise ValueError(
+            f"{only} must hold questions on two contexts or more to be split. Received: "
+            f"{len(examples)} questions on {len(contexts)}. Pass another file by --dev_file."
+        )
     order = np.random.default_rng(0).permutation(len(contexts))
     for_dev = {contexts[index] for index in order[: max(1, len(order) // 5)]}
     train = [example for example in examples if example.context not in for_dev]

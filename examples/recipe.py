@@ -3,6 +3,7 @@
 Each script reads as data, model, compile, fit, evaluate; this file keeps the rest out of its way.
 """
 
+import importlib.util
 import json
 import logging
 import math
@@ -47,6 +48,11 @@ flags.DEFINE_integer(
     lower_bound=1,
 )
 flags.DEFINE_string("plot_dir", None, "Folder for pictures (needs matplotlib).")
+flags.register_validator(
+    "plot_dir",
+    lambda folder: not folder or importlib.util.find_spec("matplotlib"),
+    "needs matplotlib: pip install matplotlib",
+)
 
 
 # A vocabulary that knows less of a text was made from another language or case.
@@ -57,7 +63,7 @@ MOST_UNKNOWN = 0.1
 def check_paths(given):
     """Refuses paths that are not there, and flags that would change nothing."""
     for name, path in given.items():
-        if path and not os.path.exists(path):
+        if path is not None and not os.path.exists(path):
             raise flags.ValidationError(f"--{name} names {path!r}, which is not there.")
     if given["dev_file"] and not (given["train_file"] or given["data_dir"]):
         raise flags.ValidationError("--dev_file needs --train_file.")
@@ -109,9 +115,29 @@ def data_files(find_files):
     if FLAGS.train_file:
         return {"train": FLAGS.train_file, "dev": FLAGS.dev_file, "test": FLAGS.test_file}
     if FLAGS.data_dir:
+        check_folder()
         files = find_files(FLAGS.data_dir)
         return {**files, "test": FLAGS.test_file or files.get("test")}
     raise app.UsageError("Pass --data_dir, or --train_file and --dev_file.")
+
+
+def check_folder():
+    """Raises `UsageError` where `--data_dir` is a file."""
+    if not os.path.isdir(FLAGS.data_dir):
+        raise app.UsageError(
+            f"--data_dir is a folder, and {FLAGS.data_dir!r} is none. Pass a file by --train_file."
+        )
+
+
+def make_folders():
+    """Makes the folders that the flags name, while nothing is lost yet where that fails."""
+    for name in ("output_dir", "plot_dir"):
+        folder = FLAGS[name].value
+        try:
+            if folder:
+                os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise app.UsageError(f"--{name} must be a folder that can be made: {error}") from error
 
 
 def check_labelled(**parts):
@@ -153,6 +179,7 @@ def run_seeds(run):
     import keras
     import numpy as np
 
+    make_folders()
     best, rows = None, []
     for seed in range(FLAGS.seed, FLAGS.seed + FLAGS.seeds):
         keras.utils.set_random_seed(seed)

@@ -6,12 +6,13 @@ r"""Search a text classifier's batch size, learning rate and epochs: the paper's
 
 It trains once (with `--seeds` several times, and takes the mean) for each of the 18 combinations of
 batch size 16 or 32, learning rate 5e-5, 3e-5 or 2e-5, and 2, 3 or 4 epochs, and measures on the dev
-set. The three lists take the place of `--batch_size`, `--learning_rate` and `--epochs`; all other
-flags, and the data, are those of text_classification.py.
+set. The three lists take the place of `--batch_size`, `--learning_rate` and `--epochs`; the other
+flags, and the data, are those of text_classification.py, but for `--test_file` and `--baselines`.
 
 A killed search goes on where it stopped: trials.log in `--output_dir` keeps what was found,
-by the settings of data and model, and model.keras is the best model so far. Which is best was
-chosen on the dev set, so its score there is too high for a result: measure the model on a test set.
+by the examples and the model's settings, and model.keras is the best model so far. Which is best
+was chosen on the dev set, so its score there is too high for a result: measure the model on a test
+set.
 
 Needs Optuna (`pip install '.[search]'`): its trial is a plain function, so that batch size and
 epochs are searched like anything else, and it knows nothing of backends and works with all three.
@@ -38,13 +39,28 @@ flags.DEFINE_list("batch_sizes", ["16", "32"], "Batch sizes to try.")
 flags.DEFINE_list("learning_rates", ["5e-5", "3e-5", "2e-5"], "Peak learning rates to try.")
 flags.DEFINE_list("epoch_counts", ["2", "3", "4"], "Numbers of epochs to try.")
 
-# What a trial's score depends on, beside what is searched and what the files hold.
+LEAST = {"batch_sizes": 1, "learning_rates": 1e-12, "epoch_counts": 1}
+for name, least in LEAST.items():
+    flags.register_validator(
+        name,
+        lambda values, least=least: values and all(is_number(value, least) for value in values),
+        f"must be numbers from {least} on, separated by commas, whole ones but for rates.",
+    )
+# Flags of text_classification.py that are searched, or that nothing is made of here.
+NOT_HERE = ("batch_size", "learning_rate", "epochs", "test_file", "baselines")
+# What a trial's score depends on, beside what is searched and the examples.
 SETTINGS = (
-    *("preset", "data_dir", "train_file", "dev_file", "task", "sample", "seed", "seeds"),
-    *("text_column", "pair_column", "label_column", "label_separator"),
-    *("problem_type", "label_smoothing"),
+    *("preset", "seed", "seeds", "label_smoothing"),
     *("pooling", "truncation", "max_length", "dtype", "sort_window"),
 )
+
+
+def is_number(text, least):
+    """Whether a flag's value is a number from `least` on; a whole one, if that is an int."""
+    try:
+        return least <= type(least)(text) < math.inf
+    except ValueError:
+        return False
 
 
 def main(argv):
@@ -53,11 +69,14 @@ def main(argv):
         "learning_rate": [float(rate) for rate in FLAGS.learning_rates],
         "epochs": [int(count) for count in FLAGS.epoch_counts],
     }
+    for name in NOT_HERE:
+        if FLAGS[name].present:
+            raise app.UsageError(f"--{name} has no meaning here: see --help.")
     train, dev = text_classification.load_data()
     recipe.check_labelled(train=train, dev=dev)
     train = recipe.sampled(train)
     print(f"{len(train)} examples to train on, {len(dev)} to measure on.")
-    study = open_study(grid)
+    study = open_study(grid, train, dev)
 
     def objective(trial):
         chosen = {name: trial.suggest_categorical(name, values) for name, values in grid.items()}
@@ -86,14 +105,17 @@ def main(argv):
     report(completed(study), grid)
 
 
-def open_study(grid):
-    """Returns the study of these settings, with what an earlier run found."""
+def open_study(grid, *examples):
+    """Returns the study of these settings and examples, with what an earlier run found."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     os.makedirs(FLAGS.output_dir, exist_ok=True)
     settings = {name: FLAGS[name].value for name in SETTINGS}
     settings |= {"grid": grid, "backend": keras.backend.backend()}
+    settings["examples"] = [
+        [part.texts, part.labels.tolist(), part.label_names, part.problem_type] for part in examples
+    ]
     # A plain file; Optuna's databases take seconds to open.
     file = optuna.storages.journal.JournalFileBackend(os.path.join(FLAGS.output_dir, "trials.log"))
     return optuna.create_study(

@@ -47,6 +47,8 @@ def read_texts(
     header = not all(isinstance(column, int) for column in (*texts, label))
     is_labelled = not (may_lack_labels and _lacks_labels(path, texts, label))
     columns = [*texts, label] if is_labelled else texts
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"Texts and labels must be different columns. Received: {columns}.")
     table, lines = datasets.read_numbered_table(path, columns, header=header)
     if not lines:
         raise ValueError(f"{path} holds a header and no rows.")
@@ -84,11 +86,27 @@ def _lacks_labels(path, texts, label):
 
 def _numbers(path, values, lines, label_names):
     """Returns labels as numbers, int32 `(n,)`, and their names."""
+    are_given = bool(label_names)
     label_names = label_names or tuple(sorted({*values} - {""}))
+    if all(map(_is_fraction, label_names)) and not are_given:
+        print(
+            f"{path}: labels such as {label_names[0]} are taken for classes. "
+            "text_classification.py takes them for scores by --problem_type regression."
+        )
     numbers = {name: number for number, name in enumerate(label_names)}
     for line, value in zip(lines, values, strict=True):
         _check_label(path, line, value, numbers)
+    if len(label_names) < 2 and not are_given:
+        raise ValueError(
+            f"{path}: there must be at least two classes to tell apart. Received in the label's "
+            f"column: {label_names[0]!r} alone."
+        )
     return np.array([numbers[value] for value in values], "int32"), label_names
+
+
+def _is_fraction(text):
+    """Whether a label is written like 1.5, as scores are and classes are not."""
+    return re.fullmatch(r"-?\d*\.\d+", text) is not None
 
 
 def _indicators(path, values, lines, label_names, separator):

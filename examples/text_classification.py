@@ -44,7 +44,12 @@ flags.adopt_module_key_flags(recipe)  # for --help
 SENTENCES = os.path.join(os.path.dirname(__file__), "data", "sentiment_labelled_sentences")
 
 flags.DEFINE_string("task", None, "Name of the dataset, where --data_dir does not tell.")
-flags.DEFINE_string("text_column", "text", "Name or number of the text's column in files.")
+flags.DEFINE_string(
+    "text_column",
+    "text",
+    "Name of the text's column in files; or its number from 0, where all columns are numbers and "
+    "the first row is an example, no header.",
+)
 flags.DEFINE_string("pair_column", None, "Name or number of the second text's column.")
 flags.DEFINE_string("label_column", "label", "Name or number of the label's column.")
 flags.DEFINE_enum(
@@ -52,6 +57,7 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_string("label_separator", ",", "With multi_label: what stands between labels.")
 flags.register_validator("label_separator", bool, "must be at least one character.")
+FILE_FLAGS = ("text_column", "pair_column", "label_column", "problem_type", "label_separator")
 flags.DEFINE_string("pooling", "pooler", "pooler, cls, mean or max.")
 flags.DEFINE_string("truncation", "longest_first", "How long texts are cut; see TextPreprocessor.")
 flags.DEFINE_float("label_smoothing", 0.0, "Share of the probability given to all classes alike.")
@@ -63,10 +69,12 @@ def main(argv):
     recipe.check_labelled(train=train, dev=dev)
     if FLAGS.baselines and train.problem_type != "single_label":
         raise app.UsageError("--baselines are for single-label problems.")
+    recipe.make_folders()
     test = read_file(FLAGS.test_file, train.label_names, True) if FLAGS.test_file else None
     mismatched = mismatched_dev_set()
     train = recipe.sampled(train)
-    print(f"{len(train)} examples to train on, {len(dev)} to measure on.")
+    labels = f"; labels: {train.label_names}" if train.label_names else ""
+    print(f"{len(train)} examples to train on, {len(dev)} to measure on{labels}.")
     results = baselines(train, dev) if FLAGS.baselines else {}
 
     def run(seed):
@@ -165,7 +173,11 @@ def tune_thresholds(classifier, dev, test):
     name = "test"
     if test is None or test.labels is None:
         name = "dev_half"
-        dev, test = datasets.split_examples(dev, test_size=len(dev) // 2, seed=0)
+        try:
+            dev, test = datasets.split_examples(dev, test_size=len(dev) // 2, seed=0)
+        except ValueError as error:
+            print(f"No thresholds are tuned on a half of the dev set: {error}")
+            return 0.5, {}
     probabilities = classifier.probabilities(dev.texts)
     thresholds = metrics.tune_thresholds(dev.labels, probabilities)
     named = dict(zip(dev.label_names, thresholds.tolist(), strict=True))
@@ -248,8 +260,12 @@ def load_data():
         if FLAGS.dev_file:
             return train, read_file(FLAGS.dev_file, train.label_names)
         return datasets.split_examples(train, test_size=max(2, len(train) // 10), seed=FLAGS.seed)
+    for name in FILE_FLAGS:
+        if FLAGS[name].present and not FLAGS.test_file:
+            raise app.UsageError(f"--{name} is for files. Pass --train_file, which it tells of.")
     if FLAGS.data_dir:
         return load_folder()
+    print("No data is named: trains on the sentences of reviews beside this script.")
     return datasets.load_sentiment_sentences(SENTENCES)
 
 

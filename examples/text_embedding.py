@@ -181,6 +181,8 @@ def load_data():
     if not FLAGS.data_dir:
         raise app.UsageError("Pass --data_dir, a dataset of sentence pairs, or --train_file.")
     task = datasets.get_glue_task(FLAGS.task or datasets.detect_glue_task(FLAGS.data_dir))
+    if len(task.label_names) > 2 or any(len(layout.texts) < 2 for layout in task.layouts):
+        raise app.UsageError("The dataset has no pairs that are like or unlike: see --help.")
     train, dev = (load_split(task, part) for part in ("train", "dev"))
     if FLAGS.test_file:
         return train, dev, as_likeness(datasets.read_examples(FLAGS.test_file, task), task)

@@ -80,7 +80,9 @@ def run(script, preset, tmp_path, capsys):
     def run_script(name, *arguments):
         module = script(name)
         output = tmp_path / "output"
-        shared = [f"--preset={preset}", f"--output_dir={output}", "--epochs=1", "--batch_size=4"]
+        shared = [f"--preset={preset}", f"--output_dir={output}"]
+        if name != "search":
+            shared += ["--epochs=1", "--batch_size=4"]
         flags.FLAGS([f"{name}.py", *shared, *map(str, arguments)])
         module.main([name])
         printed = capsys.readouterr().out
@@ -230,12 +232,87 @@ def test_search_tries_every_setting_once_and_goes_on_where_it_stopped(
     assert again == results
     third, printed, _ = run("search", *arguments, "--seed=1")
     assert "0 of 2 trials were done before" in printed and third["trials"] == 2
+    write(yes_and_no, [*yes_and_no.read_text().splitlines(), ("another", 1)])
+    fourth, printed, _ = run("search", *arguments)
+    assert "0 of 2 trials were done before" in printed and fourth["trials"] == 2
 
 
 def test_search_tells_studies_apart_by_every_flag_of_the_classifier(script):
-    settings = script("search").SETTINGS
+    search = script("search")
     own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["text_classification"]}
-    assert own - {"baselines"} <= set(settings)
+    data = {"task", *sys.modules["text_classification"].FILE_FLAGS}
+    assert own - data <= {*search.SETTINGS, *search.NOT_HERE}
+
+
+@pytest.mark.parametrize(
+    "argument", ["--batch_sizes=0", "--batch_sizes=1.5", "--epoch_counts=a", "--learning_rates=inf"]
+)
+def test_search_refuses_lists_that_are_no_numbers(script, argument):
+    script("search")
+    with pytest.raises(flags.IllegalFlagValueError, match=r"must be numbers from"):
+        flags.FLAGS(["search", argument])
+
+
+def test_search_refuses_what_it_makes_nothing_of(script):
+    module = script("search")
+    flags.FLAGS(["search", "--epochs=9"])
+    with pytest.raises(app.UsageError, match="--epochs has no meaning here"):
+        module.main(["search"])
+
+
+@pytest.mark.parametrize(
+    ("options", "pairs", "shown"),
+    [
+        ({"num_classes": 2}, False, r" +[01]  0\.\d{3}  a b\n +[01]  0\.\d{3}  c d\n"),
+        ({"num_classes": 1, "problem_type": "regression"}, True, r" +-?\d\.\d{3}  a b \| c d\n"),
+        (
+            {"num_classes": 2, "problem_type": "multi_label", "label_names": ["x", "y"]},
+            False,
+            r" +(x, y|x|y|no label)  a b\n +(x, y|x|y|no label)  c d\n",
+        ),
+    ],
+)
+def test_classify_answers_for_every_kind_of_classifier(
+    script, preset, tmp_path, capsys, options, pairs, shown
+):
+    path = str(tmp_path / "model.keras")
+    bert_keras.TextClassifier.from_preset(preset, max_length=16, **options).save(path)
+    module = script("classify")
+    left = flags.FLAGS(["classify", path, *["--pairs"] * pairs, "a b", "c d"])
+    module.main(left)
+    assert re.fullmatch(shown, capsys.readouterr().out)
+    if pairs:
+        with pytest.raises(app.UsageError, match="even number"):
+            module.main([*left, "e"])
+
+
+@pytest.mark.parametrize("name", ["output_dir", "plot_dir"])
+def test_folders_that_cannot_be_made_are_refused_before_training(
+    script, yes_and_no, tmp_path, monkeypatch, name
+):
+    pytest.importorskip("matplotlib")
+    module = script("text_classification")
+    monkeypatch.setattr(bert_keras.TextClassifier, "from_preset", None)
+    files = [f"--train_file={yes_and_no}", f"--dev_file={yes_and_no}"]
+    flags.FLAGS(["name", *files, f"--output_dir={tmp_path / 'output'}", f"--{name}={yes_and_no}"])
+    with pytest.raises(app.UsageError, match=f"--{name} must be a folder"):
+        module.main([])
+
+
+def test_columns_without_a_file_are_refused(script):
+    module = script("text_classification")
+    flags.FLAGS(["name", "--label_column=stars"])
+    with pytest.raises(app.UsageError, match="--label_column is for files"):
+        module.main([])
+
+
+def test_a_dev_set_that_cannot_be_halved_tunes_no_thresholds(run, tmp_path):
+    rows = [(f"text {i}", ("joy", "pride")[i % 2]) for i in range(8)]
+    train = write(tmp_path / "train.tsv", [("text", "label"), *rows])
+    dev = write(tmp_path / "dev.tsv", [("text", "label"), rows[0]])
+    arguments = [f"--train_file={train}", f"--dev_file={dev}", "--problem_type=multi_label"]
+    results, printed, _ = run("text_classification", *arguments)
+    assert set(results) == {"macro_f1", "micro_f1"} and "No thresholds are tuned" in printed
 
 
 def stop(*args, **kwargs):
@@ -291,6 +368,17 @@ def test_labels_are_read_by_name_and_their_lines_are_known(tables, tmp_path):
     for limits, line in (((0.0, 5.0), 2), ((0.0, 9.0), 3)):
         with pytest.raises(ValueError, match=f"line {line}: a score must be a number from 0.0"):
             tables.read_texts(path, ["0"], "1", None, "regression", limits)
+
+
+def test_columns_of_texts_and_labels_must_differ_and_hold_two_classes(tables, tmp_path, capsys):
+    path = write(tmp_path / "t.tsv", ["text\tlabel", "a\t1.5", "b\t2.5"])
+    with pytest.raises(ValueError, match=r"different columns. Received: \['text', 'text'\]"):
+        tables.read_texts(path, ["text"], "text")
+    assert tables.read_texts(path, ["text"], "label").label_names == ("1.5", "2.5")
+    assert "1.5 are taken for classes" in capsys.readouterr().out
+    path = write(tmp_path / "t.tsv", ["text\tlabel", "a\tx", "b\tx"])
+    with pytest.raises(ValueError, match=r"at least two classes .* 'x' alone"):
+        tables.read_texts(path, ["text"], "label")
 
 
 def test_several_labels_are_zeros_and_ones_and_their_lines_are_known(tables, tmp_path):
@@ -580,6 +668,7 @@ def test_a_mistyped_tag_is_refused_by_file_and_line_before_training(
     ("arguments", "message"),
     [
         (["--data_dir=nowhere"], "--data_dir names 'nowhere', which is not there"),
+        (["--data_dir="], "--data_dir names '', which is not there"),
         (["--train_file=no.tsv"], "--train_file names 'no.tsv', which is not there"),
         (["--data_dir=.", "--dev_file=README.md"], "--dev_file would not be read"),
         (["--dev_file=README.md"], "--dev_file needs --train_file"),
@@ -786,6 +875,38 @@ def test_a_script_without_data_says_what_it_needs(script, name):
     flags.FLAGS([name])
     with pytest.raises(app.UsageError, match="--data_dir"):
         module.main([name])
+
+
+@pytest.mark.parametrize("name", ["multiple_choice", "question_answering", "token_classification"])
+def test_a_file_for_a_folder_is_refused(script, name, yes_and_no):
+    module = script(name)
+    flags.FLAGS([name, f"--data_dir={yes_and_no}"])
+    with pytest.raises(app.UsageError, match=r"is none\. Pass a file by --train_file"):
+        module.main([name])
+
+
+def test_question_answering_names_what_cannot_be_split_or_learned(script, tmp_path):
+    module = script("question_answering")
+    file, _ = write_squad(tmp_path, version=1)
+    flags.FLAGS(["name", f"--train_file={file}"])
+    with pytest.raises(
+        ValueError, match=r"two contexts or more .* 6 questions on 1\. .*--dev_file"
+    ):
+        module.main([])
+    data = json.loads(file.read_text().replace('"answer_start": 0', '"answer_start": 1'))
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps(data))
+    flags.FLAGS(["name", f"--train_file={wrong}", f"--dev_file={file}"])
+    with pytest.raises(ValueError, match="None of the 6 answers to train on stands"):
+        module.main([])
+
+
+def test_text_embedding_refuses_sets_without_likeness(script, tmp_path):
+    module = script("text_embedding")
+    for task in ("mnli", "sst2"):
+        flags.FLAGS(["name", f"--data_dir={tmp_path}", f"--task={task}"])
+        with pytest.raises(app.UsageError, match="no pairs that are like or unlike"):
+            module.main([])
 
 
 @pytest.mark.parametrize(

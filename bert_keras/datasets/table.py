@@ -107,7 +107,7 @@ def read_numbered_table(path, columns=None, delimiter=None, header="auto", quoti
     first_line, first = next(rows)
     if columns is None:
         columns = first if header else list(range(len(first)))
-    positions = [find_column(path, first, column, header) for column in columns]
+    positions = {column: find_column(path, first, column, header) for column in columns}
     table, lines = {column: [] for column in columns}, []
     if not header:
         rows = _chain_first(first_line, first, rows)
@@ -117,7 +117,7 @@ def read_numbered_table(path, columns=None, delimiter=None, header="auto", quoti
                 f"{path}, line {line}: every row must have as many fields as the first, "
                 f"{len(first)}. Received {len(fields)}: {_shorten(fields)}"
             )
-        for column, position in zip(columns, positions, strict=True):
+        for column, position in positions.items():
             table[column].append(fields[position])
         lines.append(line)
     return table, lines

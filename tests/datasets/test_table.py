@@ -121,3 +121,9 @@ def test_rows_know_the_line_on_which_they_begin(tmp_path):
     table, lines = read_numbered_table(path, ["b"])
     assert table == {"b": ["1", "2"]} and lines == [2, 5]
     assert read_numbered_table(path, [0], header=False)[1] == [1, 2, 5]
+
+
+def test_a_column_asked_for_twice_is_read_once(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("a\tb\n1\t2\n3\t4\n")
+    assert read_table(path, ["a", "a"]) == {"a": ["1", "3"]}
