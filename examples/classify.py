@@ -4,7 +4,7 @@
     python examples/classify.py output/model.keras --pairs "A plane lands." "A plane touches down."
 
 One line a text: its label and how likely that is, its labels, or its score. Models of pairs take
-the texts two by two, by `--pairs`.
+the texts two by two, by `--pairs`. What follows `--` may begin with a hyphen.
 """
 
 import keras

@@ -84,6 +84,7 @@ def main(argv):
     # Refuses tags that mark no entities, before the training.
     metrics.entity_scores([names], [names], scheme=FLAGS.scheme)
     train = recipe.sampled(train)
+    recipe.make_folders()
     encoder = bert_keras.TextEmbedder.from_preset(
         FLAGS.preset, max_length=FLAGS.max_length, dtype=FLAGS.dtype
     )

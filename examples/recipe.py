@@ -50,7 +50,7 @@ flags.DEFINE_integer(
 flags.DEFINE_string("plot_dir", None, "Folder for pictures (needs matplotlib).")
 flags.register_validator(
     "plot_dir",
-    lambda folder: not folder or importlib.util.find_spec("matplotlib"),
+    lambda folder: folder is None or importlib.util.find_spec("matplotlib"),
     "needs matplotlib: pip install matplotlib",
 )
 
@@ -134,7 +134,7 @@ def make_folders():
     for name in ("output_dir", "plot_dir"):
         folder = FLAGS[name].value
         try:
-            if folder:
+            if folder is not None:
                 os.makedirs(folder, exist_ok=True)
         except OSError as error:
             raise app.UsageError(f"--{name} must be a folder that can be made: {error}") from error
@@ -280,7 +280,7 @@ def save_pictures(draw):
         draw: function without arguments that gives pairs of a file's name and a figure. It is not
             called without `--plot_dir`.
     """
-    if not FLAGS.plot_dir:
+    if FLAGS.plot_dir is None:
         return
     os.makedirs(FLAGS.plot_dir, exist_ok=True)
     for name, figure in draw():

@@ -110,7 +110,7 @@ def open_study(grid, *examples):
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
+    recipe.make_folders()
     settings = {name: FLAGS[name].value for name in SETTINGS}
     settings |= {"grid": grid, "backend": keras.backend.backend()}
     settings["examples"] = [

@@ -88,7 +88,7 @@ def _numbers(path, values, lines, label_names):
     """Returns labels as numbers, int32 `(n,)`, and their names."""
     are_given = bool(label_names)
     label_names = label_names or tuple(sorted({*values} - {""}))
-    if all(map(_is_fraction, label_names)) and not are_given:
+    if label_names and not are_given and all(map(_is_fraction, label_names)):
         print(
             f"{path}: labels such as {label_names[0]} are taken for classes. "
             "text_classification.py takes them for scores by --problem_type regression."

@@ -255,14 +255,17 @@ def right(label, names):
 
 def load_data():
     """Returns training and dev examples, from whichever flags were given."""
+    is_known = FLAGS.task or FLAGS.data_dir
+    for name in FILE_FLAGS:
+        if FLAGS[name].present and (is_known or not (FLAGS.train_file or FLAGS.test_file)):
+            raise app.UsageError(
+                f"--{name} is for files of your own, by --train_file and without --task."
+            )
     if FLAGS.train_file:
         train = read_file(FLAGS.train_file)
         if FLAGS.dev_file:
             return train, read_file(FLAGS.dev_file, train.label_names)
         return datasets.split_examples(train, test_size=max(2, len(train) // 10), seed=FLAGS.seed)
-    for name in FILE_FLAGS:
-        if FLAGS[name].present and not FLAGS.test_file:
-            raise app.UsageError(f"--{name} is for files. Pass --train_file, which it tells of.")
     if FLAGS.data_dir:
         return load_folder()
     print("No data is named: trains on the sentences of reviews beside this script.")

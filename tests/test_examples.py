@@ -287,22 +287,27 @@ def test_classify_answers_for_every_kind_of_classifier(
 
 
 @pytest.mark.parametrize("name", ["output_dir", "plot_dir"])
+@pytest.mark.parametrize("place", ["a file", ""])
 def test_folders_that_cannot_be_made_are_refused_before_training(
-    script, yes_and_no, tmp_path, monkeypatch, name
+    script, yes_and_no, tmp_path, monkeypatch, name, place
 ):
     pytest.importorskip("matplotlib")
     module = script("text_classification")
     monkeypatch.setattr(bert_keras.TextClassifier, "from_preset", None)
     files = [f"--train_file={yes_and_no}", f"--dev_file={yes_and_no}"]
-    flags.FLAGS(["name", *files, f"--output_dir={tmp_path / 'output'}", f"--{name}={yes_and_no}"])
+    place = yes_and_no if place else ""
+    flags.FLAGS(["name", *files, f"--output_dir={tmp_path / 'output'}", f"--{name}={place}"])
     with pytest.raises(app.UsageError, match=f"--{name} must be a folder"):
         module.main([])
 
 
-def test_columns_without_a_file_are_refused(script):
+def test_columns_without_a_file_are_refused(script, yes_and_no):
     module = script("text_classification")
     flags.FLAGS(["name", "--label_column=stars"])
     with pytest.raises(app.UsageError, match="--label_column is for files"):
+        module.main([])
+    flags.FLAGS(["name", f"--train_file={yes_and_no}", "--task=sst2"])
+    with pytest.raises(app.UsageError, match="without --task"):
         module.main([])
 
 
@@ -376,6 +381,9 @@ def test_columns_of_texts_and_labels_must_differ_and_hold_two_classes(tables, tm
         tables.read_texts(path, ["text"], "text")
     assert tables.read_texts(path, ["text"], "label").label_names == ("1.5", "2.5")
     assert "1.5 are taken for classes" in capsys.readouterr().out
+    path = write(tmp_path / "t.tsv", ["text\tlabel", "a\t", "b\t"])
+    with pytest.raises(ValueError, match=r"t\.tsv, line 2: .*Received: ''"):
+        tables.read_texts(path, ["text"], "label")
     path = write(tmp_path / "t.tsv", ["text\tlabel", "a\tx", "b\tx"])
     with pytest.raises(ValueError, match=r"at least two classes .* 'x' alone"):
         tables.read_texts(path, ["text"], "label")

@@ -9,7 +9,8 @@ from bert_keras.datasets.files import read_lines
 
 # Columns of CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
 _CONLLU_WORD, _CONLLU_TAG = 1, 3
-_COMMENT = re.compile(r"#( |$|begin |end )")
+# Also `###MEDLINE:95369245` of JNLPBA, `#begin document` of CoNLL-2012 and `#sent_id=1`.
+_COMMENT = re.compile(r"#([\s#]|$|begin |end |\w+ ?=)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,9 +48,10 @@ def read_conll(path, word_column=None, tag_column=None, segment_index=None, may_
     - Fields are separated by tabs if the first word's line has one, else by spaces and tabs.
     - A line of white space ends a sentence, as does a line that opens with `-DOCSTART-`.
     - A line that opens with `#` and has another number of fields than the first word's line is a
-      comment if a space or nothing follows (`# text = ...`), if it is `#begin` or `#end` of
-      CoNLL-2012, or in CoNLL-U. One with the same number is a word: tweets have `#\tO`. Any other
-      (`#London B-LOC` among tabs) is an error, since tweets are full of such words.
+      comment if white space, another `#` or nothing follows (`# text = ...`), if it is `#begin` or
+      `#end` of CoNLL-2012 or `#name=value`, or in CoNLL-U. One with the same number is a word:
+      tweets have `#\tO`. Any other (`#London B-LOC` among tabs) is an error, since tweets are full
+      of such words.
     - In CoNLL-U (by the name's ending, `.conllu`) the lines of multiword tokens (`1-2`) and of
       empty nodes (`8.1`) are passed over: their words stand on lines of their own, or nowhere in
       the text.

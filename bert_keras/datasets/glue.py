@@ -216,7 +216,7 @@ def load_glue(task, data_dir, split):
             `"dev_mismatched"` and `"test_mismatched"`, for MRPC and STS-B also `"test_labelled"`.
 
     Returns:
-        `Examples`. `labels` is None where the file has none.
+        `Examples`. `labels` is None where a test file has none.
 
     Raises:
         ValueError: there is no such task or split, or the file is not in the task's format, or it
@@ -241,11 +241,12 @@ def load_glue(task, data_dir, split):
             f"none of them. It holds: {sorted(os.listdir(data_dir))[:20]}"
         )
     examples = read_examples(path, task)
-    if examples.labels is None and not split.startswith("test"):
+    if examples.labels is None and split not in ("test", "test_mismatched"):
         columns = [layout.label for layout in task.layouts if layout.label is not None]
         raise ValueError(
             f"{path}, line 1: the split {split!r} has labels, in the column "
-            f"{' or '.join(map(repr, columns))}, and the header names no such column."
+            f"{' or '.join(map(repr, columns))}, and this file has no such column. Texts without "
+            "labels are read as the split 'test', or by `read_examples`."
         )
     return examples
 

@@ -1,19 +1,22 @@
 """Scores of predicted classes against true ones: accuracy, precision, recall, F1, Matthews.
 
-Everything here is NumPy on finished predictions. A 1-D array holds one class per example, and so
-does a 2-D array of one column; one of several columns of 0 and 1 holds a column per label
-(multi-label). The numbers equal scikit-learn's.
+Everything here is NumPy on finished predictions. A 1-D array holds one class per example; a 2-D
+array of 0 and 1 holds one column per label (multi-label). The numbers equal scikit-learn's, but for
+a 2-D array of one column: here that is one label, there two classes.
 """
 
 import math
 
 import numpy as np
 
+from bert_keras.metrics.labels import as_label_array
+
 AVERAGES = ("binary", "micro", "macro", "weighted", None)
 
 
 def _check_pair(true, predicted):
-    true, predicted = _as_labels(true, "true"), _as_labels(predicted, "predicted")
+    true = as_label_array(true, "true label")
+    predicted = as_label_array(predicted, "predicted label")
     if true.shape != predicted.shape:
         raise ValueError(
             "True and predicted labels must have the same shape. "
@@ -48,27 +51,6 @@ def _check_pair(true, predicted):
                 f"Received: {name} labels {np.unique(array)[:5]}. Flatten class ids to 1-D."
             )
     return true, predicted
-
-
-def _as_labels(labels, name):
-    """Returns labels as an array of strings, numbers or booleans; `(n, 1)` becomes `(n,)`."""
-    array = np.asarray(labels)
-    if array.dtype.kind == "O":  # as in a pandas column of strings
-        values = array.ravel().tolist()
-        are_strings = {isinstance(value, str) for value in values}
-        if None in values or len(are_strings) > 1:
-            wrong = next((v for v in values if not isinstance(v, str)), None)
-            raise ValueError(
-                "Labels must be all strings, all whole numbers or all booleans, and none may be "
-                f"missing. Received: {name} labels with {wrong!r} among them."
-            )
-        array = np.array(values).reshape(array.shape)
-    if array.dtype.kind not in "USbiuf":
-        raise ValueError(
-            "Labels must be all strings, all whole numbers or all booleans. Received: "
-            f"{name} labels of dtype {array.dtype}."
-        )
-    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def _check_weights(weights, num_examples):

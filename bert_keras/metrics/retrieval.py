@@ -49,10 +49,14 @@ def _check(similarities, relevant):
             "`similarities` must be (num_queries, num_documents), and not empty. "
             f"Received: shape {similarities.shape}."
         )
-    if similarities.dtype.kind not in "biuf":
-        raise ValueError(f"`similarities` must be numbers. Received: dtype {similarities.dtype}.")
-    # Their negatives sort them, which integers without a sign and booleans do not have.
-    similarities = similarities.astype(np.float64)
+    if similarities.dtype.kind != "f":
+        # Their negatives sort them, which integers without a sign and booleans do not have.
+        try:
+            similarities = similarities.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"`similarities` must be numbers. Received: dtype {similarities.dtype}."
+            ) from None
     if np.isnan(similarities).any():
         raise ValueError("`similarities` must be numbers. Received: NaN.")
     num_queries, num_documents = similarities.shape

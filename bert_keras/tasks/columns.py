@@ -57,18 +57,6 @@ def is_empty(x):
     return is_column and len(x) == 0
 
 
-def is_missing(value):
-    """Whether a label is `None`, NaN or pandas' `NA`."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # `NA` is neither equal to itself nor not.
-        return True
-    except ValueError:  # An array is there.
-        return False
-
-
 def num_examples(x):
     """Returns the number of examples in texts, columns of texts, or a dict of arrays."""
     if isinstance(x, str):

@@ -82,14 +82,15 @@ def find_spans(questions, start_logits, end_logits, *, size, max_answer_length, 
         List of `NBest`, one a question.
 
     Raises:
-        ValueError: a logit is NaN or infinite.
+        ValueError: a logit is NaN or infinite, or all of a window are minus infinity.
     """
     windows, length = questions.windows, start_logits.shape[1]
     positions = document_positions(windows, questions.first_columns, length)
     may_start = np.zeros(positions.shape, bool)
     max_context(windows).scatter(may_start, questions.first_columns)
     logits = np.stack([start_logits, end_logits]).astype(np.float32)
-    if np.isnan(logits).any() or np.isposinf(logits).any():
+    # One of minus infinity may be padding; a window of nothing else is not.
+    if not (logits.max(axis=-1) > -np.inf).all() or np.isposinf(logits).any():
         raise ValueError(
             "The model's logits must be numbers. Received NaN or infinity, as of a model whose "
             "training diverged: train it again at a lower learning rate, or in float32 or bfloat16 "

@@ -7,7 +7,8 @@ from keras import ops
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.layers.pooler import pool
-from bert_keras.tasks.columns import is_empty, is_missing
+from bert_keras.metrics.labels import as_label_array
+from bert_keras.tasks.columns import is_empty
 from bert_keras.tasks.label_names import check_label_names
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy, consistency_loss
@@ -180,7 +181,7 @@ class TextClassifier(Task):
         Raises:
             ValueError: a label is missing, not a number, no class, or of the wrong shape.
         """
-        labels = _as_array(labels)
+        labels = as_label_array(labels)
         if labels.dtype.kind in "OUS" and self.problem_type == "single_label":
             labels = self._numbers_of(labels)
         if labels.dtype.kind not in "iufb":
@@ -206,6 +207,8 @@ class TextClassifier(Task):
                 "Labels given by name need `label_names`. Received the label "
                 f"{names.flat[0]!r}. Pass label_names=[...] when making the classifier."
             )
+        if names.ndim == 2 and names.shape[1] == 1:
+            names = names[:, 0]
         if names.ndim != 1:
             raise ValueError(
                 "Labels of a single_label problem must be one name an example. Received the shape "
@@ -367,28 +370,6 @@ class TextClassifier(Task):
             "label_names": None if self.label_names is None else list(self.label_names),
             "pooling": self.pooling,
         }
-
-
-def _as_array(labels):
-    """Returns labels as an array, and raises `ValueError` for missing ones and ragged rows."""
-    try:
-        array = np.asarray(labels)
-        values = array.ravel().tolist() if array.dtype.kind == "O" else []
-        if values:
-            array = np.array(array.tolist())
-    except ValueError:
-        raise ValueError(
-            "Labels must be one an example, or for several labels an example a matrix of 0 and 1, "
-            "(num_examples, num_classes). Received rows of different lengths."
-        ) from None
-    for place, value in enumerate(values):
-        if is_missing(value):
-            row = place * len(array) // len(values)
-            raise ValueError(
-                f"Every example needs a label. Received {value!r} at the index {row}. Drop "
-                "examples without a label first."
-            )
-    return array
 
 
 def _score_answer(row):

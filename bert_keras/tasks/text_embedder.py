@@ -6,10 +6,11 @@ from keras import ops
 
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.metrics.labels import as_label_array
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.columns import is_columns, is_empty, is_missing, is_text, num_examples
+from bert_keras.tasks.columns import is_columns, is_empty, is_text, num_examples
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.texts import as_texts, describe
@@ -145,13 +146,18 @@ class TextEmbedder(Task):
             ValueError: a score is not a number from -1 to 1, a group is missing or of another kind
                 than the others, or the shape differs.
         """
-        labels = np.asarray(labels)
+        labels = as_label_array(labels, "group" if self.objective == "ranking" else "score")
         if labels.ndim != 1:
             raise ValueError(
                 f"Scores and groups must be one value a row. Received the shape {labels.shape}."
             )
         if self.objective == "ranking":
-            _check_groups(labels)
+            if labels.dtype.kind == "f" and np.isnan(labels).any():
+                row = int(np.argmax(np.isnan(labels)))
+                raise ValueError(
+                    f"Every example needs a group. Received nan at the index {row}. One without a "
+                    "fellow is a group of its own; without `y` every example is."
+                )
             return np.unique(labels, return_inverse=True)[1].astype("int32")
         if self.objective == "triplet":
             return np.zeros(len(labels), "int32")
@@ -382,19 +388,6 @@ class TextEmbedder(Task):
             "normalize": self.normalize,
             "objective": self.objective,
         }
-
-
-def _check_groups(groups):
-    """Raises `ValueError` for a missing group, or names of groups among numbers."""
-    listed = groups.tolist()
-    are_names = isinstance(next(iter(listed), ""), str)
-    for index, group in enumerate(listed):
-        if is_missing(group) or isinstance(group, str) != are_names:
-            raise ValueError(
-                "Groups must be all str or all numbers, one a row, and none may be missing. "
-                f"Received {group!r} at the index {index}. A row without a fellow is a group of "
-                "its own; without `y` every row is."
-            )
 
 
 def _check_equally_long(columns):

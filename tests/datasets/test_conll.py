@@ -49,8 +49,14 @@ def test_a_number_sign_opens_a_comment_only_with_another_number_of_fields(tmp_pa
     assert sentences.words == [["#first", "b"], ["#", "#tag"]]
 
 
-@pytest.mark.parametrize("comment", ["#", "# a b c d", "#begin document (a); part 000", "#end x"])
-def test_comments_have_a_space_or_the_words_of_conll_2012(tmp_path, comment):
+@pytest.mark.parametrize(
+    "comment",
+    [
+        *("#", "# a b c d", "#begin document (a); part 000", "#end x", "#sent_id=1"),
+        *("###MEDLINE:95369245", "#\thttp://de.wikipedia.org/wiki/A [2009-10-17]"),
+    ],
+)
+def test_comments_of_published_sets_are_passed_over(tmp_path, comment):
     path = write(tmp_path / "t.conll", f"a\tX\tO\n{comment}\nb\tX\tO\n")
     assert read_conll(path).words == [["a", "b"]]
 

@@ -1,3 +1,4 @@
+import ml_dtypes
 import numpy as np
 import pytest
 import sklearn.metrics
@@ -78,7 +79,7 @@ def test_a_model_that_cannot_tell_documents_apart_ranks_the_right_one_last():
     assert retrieval.recall_at_k(np.zeros((3, 4)), [0, 1, 2], k=3) == 0.0
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "bool", "int8"])
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "int8", ml_dtypes.bfloat16])
 def test_whole_numbers_are_ranked_like_floats(dtype):
     similarities = np.array([[0, 1, 1], [1, 0, 0]], dtype)
     assert retrieval.recall_at_k(similarities, [0, 0], 1) == 0.5

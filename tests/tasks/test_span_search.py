@@ -176,11 +176,11 @@ def test_a_text_that_stands_at_several_places_is_listed_once_with_its_best():
     assert (best.spans[0].text, best.spans[0].start) == ("w1", 6)
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_logits_of_a_model_that_diverged_are_refused(wrong):
     windows = windows_of([5])
     logits = random_logits(windows, 0)
-    logits[1, 0, 4] = wrong
+    logits[1, 0, slice(None) if wrong < 0 else 4] = wrong
     with pytest.raises(ValueError, match="training diverged"):
         find_spans(windows, *logits, size=1, max_answer_length=3, normalization="document")
 
