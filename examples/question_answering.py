@@ -18,7 +18,7 @@ keeps the shares. Questions whose answers a file does not tell are predicted, no
 KERAS_BACKEND chooses the backend.
 
 Expected for SQuAD 1.1 with `--sample 6000 --epochs 2 --learning_rate 1e-4 --dtype mixed_bfloat16`:
-exact match 50.8 and F1 63.2 on 6,000 dev questions, in 20 minutes on one core. More:
+exact match 49.8 and F1 62.1 on 6,000 dev questions, in half an hour on one core. More:
 examples/README.md.
 """
 
