@@ -21,9 +21,9 @@ With `--plot_dir` it draws learning curves, the confusion matrix, and for some d
 model looks at: attention, the tokens that speak for the class, the texts layer by layer.
 
 Expected with the default checkpoint and `--dtype mixed_bfloat16`, over 3 seeds on PyTorch: MRPC
-accuracy 0.783 ± 0.001 (8 minutes on one core), STS-B Spearman 0.851 ± 0.002, CoLA Matthews
-correlation 0.264 ± 0.011, RTE accuracy 0.546 ± 0.008, SST-2 with `--sample 10000 --epochs 1`
-accuracy 0.846 ± 0.001. More, beside transformers: examples/README.md.
+accuracy 0.780 ± 0.009 (7 minutes on one core), STS-B Spearman 0.850 ± 0.004, CoLA Matthews
+correlation 0.273 ± 0.023, RTE accuracy 0.566 ± 0.027, SST-2 with `--sample 10000 --epochs 1`
+accuracy 0.843 ± 0.010. More, beside transformers: examples/README.md.
 """
 
 import json
