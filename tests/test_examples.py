@@ -464,7 +464,8 @@ def test_a_text_that_no_font_can_show_is_warned_of(pictures, monkeypatch):
     found = bert_keras.Saliency(["[CLS]", "很", "好", "[SEP]"], scores, "positive", 1.0, 1.0)
     with pytest.warns(UserWarning, match="No installed font has the characters '好很'") as told:
         pictures.saliency([found])
-    assert len(told) == 1
+    # Garbage of other tests may be collected meanwhile, which warns of files left open.
+    assert sum("No installed font" in str(warning.message) for warning in told) == 1
     assert pictures.fonts_for("plain text") == ["DejaVu Sans"]
     # Where a font has them, it is the second choice.
     monkeypatch.setattr(pictures, "characters_of", lambda path, wanted: {"好"} & wanted)
