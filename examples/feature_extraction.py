@@ -119,7 +119,6 @@ def main(argv):
     _, rows = recipe.run_seeds(run)
     strategy, model, _ = best
     path = os.path.join(FLAGS.output_dir, "tagger.keras")
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
     model.save(os.path.join(FLAGS.output_dir, "model.keras"))
     FeatureTagger(encoder, model, strategy, names).save(path)
     reloaded = keras.models.load_model(path)

@@ -265,7 +265,6 @@ def write_predictions(qa, metric, examples, found, prefix=""):
     contents = {"predictions.json": texts, "nbest_predictions.json": lists}
     if metric == "squad_v2":
         contents["null_odds.json"] = null_odds
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
     for name, content in contents.items():
         path = os.path.join(FLAGS.output_dir, prefix + name)
         with open(path, "w", encoding="utf-8") as file:

@@ -230,7 +230,6 @@ def save_and_load(model, name="model.keras"):
     """Saves a model into `--output_dir` and returns what is loaded from there."""
     import keras
 
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
     path = os.path.join(FLAGS.output_dir, name)
     if os.path.exists(path):
         print(f"Replaces {path}.")
@@ -245,7 +244,6 @@ def finish(metrics):
 
     JSON has no NaN: a metric that is not defined is null there.
     """
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
     for name, value in metrics.items():
         if isinstance(value, float) and not math.isfinite(value):
             print(
@@ -282,7 +280,6 @@ def save_pictures(draw):
     """
     if FLAGS.plot_dir is None:
         return
-    os.makedirs(FLAGS.plot_dir, exist_ok=True)
     for name, figure in draw():
         path = os.path.join(FLAGS.plot_dir, name)
         figure.savefig(path, dpi=120)

@@ -40,9 +40,10 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def script(monkeypatch):
+def script(monkeypatch, tmp_path):
     """Returns a function that loads a script with its flags, which are gone after the test."""
     monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.chdir(tmp_path)  # Without `--output_dir` a script makes `output`.
     names_before = set(flags.FLAGS)
 
     def load(name):

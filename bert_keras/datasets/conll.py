@@ -167,7 +167,7 @@ def _read_fields(path):
         fields = split(line)
         if len(fields) == num_fields:
             yield number, fields
-        elif not _is_comment(line, _is_conllu(path)):
+        elif not _is_comment(path, line):
             raise ValueError(
                 f"{path}, line {number}: every word's line must have as many fields as the first, "
                 f"{num_fields}. Received {len(fields)}: {fields}"
@@ -192,8 +192,8 @@ def _is_conllu(path):
     return os.fspath(path).lower().removesuffix(".gz").endswith(".conllu")
 
 
-def _is_comment(line, is_conllu):
-    return line.startswith("#") if is_conllu else bool(_COMMENT.match(line))
+def _is_comment(path, line):
+    return line.startswith("#") if _is_conllu(path) else bool(_COMMENT.match(line))
 
 
 def _ends_sentence(line):

@@ -42,7 +42,7 @@ def as_label_array(labels, what="label"):
     return np.array(values).reshape(array.shape) if values else array
 
 
-def is_missing(value):
+def _is_missing(value):
     """Whether a label is `None`, NaN or pandas' `NA`."""
     if value is None:
         return True
@@ -55,7 +55,7 @@ def is_missing(value):
 
 
 def _check_there(value, row, what):
-    if is_missing(value):
+    if _is_missing(value):
         raise ValueError(
             f"Every example needs a {what}. Received {value!r} at the index {row}. Leave out the "
             "examples without one."

@@ -115,6 +115,7 @@ def test_groups_may_be_names():
     assert embedder.encode_labels([7.0, 3.0, 7.0]).tolist() == [1, 0, 1]
 
 
+@pytest.mark.once
 def test_columns_are_embedded_text_by_text():
     embedder = tiny_embedder()
     vectors = embedder.predict(PAIRS, verbose=0)
