@@ -233,7 +233,7 @@ def test_label_smoothing_needs_equally_many_choices():
     with pytest.raises(ValueError, match="as many choices"):
         model.fit((CONTEXTS, CHOICES), [0, 0, 0], verbose=0)
     with pytest.raises(ValueError, match="as many choices"):
-        model.fit(model.raw_batches((CONTEXTS, CHOICES), batch_size=3)[0][0], [0] * 3, verbose=0)
+        model.fit(batches_of(model, (CONTEXTS, CHOICES), batch_size=3)[0][0], [0] * 3, verbose=0)
 
 
 def test_the_registered_name_is_the_file_format():
