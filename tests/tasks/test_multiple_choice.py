@@ -10,6 +10,7 @@ from checks import (
     check_saved_and_reloaded,
     to_numpy,
 )
+from tiny import batches_of
 
 import bert_keras
 

@@ -9,6 +9,7 @@ from checks import (
     check_everything_is_built,
     check_saved_and_reloaded,
 )
+from tiny import batches_of
 
 import bert_keras
 from bert_keras.datasets import QuestionExample

@@ -11,6 +11,7 @@ from checks import (
     check_saved_and_reloaded,
     to_numpy,
 )
+from tiny import batches_of
 
 import bert_keras
 from bert_keras.metrics.entities import entity_scores
