@@ -20,7 +20,7 @@ import h5py
 import keras
 
 from bert_keras.presets.assign import listed, relative_path
-from bert_keras.tokenizers.saved_settings import TOKENIZER_FILES
+from bert_keras.tokenizers.saved import TOKENIZER_FILES
 
 _TASK_FILES = ("task.json", "task.weights.h5")
 
