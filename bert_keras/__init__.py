@@ -31,8 +31,9 @@ from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.tasks.token_classifier import TokenClassifier
 from bert_keras.tokenizers.training import train_wordpiece
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
-from bert_keras.training.optimizer import AdamW, layer_wise_decay
+from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.stages import layer_wise_decay
 from bert_keras.version import __version__
 
 _keep_freed_memory()

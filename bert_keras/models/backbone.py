@@ -53,6 +53,11 @@ class Backbone(Adaptable, BuiltModel):
         """The `keras.layers.ReversibleEmbedding` of the token table; a tied head decodes by it."""
         return self.embeddings.token_embedding
 
+    @property
+    def stages(self):
+        """List of layers from the bottom: the embeddings, then each block of the encoder."""
+        return [self.embeddings, *self.encoder.blocks]
+
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
         """Returns a backbone from a registered name, a folder, or a hub address.

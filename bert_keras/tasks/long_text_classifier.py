@@ -73,7 +73,6 @@ class LongTextClassifier(TextClassifier):
     """
 
     head_arguments = ("num_classes", "pooling", "combine")
-    has_dropout_samples = False
     features = None  # The head reads all vectors of a document's windows.
 
     def __init__(

@@ -10,7 +10,7 @@ from bert_keras.tasks.columns import is_empty, is_text
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.texts import as_texts
-from bert_keras.training.losses import SparseCrossentropy, consistency_loss
+from bert_keras.training.losses import SparseCrossentropy
 
 # The logit of a choice that is not there: its probability is 0, and all stays finite.
 NO_CHOICE = -1e9
@@ -98,18 +98,6 @@ class MultipleChoice(Task):
     def check_arrays(self, inputs):
         """Raises when NumPy inputs are not `(batch, num_choices, seq_len)` or do not fit."""
         self.backbone.check_arrays(inputs, num_axes=3)
-
-    def disagreement(self, first, second):
-        """Returns how much two passes disagree on each context, see `consistency_loss`.
-
-        Args:
-            first: float `(batch, num_choices)`, logits.
-            second: float, the same shape.
-
-        Returns:
-            float `(batch,)`.
-        """
-        return consistency_loss(first, second)
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy over the choices."""

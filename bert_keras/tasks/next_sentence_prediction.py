@@ -8,7 +8,7 @@ from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining import PretrainingHead
 from bert_keras.tasks.columns import is_columns, is_empty
 from bert_keras.tasks.task import Task
-from bert_keras.training.losses import SparseCrossentropy, consistency_loss
+from bert_keras.training.losses import SparseCrossentropy
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -73,18 +73,6 @@ class NextSentencePrediction(Task):
 
     def call(self, inputs, training=None):
         return self.head(self.encode(inputs, training=training))
-
-    def disagreement(self, first, second):
-        """Returns how much two passes disagree on each pair, see `consistency_loss`.
-
-        Args:
-            first: float `(batch, 2)`, logits.
-            second: float, the same shape.
-
-        Returns:
-            float `(batch,)`.
-        """
-        return consistency_loss(first, second)
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy."""

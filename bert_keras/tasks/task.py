@@ -30,10 +30,10 @@ from bert_keras.tasks.columns import (
 from bert_keras.tasks.features import check_can_cache, has_features, outputs_of, with_features
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
 from bert_keras.training.averages import averages_in_place, inner_optimizer
-from bert_keras.training.consistency import SeveralMasks
-from bert_keras.training.optimizer import AdamW, Lamb, layer_wise_decay
+from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import GoOn, as_json
 from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.stages import layer_wise_decay
 
 DEFAULT_BATCH_SIZE = 32
 # Of a batch that PyTorch predicts on the CPU. MiniLM on one core of an AMD EPYC (Zen 4), seconds
@@ -47,7 +47,7 @@ FROZEN_PARTS = (None, "backbone", "embeddings")
 _OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}
 
 
-class Task(AdaptedTask, SeveralMasks, BuiltModel):
+class Task(AdaptedTask, BuiltModel):
     """A model that `fit` trains from raw text: backbone, head and preprocessor.
 
     A subclass makes `self.head`, says which loss and metrics are its own (`default_loss`,
@@ -282,8 +282,6 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         ema_momentum=None,
         gradient_accumulation_steps=None,
         label_smoothing=0.0,
-        consistency=None,
-        dropout_samples=1,
         weighted_metrics="auto",
         **kwargs,
     ):
@@ -309,13 +307,6 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 same: not quite where the loss is a mean over tokens or weighted examples, of which
                 each batch has another number. `warmup` in steps counts batches.
             label_smoothing: float from 0 up to 1, for `loss="auto"`.
-            consistency: float, or `None`. With it each batch is read twice with different dropout,
-                and what the passes disagree about is added so many times to the loss (R-Drop, see
-                `SeveralMasks`); the paper uses from 0.1 to 5. A step takes twice as long. For
-                `TextClassifier`, `TokenClassifier` without a CRF, `MultipleChoice` and
-                `NextSentencePrediction`.
-            dropout_samples: int, dropout masks that the head of a `TextClassifier` draws for each
-                text in training; the loss is the mean of theirs (multi-sample dropout).
             weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics; for several
                 outputs a dict of such lists.
             **kwargs: `metrics`, `jit_compile`, `run_eagerly`, `steps_per_execution`, see
@@ -343,8 +334,6 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             {
                 "loss": loss,
                 "label_smoothing": label_smoothing,
-                "consistency": consistency,
-                "dropout_samples": dropout_samples,
                 "weighted_metrics": weighted_metrics,
                 **kwargs,
             }
@@ -360,7 +349,6 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
     def _compile_with(self, optimizer):
         arguments = dict(self._compiled_with)
         label_smoothing = arguments.pop("label_smoothing")
-        self.set_masks(arguments.pop("consistency", None), arguments.pop("dropout_samples", 1))
         if self._has_own("loss"):
             arguments["loss"] = self.default_loss(label_smoothing)
         elif label_smoothing:
@@ -516,10 +504,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             self._is_fitting = False
 
     def train_step(self, *args):
-        """Like `keras.Model.train_step`, with several masks where `compile` says so.
+        """Like `keras.Model.train_step`; on PyTorch the last step's gradients are given up first.
 
-        On PyTorch the gradients of the last step are given up first: Keras does it only when the
-        forward pass has taken its memory too.
+        Keras does it only when the forward pass has taken its memory too.
         """
         if keras.backend.backend() == "torch":
             self.zero_grad()
@@ -618,7 +605,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             paths = [variable.path for variable in self.trainable_variables]
             multipliers += [
                 (pattern, factor)
-                for pattern, factor in layer_wise_decay(self.backbone.num_layers, decay, head)
+                for pattern, factor in layer_wise_decay(self.backbone, decay, head)
                 if any(re.search(pattern, path) for path in paths)
             ]
         return multipliers

@@ -11,7 +11,7 @@ from bert_keras.metrics.labels import as_label_array
 from bert_keras.tasks.columns import is_empty
 from bert_keras.tasks.label_names import check_label_names
 from bert_keras.tasks.task import Task
-from bert_keras.training.losses import SparseCrossentropy, consistency_loss
+from bert_keras.training.losses import SparseCrossentropy
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
 
@@ -59,7 +59,6 @@ class TextClassifier(Task):
     """
 
     head_arguments = ("num_classes", "pooling")
-    has_dropout_samples = True
 
     def __init__(
         self,
@@ -101,7 +100,6 @@ class TextClassifier(Task):
         logits = self.head(
             outputs,
             padding_mask=inputs.get(PADDING_MASK),
-            num_masks=self.masks_now,
             training=training,
         )
         return ops.cast(logits, "float32")
@@ -116,28 +114,6 @@ class TextClassifier(Task):
             float `(batch, hidden_dim)`, the pooled vectors.
         """
         return pool(self.encode(inputs, training=False), inputs.get(PADDING_MASK), self.pooling)
-
-    def disagreement(self, first, second):
-        """Returns how much two passes disagree on each text, as the loss measures it.
-
-        Symmetric Kullback-Leibler divergences: of the classes; of each label, which is there or
-        not, their mean; of normal distributions about each score, with the variance 1/2 for which
-        the squared error is a log-likelihood: the squared differences, their mean.
-
-        Args:
-            first: float `(batch, num_classes)`, logits or scores.
-            second: float, the same shape.
-
-        Returns:
-            float `(batch,)`.
-        """
-        if self.problem_type == "single_label":
-            return consistency_loss(first, second)
-        if self.problem_type == "regression":
-            return ops.mean(ops.square(first - second), axis=-1)
-        return 0.5 * ops.mean(
-            (ops.sigmoid(first) - ops.sigmoid(second)) * (first - second), axis=-1
-        )
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy, binary cross-entropy or squared error."""

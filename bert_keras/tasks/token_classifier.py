@@ -23,7 +23,7 @@ from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.tasks.label_names import check_label_names
 from bert_keras.tasks.sentences import as_sentences, place_words
 from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
-from bert_keras.training.losses import AsComputed, SparseCrossentropy, consistency_loss
+from bert_keras.training.losses import AsComputed, SparseCrossentropy
 
 # The transitions of a conditional random field start at 0 and must reach about 1 within the few
 # hundred steps of a fine-tuning. Adam moves a weight by about its learning rate a step, so at the
@@ -159,32 +159,14 @@ class TokenClassifier(Task):
             **kwargs: see `Task.compile`.
 
         Raises:
-            ValueError: a loss or `consistency` is given for a model with a CRF.
+            ValueError: a loss is given for a model with a CRF.
         """
         if self.crf and not (isinstance(loss, str) and loss == "auto"):
             raise ValueError(
                 "With crf=True the loss is the field's negative log-likelihood, loss='auto'. "
                 f"Received: loss={loss!r}. Make the task with crf=False for another loss."
             )
-        if self.crf and kwargs.get("consistency") is not None:
-            raise ValueError(
-                "`consistency` compares tags one by one, and with crf=True they are scored "
-                f"together. Received: consistency={kwargs['consistency']!r}. Make the task with "
-                "crf=False."
-            )
         super().compile(optimizer, loss, **kwargs)
-
-    def disagreement(self, first, second):
-        """Returns how much two passes disagree on each token, see `consistency_loss`.
-
-        Args:
-            first: float `(batch, seq_len, num_classes)`, logits.
-            second: float, the same shape.
-
-        Returns:
-            float `(batch, seq_len)`.
-        """
-        return consistency_loss(first, second)
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy a token, or what averages the field's likelihoods."""

@@ -185,7 +185,7 @@ class GradualUnfreezing(keras.callbacks.Callback):
 
     Example:
     ```python
-    model.fit(x, y, epochs=8, callbacks=[GradualUnfreezing(stages_from_the_top(num_layers=6))])
+    model.fit(x, y, epochs=8, callbacks=[GradualUnfreezing(stages_from_the_top(model.backbone))])
     ```
 
     Reference:
@@ -219,22 +219,3 @@ class GradualUnfreezing(keras.callbacks.Callback):
             self._optimizer.freeze(*stage)
         for stage in self.stages[:num_thawed]:
             self._optimizer.unfreeze(*stage)
-
-
-def stages_from_the_top(num_layers, layers_per_stage=1):
-    """Returns the stages of `GradualUnfreezing` for a backbone: last layer first, embeddings last.
-
-    The pooler and everything outside the backbone are in no stage and move from the beginning.
-
-    Args:
-        num_layers: int, encoder layers of the backbone.
-        layers_per_stage: int, how many of them thaw together.
-
-    Returns:
-        List of lists of regular expressions.
-    """
-    from_the_top = [rf"(^|/)encoder/layer_{i}/" for i in reversed(range(num_layers))]
-    stages = [
-        from_the_top[i : i + layers_per_stage] for i in range(0, num_layers, layers_per_stage)
-    ]
-    return [*stages, [r"(^|/)embeddings/"]]
