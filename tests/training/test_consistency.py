@@ -287,7 +287,11 @@ def test_a_preset_goes_to_it_with_arguments_of_task_backbone_and_masks(tmp_path)
         (bert_keras.Pretraining, {"consistency": 1.0}, "Pretraining"),
         (bert_keras.QuestionAnswering, {"consistency": 1.0}, "QuestionAnswering"),
         (bert_keras.TextEmbedder, {"consistency": 1.0}, "TextEmbedder"),
-        (bert_keras.TokenClassifier, {"consistency": 1.0, "crf": True, "num_classes": 2}, "crf=False"),
+        (
+            bert_keras.TokenClassifier,
+            {"consistency": 1.0, "crf": True, "num_classes": 2},
+            "crf=False",
+        ),
         (bert_keras.MultipleChoice, {"dropout_samples": 2}, "TextClassifier"),
         (bert_keras.LongTextClassifier, {"dropout_samples": 2}, "LongTextClassifier"),
     ],
