@@ -36,6 +36,7 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.training import train_wordpiece
 from bert_keras.tokenizers.unigram import UnigramTokenizer
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
-from bert_keras.training.optimizer import AdamW, layer_wise_decay
+from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.stages import layer_wise_decay
 from bert_keras.version import __version__

@@ -25,13 +25,17 @@ class SequenceHead(keras.layers.Layer):
     Call arguments:
         outputs: dict of a backbone.
         padding_mask: `(batch, seq_len)`, or `None`.
-        num_masks: int, how many dropout masks each pooled vector gets, see
-            `bert_keras.training.consistency.SeveralMasks`.
         training: bool, whether dropout is active.
+
+    Attributes:
+        num_masks: int, how many dropout masks each pooled vector gets, see
+            `bert_keras.training.SeveralMasks`: 1.
 
     Returns:
         float, `(num_masks * batch, num_outputs)`, the rows of the first mask first.
     """
+
+    num_masks = 1
 
     def __init__(
         self,
@@ -60,10 +64,10 @@ class SequenceHead(keras.layers.Layer):
     def build(self, input_shape=None):
         self.dense.build((None, self.hidden_dim))
 
-    def call(self, outputs, padding_mask=None, num_masks=1, training=None):
+    def call(self, outputs, padding_mask=None, training=None):
         pooled = pool(outputs, padding_mask, self.pooling)
-        if num_masks > 1:
-            pooled = ops.concatenate([pooled] * num_masks)
+        if self.num_masks > 1:
+            pooled = ops.concatenate([pooled] * self.num_masks)
         return self.dense(self.dropout(pooled, training=training))
 
     def get_config(self):

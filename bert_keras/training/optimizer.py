@@ -16,42 +16,6 @@ from bert_keras.training import fused
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
 
 
-def layer_wise_decay(num_layers, rate, head=1.0):
-    """Returns learning-rate multipliers that fall with the distance from the head.
-
-    Lower layers hold general knowledge and need smaller steps: a layer at depth `d` moves at
-    `rate ** (num_layers + 1 - d)` times the learning rate, with depth 0 for the embeddings, `i + 1`
-    for encoder layer `i`, and `num_layers + 1` for the pooler. They are known by `embeddings/`,
-    `encoder/layer_i/` and `pooler/` in a variable's path, whatever the backbone is called.
-
-    Args:
-        num_layers: int, encoder layers of the backbone.
-        rate: float, above 0 and at most 1; Sun et al. found 0.95 best.
-        head: float, multiplier of everything else.
-
-    Returns:
-        List of (pattern, multiplier), the `learning_rate_multipliers` of `AdamW`.
-
-    Example:
-    ```python
-    AdamW(2e-5, learning_rate_multipliers=layer_wise_decay(12, rate=0.95, head=5.0))
-    ```
-
-    Reference:
-        [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.4, where the top layer
-        has multiplier 1, not `rate`; the convention here is that of
-        [ELECTRA](https://arxiv.org/abs/2003.10555), where the pooler stands above it.
-    """
-    if not 0 < rate <= 1:
-        raise ValueError(f"`rate` must be above 0 and at most 1. Received: {rate!r}.")
-    multipliers = [(r"(^|/)embeddings/", rate ** (num_layers + 1))]
-    for i in range(num_layers):
-        multipliers.append((rf"(^|/)encoder/layer_{i}/", rate ** (num_layers - i)))
-    # Not a row for the pooler, of which there would be a warning where it does not train.
-    multipliers.append((r"^(?!(.*/)?(embeddings|encoder/layer_\d+|pooler)/)", head))
-    return multipliers
-
-
 @keras.saving.register_keras_serializable(package="bert_keras")
 class AdamW(keras.optimizers.Optimizer):
     """Adam with decoupled weight decay, the same step on every backend.
