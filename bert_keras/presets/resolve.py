@@ -18,6 +18,19 @@ from bert_keras.presets.registry import PRESETS, RegisteredPreset
 
 CONFIG_FILES = ("config.json", "bert_config.json")
 
+# A tokenizer's, in our folders and in Hugging Face's.
+TOKENIZER_FILES = (
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "spm.model",
+)
 # What is downloaded from a Hugging Face repository: the files of the layouts that can be read from
 # there, and nothing else (no pickles, no copies of the weights in other formats).
 DOWNLOADED_FILES = (
@@ -26,17 +39,12 @@ DOWNLOADED_FILES = (
     "preprocessor.json",
     "task.json",
     "task.weights.h5",
-    "added_tokens.json",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab.txt",
+    *TOKENIZER_FILES,
     "modules.json",
     "sentence_bert_config.json",
     "*_Pooling/config.json",
-    "tokenizer/*.json",
-    "tokenizer/*.txt",
     "assets/tokenizer/*.txt",
+    "assets/tokenizer/*.json",
     "model.safetensors",
     "model-*.safetensors",
     "model.safetensors.index.json",

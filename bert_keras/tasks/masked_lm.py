@@ -1,17 +1,19 @@
 """Guessing masked tokens: the language model of BERT."""
 
+import types
+
 import keras
 import numpy as np
 
 from bert_keras.heads.masked_lm import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
-from bert_keras.heads.pretraining import PretrainingHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.streaming import MaskedPerplexity
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.preprocessing.masked_batches import MaskedBatches
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.presets import families
 from bert_keras.tasks.columns import check_same_length, is_empty, is_text, num_examples
 from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
 from bert_keras.training.losses import SparseCrossentropy
@@ -87,7 +89,10 @@ class MaskedLM(Task):
         return MaskedLMHead(
             self.backbone.vocabulary_size,
             self.backbone.hidden_dim,
-            activation=self.backbone.activation,
+            **{
+                "activation": self.backbone.activation,
+                **families.head_options(self.backbone, "MaskedLM"),
+            },
             layer_norm_epsilon=self.backbone.layer_norm_epsilon,
             initializer_range=self.backbone.initializer_range,
             dtype=self.dtype_policy,
@@ -102,17 +107,7 @@ class MaskedLM(Task):
             name=name,
         )
 
-    def head_saved_by(self, task_name):
-        """Returns the layer that takes the head's weights of a preset, see `Task`.
-
-        Of a `Pretraining` the part that this task has is taken.
-        """
-        if task_name == "Pretraining":
-            other = self._make_next_sentence_head("next_sentence")
-            both = PretrainingHead(self.head, other, name="head")
-            both.build()
-            return both
-        return super().head_saved_by(task_name)
+    takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/masked_lm/"}})
 
     def call(self, inputs, training=None):
         inputs = dict(inputs)

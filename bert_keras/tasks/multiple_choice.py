@@ -6,6 +6,7 @@ from keras import ops
 
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.presets import families
 from bert_keras.tasks.columns import is_empty, is_text
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.task import Task
@@ -65,18 +66,24 @@ class MultipleChoice(Task):
         backbone,
         preprocessor=None,
         dropout=None,
-        pooling="pooler",
+        pooling=None,
+        head_options=None,
         frozen=None,
         **kwargs,
     ):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        self.pooling = pooling
+        options = {"pooling": "pooler", **families.head_options(backbone, "MultipleChoice")}
+        if pooling is not None and pooling != options["pooling"]:
+            options = {"pooling": pooling}
+        self.pooling = options.pop("pooling")
+        self.head_options = options if head_options is None else head_options
         self.dropout = backbone.dropout if dropout is None else dropout
         self.head = SequenceHead(
             1,
             backbone.hidden_dim,
             dropout=self.dropout,
-            pooling=pooling,
+            pooling=self.pooling,
+            **self.head_options,
             initializer_range=backbone.initializer_range,
             dtype=self.dtype_policy,
             name="head",
@@ -215,7 +222,12 @@ class MultipleChoice(Task):
         return [_answer(row, scores) for row, scores in zip(choices, logits, strict=True)]
 
     def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout, "pooling": self.pooling}
+        return {
+            **super().get_config(),
+            "dropout": self.dropout,
+            "pooling": self.pooling,
+            "head_options": self.head_options,
+        }
 
 
 def _answer(choices, logits):

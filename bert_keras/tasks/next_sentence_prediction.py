@@ -1,11 +1,11 @@
 """Whether one text follows another."""
 
+import types
+
 import keras
 import numpy as np
 
-from bert_keras.heads.masked_lm import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
-from bert_keras.heads.pretraining import PretrainingHead
 from bert_keras.tasks.columns import is_columns, is_empty
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy, consistency_loss
@@ -54,17 +54,7 @@ class NextSentencePrediction(Task):
         self.build()
         self.compile()
 
-    def head_saved_by(self, task_name):
-        """Returns the layer that takes the head's weights of a preset, see `Task`.
-
-        Of a `Pretraining` the part that this task has is taken.
-        """
-        if task_name == "Pretraining":
-            sizes = (self.backbone.vocabulary_size, self.backbone.hidden_dim)
-            both = PretrainingHead(MaskedLMHead(*sizes, name="masked_lm"), self.head, name="head")
-            both.build()
-            return both
-        return super().head_saved_by(task_name)
+    takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
 
     @property
     def reads_pooled_output(self):

@@ -1,5 +1,7 @@
 """BERT's pre-training: masked tokens and next sentences at once."""
 
+import types
+
 import keras
 
 from bert_keras.heads.pretraining import PretrainingHead
@@ -67,14 +69,12 @@ class Pretraining(MaskedLM):
             name="head",
         )
 
-    def head_saved_by(self, task_name):
-        """Returns the layer that takes the head's weights of a preset: either part, or both."""
-        parts = {
-            "Pretraining": self.head,
-            "MaskedLM": self.head.masked_lm,
-            "NextSentencePrediction": self.head.next_sentence,
+    takes_head_of = types.MappingProxyType(
+        {
+            "MaskedLM": {"head/masked_lm/": "head/"},
+            "NextSentencePrediction": {"head/next_sentence/": "head/"},
         }
-        return parts.get(task_name)
+    )
 
     def default_loss(self, label_smoothing):
         """Returns a mean cross-entropy for each output; Keras adds them up."""

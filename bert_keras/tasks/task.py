@@ -28,7 +28,6 @@ from bert_keras.tasks.columns import (
     split_off_end,
 )
 from bert_keras.tasks.features import check_can_cache, has_features, outputs_of, with_features
-from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
 from bert_keras.training.averages import averages_in_place, inner_optimizer
 from bert_keras.training.consistency import SeveralMasks
 from bert_keras.training.optimizer import AdamW, Lamb, layer_wise_decay
@@ -235,17 +234,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
     # float `(batch, hidden_dim)` or `(batch, seq_len, hidden_dim)`, see `fit(cache_features=True)`.
     features = None
 
-    def head_saved_by(self, task_name):
-        """Returns the layer that takes the head's weights of a preset.
-
-        Args:
-            task_name: str, the class of the task that was saved there, or `None` for a backbone.
-
-        Returns:
-            The head for a task of this class, else `None`. A subclass may return a part of its
-            head, or a layer that holds it.
-        """
-        return self.head if task_name == type(self).__name__ else None
+    # Heads of other tasks whose weights this task takes: the saved task's class name -> dict,
+    # prefix of our paths -> prefix of the saved ones. A task always takes its own.
+    takes_head_of = types.MappingProxyType({})
 
     # What a subclass says of itself
 
@@ -922,8 +913,6 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         if "num_classes" in changed:
             saved = {}  # Other classes, another problem.
         backbone = source.backbone(Backbone, **given["backbone"])
-        if load_weights:
-            source.load_backbone_weights(backbone)
         if "preprocessor" not in kwargs:
             given["task"]["preprocessor"] = _preprocessor_of(
                 source, cls.__name__, backbone, given["preprocessor"]
@@ -931,6 +920,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         for name in ("name", "frozen_weights"):
             saved.pop(name, None)
         task = cls(backbone, **{**saved, **given["task"]})
+        if load_weights:
+            source.load_backbone_weights(backbone, task)
         if load_weights and changed:
             warnings.warn(
                 f"The preset's head was made for other {changed} than asked for, so the head "
@@ -984,16 +975,16 @@ def _check_order_of_labels(saved, asked):
 def _preprocessor_of(source, task_name, backbone, arguments):
     config = source.preprocessor_config(task_name)
     if config is not None:
+        config = {**config, "config": {**config["config"], **arguments}}
         preprocessor = keras.saving.deserialize_keras_object(config)
         if not isinstance(preprocessor, TextPreprocessor):
             raise ValueError(
                 f"The preset's preprocessor must be a TextPreprocessor. Received: "
                 f"{type(preprocessor).__name__}."
             )
-        preprocessor.load_assets(source.tokenizer_folder)
-        settings = {"max_length": preprocessor.max_length, "truncation": preprocessor.truncation}
-        return TextPreprocessor(preprocessor.tokenizer, **{**settings, **arguments})
-    tokenizer = WordPieceTokenizer.load(source.tokenizer_folder)
+        preprocessor.load_assets(source.folder)
+        return preprocessor
+    tokenizer = source.tokenizer()
     longest = min(tokenizer.model_max_length or np.inf, backbone.max_sequence_length)
     return TextPreprocessor(tokenizer, **{"max_length": int(longest), **arguments})
 

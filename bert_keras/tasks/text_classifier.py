@@ -8,6 +8,7 @@ from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.layers.pooler import pool
 from bert_keras.metrics.labels import as_label_array
+from bert_keras.presets import families
 from bert_keras.tasks.columns import is_empty
 from bert_keras.tasks.label_names import check_label_names
 from bert_keras.tasks.task import Task
@@ -69,7 +70,8 @@ class TextClassifier(Task):
         dropout=None,
         problem_type="single_label",
         label_names=None,
-        pooling="pooler",
+        pooling=None,
+        head_options=None,
         frozen=None,
         **kwargs,
     ):
@@ -78,7 +80,11 @@ class TextClassifier(Task):
         self.num_classes = int(num_classes)
         self.problem_type = problem_type
         self.label_names = None if label_names is None else tuple(map(str, label_names))
-        self.pooling = pooling
+        options = {"pooling": "pooler", **families.head_options(backbone, "TextClassifier")}
+        if pooling is not None and pooling != options["pooling"]:
+            options = {"pooling": pooling}
+        self.pooling = options.pop("pooling")
+        self.head_options = options if head_options is None else head_options
         self.dropout = backbone.dropout if dropout is None else dropout
         self.head = self._make_head()
         self.build()
@@ -90,6 +96,7 @@ class TextClassifier(Task):
             self.backbone.hidden_dim,
             dropout=self.dropout,
             pooling=self.pooling,
+            **self.head_options,
             initializer_range=self.backbone.initializer_range,
             dtype=self.dtype_policy,
             name="head",
@@ -98,12 +105,8 @@ class TextClassifier(Task):
     def call(self, inputs, token_vectors=None, training=None):
         options = {} if token_vectors is None else {"token_vectors": token_vectors}
         outputs = self.encode(inputs, training=training, **options)
-        logits = self.head(
-            outputs,
-            padding_mask=inputs.get(PADDING_MASK),
-            num_masks=self.masks_now,
-            training=training,
-        )
+        self.head.num_masks = self.masks_now
+        logits = self.head(outputs, padding_mask=inputs.get(PADDING_MASK), training=training)
         return ops.cast(logits, "float32")
 
     def features(self, inputs):
@@ -369,6 +372,7 @@ class TextClassifier(Task):
             "problem_type": self.problem_type,
             "label_names": None if self.label_names is None else list(self.label_names),
             "pooling": self.pooling,
+            "head_options": self.head_options,
         }
 
 
