@@ -15,22 +15,10 @@ import re
 from collections.abc import Iterable
 
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
+from bert_keras.tokenizers.saved import TOKENIZER_FILES
 
 CONFIG_FILES = ("config.json", "bert_config.json")
 
-# A tokenizer's, in our folders and in Hugging Face's.
-TOKENIZER_FILES = (
-    "added_tokens.json",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "sentencepiece.bpe.model",
-    "spiece.model",
-    "spm.model",
-)
 # What is downloaded from a Hugging Face repository: the files of the layouts that can be read from
 # there, and nothing else (no pickles, no copies of the weights in other formats).
 DOWNLOADED_FILES = (

@@ -21,7 +21,7 @@ import keras
 from bert_keras.presets.assign import assign, by_path
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.name_map import expand, transformed_shape
-from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
+from bert_keras.tokenizers.tokenizer import Tokenizer
 
 _SAME = {"head/": "head/"}
 
@@ -62,7 +62,7 @@ class Preset:
 
     def tokenizer(self):
         """Returns the tokenizer whose files are in the folder."""
-        return WordPieceTokenizer.load(self.folder)
+        return Tokenizer.load(self.folder)
 
     def preprocessor_config(self, task_class_name):
         """Returns `None`: only our own format has a preprocessor of ours."""
@@ -146,8 +146,9 @@ class Checkpoint(Preset):
         """
         is_read = task is None or task.reads_pooled_output
         counts = {key: getattr(backbone, name) for key, name in self.record.counts.items()}
+        adapters = {id(weight) for weight in backbone.adapter_weights}
         assign(
-            by_path(backbone.weights),
+            by_path(weight for weight in backbone.weights if id(weight) not in adapters),
             expand(self.record.rows, self.kinds, **counts),
             self._read_backbone(backbone),
             source=self.source,

@@ -178,7 +178,7 @@ def export(backbone, folder, task=None, tokenizer=None, dtype=None):
         write_checkpoint(new, tensors, metadata={"format": "pt"})
         write_json(new / "config.json", config)
         if tokenizer is not None:
-            tokenizer.save(new)
+            tokenizer.save(new, backbone.input_names)
 
 
 def _refuse(what, known):

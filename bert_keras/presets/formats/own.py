@@ -15,8 +15,8 @@ import keras
 from bert_keras.files import read_json, replacing_files, write_json
 from bert_keras.presets.assign import Tensors, assign, by_path
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken
-from bert_keras.presets.resolve import TOKENIZER_FILES
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
+from bert_keras.tokenizers.saved import TOKENIZER_FILES
 
 
 class OwnFolder(Preset):
@@ -131,6 +131,6 @@ def _save(folder, backbone, head_weights, configs, tokenizer=None):
         arrays = {p: keras.ops.convert_to_numpy(weight.value) for p, weight in weights.items()}
         write_checkpoint(new, arrays)
         if tokenizer is not None:
-            tokenizer.save(new)
+            tokenizer.save(new, backbone.input_names)
         for name, value in configs.items():
             write_json(new / name, value)
