@@ -8,7 +8,8 @@ import warnings
 import keras
 
 from bert_keras.training.averages import inner_optimizer
-from bert_keras.training.optimizer import AdamW, Lamb, layer_wise_decay
+from bert_keras.training.optimizer import AdamW, Lamb
+from bert_keras.training.stages import layer_wise_decay
 from bert_keras.training.random_state import GoOn, as_json
 from bert_keras.training.schedules import WarmupDecay
 
