@@ -1,8 +1,7 @@
 """BERT for Keras 3: models, pre-training and fine-tuning on TensorFlow, JAX and PyTorch.
 
 Importing the package registers its classes with Keras, so that `keras.models.load_model` finds
-them; and on JAX and PyTorch it has glibc keep freed memory for the process, see
-bert_keras/host_memory.py. `BERT_KERAS_KEEP_MEMORY=0` in the environment leaves memory alone.
+them, and changes nothing else in the process; see `keep_freed_memory` for what may.
 """
 
 try:
@@ -16,7 +15,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from bert_keras import datasets, metrics
-from bert_keras.host_memory import keep_freed_memory as _keep_freed_memory
+from bert_keras.host_memory import keep_freed_memory
 from bert_keras.models.bert import BertBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
@@ -35,5 +34,3 @@ from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import WarmupDecay
 from bert_keras.training.stages import layer_wise_decay
 from bert_keras.version import __version__
-
-_keep_freed_memory()

@@ -11,7 +11,10 @@ import os
 
 from absl import app, flags
 
+import bert_keras
+
 FLAGS = flags.FLAGS
+bert_keras.keep_freed_memory()  # Saves time on JAX and PyTorch; nothing else runs in the process.
 
 # JAX tells of accelerators that are not there in words that look like errors.
 logging.getLogger("jax").setLevel(logging.WARNING)

@@ -11,6 +11,7 @@ Understanding", ICLR 2019, https://arxiv.org/abs/1804.07461
 import os
 import types
 
+from bert_keras.checks import check_choice
 from bert_keras.datasets.classification import (
     ClassificationTask,
     Layout,
@@ -27,7 +28,7 @@ _EMOTIONS = """
 admiration amusement anger annoyance approval caring confusion curiosity desire disappointment
 disapproval disgust embarrassment excitement fear gratitude grief joy love nervousness optimism
 pride realization relief remorse sadness surprise neutral
-""".split()
+"""
 
 GLUE_TASKS = types.MappingProxyType(
     {
@@ -139,7 +140,7 @@ GLUE_TASKS = types.MappingProxyType(
         # Demszky et al. 2020: text, numbers of its emotions, id of the comment.
         "goemotions": ClassificationTask(
             layouts=(Layout((0,), 1, num_fields=(3,)),),
-            labels=tuple((str(number), name) for number, name in enumerate(_EMOTIONS)),
+            labels=tuple((str(number), name) for number, name in enumerate(_EMOTIONS.split())),
             problem_type="multi_label",
         ),
     }
@@ -172,8 +173,7 @@ def load_glue(task, data_dir, split):
         ```
     """
     task = get_glue_task(detect_glue_task(data_dir) if task is None else task)
-    if split not in task.files:
-        raise ValueError(f"`split` must be one of {list(task.files)}. Received: {split!r}")
+    check_choice("split", split, task.files)
     _check_folder(data_dir)
     path = _find_file(data_dir, task.files[split])
     if path is None:
