@@ -39,7 +39,7 @@ import tables
 from absl import app, flags
 
 import bert_keras
-from bert_keras import datasets, metrics
+from bert_keras import datasets
 
 FLAGS = flags.FLAGS
 flags.adopt_module_key_flags(recipe)  # for --help
@@ -105,10 +105,7 @@ def main(argv):
     for text, answer in zip(few.texts, reloaded.classify(few.texts), strict=True):
         print(f"  {answer}  {text[:60]!r}, {len(text.split())} words")
     outputs = reloaded.predict(dev.texts, batch_size=FLAGS.batch_size, verbose=0)
-    confusion = metrics.confusion_matrix(
-        dev.labels, outputs.argmax(-1), num_classes=outputs.shape[1]
-    )
-    recipe.plot_confusion_matrix(confusion, train.label_names)
+    recipe.plot_confusion_matrix(dev.labels, outputs, train.label_names)
     results = recipe.over_seeds(rows)
     # The dev set chose it among several strategies, so it is no result; of one it is the same.
     results = {name: value for name, value in results.items() if "highest" not in name}
@@ -146,12 +143,7 @@ def make_classifier(strategy, train):
 def scores(classifier, examples):
     """Returns accuracy and F1, of the second class where there are two."""
     outputs = classifier.predict(examples.texts, batch_size=FLAGS.batch_size, verbose=0)
-    chosen = outputs.argmax(-1)
-    average = "binary" if outputs.shape[1] == 2 else "macro"
-    return {
-        "accuracy": metrics.accuracy(examples.labels, chosen),
-        "f1": metrics.precision_recall_f1(examples.labels, chosen, average=average)["f1"],
-    }
+    return recipe.accuracy_and_f1(examples.labels, outputs)
 
 
 def print_table(rows):

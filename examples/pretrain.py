@@ -122,6 +122,7 @@ class Phase(NamedTuple):
 
 
 def main(argv):
+    bert_keras.keep_freed_memory()
     phases = plan_phases()
     check_steps()
     peak_rates(len(phases))

@@ -33,6 +33,8 @@ import keras
 import numpy as np
 import pictures
 import recipe
+import scipy.stats
+import sklearn.metrics
 import tables
 from absl import app, flags
 
@@ -103,10 +105,7 @@ def main(argv):
     outputs = reloaded.predict(dev.texts, verbose=0)
     show_answers(reloaded, dev)
     if train.problem_type == "single_label":
-        confusion = metrics.confusion_matrix(
-            dev.labels, outputs.argmax(-1), num_classes=outputs.shape[1]
-        )
-        recipe.plot_confusion_matrix(confusion, train.label_names)
+        recipe.plot_confusion_matrix(dev.labels, outputs, train.label_names)
     recipe.save_pictures(lambda: pictures.of_classifier(reloaded, dev))
     means = recipe.over_seeds(rows)
     if FLAGS.baselines:
@@ -147,21 +146,18 @@ def scores(labels, outputs):
     if labels.dtype.kind == "f":
         outputs = outputs[:, 0]
         return {
-            "pearson": metrics.pearson(labels, outputs),
-            "spearman": metrics.spearman(labels, outputs),
+            "pearson": float(scipy.stats.pearsonr(labels, outputs).statistic),
+            "spearman": float(scipy.stats.spearmanr(labels, outputs).statistic),
         }
     if labels.ndim == 2:
         chosen = (outputs >= 0).astype(int)
         return {
-            f"{average}_f1": metrics.precision_recall_f1(labels, chosen, average=average)["f1"]
-            for average in ("macro", "micro")
+            f"{average}_f1": recipe.f1(labels, chosen, average) for average in ("macro", "micro")
         }
     chosen = outputs.argmax(-1)
-    average = "binary" if outputs.shape[1] == 2 else "macro"
     return {
-        "accuracy": metrics.accuracy(labels, chosen),
-        "f1": metrics.precision_recall_f1(labels, chosen, average=average)["f1"],
-        "matthews_correlation": metrics.matthews_correlation(labels, chosen),
+        **recipe.accuracy_and_f1(labels, outputs),
+        "matthews_correlation": float(sklearn.metrics.matthews_corrcoef(labels, chosen)),
     }
 
 
