@@ -72,12 +72,14 @@ class MultipleChoice(Task):
         **kwargs,
     ):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        options = {"pooling": "pooler", **families.head_options(backbone, "MultipleChoice")}
+        default = "cls" if backbone.pooler is None else "pooler"
+        options = {"pooling": default, **families.head_options(backbone, "MultipleChoice")}
+        rate = options.pop("dropout", backbone.dropout)
         if pooling is not None and pooling != options["pooling"]:
             options = {"pooling": pooling}
         self.pooling = options.pop("pooling")
         self.head_options = options if head_options is None else head_options
-        self.dropout = backbone.dropout if dropout is None else dropout
+        self.dropout = rate if dropout is None else dropout
         self.head = SequenceHead(
             1,
             backbone.hidden_dim,

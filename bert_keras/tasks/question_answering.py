@@ -9,6 +9,7 @@ from bert_keras.metrics.spans import squad_v2_scores
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.preprocessing.question_windows import QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import split_pairs
+from bert_keras.presets import families
 from bert_keras.tasks import answer_columns
 from bert_keras.tasks.span_search import NORMALIZATIONS, find_spans
 from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
@@ -79,6 +80,7 @@ class QuestionAnswering(Task):
         max_answer_length=30,
         normalization="document",
         no_answer_threshold=None,
+        dropout=None,
         frozen=None,
         **kwargs,
     ):
@@ -96,8 +98,11 @@ class QuestionAnswering(Task):
         self.no_answer_threshold = (
             None if no_answer_threshold is None else float(no_answer_threshold)
         )
+        options = families.head_options(backbone, "QuestionAnswering")
+        self.dropout = options.get("dropout", 0.0) if dropout is None else dropout
         self.head = SpanHead(
             backbone.hidden_dim,
+            dropout=self.dropout,
             initializer_range=backbone.initializer_range,
             dtype=self.dtype_policy,
             name="head",
@@ -107,7 +112,7 @@ class QuestionAnswering(Task):
 
     def call(self, inputs, training=None):
         outputs = self.encode(inputs, training=training)
-        start, end = self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
+        start, end = self.head(outputs, padding_mask=inputs.get(PADDING_MASK), training=training)
         return {"start_logits": start, "end_logits": end}
 
     def default_loss(self, label_smoothing):
@@ -452,6 +457,7 @@ class QuestionAnswering(Task):
     def get_config(self):
         return {
             **super().get_config(),
+            "dropout": self.dropout,
             "stride": self.stride,
             "max_question_length": self.max_question_length,
             "max_answer_length": self.max_answer_length,

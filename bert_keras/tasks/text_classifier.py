@@ -80,12 +80,14 @@ class TextClassifier(Task):
         self.num_classes = int(num_classes)
         self.problem_type = problem_type
         self.label_names = None if label_names is None else tuple(map(str, label_names))
-        options = {"pooling": "pooler", **families.head_options(backbone, "TextClassifier")}
+        default = "cls" if backbone.pooler is None else "pooler"
+        options = {"pooling": default, **families.head_options(backbone, "TextClassifier")}
+        rate = options.pop("dropout", backbone.dropout)
         if pooling is not None and pooling != options["pooling"]:
             options = {"pooling": pooling}
         self.pooling = options.pop("pooling")
         self.head_options = options if head_options is None else head_options
-        self.dropout = backbone.dropout if dropout is None else dropout
+        self.dropout = rate if dropout is None else dropout
         self.head = self._make_head()
         self.build()
         self.compile()

@@ -6,13 +6,12 @@ same numbers; what ours writes transformers loads, weight for weight.
 
 import json
 import warnings
+from types import MappingProxyType
 
 import keras
 import numpy as np
 import pytest
 from checks import to_numpy
-from safetensors.numpy import load_file, save_file
-from tiny import VOCABULARY
 
 import bert_keras
 from bert_keras.models.backbone import Backbone
@@ -173,6 +172,7 @@ def test_in_out_and_in_again(tmp_path, record, name, task):
     cls = their_class(record, next(iter(record.names)), task)
     again, info = cls.from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert not info["missing_keys"] and not info["mismatched_keys"]
+    assert all("pooler" in key for key in info["unexpected_keys"])
     exported = again.state_dict()
     for key, value in reference.state_dict().items():
         np.testing.assert_array_equal(exported[key].numpy(), value.numpy(), err_msg=key)
@@ -207,3 +207,102 @@ def test_the_rows_are_the_weights_of_the_backbone_and_of_each_head(record, name,
     names = expand(rows, _KINDS, **counts)
     assert {relative_path(v) for layer in layers for v in layer.weights} == set(names)
     assert len({theirs for theirs, _ in names.values()}) == len(names)
+
+
+CONFIGS = [
+    (record, name, key, values)
+    for record in records("HUGGING_FACE")
+    for name in list(record.names)[:1]
+    for key, values in {**record.allowed, record.activation[0]: ("gelu",)}.items()
+]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("record", "name", "key", "values"), CONFIGS, ids=[f"{c[1]}-{c[2]}" for c in CONFIGS]
+)
+def test_what_the_family_has_not_is_an_error_before_weights_are_read(
+    tmp_path, record, name, key, values
+):
+    (tmp_path / "model.safetensors").write_bytes(b"never read")
+    for wrong in (7, "relative_key", None, [values[0]], not values[0]):
+        if wrong in values:
+            continue
+        config = {"model_type": name, **config_of(record, name), key: wrong}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ValueError, match=rf"config\.json asks for .*{key}.*Supported"):
+            Backbone.from_preset(tmp_path)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("wrong", ["514", None, [514]])
+def test_positions_that_are_no_number_are_an_error_that_names_them(tmp_path, wrong):
+    (tmp_path / "model.safetensors").write_bytes(b"never read")
+    (record,) = [record for record in records("HUGGING_FACE") if "roberta" in record.names]
+    for key in ("max_position_embeddings", "pad_token_id"):
+        config = {"model_type": "roberta", **config_of(record, "roberta"), key: wrong}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ValueError, match="max_sequence_length"):
+            Backbone.from_preset(tmp_path)
+
+
+def roberta(**options):
+    sizes = {**sizes_of("roberta"), "padding_id": 1, **options}
+    (record,) = [record for record in records("HUGGING_FACE") if "roberta" in record.names]
+    return bert_keras.RobertaBackbone(**{name: sizes[name] for name in record.config.values()})
+
+
+@pytest.mark.once
+def test_a_head_that_is_not_the_architecture_s_is_not_exported(tmp_path):
+    bert = bert_keras.BertBackbone(9, 1, 1, 4, 4)
+    for model, message in [
+        (bert_keras.MultipleChoice(bert, pooling="mean"), "pooling='mean'"),
+        (bert_keras.TextClassifier(bert, pooling="cls"), "pooling='cls'"),
+        (bert_keras.TextClassifier(roberta(), pooling="pooler"), "pooling='pooler'"),
+        (
+            bert_keras.TextClassifier(
+                roberta(), pooling="cls", head_options={"hidden_activation": "relu"}
+            ),
+            "hidden_activation='relu'",
+        ),
+        (bert_keras.LongTextClassifier(bert), "no counterpart"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.export_to_huggingface(tmp_path)
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.once
+def test_a_missing_pooler_matters_where_it_is_read(tmp_path):
+    bert_keras.TextClassifier(roberta(), num_classes=3).export_to_huggingface(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        bert_keras.TextClassifier.from_preset(tmp_path, preprocessor=None)
+    with pytest.warns(UserWarning, match="pooler/dense/kernel"):
+        Backbone.from_preset(tmp_path)
+    # `classifier.dense` is no part of a tagger's head, which is called `classifier` too.
+    with pytest.warns(UserWarning, match="random") as noted:
+        bert_keras.TokenClassifier.from_preset(tmp_path, num_classes=3, preprocessor=None)
+    assert "head/dense/kernel" in str(noted[0].message)
+    assert "pooler/" not in str(noted[0].message) and noted[0].filename == __file__
+
+
+class Mine(bert_keras.TextClassifier):
+    """A task that says whose head it has."""
+
+    takes_head_of = MappingProxyType({"TextClassifier": {"head/": "head/"}})
+
+
+@pytest.mark.once
+def test_a_subclass_takes_the_head_that_it_says(tmp_path):
+    plain = bert_keras.TextClassifier(roberta(), num_classes=3)
+    mine = Mine(plain.backbone, num_classes=3)
+    mine.head.set_weights(plain.head.get_weights())
+    plain.save_to_preset(tmp_path / "own")
+    mine.export_to_huggingface(tmp_path / "theirs")
+    for name in ("own", "theirs"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            again = Mine.from_preset(tmp_path / name, num_classes=3, preprocessor=None)
+        for ours, theirs in zip(again.head.weights, plain.head.weights, strict=True):
+            np.testing.assert_array_equal(to_numpy(ours), to_numpy(theirs))
