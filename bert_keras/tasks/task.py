@@ -116,6 +116,8 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         self.preprocessor = preprocessor
         self.frozen = frozen
         self._check_preprocessor()
+        if preprocessor is not None:
+            self.preprocessor = preprocessor.for_inputs(backbone.input_names)
         self._freeze()
         self._add_adapters(lora_rank, lora_alpha, lora_targets, lora_layers)
 
