@@ -8,8 +8,9 @@ A model takes a dict of integer arrays:
 | `segment_ids` | `(batch, seq_len)` | 0 for the first text, 1 for the second | zeros |
 | `padding_mask` | `(batch, seq_len)` | 1 or `True` for a real token, 0 for padding | ones |
 
-Multiple choice puts an axis `num_choices` after `batch`. Ids outside their table give an error on
-one backend and NaN on another, so they are checked here, on the host, before any compute.
+Models without segments take no `segment_ids`. Multiple choice puts an axis `num_choices` after
+`batch`. Ids outside their table give an error on one backend and NaN on another, so they are
+checked here, on the host, before any compute.
 """
 
 import difflib
@@ -49,14 +50,16 @@ def check_keys(inputs, allowed):
             "preprocessor to pass text."
         )
     for key in inputs:
-        if key not in allowed:
-            close = _FOREIGN_NAMES.get(key) or next(
-                iter(difflib.get_close_matches(str(key), allowed, 1)), None
-            )
-            hint = f" Did you mean {close!r}?" if close in allowed else ""
-            raise ValueError(
-                f"The model takes the inputs {list(allowed)}. Received an input {key!r}.{hint}"
-            )
+        if key in allowed:
+            continue
+        meant = _FOREIGN_NAMES.get(key, key)
+        close = difflib.get_close_matches(str(meant), allowed, 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        if meant == SEGMENT_IDS:
+            hint = " It tells no segments apart: leave them out."
+        raise ValueError(
+            f"The model takes the inputs {list(allowed)}. Received an input {key!r}.{hint}"
+        )
     if TOKEN_IDS not in inputs:
         raise ValueError(
             f"The model needs the input 'token_ids'. Received the keys {list(inputs)}."
@@ -71,9 +74,8 @@ def check_arrays(inputs, *, vocabulary_size, max_sequence_length, num_segments, 
     Args:
         inputs: dict of NumPy arrays as described in this module.
         vocabulary_size: int, number of rows of the token table.
-        max_sequence_length: int, number of rows of the position table.
-        num_segments: int, number of rows of the segment table, 0 where there is none and
-            `segment_ids` have no effect.
+        max_sequence_length: int, number of positions that a token can have, or `None` for no limit.
+        num_segments: int, number of segments; without `segment_ids` it is not read.
         num_axes: int, 2 for `(batch, seq_len)`, 3 for `(batch, num_choices, seq_len)`.
 
     Raises:
@@ -92,11 +94,12 @@ def check_arrays(inputs, *, vocabulary_size, max_sequence_length, num_segments, 
             f"The input 'token_ids' must have {num_axes} axes, the last one seq_len. Received the "
             f"shape {token_ids.shape}."
         )
-    if token_ids.shape[-1] == 0 or token_ids.shape[-1] > max_sequence_length:
+    longest = np.inf if max_sequence_length is None else max_sequence_length
+    if not 1 <= token_ids.shape[-1] <= longest:
+        limits = "at least 1 token" if longest == np.inf else f"between 1 and {longest} tokens"
         raise ValueError(
-            f"The model takes between 1 and {max_sequence_length} tokens a sequence, the length "
-            f"of its position table. Received {token_ids.shape[-1]}. Truncate, or cut long "
-            "documents into windows."
+            f"The model takes {limits} a sequence, as many as it has positions for. Received "
+            f"{token_ids.shape[-1]}. Truncate, or cut long documents into windows."
         )
     for key in (SEGMENT_IDS, PADDING_MASK):
         if key in arrays and arrays[key].shape != token_ids.shape:
@@ -105,7 +108,7 @@ def check_arrays(inputs, *, vocabulary_size, max_sequence_length, num_segments, 
                 f"Received {arrays[key].shape}."
             )
     _check_range(TOKEN_IDS, token_ids, vocabulary_size, "the vocabulary")
-    if SEGMENT_IDS in arrays and num_segments:
+    if SEGMENT_IDS in arrays:
         _check_range(SEGMENT_IDS, arrays[SEGMENT_IDS], num_segments, "the segment table")
     if PADDING_MASK in arrays and arrays[PADDING_MASK].dtype.kind != "b":
         _check_range(PADDING_MASK, arrays[PADDING_MASK], 2, "0 for padding and 1 for tokens")

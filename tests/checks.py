@@ -1,10 +1,25 @@
 """What every model must pass, whatever its family or task."""
 
+import json
+import pathlib
 import warnings
 
 import keras
 import numpy as np
 import scipy.special
+
+from bert_keras.presets.assign import relative_path
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+# The arguments that backbones have in common, for one of a test's size.
+TINY = {
+    "vocabulary_size": 50,
+    "num_layers": 2,
+    "num_heads": 2,
+    "hidden_dim": 8,
+    "intermediate_dim": 16,
+    "max_sequence_length": 12,
+}
 
 
 def to_numpy(tensor):
@@ -54,3 +69,97 @@ def check_saved_and_reloaded(model, inputs, path):
     for a, b in zip(keras.tree.flatten(actual), keras.tree.flatten(expected), strict=True):
         np.testing.assert_array_equal(a, b)
     return reloaded
+
+
+def random_inputs(batch=3, seq_len=7, seed=0, vocabulary_size=50, num_segments=2, padding_id=0):
+    """Rows of random lengths, the first one full."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, seq_len + 1, batch)
+    lengths[0] = seq_len
+    mask = np.arange(seq_len) < lengths[:, None]
+    ids = rng.integers(padding_id + 1, vocabulary_size, (batch, seq_len))
+    inputs = {"token_ids": np.where(mask, ids, padding_id), "padding_mask": mask}
+    if num_segments > 1:
+        inputs["segment_ids"] = np.where(mask, rng.integers(0, num_segments, mask.shape), 0)
+    return inputs
+
+
+def check_backbone(backbone, golden, folder):
+    """A `TINY` backbone of some family keeps the contract of `bert_keras.models.backbone`.
+
+    Args:
+        backbone: the backbone.
+        golden: str, name of the file with its weights' paths.
+        folder: an empty folder.
+    """
+    inputs = random_inputs(num_segments=backbone.num_segments, padding_id=backbone.padding_id or 0)
+    check_everything_is_built(backbone)
+    check_config_round_trip(backbone)
+    check_attributes(backbone)
+    check_outputs(backbone, inputs)
+    check_padding_changes_nothing(backbone)
+    check_weight_paths(backbone, golden, folder)
+    check_saved_and_reloaded(backbone, inputs, folder / "backbone.keras")
+
+
+def check_attributes(backbone):
+    """What other parts ask of a backbone fits its weights."""
+    assert set(backbone.input_names) <= {"token_ids", "segment_ids", "padding_mask"}
+    assert ("segment_ids" in backbone.input_names) == (backbone.num_segments > 1)
+    table = (backbone.vocabulary_size, backbone.embedding_dim)
+    assert tuple(backbone.token_embedding.embeddings.shape) == table
+    for name in ("dropout", "activation", "layer_norm_epsilon", "initializer_range"):
+        assert getattr(backbone, name) is not None
+    # From the bottom to the top, and all that is not the pooler's.
+    stages = [[id(weight) for weight in stage.weights] for stage in backbone.stages]
+    below = [place for stage in stages for place in stage]
+    pooler = [] if backbone.pooler is None else [id(weight) for weight in backbone.pooler.weights]
+    assert len(stages) == backbone.num_layers + 1
+    assert below + pooler == [id(weight) for weight in backbone.weights]
+    for layers in backbone.adaptable.values():
+        assert all(
+            id(layer.kernel) in block for layer, block in zip(layers, stages[1:], strict=True)
+        )
+
+
+def check_outputs(backbone, inputs):
+    """The dict of outputs has the contract's names and shapes, and `hidden_states` its order."""
+    outputs = backbone(inputs, return_hidden_states=True, return_attentions=True)
+    rows = inputs["token_ids"].shape
+    num_layers, hidden_dim = backbone.num_layers, backbone.hidden_dim
+    assert outputs["sequence_output"].shape == (*rows, hidden_dim)
+    states = [tuple(x.shape) for x in outputs["hidden_states"]]
+    assert states == [(*rows, hidden_dim)] * (num_layers + 1)
+    attentions = [tuple(x.shape) for x in outputs["attentions"]]
+    assert attentions == [(rows[0], backbone.num_heads, rows[1], rows[1])] * num_layers
+    assert_close(outputs["hidden_states"][-1], outputs["sequence_output"], 0)
+    names = {"sequence_output"}
+    if backbone.pooler is not None:
+        names.add("pooled_output")
+        assert outputs["pooled_output"].shape == (rows[0], hidden_dim)
+    assert set(backbone(inputs)) == names
+
+
+def check_padding_changes_nothing(backbone):
+    padding_id = 9 if backbone.padding_id is None else backbone.padding_id
+    short = {"token_ids": np.array([[5, 6, 7]])}
+    padded = {
+        "token_ids": np.array([[5, 6, 7, *[padding_id] * 3]]),
+        "padding_mask": np.array([[1, 1, 1, 0, 0, 0]]),
+    }
+    expected = backbone(short)["sequence_output"]
+    assert_close(backbone(padded)["sequence_output"][:, :3], expected, 1e-6)
+
+
+def check_weight_paths(backbone, golden, folder):
+    """Renaming an attribute or a layer breaks every saved file: a golden list notices."""
+    import h5py
+
+    expected = json.loads((GOLDEN / golden).read_text())
+    assert [[relative_path(v), list(v.shape)] for v in backbone.weights] == expected["paths"]
+    path = str(folder / "model.weights.h5")
+    backbone.save_weights(path)
+    with h5py.File(path) as file:
+        names = []
+        file.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
+    assert sorted(names) == expected["h5"]

@@ -30,7 +30,6 @@ ONCE = [
     "tests/presets/test_resolve.py",
     "tests/presets/test_tf1.py",
     "tests/presets/test_safetensors_io.py",
-    "tests/presets/test_crc32c.py",
     "tests/presets/test_tensor_bundle.py",
     "tests/presets/test_against_keras_hub.py",
     "tests/tasks/test_lora_files.py",

@@ -75,7 +75,8 @@ def arrays(job):
     texts = jobs.as_given(job)
 
     def run():
-        batches = classifier.raw_batches(texts, batch_size=job["batch"])
+        examples = classifier.examples(texts, training=False)
+        batches = classifier.batches(examples, batch_size=job["batch"])
         for index in range(len(batches)):
             batches[index]
 
@@ -84,7 +85,7 @@ def arrays(job):
 
 def tokens(job):
     """Flat ids and lengths, what `predict` and `fit` are given their batches from."""
-    tokenizer = package.WordPieceTokenizer.load(job["folder"])
+    tokenizer = package.Tokenizer.load(job["folder"])
     (texts,) = jobs.columns(job)
     return lambda: tokenizer.flat_ids(texts)[0]
 

@@ -2,10 +2,10 @@
 
 import keras
 
-from bert_keras.layers import attention as layer
+from bert_keras.layers import backends
 from sides import bert_keras
 
 
 def attention(job):
-    layer.FUSED[keras.backend.backend()] = True
+    backends.FUSED[keras.backend.backend()] = True
     return bert_keras.attention(job)

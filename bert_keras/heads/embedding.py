@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from bert_keras.checks import check_choice
 from bert_keras.layers.pooler import POOLINGS, pool
 
 
@@ -30,9 +31,7 @@ class EmbeddingHead(keras.layers.Layer):
 
     def __init__(self, pooling="mean", normalize=True, **kwargs):
         super().__init__(**kwargs)
-        if pooling not in POOLINGS:
-            raise ValueError(f"`pooling` must be one of {POOLINGS}. Received: {pooling!r}.")
-        self.pooling = pooling
+        self.pooling = check_choice("pooling", pooling, POOLINGS)
         self.normalize = normalize
 
     def build(self, input_shape=None):

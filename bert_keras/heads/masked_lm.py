@@ -3,12 +3,11 @@
 import keras
 from keras import ops
 
-from bert_keras.layers.feed_forward import get_activation
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.heads.head import Head
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(Head):
     """One logit for each token of the vocabulary, at the masked positions only.
 
     `logits = LayerNorm(activation(H_m W + b)) E^T + c`, where `H_m` are the vectors at the masked
@@ -24,6 +23,7 @@ class MaskedLMHead(keras.layers.Layer):
         activation: name or callable, see `bert_keras.layers.feed_forward.get_activation`.
         layer_norm_epsilon: float, added to the variance.
         initializer_range: float, standard deviation of the initial kernel.
+        embedding_dim: int, width of the token table; `None` for `hidden_dim`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -48,27 +48,22 @@ class MaskedLMHead(keras.layers.Layer):
         activation="gelu",
         layer_norm_epsilon=1e-12,
         initializer_range=0.02,
+        embedding_dim=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        super().__init__(hidden_dim, initializer_range, **kwargs)
         self.vocabulary_size = vocabulary_size
-        self.hidden_dim = hidden_dim
+        self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         self.activation = activation
-        self.initializer_range = initializer_range
-        self.dense = keras.layers.Dense(
-            hidden_dim,
-            activation=get_activation(activation),
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.dense = self.make_dense(self.embedding_dim, activation)
         self.layer_norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
         )
 
     def build(self, input_shape=None):
-        self.dense.build((None, None, self.hidden_dim))
-        self.layer_norm.build((None, None, self.hidden_dim))
+        super().build()
+        self.layer_norm.build((None, None, self.embedding_dim))
         self.bias = self.add_weight((self.vocabulary_size,), initializer="zeros", name="bias")
 
     def call(self, outputs, token_embedding, mask_positions=None):
@@ -77,16 +72,6 @@ class MaskedLMHead(keras.layers.Layer):
             hidden_states = gather_positions(hidden_states, mask_positions)
         logits = token_embedding(self.layer_norm(self.dense(hidden_states)), reverse=True)
         return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "hidden_dim": self.hidden_dim,
-            "activation": self.activation,
-            "layer_norm_epsilon": self.layer_norm.epsilon,
-            "initializer_range": self.initializer_range,
-        }
 
 
 def gather_positions(hidden_states, positions):

@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.heads.head import Head
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class NextSentenceHead(keras.layers.Layer):
+class NextSentenceHead(Head):
     """Two logits on the pooled output: 0 for "is next", 1 for "is random".
 
     `logits = p W + b`, section 3.1, task 2 of the paper. There is no dropout before it, as in
@@ -30,25 +30,8 @@ class NextSentenceHead(keras.layers.Layer):
     """
 
     def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
-        super().__init__(**kwargs)
-        self.hidden_dim = hidden_dim
-        self.initializer_range = initializer_range
-        self.dense = keras.layers.Dense(
-            2,
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
-
-    def build(self, input_shape=None):
-        self.dense.build((None, self.hidden_dim))
+        super().__init__(hidden_dim, initializer_range, **kwargs)
+        self.dense = self.make_dense(2)
 
     def call(self, outputs):
         return ops.cast(self.dense(outputs["pooled_output"]), "float32")
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "initializer_range": self.initializer_range,
-        }

@@ -3,36 +3,45 @@
 import keras
 from keras import ops
 
-from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.checks import check_choice
+from bert_keras.heads.head import Head
 from bert_keras.layers.pooler import POOLINGS, pool
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class SequenceHead(keras.layers.Layer):
+class SequenceHead(Head):
     """Dropout and a dense layer on one vector a sequence.
 
     `logits = Dropout(pool(outputs)) W + b`, section 4.1 of the paper with `pooling="pooler"`.
+    With `hidden_activation` the vector goes through one more dense layer first,
+    `Dropout(activation(Dropout(pool(outputs)) W_h + b_h)) W + b`, as in the classifiers of families
+    without a pooler.
 
     Args:
         num_outputs: int, number of logits or scores.
         hidden_dim: int, width of the backbone.
-        dropout: float, rate on the pooled vector.
+        dropout: float, rate on the pooled vector, or on the hidden one where there is one.
         pooling: `"pooler"`, `"cls"`, `"mean"` or `"max"`, see `bert_keras.layers.pooler.pool`.
-        initializer_range: float, standard deviation of the initial kernel.
+        initializer_range: float, standard deviation of the initial kernels.
+        hidden_activation: name of the hidden layer's activation, see
+            `bert_keras.layers.feed_forward.get_activation`; `None` for no such layer.
+        dropout_first: bool, whether there is dropout before the hidden layer too.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Attributes:
+        num_masks: int, how many dropout masks each pooled vector gets; 1 but for
+            `bert_keras.training.consistency.SeveralMasks`, which sets it.
 
     Call arguments:
         outputs: dict of a backbone.
         padding_mask: `(batch, seq_len)`, or `None`.
         training: bool, whether dropout is active.
 
-    Attributes:
-        num_masks: int, how many dropout masks each pooled vector gets, see
-            `bert_keras.training.SeveralMasks`: 1.
-
     Returns:
         float, `(num_masks * batch, num_outputs)`, the rows of the first mask first.
+
+    Raises:
+        ValueError: `pooling` is unknown, or `dropout_first` has no layer to come before.
     """
 
     num_masks = 1
@@ -44,38 +53,42 @@ class SequenceHead(keras.layers.Layer):
         dropout=0.1,
         pooling="pooler",
         initializer_range=0.02,
+        hidden_activation=None,
+        dropout_first=False,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        if pooling not in POOLINGS:
-            raise ValueError(f"`pooling` must be one of {POOLINGS}. Received: {pooling!r}.")
+        super().__init__(hidden_dim, initializer_range, **kwargs)
+        if dropout_first and hidden_activation is None:
+            raise ValueError(
+                "`dropout_first` is for a head with a hidden layer. Received: hidden_activation="
+                "None. Name its activation, such as 'tanh', or leave `dropout_first` out."
+            )
         self.num_outputs = num_outputs
-        self.hidden_dim = hidden_dim
-        self.pooling = pooling
-        self.initializer_range = initializer_range
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        self.dense = keras.layers.Dense(
-            num_outputs,
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+        self.dropout = dropout
+        self.pooling = check_choice("pooling", pooling, POOLINGS)
+        self.hidden_activation = hidden_activation
+        self.dropout_first = dropout_first
+        self.drop = self.make_dropout(dropout)
+        self.hidden = None
+        if hidden_activation is not None:
+            self.hidden = self.make_dense(hidden_dim, hidden_activation, name="hidden")
+        self.dense = self.make_dense(num_outputs)
 
     def build(self, input_shape=None):
-        self.dense.build((None, self.hidden_dim))
+        if self.hidden is not None:
+            self.hidden.build((None, self.hidden_dim))
+        super().build()
+
+    def read(self, outputs, padding_mask=None):
+        """Returns what the head reads of a backbone: float `(batch, hidden_dim)`."""
+        return pool(outputs, padding_mask, self.pooling)
 
     def call(self, outputs, padding_mask=None, training=None):
-        pooled = pool(outputs, padding_mask, self.pooling)
+        vector = self.read(outputs, padding_mask)
         if self.num_masks > 1:
-            pooled = ops.concatenate([pooled] * self.num_masks)
-        return self.dense(self.dropout(pooled, training=training))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_outputs": self.num_outputs,
-            "hidden_dim": self.hidden_dim,
-            "dropout": self.dropout.rate,
-            "pooling": self.pooling,
-            "initializer_range": self.initializer_range,
-        }
+            vector = ops.concatenate([vector] * self.num_masks)
+        if self.hidden is not None:
+            if self.dropout_first:
+                vector = self.drop(vector, training=training)
+            vector = self.hidden(vector)
+        return self.dense(self.drop(vector, training=training))

@@ -3,29 +3,31 @@
 import keras
 from keras import ops
 
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.heads.head import Head
 
 # Far below every logit, and still finite: a difference of two of them is 0, not NaN.
 MASKED_LOGIT = -1e9
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class SpanHead(keras.layers.Layer):
+class SpanHead(Head):
     """Two scores a token: how likely a span starts at it, and how likely it ends there.
 
     `start, end = H W + b`, one dense layer of two outputs, section 4.2 of the paper, which writes
-    its two columns as the vectors `S` and `E`. There is no dropout and no activation, as in
-    Google's run_squad.py. Padding gets the logit -1e9, so that a softmax gives it no probability;
-    the original lets padding take part.
+    its two columns as the vectors `S` and `E`. There is no activation and, as in Google's
+    run_squad.py, no dropout unless asked for. Padding gets the logit -1e9, so that a softmax gives
+    it no probability; the original lets padding take part.
 
     Args:
         hidden_dim: int, width of the backbone.
         initializer_range: float, standard deviation of the initial kernel.
+        dropout: float, rate on the tokens' vectors.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
         outputs: dict of a backbone; only `sequence_output` is read.
         padding_mask: `(batch, seq_len)`, 1 or `True` for a real token, or `None`.
+        training: bool, whether dropout is active.
 
     Returns:
         Two float32 tensors `(batch, seq_len)`: start logits and end logits.
@@ -34,31 +36,17 @@ class SpanHead(keras.layers.Layer):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 4.2.
     """
 
-    def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
-        super().__init__(**kwargs)
-        self.hidden_dim = hidden_dim
-        self.initializer_range = initializer_range
-        self.dense = keras.layers.Dense(
-            2,
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+    def __init__(self, hidden_dim, initializer_range=0.02, dropout=0.0, **kwargs):
+        super().__init__(hidden_dim, initializer_range, **kwargs)
+        self.dropout = dropout
+        self.drop = self.make_dropout(dropout)
+        self.dense = self.make_dense(2)
 
-    def build(self, input_shape=None):
-        self.dense.build((None, None, self.hidden_dim))
-
-    def call(self, outputs, padding_mask=None):
+    def call(self, outputs, padding_mask=None, training=None):
+        vectors = self.drop(outputs["sequence_output"], training=training)
         # In float16 the logit of padding would overflow.
-        logits = ops.cast(self.dense(outputs["sequence_output"]), "float32")
+        logits = ops.cast(self.dense(vectors), "float32")
         if padding_mask is not None:
             is_token = ops.cast(padding_mask, "bool")[:, :, None]
             logits = ops.where(is_token, logits, MASKED_LOGIT)
         return logits[:, :, 0], logits[:, :, 1]
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "initializer_range": self.initializer_range,
-        }

@@ -2,13 +2,12 @@
 
 import keras
 
+from bert_keras.heads.head import Head
 from bert_keras.layers.crf import LinearChainCRF
-from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_initializer
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class TokenHead(keras.layers.Layer):
+class TokenHead(Head):
     """Dropout and a dense layer on each token's vector, section 5.3 of the paper.
 
     `logits = Dropout(H) W + b`. With `crf=True` the logits are the emissions of a conditional
@@ -33,33 +32,24 @@ class TokenHead(keras.layers.Layer):
     def __init__(
         self, num_outputs, hidden_dim, dropout=0.1, crf=False, initializer_range=0.02, **kwargs
     ):
-        super().__init__(**kwargs)
+        super().__init__(hidden_dim, initializer_range, **kwargs)
         self.num_outputs = num_outputs
-        self.hidden_dim = hidden_dim
-        self.initializer_range = initializer_range
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        self.dense = keras.layers.Dense(
-            num_outputs,
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+        self.dropout = dropout
+        self.drop = self.make_dropout(dropout)
+        self.dense = self.make_dense(num_outputs)
         self.crf = LinearChainCRF(num_outputs, name="crf") if crf else None
 
     def build(self, input_shape=None):
-        self.dense.build((None, None, self.hidden_dim))
+        super().build()
         if self.crf is not None:
             self.crf.build()
 
+    def read(self, outputs, padding_mask=None):
+        """Returns what the head reads of a backbone: float `(batch, seq_len, hidden_dim)`."""
+        return outputs["sequence_output"]
+
     def call(self, outputs, training=None):
-        return self.dense(self.dropout(outputs["sequence_output"], training=training))
+        return self.dense(self.drop(self.read(outputs), training=training))
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_outputs": self.num_outputs,
-            "hidden_dim": self.hidden_dim,
-            "dropout": self.dropout.rate,
-            "crf": self.crf is not None,
-            "initializer_range": self.initializer_range,
-        }
+        return {**super().get_config(), "crf": self.crf is not None}

@@ -2,16 +2,16 @@
 
 import keras
 
+from bert_keras.checks import check_choice
+from bert_keras.heads.head import Head
 from bert_keras.layers.attention_pooling import AttentionPooling
-from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.pooler import pool
 
 COMBINATIONS = ("mean", "max", "self_attention")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class WindowHead(keras.layers.Layer):
+class WindowHead(Head):
     """Combines the vectors of a document's windows into one, then dropout and a dense layer.
 
     `logits = Dropout(combine(x_1, ..., x_k)) W + b` over the `k` windows that the document has.
@@ -49,44 +49,26 @@ class WindowHead(keras.layers.Layer):
         initializer_range=0.02,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        if combine not in COMBINATIONS:
-            raise ValueError(f"`combine` must be one of {COMBINATIONS}. Received: {combine!r}.")
+        super().__init__(hidden_dim, initializer_range, **kwargs)
         self.num_outputs = num_outputs
-        self.hidden_dim = hidden_dim
-        self.combine = combine
-        self.initializer_range = initializer_range
+        self.dropout = dropout
+        self.combine = check_choice("combine", combine, COMBINATIONS)
         self.attention = None
         if combine == "self_attention":
             self.attention = AttentionPooling(
                 hidden_dim, initializer_range, dtype=self.dtype_policy, name="attention"
             )
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        self.dense = keras.layers.Dense(
-            num_outputs,
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+        self.drop = self.make_dropout(dropout)
+        self.dense = self.make_dense(num_outputs)
 
     def build(self, input_shape=None):
         if self.attention is not None:
             self.attention.build()
-        self.dense.build((None, self.hidden_dim))
+        super().build()
 
     def call(self, vectors, exists=None, training=None):
         if self.attention is None:
             document = pool({"sequence_output": vectors}, exists, self.combine)
         else:
             document = self.attention(vectors, exists)
-        return self.dense(self.dropout(document, training=training))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_outputs": self.num_outputs,
-            "hidden_dim": self.hidden_dim,
-            "combine": self.combine,
-            "dropout": self.dropout.rate,
-            "initializer_range": self.initializer_range,
-        }
+        return self.dense(self.drop(document, training=training))

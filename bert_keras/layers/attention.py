@@ -4,29 +4,13 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.layers import backends
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.lora import AdaptableDense
 
 # The lowest float32. Adding a score does not change it: where all is masked, all scores are alike.
 MASKED = float(np.finfo("float32").min)
-
-
-# Whether Keras's `ops.dot_product_attention` takes over where dropout is inactive. What it gains
-# over the explicit formula, on 2 cores of an AMD EPYC (Zen 4), float32, 8 rows of 64, 128 and 512
-# tokens, 12 heads of 64, by `benchmarks/bench.py --suite attention`: JAX 0.97, 1.38, 0.97 times;
-# PyTorch 1.17, 1.01 (0.77 to 1.14), 1.69; TensorFlow 0.98, 1.00, 0.90, where Keras has the same
-# formula and no kernel for it. On GPUs it was not measured.
-FUSED = {"jax": True, "tensorflow": False, "torch": True}
-
-
-def _flash_attention():
-    """Returns what `ops.dot_product_attention` is told of flash attention.
-
-    PyTorch chooses among its kernels by itself. Keras would ask it about each call beforehand, a
-    question that `torch.compile` cannot trace: it cuts the graph in every layer.
-    """
-    return False if keras.backend.backend() == "torch" else None
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -100,12 +84,11 @@ class SelfAttention(keras.layers.Layer):
         query = self._split_heads(self.query(hidden_states))
         key = self._split_heads(self.key(hidden_states))
         value = self._split_heads(self.value(hidden_states))
-        if return_attentions or (training and self.dropout.rate) or not self._has_fused_kernel():
+        is_explicit = return_attentions or (training and self.dropout.rate)
+        if is_explicit or not backends.has_fused_attention(self.compute_dtype):
             context, attentions = self._explicit(query, key, value, attention_mask, training)
         else:
-            context = ops.dot_product_attention(
-                query, key, value, mask=attention_mask, flash_attention=_flash_attention()
-            )
+            context = backends.fused_attention(query, key, value, attention_mask)
             attentions = None
         context = ops.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
         return self.output_dense(context), attentions if return_attentions else None
@@ -126,11 +109,6 @@ class SelfAttention(keras.layers.Layer):
         dropped = self.dropout(attentions, training=training)
         return ops.einsum("bhqk,bkhd->bqhd", dropped, value), attentions
 
-    def _has_fused_kernel(self):
-        backend = keras.backend.backend()
-        # JAX's attention refuses float16 on the CPU.
-        return FUSED.get(backend, True) and (backend, self.compute_dtype) != ("jax", "float16")
-
     def compute_output_spec(
         self, hidden_states, attention_mask=None, return_attentions=False, training=None
     ):
@@ -140,12 +118,3 @@ class SelfAttention(keras.layers.Layer):
             return output, None
         shape = (batch, self.num_heads, seq_len, seq_len)
         return output, keras.KerasTensor(shape, dtype=self.compute_dtype)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "hidden_dim": self.hidden_dim,
-            "dropout": self.dropout.rate,
-            "initializer_range": self.initializer_range,
-        }

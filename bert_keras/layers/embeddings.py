@@ -15,14 +15,19 @@ class BertEmbeddings(keras.layers.Layer):
     figure 2 of the paper. Positions are learned, so a sequence longer than
     `max_sequence_length` has no representation.
 
+    With `padding_id` positions are RoBERTa's: real tokens, those with another id, are counted from
+    `padding_id + 1` on, wherever padding stands between them, and padding is at `padding_id`. The
+    table then has `padding_id + 1` rows more, of which the first `padding_id` are never read.
+
     Args:
         vocabulary_size: int, rows of the token table.
         hidden_dim: int, width of every table.
-        max_sequence_length: int, rows of the position table.
+        max_sequence_length: int, number of positions that a token can have.
         num_segments: int, rows of the segment table; 0 leaves segments out.
         dropout: float, rate after the norm.
         layer_norm_epsilon: float, added to the variance.
         initializer_range: float, standard deviation of the truncated normal that fills the tables.
+        padding_id: int, id of the token that has no position of its own, or `None` to count all.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -36,7 +41,8 @@ class BertEmbeddings(keras.layers.Layer):
         float, `(batch, seq_len, hidden_dim)`.
 
     Reference:
-        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3; `make_positions` in
+        facebookresearch/fairseq, `fairseq/utils.py`.
     """
 
     def __init__(
@@ -48,41 +54,39 @@ class BertEmbeddings(keras.layers.Layer):
         dropout=0.1,
         layer_norm_epsilon=1e-12,
         initializer_range=0.02,
+        padding_id=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
-        self.max_sequence_length = max_sequence_length
         self.num_segments = num_segments
+        self.padding_id = padding_id
         self.initializer_range = initializer_range
         # Reversible, so that a masked language model can decode with the same table.
-        self.token_embedding = keras.layers.ReversibleEmbedding(
-            vocabulary_size,
-            hidden_dim,
-            embeddings_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="token_embedding",
+        self.token_embedding = self._table(
+            keras.layers.ReversibleEmbedding, vocabulary_size, "token_embedding"
         )
-        self.position_embedding = keras.layers.Embedding(
-            max_sequence_length,
-            hidden_dim,
-            embeddings_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="position_embedding",
+        first = 0 if padding_id is None else padding_id + 1
+        self.position_embedding = self._table(
+            keras.layers.Embedding, first + max_sequence_length, "position_embedding"
         )
         if num_segments:
-            self.segment_embedding = keras.layers.Embedding(
-                num_segments,
-                hidden_dim,
-                embeddings_initializer=bert_initializer(initializer_range),
-                dtype=self.dtype_policy,
-                name="segment_embedding",
+            self.segment_embedding = self._table(
+                keras.layers.Embedding, num_segments, "segment_embedding"
             )
         self.layer_norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def _table(self, layer_class, num_rows, name):
+        return layer_class(
+            num_rows,
+            self.hidden_dim,
+            embeddings_initializer=bert_initializer(self.initializer_range),
+            dtype=self.dtype_policy,
+            name=name,
+        )
 
     def build(self, input_shape=None):
         self.token_embedding.build((None, None))
@@ -93,7 +97,7 @@ class BertEmbeddings(keras.layers.Layer):
 
     def call(self, token_ids, segment_ids=None, token_vectors=None, training=None):
         x = self.token_embedding(token_ids) if token_vectors is None else token_vectors
-        x = x + self.position_embedding(ops.arange(ops.shape(token_ids)[1], dtype="int32"))
+        x = x + self.position_embedding(self._positions(token_ids))
         if self.num_segments:
             if segment_ids is None:
                 # One row for all; it broadcasts over batch and length.
@@ -101,19 +105,14 @@ class BertEmbeddings(keras.layers.Layer):
             x = x + self.segment_embedding(segment_ids)
         return self.dropout(self.layer_norm(x), training=training)
 
+    def _positions(self, token_ids):
+        """Returns each token's row of the position table: int32 `(seq_len,)`, or of each text."""
+        if self.padding_id is None:
+            return ops.arange(ops.shape(token_ids)[1], dtype="int32")
+        is_real = ops.cast(ops.not_equal(token_ids, self.padding_id), "int32")
+        return ops.cumsum(is_real, axis=1) * is_real + self.padding_id
+
     def compute_output_shape(
         self, token_ids_shape, segment_ids_shape=None, token_vectors_shape=None
     ):
         return (*token_ids_shape, self.hidden_dim)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "hidden_dim": self.hidden_dim,
-            "max_sequence_length": self.max_sequence_length,
-            "num_segments": self.num_segments,
-            "dropout": self.dropout.rate,
-            "layer_norm_epsilon": self.layer_norm.epsilon,
-            "initializer_range": self.initializer_range,
-        }

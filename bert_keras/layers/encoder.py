@@ -1,5 +1,7 @@
 """The encoder: a stack of blocks of self-attention and feed-forward."""
 
+from types import MappingProxyType
+
 import keras
 
 from bert_keras.layers.attention import SelfAttention
@@ -78,6 +80,20 @@ class EncoderBlock(keras.layers.Layer):
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
+    @property
+    def adaptable(self):
+        """The block's dense layers by name, to each of which an adapter can be added."""
+        layers = {
+            "query": self.attention.query,
+            "key": self.attention.key,
+            "value": self.attention.value,
+            "attention_output": self.attention.output_dense,
+            "intermediate": self.feed_forward.intermediate,
+            "feed_forward_output": self.feed_forward.output_dense,
+        }
+        # No dict, by which Keras would find the layers, and name them so in files.
+        return MappingProxyType(layers)
+
     def build(self, input_shape=None):
         shape = (None, None, self.hidden_dim)
         self.attention.build(shape)
@@ -97,30 +113,18 @@ class EncoderBlock(keras.layers.Layer):
         transformed = self.dropout(self.feed_forward(hidden_states), training=training)
         return self.feed_forward_norm(hidden_states + transformed), attentions
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.attention.num_heads,
-            "hidden_dim": self.hidden_dim,
-            "intermediate_dim": self.feed_forward.intermediate_dim,
-            "dropout": self.dropout.rate,
-            "attention_dropout": self.attention.dropout.rate,
-            "activation": self.feed_forward.activation,
-            "layer_norm_epsilon": self.attention_norm.epsilon,
-            "initializer_range": self.attention.initializer_range,
-        }
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class Encoder(keras.layers.Layer):
-    """`num_layers` blocks, each on the output of the one before.
+    """Blocks, each on the output of the one before.
 
     Args:
-        num_layers: int, number of blocks.
+        blocks: list of layers such as `EncoderBlock`, which are called as it is, have its
+            `adaptable`, and are built without being told a shape.
         remat: bool, whether training keeps each block's input only and computes the block again in
             the backward pass, see `rematerialized`. Blocks whose attention probabilities are
             returned are kept.
-        **block_arguments: the arguments of `EncoderBlock`; and `name`, `dtype`, `trainable`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
         hidden_states: float, `(batch, seq_len, hidden_dim)`, the embeddings.
@@ -129,23 +133,17 @@ class Encoder(keras.layers.Layer):
         training: bool, whether dropout is active.
 
     Returns:
-        `(hidden_states, attentions)`: a tuple of `num_layers + 1` floats
+        `(hidden_states, attentions)`: a tuple of `len(blocks) + 1` floats
         `(batch, seq_len, hidden_dim)`, the embeddings first and the encoder's output last; and a
-        tuple of `num_layers` floats `(batch, num_heads, seq_len, seq_len)`, or of `None`.
+        tuple of `len(blocks)` floats `(batch, num_heads, seq_len, seq_len)`, or of `None`.
     """
 
-    def __init__(
-        self, num_layers, remat=False, name=None, dtype=None, trainable=True, **block_arguments
-    ):
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
-        self.num_layers = num_layers
+    def __init__(self, blocks, remat=False, **kwargs):
+        super().__init__(**kwargs)
+        self.blocks = blocks
         self.remat = remat
         if remat:
             warn_where_useless()
-        self.blocks = [
-            EncoderBlock(dtype=self.dtype_policy, name=f"layer_{i}", **block_arguments)
-            for i in range(num_layers)
-        ]
 
     def build(self, input_shape=None):
         for block in self.blocks:
@@ -166,5 +164,10 @@ class Encoder(keras.layers.Layer):
         return tuple(all_hidden_states), tuple(all_attentions)
 
     def get_config(self):
-        block = self.blocks[0].get_config()
-        return {**block, **super().get_config(), "num_layers": self.num_layers, "remat": self.remat}
+        blocks = keras.saving.serialize_keras_object(list(self.blocks))
+        return {**super().get_config(), "blocks": blocks, "remat": self.remat}
+
+    @classmethod
+    def from_config(cls, config):
+        blocks = keras.saving.deserialize_keras_object(config["blocks"])
+        return cls(**{**config, "blocks": blocks})

@@ -73,8 +73,6 @@ class FeedForward(keras.layers.Layer):
         super().__init__(**kwargs)
         self.intermediate_dim = intermediate_dim
         self.hidden_dim = hidden_dim
-        self.activation = activation
-        self.initializer_range = initializer_range
         self.intermediate = AdaptableDense(
             intermediate_dim,
             activation=get_activation(activation),
@@ -98,12 +96,3 @@ class FeedForward(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "intermediate_dim": self.intermediate_dim,
-            "hidden_dim": self.hidden_dim,
-            "activation": self.activation,
-            "initializer_range": self.initializer_range,
-        }

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.layers.dense import dense
+from bert_keras.layers.backends import dense
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

@@ -32,7 +32,6 @@ class Pooler(keras.layers.Layer):
     def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
-        self.initializer_range = initializer_range
         self.dense = keras.layers.Dense(
             hidden_dim,
             activation="tanh",
@@ -49,13 +48,6 @@ class Pooler(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return (input_shape[0], self.hidden_dim)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "initializer_range": self.initializer_range,
-        }
 
 
 POOLINGS = ("pooler", "cls", "mean", "max")

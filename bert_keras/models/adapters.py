@@ -1,25 +1,18 @@
 """LoRA adapters in the encoder of a backbone: which projections have one, and their settings."""
 
 import keras
-import numpy as np
 
+from bert_keras.checks import check_int, check_number
+from bert_keras.models import structure
 from bert_keras.presets.assign import relative_path
 
-# Where an encoder block has a kernel: the name of the target, and the layer.
-_PROJECTIONS = {
-    "query": lambda block: block.attention.query,
-    "key": lambda block: block.attention.key,
-    "value": lambda block: block.attention.value,
-    "attention_output": lambda block: block.attention.output_dense,
-    "intermediate": lambda block: block.feed_forward.intermediate,
-    "feed_forward_output": lambda block: block.feed_forward.output_dense,
-}
-LORA_TARGETS = tuple(_PROJECTIONS)
 DEFAULT_TARGETS = ("query", "value")
 
 
 class Adaptable:
     """What a backbone can do with LoRA adapters; they are part of it, and of its weights.
+
+    It says by `adaptable`, a dict of name -> list of dense layers, one a block, what can have one.
 
     Attributes:
         lora: dict with the settings `lora_rank`, `lora_alpha`, `lora_targets` and `lora_layers`, as
@@ -36,7 +29,7 @@ class Adaptable:
         Args:
             rank: int, from 1 to `hidden_dim`.
             alpha: float above 0; adapters count `alpha / rank` times. `None` takes `rank`: once.
-            targets: names out of `LORA_TARGETS`.
+            targets: names out of `adaptable`.
             layers: numbers of encoder blocks, such as `range(6, 12)`, or `None` for all.
 
         Raises:
@@ -58,34 +51,24 @@ class Adaptable:
             weight.trainable = False
         self._frozen_by_adapters = tuple(map(relative_path, frozen))
         self.lora = settings
+        structure.changed()
 
     def _checked_settings(self, rank, alpha, targets, layers):
-        is_int = isinstance(rank, (int, np.integer)) and not isinstance(rank, bool)
-        if not is_int or not 1 <= rank <= self.hidden_dim:
-            raise ValueError(
-                f"`lora_rank` must be an int from 1 to {self.hidden_dim}, the backbone's "
-                f"hidden_dim. Received: {rank!r}. Usual are 4 to 16."
-            )
+        check_int("lora_rank", rank, 1, self.hidden_dim, "Usual are 4 to 16.")
         alpha = rank if alpha is None else alpha
-        is_number = isinstance(alpha, (int, float, np.number)) and not isinstance(alpha, bool)
-        if not is_number or not 0 < alpha < np.inf:
-            raise ValueError(
-                f"`lora_alpha` must be a finite number above 0. Received: {alpha!r}. "
-                "None takes `lora_rank`, so that adapters count once."
-            )
+        check_number("lora_alpha", alpha, above=0, advice="None takes `lora_rank`: once.")
         return {
             "lora_rank": int(rank),
             "lora_alpha": float(alpha),
-            "lora_targets": _checked_targets(targets),
+            "lora_targets": _checked_targets(targets, list(self.adaptable)),
             "lora_layers": None if layers is None else _checked_layers(layers, self.num_layers),
         }
 
     def _projections(self, settings):
-        layers = settings["lora_layers"]
-        blocks = self.encoder.blocks
+        layers, adaptable = settings["lora_layers"], self.adaptable
         return [
-            _PROJECTIONS[target](blocks[i])
-            for i in (range(len(blocks)) if layers is None else layers)
+            adaptable[target][i]
+            for i in (range(self.num_layers) if layers is None else layers)
             for target in settings["lora_targets"]
         ]
 
@@ -115,6 +98,7 @@ class Adaptable:
         for weight in self.frozen_by_adapters:
             weight.trainable = True
         self._frozen_by_adapters, self.lora = (), None
+        structure.changed()
 
     def without_adapters(self):
         """Returns a copy with the adapters merged, or itself where there are none.
@@ -133,19 +117,16 @@ class Adaptable:
         return plain
 
 
-def _checked_targets(targets):
+def _checked_targets(targets, names):
     is_names = isinstance(targets, (list, tuple)) and len(targets) > 0
-    if (
-        not is_names
-        or len(set(map(str, targets))) < len(targets)
-        or set(targets) - set(_PROJECTIONS)
-    ):
-        raise ValueError(
-            f"`lora_targets` must be a list of different names out of {list(LORA_TARGETS)}. "
-            f"Received: {targets!r}."
-        )
     # In one order, so that equal settings are equal.
-    return [target for target in LORA_TARGETS if target in targets]
+    known = [name for name in names if is_names and name in targets]
+    if not is_names or len(known) < len(targets):
+        raise ValueError(
+            f"`lora_targets` must be a list of different names out of {names}. Received: "
+            f"{targets!r}."
+        )
+    return known
 
 
 def _checked_layers(layers, num_layers):

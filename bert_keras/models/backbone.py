@@ -1,24 +1,28 @@
-"""The one base class of all backbones."""
+"""The one base class of all backbones, and what everything else may ask of them."""
+
+import inspect
+from types import MappingProxyType
 
 import keras
-import numpy as np
+from keras import ops
 
 from bert_keras import inputs as contract
+from bert_keras.checks import check_bool, check_int, check_number, check_rates
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel
-from bert_keras.models.quantized import check_not_quantized
+from bert_keras.models.quantized import check_not_quantized, quantized_config
 from bert_keras.presets import presets
 
 # More than any published encoder has, and less than what would exhaust a machine: a config read
 # from a file is data from outside.
-_LARGEST = {
-    "vocabulary_size": 2**24,
-    "num_layers": 1024,
-    "num_heads": 1024,
-    "hidden_dim": 2**16,
-    "intermediate_dim": 2**18,
-    "max_sequence_length": 2**20,
-    "num_segments": 1024,
+_SIZES = {
+    "vocabulary_size": (1, 2**24),
+    "num_layers": (1, 1024),
+    "num_heads": (1, 1024),
+    "hidden_dim": (1, 2**16),
+    "intermediate_dim": (1, 2**18),
+    "max_sequence_length": (1, 2**20),
+    "num_segments": (0, 1024),
 }
 _MOST_PARAMETERS = 2**33
 
@@ -26,12 +30,128 @@ _MOST_PARAMETERS = 2**33
 class Backbone(Adaptable, BuiltModel):
     """A family's encoder: token ids in, hidden states out. Subclasses hold one paper each.
 
-    A subclass sets `input_names`, the inputs it knows, has the attributes `vocabulary_size`,
-    `hidden_dim`, `num_layers`, `max_sequence_length` and `num_segments`, and returns the dict that
-    `bert_keras.inputs` and each subclass's docstring describe.
+    A subclass lists its parts. Its constructor hands all arguments to this one, by their names,
+    which checks them and makes attributes of them; makes the layers `embeddings`, `encoder` and,
+    where the family has one, `pooler`; and calls `self.build()` as its last line. Arguments with
+    other names than BERT's it checks itself.
+
+    Args:
+        name: str, or `None`.
+        dtype: a dtype policy or its name.
+        trainable: bool.
+        **arguments: the family's, see there. `num_segments` is 1 where it has no such argument.
+
+    Call arguments:
+        inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, and optional
+            `padding_mask` and, where `num_segments` is above 1, `segment_ids` of the same shape.
+        return_hidden_states: bool.
+        return_attentions: bool; the explicit attention formula then replaces the fused kernel.
+        token_vectors: float `(batch, seq_len, hidden_dim)` in place of the token table's rows, or
+            `None`; see `BertEmbeddings`.
+        training: bool, whether dropout is active.
+
+    Returns:
+        A dict: `sequence_output` float `(batch, seq_len, hidden_dim)`; with a pooler
+        `pooled_output` float `(batch, hidden_dim)`; on request `hidden_states`, a tuple of
+        `num_layers + 1` floats `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`,
+        a tuple of `num_layers` floats `(batch, num_heads, seq_len, seq_len)`.
+
+    Attributes: what every other part may ask of a backbone, and nothing else:
+        input_names: names of the inputs that it takes.
+        vocabulary_size: int, rows of the token table.
+        hidden_dim: int, width of the hidden states.
+        embedding_dim: int, width of the token table, in most families `hidden_dim`.
+        num_layers: int.
+        token_embedding: the `keras.layers.ReversibleEmbedding`; a tied head decodes by it.
+        max_sequence_length: int, most tokens of a sequence, `None` where there is no limit.
+        num_segments: int, how many segments there are; 0 or 1: none are told apart.
+        padding_id: int, id of the token by which positions are counted, or `None`.
+        pooler: the layer that makes `pooled_output`, or `None`.
+        stages: list of layers from the bottom: the embeddings, then each block. Freezing,
+            layer-wise learning rates and unfreezing go by it.
+        adaptable: mapping, name -> list of dense layers, one a block, that can have adapters.
+        dropout, activation, layer_norm_epsilon, initializer_range: what heads take by default.
     """
 
-    input_names = (contract.TOKEN_IDS, contract.SEGMENT_IDS, contract.PADDING_MASK)
+    def __init__(self, *, name=None, dtype=None, trainable=True, **arguments):
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        self.num_segments, self.padding_id, self.pooler = 1, None, None
+        for argument, value in arguments.items():
+            setattr(self, argument, _checked(argument, value))
+        self._check_number_of_parameters()
+
+    def _check_number_of_parameters(self):
+        blocks = self.num_layers * (4 * self.hidden_dim + 2 * self.intermediate_dim)
+        rows = self.vocabulary_size + (self.max_sequence_length or 0) + blocks
+        if self.hidden_dim * rows > _MOST_PARAMETERS:
+            sizes = {name: getattr(self, name, None) for name in _SIZES}
+            raise ValueError(
+                f"The sizes {sizes} ask for about {self.hidden_dim * rows:.1e} parameters; at most "
+                f"{_MOST_PARAMETERS:.1e} are allowed. Is the config damaged?"
+            )
+
+    @property
+    def input_names(self):
+        segments = (contract.SEGMENT_IDS,) if self.num_segments > 1 else ()
+        return (contract.TOKEN_IDS, *segments, contract.PADDING_MASK)
+
+    @property
+    def token_embedding(self):
+        return self.embeddings.token_embedding
+
+    @property
+    def embedding_dim(self):
+        return self.token_embedding.output_dim
+
+    @property
+    def stages(self):
+        return [self.embeddings, *self.encoder.blocks]
+
+    @property
+    def adaptable(self):
+        blocks = [block.adaptable for block in self.encoder.blocks]
+        # No dict, by which Keras would find the layers, and name them so in files.
+        return MappingProxyType({name: [block[name] for block in blocks] for name in blocks[0]})
+
+    def build(self, input_shape=None):
+        for layer in (self.embeddings, self.encoder, self.pooler):
+            if layer is not None and not layer.built:
+                layer.build()
+
+    def call(
+        self,
+        inputs,
+        return_hidden_states=False,
+        return_attentions=False,
+        token_vectors=None,
+        training=None,
+    ):
+        embedded = self.embeddings(
+            inputs[contract.TOKEN_IDS],
+            segment_ids=inputs.get(contract.SEGMENT_IDS),
+            token_vectors=token_vectors,
+            training=training,
+        )
+        hidden_states, attentions = self.encoder(
+            embedded,
+            attention_mask=self.attention_mask(inputs),
+            return_attentions=return_attentions,
+            training=training,
+        )
+        outputs = {"sequence_output": hidden_states[-1]}
+        if self.pooler is not None:
+            outputs["pooled_output"] = self.pooler(hidden_states[-1])
+        if return_hidden_states:
+            outputs["hidden_states"] = hidden_states
+        if return_attentions:
+            outputs["attentions"] = attentions
+        return outputs
+
+    def attention_mask(self, inputs):
+        """Returns which keys each query sees: bool, broadcastable to all heads; `None` for all."""
+        mask = inputs.get(contract.PADDING_MASK)
+        # (batch, 1, 1, seq_len): every head and every query sees the same keys.
+        return None if mask is None else ops.cast(mask, "bool")[:, None, None, :]
 
     def check_arrays(self, inputs, num_axes=2):
         """Raises `TypeError` or `ValueError` when NumPy inputs do not fit this backbone's tables.
@@ -48,15 +168,16 @@ class Backbone(Adaptable, BuiltModel):
             num_axes=num_axes,
         )
 
-    @property
-    def token_embedding(self):
-        """The `keras.layers.ReversibleEmbedding` of the token table; a tied head decodes by it."""
-        return self.embeddings.token_embedding
-
-    @property
-    def stages(self):
-        """List of layers from the bottom: the embeddings, then each block of the encoder."""
-        return [self.embeddings, *self.encoder.blocks]
+    def get_config(self):
+        """Returns the constructor's arguments, and what is quantized."""
+        names = [p.name for p in inspect.signature(type(self)).parameters.values()]
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": dtype_config(self),
+            **{name: getattr(self, name) for name in names if name != "kwargs"},
+            **quantized_config(self),
+        }
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
@@ -102,7 +223,7 @@ class Backbone(Adaptable, BuiltModel):
         presets.export_to_huggingface(self, folder, dtype=dtype)
 
     def save_to_preset(self, folder):
-        """Writes `config.json` and `model.weights.h5` into `folder`, which is made when missing.
+        """Writes `config.json` and `model.safetensors` into `folder`, which is made when missing.
 
         Args:
             folder: str or path. Files of the same name are replaced, all or on an error none.
@@ -111,57 +232,19 @@ class Backbone(Adaptable, BuiltModel):
         presets.save_backbone(self, folder)
 
 
-def check_sizes(**sizes):
-    """Raises `ValueError` unless every size is an int within what any encoder could need.
-
-    Args:
-        **sizes: constructor arguments by name; `num_segments` may be 0, all others start at 1.
-    """
-    for name, size in sizes.items():
-        least = 0 if name == "num_segments" else 1
-        if (
-            isinstance(size, bool)
-            or not isinstance(size, (int, np.integer))
-            or not least <= size <= _LARGEST[name]
-        ):
-            raise ValueError(
-                f"`{name}` must be an int between {least} and {_LARGEST[name]}. Received: {size!r}."
-            )
-    hidden_dim = sizes["hidden_dim"]
-    parameters = hidden_dim * (
-        sizes["vocabulary_size"]
-        + sizes["max_sequence_length"]
-        + sizes["num_layers"] * (4 * hidden_dim + 2 * sizes["intermediate_dim"])
-    )
-    if parameters > _MOST_PARAMETERS:
-        raise ValueError(
-            f"The sizes {sizes} ask for about {parameters:.1e} parameters; at most "
-            f"{_MOST_PARAMETERS:.1e} are allowed. Is the config damaged?"
-        )
-
-
-def check_rates(**rates):
-    """Raises `ValueError` unless every rate is a number from 0 up to, but not including, 1."""
-    for name, rate in rates.items():
-        if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
-            raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {rate!r}.")
-
-
-def check_layer_options(activation, layer_norm_epsilon, initializer_range):
-    """Raises `ValueError` unless the options of a backbone's layers have a meaning.
-
-    Args:
-        activation: must be a str or callable.
-        layer_norm_epsilon: must be a finite number from 0.
-        initializer_range: must be a finite number from 0.
-    """
-    if not (isinstance(activation, str) or callable(activation)):
-        raise ValueError(f"`activation` must be a name or a function. Received: {activation!r}.")
-    numbers = {"layer_norm_epsilon": layer_norm_epsilon, "initializer_range": initializer_range}
-    for name, number in numbers.items():
-        is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-        if not is_number or not 0 <= number < np.inf:
-            raise ValueError(f"`{name}` must be a finite number from 0. Received: {number!r}.")
+def _checked(name, value):
+    """Returns the value of an argument; raises `ValueError` unless it is what its name says."""
+    if name in _SIZES:
+        return check_int(name, value, *_SIZES[name])
+    if name in ("dropout", "attention_dropout"):
+        check_rates(**{name: value})
+    elif name in ("layer_norm_epsilon", "initializer_range"):
+        check_number(name, value)
+    elif name in ("causal", "remat"):
+        check_bool(name, value)
+    elif name == "activation" and not (isinstance(value, str) or callable(value)):
+        raise ValueError(f"`activation` must be a name or a function. Received: {value!r}.")
+    return value
 
 
 def dtype_config(layer):

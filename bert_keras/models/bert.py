@@ -3,18 +3,11 @@
 import keras
 from keras import ops
 
-from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from bert_keras.inputs import TOKEN_IDS
 from bert_keras.layers.embeddings import BertEmbeddings
-from bert_keras.layers.encoder import Encoder
+from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.backbone import (
-    Backbone,
-    check_layer_options,
-    check_rates,
-    check_sizes,
-    dtype_config,
-)
-from bert_keras.models.quantized import quantized_config
+from bert_keras.models.backbone import Backbone
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -37,7 +30,8 @@ class BertBackbone(Backbone):
             `"relu"`, or the name of any Keras activation.
         layer_norm_epsilon: float, added to the variance in every norm.
         max_sequence_length: int, number of learned positions.
-        num_segments: int, number of segment ids; 0 leaves segments out.
+        num_segments: int, number of segment ids. With 1 its vector is added to each token's, and
+            with 0 there is none; `segment_ids` are no input then.
         initializer_range: float, standard deviation of the initial weights.
         causal: bool, whether a token sees only itself and the tokens before it, as in the
             left-to-right model of the paper's table 5. The first token then sees nothing else: pool
@@ -47,20 +41,7 @@ class BertBackbone(Backbone):
             numbers. A `.keras` file keeps it, a preset does not.
         **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
 
-    Call arguments:
-        inputs: dict of ints: `token_ids` `(batch, seq_len)`, and optional `segment_ids` and
-            `padding_mask` of the same shape, see `bert_keras.inputs`.
-        return_hidden_states: bool.
-        return_attentions: bool; the explicit attention formula then replaces the fused kernel.
-        token_vectors: float `(batch, seq_len, hidden_dim)` in place of the token table's rows, or
-            `None`; see `BertEmbeddings`.
-        training: bool, whether dropout is active.
-
-    Returns:
-        A dict: `sequence_output` float `(batch, seq_len, hidden_dim)`; `pooled_output` float
-        `(batch, hidden_dim)`; on request `hidden_states`, a tuple of `num_layers + 1` floats
-        `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`, a tuple of `num_layers`
-        floats `(batch, num_heads, seq_len, seq_len)`.
+    Call arguments and what it returns: see `Backbone`.
 
     Raises:
         ValueError: a size or a rate is out of range, `num_heads` does not divide `hidden_dim`, or
@@ -97,133 +78,58 @@ class BertBackbone(Backbone):
         remat=False,
         **kwargs,
     ):
-        check_sizes(
+        super().__init__(
             vocabulary_size=vocabulary_size,
             num_layers=num_layers,
             num_heads=num_heads,
             hidden_dim=hidden_dim,
             intermediate_dim=intermediate_dim,
+            dropout=dropout,
+            attention_dropout=dropout if attention_dropout is None else attention_dropout,
+            activation=activation,
+            layer_norm_epsilon=layer_norm_epsilon,
             max_sequence_length=max_sequence_length,
             num_segments=num_segments,
+            initializer_range=initializer_range,
+            causal=causal,
+            remat=remat,
+            **kwargs,
         )
-        attention_dropout = dropout if attention_dropout is None else attention_dropout
-        check_rates(dropout=dropout, attention_dropout=attention_dropout)
-        check_layer_options(activation, layer_norm_epsilon, initializer_range)
-        if not isinstance(causal, bool):
-            raise ValueError(f"`causal` must be True or False. Received: {causal!r}.")
-        super().__init__(**kwargs)
-        self.vocabulary_size = int(vocabulary_size)
-        self.num_layers = int(num_layers)
-        self.num_heads = int(num_heads)
-        self.hidden_dim = int(hidden_dim)
-        self.intermediate_dim = int(intermediate_dim)
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
-        self.activation = activation
-        self.layer_norm_epsilon = layer_norm_epsilon
-        self.max_sequence_length = int(max_sequence_length)
-        self.num_segments = int(num_segments)
-        self.initializer_range = initializer_range
-        self.causal = causal
-        self.remat = bool(remat)
+        shared = {
+            "dropout": dropout,
+            "layer_norm_epsilon": layer_norm_epsilon,
+            "initializer_range": initializer_range,
+            "dtype": self.dtype_policy,
+        }
         self.embeddings = BertEmbeddings(
             vocabulary_size,
             hidden_dim,
-            max_sequence_length=max_sequence_length,
-            num_segments=num_segments,
-            dropout=dropout,
-            layer_norm_epsilon=layer_norm_epsilon,
-            initializer_range=initializer_range,
-            dtype=self.dtype_policy,
+            max_sequence_length,
+            num_segments,
             name="embeddings",
+            **shared,
         )
-        self.encoder = Encoder(
-            num_layers,
-            remat=self.remat,
-            num_heads=num_heads,
-            hidden_dim=hidden_dim,
-            intermediate_dim=intermediate_dim,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            activation=activation,
-            layer_norm_epsilon=layer_norm_epsilon,
-            initializer_range=initializer_range,
-            dtype=self.dtype_policy,
-            name="encoder",
-        )
-        self.pooler = Pooler(
-            hidden_dim,
-            initializer_range=initializer_range,
-            dtype=self.dtype_policy,
-            name="pooler",
-        )
+        blocks = [
+            EncoderBlock(
+                num_heads,
+                hidden_dim,
+                intermediate_dim,
+                attention_dropout=self.attention_dropout,
+                activation=activation,
+                name=f"layer_{i}",
+                **shared,
+            )
+            for i in range(num_layers)
+        ]
+        self.encoder = Encoder(blocks, remat=remat, dtype=self.dtype_policy, name="encoder")
+        self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()
 
-    def build(self, input_shape=None):
-        for layer in (self.embeddings, self.encoder, self.pooler):
-            if not layer.built:
-                layer.build()
-
-    def call(
-        self,
-        inputs,
-        return_hidden_states=False,
-        return_attentions=False,
-        token_vectors=None,
-        training=None,
-    ):
-        embedded = self.embeddings(
-            inputs[TOKEN_IDS],
-            segment_ids=inputs.get(SEGMENT_IDS),
-            token_vectors=token_vectors,
-            training=training,
-        )
-        hidden_states, attentions = self.encoder(
-            embedded,
-            attention_mask=self._attention_mask(inputs),
-            return_attentions=return_attentions,
-            training=training,
-        )
-        outputs = {
-            "sequence_output": hidden_states[-1],
-            "pooled_output": self.pooler(hidden_states[-1]),
-        }
-        if return_hidden_states:
-            outputs["hidden_states"] = hidden_states
-        if return_attentions:
-            outputs["attentions"] = attentions
-        return outputs
-
-    def _attention_mask(self, inputs):
-        """Returns which keys each query sees: bool, broadcastable to all heads; None for all."""
-        mask = None
-        if inputs.get(PADDING_MASK) is not None:
-            # (batch, 1, 1, seq_len): every head and every query sees the same keys.
-            mask = ops.cast(inputs[PADDING_MASK], "bool")[:, None, None, :]
-        if self.causal:
-            positions = ops.arange(ops.shape(inputs[TOKEN_IDS])[1])
-            before = (positions[:, None] >= positions[None, :])[None, None]
-            mask = before if mask is None else ops.logical_and(mask, before)
-        return mask
-
-    def get_config(self):
-        return {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": dtype_config(self),
-            "vocabulary_size": self.vocabulary_size,
-            "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "hidden_dim": self.hidden_dim,
-            "intermediate_dim": self.intermediate_dim,
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "activation": self.activation,
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-            "max_sequence_length": self.max_sequence_length,
-            "num_segments": self.num_segments,
-            "initializer_range": self.initializer_range,
-            "causal": self.causal,
-            "remat": self.remat,
-            **quantized_config(self),
-        }
+    def attention_mask(self, inputs):
+        """Returns which keys each query sees, in a causal model none that comes after it."""
+        mask = super().attention_mask(inputs)
+        if not self.causal:
+            return mask
+        positions = ops.arange(ops.shape(inputs[TOKEN_IDS])[1])
+        before = (positions[:, None] >= positions[None, :])[None, None]
+        return before if mask is None else ops.logical_and(mask, before)

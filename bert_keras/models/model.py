@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from bert_keras.inputs import check_keys
-from bert_keras.models.quantized import check_can_quantize, collecting_at_the_end, quantize_again
+from bert_keras.models.quantized import check_can_quantize, quantize_again, replacing_weights
 from bert_keras.models.tensorflow_data import call_untuned, only_batch
 
 
@@ -84,7 +84,7 @@ class BuiltModel(keras.Model):
             ValueError: another mode, or the model has adapters; nothing was changed.
         """
         check_can_quantize(self, mode, config)
-        with collecting_at_the_end():
+        with replacing_weights():
             super().quantize(mode, config=config, filters=filters, **kwargs)
 
     def get_build_config(self):

@@ -9,6 +9,8 @@ import gc
 
 import keras
 
+from bert_keras.models import structure
+
 # Modes whose weights depend on nothing but the layer and its `config`.
 MODES = ("int8", "int4", "float8")
 
@@ -48,7 +50,7 @@ def quantize_again(model, layers):
     if not layers:
         return
     leaves = _leaves(model)
-    with collecting_at_the_end():
+    with replacing_weights():
         for place, mode, config in layers:
             if not _is_quantized(leaves[place]):
                 config = keras.saving.deserialize_keras_object(config)
@@ -58,21 +60,23 @@ def quantize_again(model, layers):
 
 
 @contextlib.contextmanager
-def collecting_at_the_end():
-    """Inside, the garbage that Keras collects for each weight it replaces is new objects' only.
+def replacing_weights():
+    """Inside, layers are quantized. At the end, functions that were compiled before are given up.
 
-    Every collection looked at all that a process holds, libraries included, which took nearly all
-    the time of `quantize`. What was there before is looked at once, at the end.
+    Keras collects garbage for each weight it replaces; inside, that is new objects' only. Every
+    collection looked at all that a process holds, libraries included, which took nearly all the
+    time of `quantize`. What was there before is looked at once, at the end.
     """
-    if gc.get_freeze_count():  # Somebody froze objects already, and wants them to stay so.
-        yield
-        return
-    gc.freeze()
+    was_frozen = gc.get_freeze_count()  # Somebody froze objects already, and wants them to stay so.
+    if not was_frozen:
+        gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
-        gc.collect()
+        structure.changed()
+        if not was_frozen:
+            gc.unfreeze()
+            gc.collect()
 
 
 def check_not_quantized(model):

@@ -4,7 +4,9 @@ import keras
 import numpy as np
 
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
-from bert_keras.preprocessing.masking import mask_rows_alike
+from bert_keras.preprocessing.masking import mask_rows_alike, mask_tokens
+
+WORD_STARTS = "word_starts"
 
 
 class MaskedBatches(keras.utils.PyDataset):
@@ -16,6 +18,9 @@ class MaskedBatches(keras.utils.PyDataset):
     whatever the size and the padding of the batches.
 
     Labels of the batches are those of the next sentence, as for `Pretraining`.
+
+    Where the inputs of a batch hold `word_starts`, bool `(batch, seq_len)`, they tell the words and
+    go no further; else the vocabulary does.
 
     Args:
         batches: a `BucketedBatches` with one label a row.
@@ -38,13 +43,11 @@ class MaskedBatches(keras.utils.PyDataset):
     def __getitem__(self, index):
         """Returns `(inputs, labels, sample_weight)`."""
         inputs, labels, *weights = self.batches[index]
+        inputs = dict(inputs)
         row_weights = weights[0] if weights else np.ones(len(labels), np.float32)
-        masked = (self._masked_anew if self.batches.shuffle else self._masked_alike)(index, inputs)
-        inputs = {
-            **inputs,
-            TOKEN_IDS: masked.token_ids,
-            MASK_POSITIONS: masked.mask_positions,
-        }
+        batch = inputs[TOKEN_IDS], inputs[PADDING_MASK], inputs.pop(WORD_STARTS, None)
+        masked = self._masked(index, *batch)
+        inputs |= {TOKEN_IDS: masked.token_ids, MASK_POSITIONS: masked.mask_positions}
         mask_weights = masked.weights * np.asarray(row_weights, np.float32)[:, None]
         if not self.has_next_sentence:
             return inputs, masked.labels, mask_weights
@@ -54,15 +57,13 @@ class MaskedBatches(keras.utils.PyDataset):
             {"masked_lm": mask_weights, "next_sentence": row_weights},
         )
 
-    def _masked_anew(self, index, inputs):
-        generator = np.random.default_rng([self.batches.seed, self.batches.epoch, index])
-        return self.masking(inputs[TOKEN_IDS], self.kinds, generator, inputs[PADDING_MASK])
-
-    def _masked_alike(self, index, inputs):
+    def _masked(self, index, token_ids, padding_mask, word_starts):
+        arguments = self.masking, padding_mask, word_starts
+        if self.batches.shuffle:
+            generator = np.random.default_rng([self.batches.seed, self.batches.epoch, index])
+            return mask_tokens(token_ids, self.kinds, generator, *arguments)
         rows, _ = self.batches.batches[index]
-        return mask_rows_alike(
-            inputs[TOKEN_IDS], self.kinds, rows, self.masking, inputs[PADDING_MASK]
-        )
+        return mask_rows_alike(token_ids, self.kinds, rows, *arguments)
 
     def on_epoch_begin(self):
         """Begins to note which batches are read, see `BucketedBatches`."""

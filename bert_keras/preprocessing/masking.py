@@ -31,33 +31,33 @@ class TokenKinds(NamedTuple):
     Fields:
         mask_id: int, the id of `[MASK]`.
         is_special: bool `(vocabulary_size,)`: never chosen, and never put in place of a token.
-        continues_word: bool `(vocabulary_size,)`: pieces that begin with `##`.
+        continues_word: bool `(vocabulary_size,)`: pieces that continue a word, such as those with
+            `##`; None where the vocabulary does not tell.
     """
 
     mask_id: int
     is_special: np.ndarray
-    continues_word: np.ndarray
+    continues_word: np.ndarray | None
 
     @classmethod
     def from_tokenizer(cls, tokenizer):
-        """Reads them off a `WordPieceTokenizer`.
+        """Reads them off a `Tokenizer`.
 
         Raises:
-            ValueError: the vocabulary has no `[MASK]`, or nothing but special tokens.
+            ValueError: the vocabulary has no mask token, or nothing but special tokens.
         """
-        vocabulary = tokenizer.vocabulary
-        if tokenizer.mask_token not in vocabulary:
+        size, mask_token = tokenizer.vocabulary_size, tokenizer.mask_token
+        if mask_token is None or mask_token not in tokenizer.vocabulary:
             raise ValueError(
-                f"Masking needs the token {tokenizer.mask_token!r}. Received a vocabulary of "
-                f"{len(vocabulary)} tokens without it. Add it to the vocabulary, or name the mask "
-                "token that it has: `WordPieceTokenizer(..., mask_token=...)`."
+                f"Masking needs the token {mask_token!r}. Received a vocabulary of {size} tokens "
+                "without it. Add it to the vocabulary, or name the mask token that it has: "
+                "`Tokenizer.load(folder, mask_token=...)`."
             )
-        is_special = np.zeros(len(vocabulary), bool)
+        is_special = np.zeros(size, bool)
         is_special[tokenizer.special_token_ids] = True
         if is_special.all():
             raise ValueError("A vocabulary must hold more than special tokens.")
-        continues_word = np.array([token.startswith("##") for token in vocabulary])
-        return cls(tokenizer.mask_token_id, is_special, continues_word)
+        return cls(tokenizer.mask_token_id, is_special, tokenizer.continues_word)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -71,8 +71,9 @@ class Masking:
 
     - `"pieces"` chooses tokens one by one.
     - `"whole_words"` chooses words with all their pieces, in random order; a word that does not fit
-      into what is left is passed over, as in google-research/bert. A word is a piece with the `##`
-      pieces behind it, or what a word segmenter said when the data was made (Chinese).
+      into what is left is passed over, as in google-research/bert. A word is what the tokenizer
+      split text into (a piece with the `##` pieces behind it), or what a word segmenter said when
+      the data was made (Chinese).
     - `"spans"` chooses runs of whole words within a segment. Lengths in words are geometric with
       `span_probability`, cut at `max_span_length`: `P(l) ~ p (1 - p)^(l - 1)`, on average 3.8 for
       0.2 and 10. A span is replaced as a whole: all `[MASK]`, all random or all kept. (SpanBERT's
@@ -214,7 +215,7 @@ def mask_tokens(token_ids, kinds, generator, masking=None, padding_mask=None, wo
             is not special is real, and rows count all columns up to their last such token and
             its `[SEP]`.
         word_starts: bool `(batch, seq_len)`, whether a word begins at this token; None to go by the
-            `##` of the vocabulary.
+            vocabulary.
 
     Returns:
         `MaskedTokens`. A row without any token to choose has no prediction.
@@ -252,6 +253,12 @@ def mask_tokens(token_ids, kinds, generator, masking=None, padding_mask=None, wo
         is_chosen = _choose_pieces(is_candidate, budgets, generator)
         groups = None
     else:
+        if word_starts is None and kinds.continues_word is None:
+            raise ValueError(
+                f"Masking by {masking.strategy!r} must know where words begin, which this "
+                "vocabulary does not tell. Received no `word_starts`. Pass them, see "
+                "`TextPreprocessor.word_starts`, or choose strategy='pieces'."
+            )
         if word_starts is None:
             word_starts = ~kinds.continues_word[token_ids]
         words = _Words(is_candidate, np.asarray(word_starts).astype(bool))

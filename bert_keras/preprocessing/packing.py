@@ -1,8 +1,11 @@
-"""Truncation and packing: token ids to `[CLS] first [SEP] second [SEP]`, padded to a rectangle."""
+"""Truncation and packing: token ids with special tokens around them, padded to a rectangle."""
 
 import numpy as np
 
+from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.ragged import Ragged
+
+INPUT_NAMES = (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)
 
 PAIR_STRATEGIES = ("longest_first", "only_first", "only_second")
 SINGLE_STRATEGIES = ("longest_first", "only_first", "head", "tail", "head_tail")
@@ -93,11 +96,11 @@ def truncate(ids, budget, truncation="longest_first"):
     return Ragged(ids.values, ids.starts, head), Ragged(ids.values, ends - tail, tail)
 
 
-def packed_lengths(ids, pair_ids=None, *, max_length):
+def packed_lengths(ids, pair_ids=None, *, layout, max_length):
     """Returns how long each packed sequence is, special tokens included: int64 `(batch,)`."""
-    lengths = Ragged.from_rows(ids).lengths + 2
+    lengths = Ragged.from_rows(ids).lengths + layout.num_special(pair_ids is not None)
     if pair_ids is not None:
-        lengths = lengths + Ragged.from_rows(pair_ids).lengths + 1
+        lengths = lengths + Ragged.from_rows(pair_ids).lengths
     return np.minimum(lengths, max_length)
 
 
@@ -105,55 +108,57 @@ def pack(
     ids,
     pair_ids=None,
     *,
-    cls_id,
-    sep_id,
+    layout,
     pad_id,
     max_length,
     truncation="longest_first",
     length=None,
+    input_names=INPUT_NAMES,
 ):
     """Packs token ids into the inputs of a model.
 
-    A single text becomes `[CLS] ids [SEP]`, a pair `[CLS] ids [SEP] pair_ids [SEP]`, cut to
-    `max_length` and padded on the right.
+    With BERT's layout a single text becomes `[CLS] ids [SEP]`, a pair `[CLS] ids [SEP] pair_ids
+    [SEP]`, cut to `max_length` and padded on the right.
 
     Args:
         ids: `Ragged` or list of lists of int, one row per text, no special tokens.
         pair_ids: the same for the second texts, or None.
-        cls_id: int, id of `[CLS]`.
-        sep_id: int, id of `[SEP]`.
-        pad_id: int, id of `[PAD]`.
+        layout: `Layout`, the special tokens around texts.
+        pad_id: int, id of what fills rows up.
         max_length: int, the longest sequence allowed, special tokens included.
         truncation: one of `"longest_first"`, `"only_first"`, `"only_second"` for pairs (see
             `truncated_lengths`), `"head"`, `"tail"`, `"head_tail"` for single texts (see
             `truncate`).
         length: int, the length to pad to; None for that of the batch's longest row.
+        input_names: the inputs to make.
 
     Returns:
-        A dict of int32 arrays `(batch, length)`: `token_ids`; `segment_ids`, 0 for the first text
-        and its special tokens, 1 for the second text and its `[SEP]`, 0 for padding;
-        `padding_mask`, 1 for real tokens and 0 for padding.
+        A dict of int32 arrays `(batch, length)`, those that `input_names` names: `token_ids`;
+        `segment_ids`, the layout's `second_segment` for the second text and what follows it, 0
+        else; `padding_mask`, 1 for real tokens and 0 for padding.
 
     Raises:
         ValueError: a length is too small, or rows do not match.
 
     Example:
 
-    >>> pack([[7, 8]], [[9]], cls_id=2, sep_id=3, pad_id=0, max_length=8, length=7)["token_ids"]
+    >>> from bert_keras.tokenizers import Layout
+    >>> bert = Layout(before=(2,), between=(3,), after=(3,), second_segment=1)
+    >>> pack([[7, 8]], [[9]], layout=bert, pad_id=0, max_length=8, length=7)["token_ids"]
     array([[2, 7, 8, 3, 9, 3, 0]], dtype=int32)
     """
-    ids = Ragged.from_rows(ids)
-    num_special = 2 if pair_ids is None else 3
+    ids, is_pair = Ragged.from_rows(ids), pair_ids is not None
+    num_special = layout.num_special(is_pair)
     if max_length < num_special:
         raise ValueError(
             f"`max_length` must leave room for the {num_special} special tokens. Received: "
             f"max_length={max_length}."
         )
     budget = max_length - num_special
-    if pair_ids is None:
-        first, second = truncate(ids, budget, truncation)
-    else:
+    if is_pair:
         first, second = _truncate_pairs(ids, Ragged.from_rows(pair_ids), budget, truncation)
+    else:
+        first, second = truncate(ids, budget, truncation)
     lengths = first.lengths + second.lengths + num_special
     longest = int(lengths.max(initial=0))
     length = longest if length is None else length
@@ -162,26 +167,34 @@ def pack(
             f"`length` must hold the longest packed row. Received: length={length}, longest row "
             f"{longest}. Lower `max_length` to cut rows."
         )
+    first_ends = len(layout.before) + first.lengths
+    second_begins = first_ends + (len(layout.between) if is_pair else 0)
+    inputs = {}
+    if TOKEN_IDS in input_names:
+        token_ids = np.full((len(ids), length), pad_id, dtype=np.int32)
+        _put(token_ids, 0 * lengths, layout.before)
+        first.scatter(token_ids, len(layout.before))
+        if is_pair:
+            _put(token_ids, first_ends, layout.between)
+        second.scatter(token_ids, second_begins)
+        _put(token_ids, second_begins + second.lengths, layout.after)
+        inputs[TOKEN_IDS] = token_ids
     columns = np.arange(length)
     padding_mask = columns < lengths[:, None]
-    token_ids = np.full((len(ids), length), pad_id, dtype=np.int32)
-    token_ids[:, :1] = cls_id
-    first.scatter(token_ids, 1)
-    rows = np.arange(len(ids))
-    token_ids[rows, lengths - 1] = sep_id
-    segment_ids = np.zeros((len(ids), length), dtype=np.int32)
-    if pair_ids is None:
-        second.scatter(token_ids, 1 + first.lengths)
-    else:
-        second_begins = 2 + first.lengths
-        token_ids[rows, second_begins - 1] = sep_id
-        second.scatter(token_ids, second_begins)
-        segment_ids[padding_mask & (columns >= second_begins[:, None])] = 1
-    return {
-        "token_ids": token_ids,
-        "segment_ids": segment_ids,
-        "padding_mask": padding_mask.astype(np.int32),
-    }
+    if SEGMENT_IDS in input_names:
+        is_second = padding_mask & (columns >= second_begins[:, None])
+        second_segment = layout.second_segment if is_pair else 0
+        inputs[SEGMENT_IDS] = (is_second * second_segment).astype(np.int32)
+    if PADDING_MASK in input_names:
+        inputs[PADDING_MASK] = padding_mask.astype(np.int32)
+    return inputs
+
+
+def _put(out, columns, values):
+    """Writes the values into each row of `out` from the row's column on."""
+    rows = np.arange(len(out))
+    for place, value in enumerate(values):
+        out[rows, columns + place] = value
 
 
 def _truncate_pairs(ids, pair_ids, budget, truncation):

@@ -11,7 +11,7 @@ from bert_keras.datasets.shards import check_shard, json_sha256, open_shard, rea
 from bert_keras.datasets.tfrecord import read_records
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alike, mask_tokens
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
+from bert_keras.tokenizers.tokenizer import Tokenizer
 
 # What the random numbers are for: the seed's second part keeps them apart.
 _SHARDS, _ROWS, _MASKS = range(3)
@@ -140,7 +140,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         return sequence_length or stored
 
     def _checked_tokenizer(self):
-        tokenizer = WordPieceTokenizer.load(self.folder)
+        tokenizer = Tokenizer.load(self.folder)
         if json_sha256(tokenizer.vocabulary) != self.manifest["vocabulary"]["sha256"]:
             raise ValueError(
                 "The vocabulary beside the data must be the one that made it. Received: another "

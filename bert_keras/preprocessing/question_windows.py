@@ -9,13 +9,12 @@ from bert_keras.preprocessing.packing import pack
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.windows import cut_windows, take_windows
 
-_NUM_SPECIAL = 3
 # The tokenizer's results take many times the memory of the arrays made of them.
 _TEXTS_AT_ONCE = 2048
 
 
 class QuestionWindows:
-    """Windows `[CLS] question [SEP] part of the context [SEP]` over contexts of any length.
+    """Windows of question and part of the context, a pair, over contexts of any length.
 
     A context that is longer than the room left by its question is cut into windows that overlap,
     one every `stride` tokens, as in Google's run_squad.py. Several questions about one context
@@ -42,11 +41,12 @@ class QuestionWindows:
     """
 
     def __init__(self, preprocessor, questions, contexts, *, stride, max_question_length):
-        room = preprocessor.max_length - _NUM_SPECIAL
+        room, layout = preprocessor.room(is_pair=True), preprocessor.tokenizer.layout
         if room < 2:
             raise ValueError(
-                "`max_length` must leave room for a question and a context beside 3 special "
-                f"tokens. Received: max_length={preprocessor.max_length}."
+                "`max_length` must leave room for a question and a context beside "
+                f"{layout.num_special(True)} special tokens. Received: "
+                f"max_length={preprocessor.max_length}."
             )
         if not questions:
             raise ValueError("At least one question is needed. Received: none.")
@@ -71,8 +71,9 @@ class QuestionWindows:
         }
         self.windows = cut_windows(lengths, room - kept, stride)
         self._window_ids = take_windows(self._tokens.take(self._text_of), self.windows)
-        self.first_columns = 2 + kept[self.windows.documents]
-        self.lengths = self.first_columns + self.windows.lengths + 1
+        columns = len(layout.before) + kept + len(layout.between)
+        self.first_columns = columns[self.windows.documents]
+        self.lengths = self.first_columns + self.windows.lengths + len(layout.after)
 
     def __len__(self):
         return len(self.lengths)
@@ -95,15 +96,15 @@ class QuestionWindows:
             rows: int64 `(size,)`, indices of windows.
             length: int, the length to pad to.
         """
-        tokenizer = self._preprocessor.tokenizer
+        preprocessor = self._preprocessor
         return pack(
             self._question_ids.take(self.windows.documents[rows]),
             self._window_ids.take(rows),
-            cls_id=tokenizer.cls_token_id,
-            sep_id=tokenizer.sep_token_id,
-            pad_id=tokenizer.pad_token_id,
-            max_length=self._preprocessor.max_length,
+            layout=preprocessor.tokenizer.layout,
+            pad_id=preprocessor.tokenizer.pad_token_id,
+            max_length=preprocessor.max_length,
             length=length,
+            input_names=preprocessor.input_names,
         )
 
     def tokens_of(self, questions, starts, ends):
@@ -150,8 +151,8 @@ class QuestionWindows:
             last: int64 `(num_questions,)`, the answers' last tokens.
 
         Returns:
-            Two int32 arrays `(num_windows,)`, start and end. Both are 0, the column of `[CLS]`,
-            where the window does not hold the whole answer, as in run_squad.py.
+            Two int32 arrays `(num_windows,)`, start and end. Both are 0, the first column, where
+            the window does not hold the whole answer, as in run_squad.py.
         """
         question = self.windows.documents
         first, last = first[question], last[question]
@@ -170,13 +171,12 @@ def _tokenize_with_offsets(tokenizer, texts):
     ids, offsets, lengths = [], [], []
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         part = texts[start : start + _TEXTS_AT_ONCE]
-        encodings = tokenizer.encode(part)
-        # Without [CLS] and [SEP].
-        rows = [encoding.ids[1:-1] for encoding in encodings]
+        encodings = tokenizer.encode(part, special_tokens=False)
+        rows = [encoding.ids for encoding in encodings]
         lengths += map(len, rows)
         ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
         pairs = itertools.chain.from_iterable(
-            with_marks(text, encoding.offsets[1:-1])
+            with_marks(text, encoding.offsets)
             for text, encoding in zip(part, encodings, strict=True)
         )
         offsets.append(np.fromiter(itertools.chain.from_iterable(pairs), np.int64).reshape(-1, 2))

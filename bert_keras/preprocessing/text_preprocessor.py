@@ -1,8 +1,13 @@
 """Text and pairs of texts to the inputs of a model."""
 
+import copy
+
 import keras
 
+from bert_keras.checks import check_choice, check_int
+from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing.packing import (
+    INPUT_NAMES,
     STRATEGIES,
     pack,
     packed_lengths,
@@ -10,7 +15,9 @@ from bert_keras.preprocessing.packing import (
     truncated_lengths,
 )
 from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.texts import as_texts
+from bert_keras.tokenizers.tokenizer import Tokenizer
 
 DEFAULT_MAX_LENGTH = 512
 
@@ -20,12 +27,13 @@ class TextPreprocessor:
     """Turns texts, or pairs of texts, into `token_ids`, `segment_ids` and `padding_mask`.
 
     Args:
-        tokenizer: a `WordPieceTokenizer`.
+        tokenizer: a `Tokenizer`.
         max_length: int, the longest sequence made, special tokens included. None takes the
             tokenizer's `model_max_length`, or 512 where it has none.
         truncation: how longer texts are cut, one of `"longest_first"`, `"only_first"`,
             `"only_second"` for pairs; single texts take `"longest_first"` (the beginning stays),
             `"head"`, `"tail"` or `"head_tail"`. See `bert_keras.preprocessing.packing`.
+        input_names: the inputs to make; a task asks for those of its backbone.
 
     Example:
 
@@ -36,19 +44,36 @@ class TextPreprocessor:
     ```
     """
 
-    def __init__(self, tokenizer, max_length=None, truncation="longest_first"):
-        if truncation not in STRATEGIES:
-            raise ValueError(f"`truncation` must be one of {STRATEGIES}. Received: {truncation!r}.")
+    def __init__(
+        self, tokenizer, max_length=None, truncation="longest_first", input_names=INPUT_NAMES
+    ):
         if max_length is None:
             max_length = tokenizer.model_max_length or DEFAULT_MAX_LENGTH
-        if not isinstance(max_length, int) or max_length < 3:
-            raise ValueError(
-                "`max_length` must be an int of at least 3, room for the special tokens of a "
-                f"pair. Received: {max_length!r}."
-            )
+        advice = "The special tokens of a pair need room."
         self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.truncation = truncation
+        self.max_length = check_int("max_length", max_length, 3, advice=advice)
+        self.truncation = check_choice("truncation", truncation, STRATEGIES)
+        for name in input_names:
+            check_choice("input_names", name, INPUT_NAMES)
+        self.input_names = tuple(input_names)
+
+    def for_inputs(self, names):
+        """Returns a preprocessor that makes the inputs of these names: itself, or a copy.
+
+        Args:
+            names: names of inputs, such as a backbone's `input_names`; those that are not made of
+                text, such as `mask_positions`, do not matter.
+        """
+        names = tuple(name for name in INPUT_NAMES if name in names)
+        if names == self.input_names:
+            return self
+        other = copy.copy(self)
+        other.input_names = names
+        return other
+
+    def room(self, is_pair=False):
+        """Returns how many tokens fit beside the special ones of a text, or of a pair."""
+        return self.max_length - self.tokenizer.layout.num_special(is_pair)
 
     def __call__(self, texts, pairs=None, length=None):
         """Tokenizes, truncates, packs and pads.
@@ -80,60 +105,90 @@ class TextPreprocessor:
         Returns:
             Two `Ragged` of int32; the second is None for single texts.
         """
-        texts, pairs = split_pairs(texts, pairs)
-        first = Ragged.from_flat(*self.tokenizer.flat_ids(texts))
-        if pairs is None:
-            return first, None
-        return first, Ragged.from_flat(*self.tokenizer.flat_ids(pairs))
+        return tuple(
+            None if column is None else Ragged.from_flat(*self.tokenizer.flat_ids(column))
+            for column in split_pairs(texts, pairs)
+        )
+
+    def word_starts(self, texts, pairs=None):
+        """Returns for each token of `tokenize` whether a word begins there.
+
+        Args:
+            texts: as for a call.
+            pairs: as for a call.
+
+        Returns:
+            Two `Ragged` of bool; the second is None for single texts.
+        """
+        return tuple(
+            None
+            if column is None
+            else Ragged.from_flat(*self.tokenizer.flat_ids(column, word_starts=True)[:0:-1])
+            for column in split_pairs(texts, pairs)
+        )
 
     def pack(self, ids, pair_ids=None, length=None):
         """Packs what `tokenize` returned; `length` as for a call."""
+        return pack(
+            ids,
+            pair_ids,
+            layout=self.tokenizer.layout,
+            pad_id=self.tokenizer.pad_token_id,
+            input_names=self.input_names,
+            **self._lengths(length),
+        )
+
+    def pack_word_starts(self, starts, pair_starts=None, length=None):
+        """Packs what `word_starts` returned as `pack` packs the tokens.
+
+        Returns:
+            Bool `(batch, length)`, True at special tokens and padding.
+        """
+        layout = self.tokenizer.layout
+        ones = Layout(*((1,) * len(part) for part in layout[:3]), layout.second_segment)
+        options = {"layout": ones, "pad_id": 1, "input_names": (TOKEN_IDS,)}
+        packed = pack(starts, pair_starts, **options, **self._lengths(length))
+        return packed[TOKEN_IDS].astype(bool)
+
+    def _lengths(self, length):
         if length is not None and length > self.max_length:
             raise ValueError(
                 f"`length` must be at most max_length={self.max_length}. Received: {length}."
             )
-        return pack(
-            ids,
-            pair_ids,
-            cls_id=self.tokenizer.cls_token_id,
-            sep_id=self.tokenizer.sep_token_id,
-            pad_id=self.tokenizer.pad_token_id,
-            max_length=self.max_length if length is None else length,
-            truncation=self.truncation,
-            length=length,
-        )
+        max_length = self.max_length if length is None else length
+        return {"max_length": max_length, "length": length, "truncation": self.truncation}
 
     def packed_lengths(self, ids, pair_ids=None):
         """Returns how long each row of `tokenize`'s result will be: int64 `(num_texts,)`."""
         # Raises for every text that the strategy cannot fit, before the first batch is made.
         if pair_ids is None:
-            truncate(ids, self.max_length - 2, self.truncation)
+            truncate(ids, self.room(), self.truncation)
         else:
-            budget = self.max_length - 3
-            truncated_lengths(ids.lengths, pair_ids.lengths, budget, self.truncation)
-        return packed_lengths(ids, pair_ids, max_length=self.max_length)
+            truncated_lengths(ids.lengths, pair_ids.lengths, self.room(True), self.truncation)
+        layout = self.tokenizer.layout
+        return packed_lengths(ids, pair_ids, layout=layout, max_length=self.max_length)
 
     def save_assets(self, folder):
-        """Writes the tokenizer's vocabulary into an existing folder."""
+        """Writes the tokenizer's tokenizer.json into an existing folder."""
         self.tokenizer.save_assets(folder)
 
     def load_assets(self, folder):
-        """Reads the tokenizer's vocabulary from a folder that `save_assets` wrote."""
+        """Reads the tokenizer's tokenizer.json from a folder that `save_assets` wrote."""
         self.tokenizer.load_assets(folder)
 
     def get_config(self):
         """Returns the constructor's arguments; the vocabulary travels as an asset."""
         return {
-            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
+            "tokenizer": self.tokenizer.get_config(),
             "max_length": self.max_length,
             "truncation": self.truncation,
+            "input_names": list(self.input_names),
         }
 
     @classmethod
     def from_config(cls, config):
         """Makes a preprocessor whose tokenizer waits for its vocabulary."""
-        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return cls(**(config | {"tokenizer": tokenizer}))
+        return cls(**(config | {"tokenizer": Tokenizer.from_config(config["tokenizer"])}))
 
 
 def split_pairs(texts, pairs=None):

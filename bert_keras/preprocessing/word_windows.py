@@ -18,9 +18,10 @@ class WordWindows(NamedTuple):
 
     Fields:
         ids: `Ragged` int32, one row per window: ids of its pieces, without special tokens.
-        words: `Ragged` int64, one row per window and an entry for each of its tokens, `[CLS]` and
-            `[SEP]` too: the number of the word that is labelled and predicted there, or -1. Each
-            word occurs once: on its first piece, in the window where that has the most context.
+        words: `Ragged` int64, one row per window and an entry for each of its tokens, those before
+            and after the sentence too: the number of the word that is labelled and predicted
+            there, or -1. Each word occurs once: on its first piece, in the window where that has
+            the most context.
         sentences: int64 `(num_windows,)`, the index of the sentence.
     """
 
@@ -36,7 +37,7 @@ def cut_words(tokenizer, sentences, max_length, stride):
     the unknown token, so that every word has a piece, a label and a prediction.
 
     Args:
-        tokenizer: a `WordPieceTokenizer`.
+        tokenizer: a `Tokenizer`.
         sentences: list of lists of str.
         max_length: int, the longest sequence, special tokens included.
         stride: int, pieces between the beginnings of two windows.
@@ -45,7 +46,8 @@ def cut_words(tokenizer, sentences, max_length, stride):
         `WordWindows`.
     """
     ids, words = _pieces(tokenizer, sentences)
-    windows = cut_windows(ids.lengths, max_length - 2, stride)
+    num_before, num_special = len(tokenizer.layout.before), tokenizer.layout.num_special()
+    windows = cut_windows(ids.lengths, max_length - num_special, stride)
     numbers = words.values
     is_first = np.ones(len(numbers), dtype=bool)
     is_first[1:] = numbers[1:] != numbers[:-1]
@@ -54,10 +56,10 @@ def cut_words(tokenizer, sentences, max_length, stride):
     begins = np.cumsum(inside.lengths) - inside.lengths
     token = np.arange(len(window))
     piece = inside.starts[window] + token - begins[window]
-    lengths = inside.lengths + 2
+    lengths = inside.lengths + num_special
     with_special = np.full(int(lengths.sum()), -1, dtype=np.int64)
     counts = is_first[piece] & max_context(windows).values
-    with_special[token + 2 * window + 1] = np.where(counts, numbers[piece], -1)
+    with_special[token + num_special * window + num_before] = np.where(counts, numbers[piece], -1)
     return WordWindows(
         take_windows(ids, windows), Ragged.from_flat(with_special, lengths), windows.documents
     )
@@ -68,9 +70,10 @@ def _pieces(tokenizer, sentences):
     ids, words, first_word = [], [], 0
     for start in range(0, len(sentences), SENTENCES_AT_ONCE):
         part = sentences[start : start + SENTENCES_AT_ONCE]
-        for sentence, encoding in zip(part, tokenizer.encode_words(part), strict=True):
-            ids.extend(encoding.ids[1:-1])
-            words.extend(first_word + word for word in encoding.word_ids[1:-1])
+        encodings = tokenizer.encode_words(part, special_tokens=False)
+        for sentence, encoding in zip(part, encodings, strict=True):
+            ids.extend(encoding.ids)
+            words.extend(first_word + word for word in encoding.word_ids)
             first_word += len(sentence)
     ids, words = np.array(ids, np.int32), np.array(words, np.int64)
     lost = np.setdiff1d(np.arange(first_word), words)

@@ -1,20 +1,59 @@
 """Moves a checkpoint's arrays into variables: each exactly once, or nothing at all."""
 
+import os
+import pathlib
+import sys
 import warnings
+from collections.abc import Mapping
 
-from bert_keras.presets.name_maps.name_map import transformed, transformed_shape
+from bert_keras.presets.name_map import transformed, transformed_shape
+
+_PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
 
 
-def assign(variables, names, tensors, *, optional=(), ignored=(), source="the checkpoint"):
+class Tensors(Mapping):
+    """Some tensors of a checkpoint, under names of our choice, each read when it is asked for.
+
+    Args:
+        source: mapping from tensor name to `np.ndarray`; its attribute `shapes` is a dict of their
+            shapes, known without reading.
+        names: dict, name here -> name in `source`.
+    """
+
+    def __init__(self, source, names):
+        self._source, self._names = source, names
+
+    @property
+    def shapes(self):
+        """Dict of shapes by name."""
+        return {name: self._source.shapes[theirs] for name, theirs in self._names.items()}
+
+    def only(self, names):
+        """Returns those tensors of `names` that are here."""
+        return Tensors(self._source, {n: self._names[n] for n in names if n in self._names})
+
+    def __getitem__(self, name):
+        return self._source[self._names[name]]
+
+    def __contains__(self, name):
+        return name in self._names  # Mapping's own would read the tensor to find out.
+
+    def __iter__(self):
+        return iter(self._names)
+
+    def __len__(self):
+        return len(self._names)
+
+
+def assign(variables, names, tensors, *, optional=(), unread=(), source="the checkpoint"):
     """Assigns every variable its tensor, after checking that all names and shapes fit.
 
     Args:
         variables: dict, our path -> `keras.Variable`.
-        names: dict, our path -> `(tensor name, transform)`, see `name_maps.name_map.expand`.
-        tensors: mapping, tensor name -> `np.ndarray`, read one at a time; its attribute `shapes` is
-            a dict of their shapes, known without reading.
+        names: dict, our path -> `(tensor name, transform)`, see `name_map.expand`.
+        tensors: mapping, tensor name -> `np.ndarray`, with the attribute `shapes`, see `Tensors`.
         optional: prefixes of our paths that may keep their initial values; a warning lists them.
-        ignored: prefixes of tensor names that are skipped on purpose.
+        unread: prefixes of our paths that may keep them without a word: nothing reads them.
         source: str, what to call the checkpoint in messages.
 
     Raises:
@@ -23,34 +62,45 @@ def assign(variables, names, tensors, *, optional=(), ignored=(), source="the ch
     """
     wanted = {path: names[path] for path in variables if path in names}
     missing = [path for path in variables if path not in names or wanted[path][0] not in tensors]
-    initial = [path for path in missing if path.startswith(tuple(optional))]
+    required = [path for path in missing if not path.startswith((*optional, *unread))]
     used = {name for name, _ in wanted.values()}
-    unused = [name for name in tensors if name not in used and not name.startswith(tuple(ignored))]
+    unused = [name for name in tensors if name not in used]
     wrong = []
     for path, (name, transform) in wanted.items():
         if name in tensors:
             shape = transformed_shape(tensors.shapes[name], transform)
             if shape != tuple(variables[path].shape):
                 wrong.append(f"{path} {tuple(variables[path].shape)} <- {name} {shape}")
-    required = [path for path in missing if path not in initial]
     if required or unused or wrong:
         raise ValueError(
             f"Every weight of the model must have exactly one tensor of its shape in {source}, and "
             "every tensor a weight. No weight was changed.\n"
-            f"Weights without a tensor ({len(required)}): {listed(required)}\n"
-            f"Tensors without a weight ({len(unused)}): {listed(unused)}\n"
-            f"Shapes that differ ({len(wrong)}): {listed(wrong)}\n"
+            f"Weights without a tensor ({len(required)}): {_listed(required)}\n"
+            f"Tensors without a weight ({len(unused)}): {_listed(unused)}\n"
+            f"Shapes that differ ({len(wrong)}): {_listed(wrong)}\n"
             "Does the config belong to these weights?"
         )
     for path, (name, transform) in wanted.items():
-        if path not in initial:
+        if path not in missing:
             variables[path].assign(transformed(tensors[name], transform))
-    if initial:
-        warnings.warn(
+    if initial := [path for path in missing if not path.startswith(tuple(unread))]:
+        warn(
             f"{source} has no values for these weights. They start at random, as a new head does, "
-            f"and need training before they mean anything: {', '.join(initial)}.",
-            stacklevel=4,  # the line that called from_preset
+            f"and need training before they mean anything: {', '.join(initial)}."
         )
+
+
+def warn(message):
+    """Warns at the line outside of this package that led here."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
+
+
+def by_path(weights):
+    """Returns a dict of weights by their relative paths."""
+    return {relative_path(weight): weight for weight in weights}
 
 
 def relative_path(variable):
@@ -61,9 +111,9 @@ def relative_path(variable):
     return variable.path.split("/", 1)[1]
 
 
-def listed(names, most=30):
+def _listed(names, most=30):
     """Returns names as one line for a message, the first `most` of them."""
     if not names:
         return "none"
-    shown = ", ".join(str(name) for name in names[:most])
+    shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown}, and {len(names) - most} more"

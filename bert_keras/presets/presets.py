@@ -1,25 +1,14 @@
 """Opens a preset, whatever its format, as one object with one set of methods; saves ours.
 
-An opened preset has
-
-- `folder`: where its files are;
-- `backbone_class(cls)`: the backbone's class, which derives from `cls`;
-- `backbone(cls, **overrides)`: a new backbone of the preset's family, with initial weights;
-- `load_backbone_weights(backbone)`;
-- `task_name()`: the registered name of the task whose head the preset holds, or `None`;
-- `task_arguments(task_class_name)`: constructor arguments that the preset holds for that task;
-- `load_head_weights(task)`;
-- `tokenizer_folder`: where the tokenizer's files are;
-- `preprocessor_config(task_class_name)`: the saved preprocessor's config, or `None`.
+See `formats.checkpoint` for the methods.
 """
 
-import json
-
-from bert_keras.presets.formats import huggingface, keras_folder, keras_hub, tf1
+from bert_keras.files import read_json
+from bert_keras.presets.formats import huggingface, keras_hub, own, tf1
 from bert_keras.presets.resolve import resolve
 
 # The first that knows the config is taken: KerasHub's also has our own's key 'registered_name'.
-_FORMATS = (keras_hub.KerasHubFolder, keras_folder.KerasFolder, huggingface.HuggingFaceFolder)
+_FORMATS = (keras_hub.KerasHubFolder, own.OwnFolder, huggingface.HuggingFaceFolder)
 
 
 def open_preset(preset):
@@ -29,7 +18,7 @@ def open_preset(preset):
         preset: str or path, see `bert_keras.presets.resolve.resolve`.
 
     Returns:
-        An object with the methods that this module's docstring lists.
+        An object with the methods that `bert_keras.presets.formats.checkpoint` lists.
 
     Raises:
         ValueError: nothing is there, or its config is damaged or of no known format.
@@ -46,12 +35,10 @@ def open_preset(preset):
             f"*.index. Received {str(preset)!r}, whose folder has "
             f"{sorted(p.name for p in folder.iterdir())[:20]}."
         )
-    config = _read_config(path)
+    config = read_json(path)
     for preset_format in (tf1.Tf1Folder,) if is_tf1 else _FORMATS:
         if preset_format.recognizes(config):
-            opened = preset_format(folder, config)
-            opened.name = str(preset)
-            return opened
+            return preset_format(folder, config, path, str(preset))
     raise ValueError(
         f"{path} is neither a bert_keras preset (key 'registered_name'), nor one of KerasHub's "
         "(keys 'class_name' and 'module'), nor that of a Hugging Face or TensorFlow 1 checkpoint "
@@ -59,26 +46,14 @@ def open_preset(preset):
     )
 
 
-def _read_config(path):
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} is not valid JSON ({error}). Download or save the preset again."
-        ) from error
-    if not isinstance(config, dict):
-        raise ValueError(f"{path} must hold a JSON object. Received: {type(config).__name__}.")
-    return config
-
-
 def save_backbone(backbone, folder):
-    """Writes a backbone, its adapters merged, see `keras_folder.save_backbone`."""
-    keras_folder.save_backbone(backbone.without_adapters(), folder)
+    """Writes a backbone, its adapters merged, see `own.save_backbone`."""
+    own.save_backbone(backbone.without_adapters(), folder)
 
 
 def save_task(task, folder):
-    """Writes a task, its adapters merged, see `keras_folder.save_task`."""
-    keras_folder.save_task(task.without_adapters(), folder)
+    """Writes a task, its adapters merged, see `own.save_task`."""
+    own.save_task(task.without_adapters(), folder)
 
 
 def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=None):

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
+from bert_keras.tokenizers.saved import TOKENIZER_FILES
 
 CONFIG_FILES = ("config.json", "bert_config.json")
 
@@ -26,17 +27,12 @@ DOWNLOADED_FILES = (
     "preprocessor.json",
     "task.json",
     "task.weights.h5",
-    "added_tokens.json",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab.txt",
+    *TOKENIZER_FILES,
     "modules.json",
     "sentence_bert_config.json",
     "*_Pooling/config.json",
-    "tokenizer/*.json",
-    "tokenizer/*.txt",
     "assets/tokenizer/*.txt",
+    "assets/tokenizer/*.json",
     "model.safetensors",
     "model-*.safetensors",
     "model.safetensors.index.json",

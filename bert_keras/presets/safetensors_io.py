@@ -6,10 +6,8 @@ the raw bytes: unlike a pickle it holds no code, and one tensor can be read with
 checkpoints, bfloat16 and errors that name the file and the way out.
 """
 
-import json
 import os
 import pathlib
-import uuid
 from collections.abc import Iterator, Mapping
 
 import ml_dtypes
@@ -17,8 +15,12 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from bert_keras.files import read_json, replacing, write_json
+
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+# Bytes of a file's tensors, as in Hugging Face's: what a server and a file system take in one.
+LARGEST_FILE = 5 * 10**9
 
 # The format's dtypes that NumPy has, and bfloat16, which `ml_dtypes` (a dependency of Keras) adds
 # to NumPy when it is imported: the safetensors package finds it there.
@@ -168,12 +170,41 @@ def write_safetensors(
     for name, array in arrays.items():
         _check_writable(name, array)
 
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
-    try:
+    with replacing(path) as temporary:
         safetensors.numpy.save_file(arrays, temporary, metadata=metadata)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+
+def write_checkpoint(folder, tensors, metadata=None):
+    """Writes `model.safetensors`, or above 5 GB its index and shards, into an existing folder.
+
+    Args:
+        folder: `Path`; what it holds of an earlier checkpoint, see `weights_files`, stays.
+        tensors: dict from tensor name to array, see `write_safetensors`.
+        metadata: dict of strings for each file's header.
+    """
+    shards, size = [{}], 0
+    for name, array in tensors.items():
+        if size and size + array.nbytes > LARGEST_FILE:
+            shards, size = [*shards, {}], 0
+        shards[-1][name] = array
+        size += array.nbytes
+    if len(shards) == 1:
+        write_safetensors(folder / WEIGHTS_FILE, tensors, metadata)
+        return
+    weight_map = {}
+    for i, shard in enumerate(shards, 1):
+        file = f"model-{i:05d}-of-{len(shards):05d}.safetensors"
+        write_safetensors(folder / file, shard, metadata)
+        weight_map |= dict.fromkeys(shard, file)
+    total_size = sum(array.nbytes for array in tensors.values())
+    index = {"metadata": {"total_size": total_size}, "weight_map": weight_map}
+    write_json(folder / INDEX_FILE, index)
+
+
+def weights_files(folder):
+    """Returns the names of the files in a folder that `write_checkpoint` may have written."""
+    shards = [path.name for path in pathlib.Path(folder).glob("model-*-of-*.safetensors")]
+    return [WEIGHTS_FILE, INDEX_FILE, *shards]
 
 
 def _locate(source: pathlib.Path) -> pathlib.Path:
@@ -233,9 +264,9 @@ def _read_index(path: pathlib.Path) -> dict[str, str]:
         f"name of a shard in the same folder}}}}. Received: {path}, "
     )
     try:
-        tensor_to_shard = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
+        tensor_to_shard = read_json(path)["weight_map"]
         names = set(tensor_to_shard) | set(tensor_to_shard.values())
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{rule}which is not. It is damaged: download it again.") from error
     if not tensor_to_shard or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{rule}which names none. It is damaged: download it again.")

@@ -18,8 +18,6 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
-from bert_keras.presets.crc32c import masked_crc32c
-
 # Much more than BERT-large with its optimizer's slots needs: 1,200 tensors, 60 KiB of index.
 _LARGEST_INDEX = 2**24
 _MOST_TENSORS = 2**16
@@ -95,10 +93,6 @@ class TensorBundle(Mapping):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def only(self, names):
-        """Returns the checkpoint with those tensors of `names` that it has."""
-        return TensorBundle({name: self._entries[name] for name in names if name in self})
-
 
 def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
     """Opens a TensorFlow checkpoint as a read-only mapping from tensor name to NumPy array.
@@ -141,6 +135,25 @@ def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
             f"The index of a TensorFlow checkpoint must be whole and agree with its data files. "
             f"Received: {path} with {size} bytes: {error}. {_way_out(path)}"
         ) from error
+
+
+def masked_crc32c(data):
+    """Returns the CRC-32C of bytes as TensorFlow stores it: rotated by 15 bits, plus a constant.
+
+    Raises:
+        ImportError: the package that computes it is not installed.
+
+    Reference: https://datatracker.ietf.org/doc/html/rfc3720#appendix-B.4.
+    """
+    try:
+        import google_crc32c
+    except ImportError as error:
+        raise ImportError(
+            "The checksums of a TensorFlow checkpoint need the package google-crc32c: `pip install "
+            "'bert_keras[tf1]'`."
+        ) from error
+    crc = google_crc32c.value(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 class _DamagedError(Exception):

@@ -1,7 +1,10 @@
 """BERT's pre-training: masked tokens and next sentences at once."""
 
+import types
+
 import keras
 
+from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining import PretrainingHead
 from bert_keras.tasks.columns import is_empty
 from bert_keras.tasks.masked_lm import MaskedLM
@@ -56,25 +59,34 @@ class Pretraining(MaskedLM):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
-    _has_next_sentence = True
+    has_next_sentence = True
+    needs_labels = True
+    takes_head_of = types.MappingProxyType(
+        {
+            "MaskedLM": {"head/masked_lm/": "head/"},
+            "NextSentencePrediction": {"head/next_sentence/": "head/"},
+        }
+    )
 
-    def _make_head(self):
+    @property
+    def reads_pooled_output(self):
+        """Whether the output depends on the pooler, see `Task`: it does."""
+        return True
+
+    def make_head(self):
+        """Returns a new head, not built yet."""
         check_has_pooler(self.backbone, type(self).__name__)
         return PretrainingHead(
-            self._make_masked_lm_head("masked_lm"),
-            self._make_next_sentence_head("next_sentence"),
+            self.make_masked_lm_head("masked_lm"),
+            NextSentenceHead(
+                self.backbone.hidden_dim,
+                initializer_range=self.backbone.initializer_range,
+                dtype=self.dtype_policy,
+                name="next_sentence",
+            ),
             dtype=self.dtype_policy,
             name="head",
         )
-
-    def head_saved_by(self, task_name):
-        """Returns the layer that takes the head's weights of a preset: either part, or both."""
-        parts = {
-            "Pretraining": self.head,
-            "MaskedLM": self.head.masked_lm,
-            "NextSentencePrediction": self.head.next_sentence,
-        }
-        return parts.get(task_name)
 
     def default_loss(self, label_smoothing):
         """Returns a mean cross-entropy for each output; Keras adds them up."""
@@ -110,12 +122,9 @@ class Pretraining(MaskedLM):
             "next_sentence": encode_next_labels(labels["next_sentence"]),
         }
 
-    def _row_labels(self, x, y):
+    def row_labels(self, x, y):
+        """Returns the label of each pair, checked; see `MaskedLM`."""
         check_pairs(x)
-        if y is None:
-            raise ValueError(
-                "Pretraining needs a label for each pair: 0 is next, 1 is random. Received: y=None."
-            )
         return encode_next_labels(y)
 
     def is_next(self, first, second, batch_size=None, verbose=0):
@@ -127,5 +136,6 @@ class Pretraining(MaskedLM):
         answers = next_sentence_answers(outputs["next_sentence"])
         return answers[0] if is_one else answers
 
-    def _token_logits(self, outputs):
+    def token_logits(self, outputs):
+        """Returns the logits of masked tokens among the outputs."""
         return outputs["masked_lm"]

@@ -9,6 +9,7 @@ from collections import Counter
 
 import tokenizers
 
+from bert_keras.tokenizers.backends import bert_normalizer
 from bert_keras.tokenizers.texts import describe, replace_surrogates
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -64,12 +65,7 @@ def train_wordpiece(
     >>> train_wordpiece(texts=["low lower lowest"] * 2, vocabulary_size=20)[-3:]
     ['##w', 'lo', 'low']
     """
-    normalizer = tokenizers.normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=split_chinese,
-        strip_accents=strip_accents,
-        lowercase=lowercase,
-    )
+    normalizer = bert_normalizer(lowercase, strip_accents, split_chinese)
     special_tokens = list(special_tokens)
     with tempfile.TemporaryDirectory() as folder:
         texts = _as_rereadable(files, texts, folder)

@@ -3,9 +3,9 @@
 import os
 import pathlib
 import re
-import uuid
 import warnings
 
+from bert_keras.files import write_text
 from bert_keras.tokenizers.texts import describe
 
 # The folders of Google's checkpoints: multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12, ...
@@ -45,34 +45,29 @@ def read_vocabulary(path):
 
 
 def write_vocabulary(path, vocabulary):
-    """Writes the tokens to a vocab.txt file: UTF-8, one a line, `"\\n"` after each.
-
-    The file appears when it is complete: one that was cut short would pass for another vocabulary.
-    """
-    partial = f"{os.fspath(path)}.{uuid.uuid4().hex}.partial"
-    try:
-        with open(partial, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{token}\n" for token in vocabulary)
-        os.replace(partial, path)
-    except BaseException:
-        pathlib.Path(partial).unlink(missing_ok=True)
-        raise
+    """Writes the tokens to a vocab.txt file: UTF-8, one a line, `"\\n"` after each."""
+    write_text(path, "".join(f"{token}\n" for token in vocabulary))
 
 
-def check_vocabulary(vocabulary, required_tokens):
-    """Returns the vocabulary as a list, or says what is wrong with it.
+def numbered(vocabulary):
+    """Returns the ids of a vocabulary's tokens, or says what is wrong with it.
 
     A token that occurs twice keeps its last id, as in Google's `load_vocab`, because a checkpoint
-    trained with such a file was trained with that id; a warning names the lines.
+    trained with such a file was trained with that id; a warning names the lines. The earlier ones
+    get the number of their line behind a line end, so that no id is without a token.
 
     Args:
-        vocabulary: list or tuple of str.
-        required_tokens: dict from an argument's name to the special token it names.
+        vocabulary: list or tuple of str, or the path of a vocab.txt.
+
+    Returns:
+        A dict of str to int.
 
     Raises:
         TypeError: an entry is not a str.
-        ValueError: an entry holds a line end, or a required token is missing.
+        ValueError: an entry holds a line end.
     """
+    if isinstance(vocabulary, (str, os.PathLike)):
+        vocabulary = read_vocabulary(vocabulary)
     tokens = list(vocabulary)
     for index, token in enumerate(tokens):
         if not isinstance(token, str):
@@ -85,23 +80,20 @@ def check_vocabulary(vocabulary, required_tokens):
                 "A token must not hold a line end, vocab.txt could not keep it. Received: "
                 f"vocabulary[{index}] = {token!r}."
             )
-    last_index = {token: index for index, token in enumerate(tokens)}
-    missing = {name: token for name, token in required_tokens.items() if token not in last_index}
-    if missing:
-        listed = ", ".join(f"{name}={token!r}" for name, token in missing.items())
-        raise ValueError(
-            f"`vocabulary` must hold every special token. Missing: {listed}. Received: "
-            f"{len(tokens)} tokens, the first are {tokens[:5]}. Name the vocabulary's own special "
-            "tokens in the constructor, or check that this is a WordPiece vocabulary."
-        )
-    if len(last_index) < len(tokens):
-        twice = [index + 1 for index, token in enumerate(tokens) if last_index[token] != index]
+    ids = {token: index for index, token in enumerate(tokens)}
+    twice = [index for index, token in enumerate(tokens) if ids[token] != index]
+    if twice:
         warnings.warn(
             f"The vocabulary repeats {len(twice)} token(s) further down; the later one counts. "
-            f"Repeated lines: {twice[:10]}{'...' if len(twice) > 10 else ''}.",
+            f"Repeated lines: {[index + 1 for index in twice[:10]]}.",
             stacklevel=4,
         )
-    return tokens
+    return ids | {f"{tokens[index]}\n{index}": index for index in twice}
+
+
+def without_line(token):
+    """Returns a token without the number that `numbered` may have given it."""
+    return token.partition("\n")[0]
 
 
 def looks_lowercased(vocabulary):

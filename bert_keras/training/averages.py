@@ -11,7 +11,7 @@ def inner_optimizer(model):
 
 
 @contextlib.contextmanager
-def averages_in_place(model):
+def averages_in_place(model, is_wanted=True):
     """While open, gives a model the averages of its weights; then its own weights, bit for bit.
 
     The averages are those that the optimizer keeps with `use_ema`; without them, and before the
@@ -20,9 +20,11 @@ def averages_in_place(model):
 
     Args:
         model: a compiled `keras.Model`.
+        is_wanted: bool, `False` changes nothing.
     """
     optimizer = inner_optimizer(model)
-    if not getattr(optimizer, "use_ema", False) or not (optimizer.built and has_moved(optimizer)):
+    has_averages = is_wanted and getattr(optimizer, "use_ema", False)
+    if not (has_averages and optimizer.built and has_moved(optimizer)):
         yield
         return
     variables = model.trainable_variables

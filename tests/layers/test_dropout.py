@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from bert_keras.layers.dropout import Dropout, _hashed
+from bert_keras.layers.backends import _hashed
+from bert_keras.layers.dropout import Dropout
 
 
 def dropped(layer, inputs):

@@ -14,9 +14,11 @@ from bert_keras.preprocessing import (
     truncate,
     truncated_lengths,
 )
+from bert_keras.tokenizers import Layout
 
 CLS, SEP, PAD = 2, 3, 0
-IDS = {"cls_id": CLS, "sep_id": SEP, "pad_id": PAD}
+LAYOUT = Layout((CLS,), (SEP,), (SEP,), 1)
+IDS = {"layout": LAYOUT, "pad_id": PAD}
 rows_of_ids = st.lists(st.lists(st.integers(5, 99), max_size=12), min_size=1, max_size=6)
 
 
@@ -123,7 +125,7 @@ def test_head_and_tail_are_128_and_382_tokens_at_bert_s_512():
 def test_packed_single_texts_are_framed_and_never_too_long(rows, max_length, truncation):
     inputs = pack(rows, **IDS, max_length=max_length, truncation=truncation)
     lengths = inputs["padding_mask"].sum(axis=1)
-    assert lengths.tolist() == packed_lengths(rows, max_length=max_length).tolist()
+    assert lengths.tolist() == packed_lengths(rows, layout=LAYOUT, max_length=max_length).tolist()
     assert inputs["token_ids"].shape == (len(rows), max(lengths)) and max(lengths) <= max_length
     for row, (ids, segments, mask) in zip(rows, as_lists(inputs), strict=True):
         head, tail = truncate([row], max_length - 2, truncation)
@@ -137,7 +139,7 @@ def test_packed_pairs_are_framed_and_never_too_long(rows, max_length, extra, ran
     seconds = [random.choices(range(5, 99), k=random.randrange(12)) for _ in rows]
     length = max_length + extra
     inputs = pack(rows, seconds, **IDS, max_length=max_length, length=length)
-    expected_lengths = packed_lengths(rows, seconds, max_length=max_length)
+    expected_lengths = packed_lengths(rows, seconds, layout=LAYOUT, max_length=max_length)
     assert inputs["padding_mask"].sum(axis=1).tolist() == expected_lengths.tolist()
     for first, second, packed in zip(rows, seconds, as_lists(inputs), strict=True):
         kept = remove_one_at_a_time(len(first), len(second), max_length - 3)

@@ -127,7 +127,7 @@ def test_config_and_assets_bring_the_preprocessor_back(preprocessor, tmp_path):
     config = keras.saving.serialize_keras_object(preprocessor)
     assert config["registered_name"] == "bert_keras>TextPreprocessor"
     preprocessor.save_assets(tmp_path)
-    assert os.listdir(tmp_path) == ["vocab.txt"]
+    assert os.listdir(tmp_path) == ["tokenizer.json"]
     restored = keras.saving.deserialize_keras_object(config)
     with pytest.raises(ValueError, match="no vocabulary yet"):
         restored("a")

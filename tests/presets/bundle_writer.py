@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from bert_keras.presets.crc32c import masked_crc32c
+from bert_keras.presets.tensor_bundle import masked_crc32c
 
 MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
 DTYPES = {

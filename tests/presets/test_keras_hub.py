@@ -16,8 +16,9 @@ from tiny import VOCABULARY
 
 import bert_keras
 from bert_keras.presets.assign import relative_path
-from bert_keras.presets.name_maps import bert_keras_hub
-from bert_keras.presets.name_maps.name_map import expand
+from bert_keras.presets.families.bert import KERAS_HUB
+from bert_keras.presets.formats.keras_hub import _KINDS
+from bert_keras.presets.name_map import expand
 
 LAYERS, HEADS, WIDTH, INNER = 2, 2, 16, 24
 CONFIG = {
@@ -317,9 +318,9 @@ def test_a_missing_head_is_named_in_a_warning(folder):
 
 def test_the_maps_cover_every_weight():
     model = bert_keras.TextClassifier(bert_keras.BertBackbone(9, 3, 1, 4, 4))
-    rows = bert_keras_hub.backbone_rows(3) + bert_keras_hub.HEADS["TextClassifier"]
+    rows = KERAS_HUB.rows + KERAS_HUB.heads["TextClassifier"].rows
     expected = {relative_path(v) for v in (*model.backbone.weights, *model.head.weights)}
-    assert expected == set(expand(rows, 1, bert_keras_hub.KINDS))
+    assert expected == set(expand(rows, _KINDS, i=3))
 
 
 def test_the_head_of_a_masked_language_model_is_left_out_with_a_warning(folder):

@@ -292,12 +292,12 @@ class TestHuggingFace:
     def test_the_files_of_our_own_presets_are_downloaded(self, tmp_path, monkeypatch):
         names = [
             "config.json",
-            "model.weights.json",
-            "model_00000.weights.h5",
-            "model_00001.weights.h5",
+            "model.safetensors.index.json",
+            "model-00001-of-00002.safetensors",
+            "model-00002-of-00002.safetensors",
             "task.json",
-            "tokenizer/tokenizer.json",
-            "tokenizer/vocab.txt",
+            "tokenizer.json",
+            "tokenizer_config.json",
         ]
         for name in names:
             (tmp_path / "preset" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -405,7 +405,7 @@ class TestHuggingFace:
         assert (folder / "model.safetensors").read_bytes() == whole
 
     def test_a_server_cannot_write_outside_the_cache(self, hub, monkeypatch, tmp_path):
-        climbing = "tokenizer" + "/.." * 9 + f"{tmp_path.as_posix()}/x.json"
+        climbing = "assets/tokenizer" + "/.." * 10 + f"{tmp_path.as_posix()}/x.json"
         monkeypatch.setattr("hub_server._files", lambda folder: [climbing, "config.json"])
         monkeypatch.setattr("hub_server._content", lambda folder, path: b"{}")
         with pytest.raises(OSError, match=r"hf://owner/name"):

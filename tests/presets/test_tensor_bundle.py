@@ -1,3 +1,5 @@
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -74,7 +76,7 @@ def test_tensorflow_s_checkpoints_are_read(tmp_path):
             prefix=parts[-1], tensor_names=part, shape_and_slices=slices, tensors=values
         )
     assert_equal(
-        read_tensor_bundle(parts[1]).only([*names[1::3], "absent"]),
+        read_tensor_bundle(parts[1]),
         {name: tensors[name] for name in names[1::3]},
     )
     tensorflow.raw_ops.MergeV2Checkpoints(
@@ -82,6 +84,29 @@ def test_tensorflow_s_checkpoints_are_read(tmp_path):
     )
     assert data_path(tmp_path / "m.ckpt", 2, 3).is_file()
     assert_equal(read_tensor_bundle(tmp_path / "m.ckpt"), tensors)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (bytes(32), 0x8A9136AA),
+        (b"\xff" * 32, 0x62A8AB43),
+        (bytes(range(32)), 0x46DD794E),
+        (b"123456789", 0xE3069283),
+        (b"", 0),
+    ],
+)
+def test_checksums_are_those_of_rfc_3720_under_tensorflow_s_mask(data, expected):
+    rotated = (expected >> 15 | expected << 17) & 0xFFFFFFFF
+    assert masked_crc32c(data) == (rotated + 0xA282EAD8) % 2**32
+    assert masked_crc32c(np.frombuffer(data, np.uint8)) == masked_crc32c(data)
+
+
+def test_without_the_package_of_checksums_the_error_says_what_to_install(tmp_path, monkeypatch):
+    write_bundle(tmp_path / "m.ckpt", tensors_of_all_kinds())
+    monkeypatch.setitem(sys.modules, "google_crc32c", None)
+    with pytest.raises(ImportError, match=r"bert_keras\[tf1\]"):
+        read_tensor_bundle(tmp_path / "m.ckpt")
 
 
 def test_an_index_of_many_blocks_and_long_common_prefixes(tmp_path):

@@ -13,8 +13,9 @@ from tiny import VOCABULARY
 
 import bert_keras
 from bert_keras.presets.assign import relative_path
-from bert_keras.presets.name_maps import bert_tf1
-from bert_keras.presets.name_maps.name_map import expand
+from bert_keras.presets.families.bert import TF1
+from bert_keras.presets.formats.tf1 import _KINDS
+from bert_keras.presets.name_map import expand
 
 CONFIG = {
     "attention_probs_dropout_prob": 0.1,
@@ -180,10 +181,10 @@ def test_the_heads_of_pretraining_come_along(folder, reference):
     )
 
 
-@pytest.mark.parametrize("name", sorted(bert_tf1.HEADS))
+@pytest.mark.parametrize("name", sorted(TF1.heads))
 def test_the_map_of_a_task_s_head_covers_its_weights(name):
     head = getattr(bert_keras, name)(bert_keras.BertBackbone(9, 1, 1, 4, 4)).head
-    mapped = expand(bert_tf1.HEADS[name], 1, bert_tf1.KINDS, "")
+    mapped = expand(TF1.heads[name].rows, _KINDS)
     assert {relative_path(v) for v in head.weights} == set(mapped)
 
 

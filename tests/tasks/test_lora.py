@@ -17,10 +17,11 @@ from adapted import (
 from tiny import tiny_backbone, tiny_classifier
 
 import bert_keras
-from bert_keras.models.adapters import LORA_TARGETS
 from bert_keras.presets.assign import relative_path
 from bert_keras.presets.safetensors_io import read_safetensors
 from bert_keras.training.stages import layer_wise_decay
+
+LORA_TARGETS = list(tiny_backbone().adaptable)
 
 # What trains
 

@@ -9,7 +9,7 @@ from checks import (
     perplexity,
     to_numpy,
 )
-from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
+from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 from bert_keras.preprocessing.masking import Masking, TokenKinds
@@ -114,7 +114,7 @@ def test_it_learns_texts_that_repeat_and_fills_them():
 
 def test_masks_are_new_in_each_epoch_of_fit_and_the_same_in_each_evaluation():
     model = tiny_model()
-    data = model._data(TEXTS, shuffle=True)["x"]
+    data = batches_of(model, TEXTS, training=True, shuffle=True)
     first = [data[i][0]["token_ids"] for i in range(len(data))]
     data.on_epoch_begin()
     _ = [data[i] for i in range(len(data))]
@@ -130,13 +130,13 @@ def test_masked_batches_are_padded_alike_on_each_backend():
     backbone = tiny_backbone(max_sequence_length=48)
     model = bert_keras.MaskedLM(backbone, preprocessor=tiny_preprocessor(max_length=48))
     for shuffle in (True, False):
-        found = model.masked_batches(TEXTS, shuffle=shuffle).batches.buckets
+        found = batches_of(model, TEXTS, shuffle=shuffle, training=True).batches.buckets
         assert found == (16, 24, 32, 40, 48)
 
 
 def test_labels_are_the_tokens_that_stood_there():
     model = tiny_model(masking={"rate": 0.4})
-    data = model._data(TEXTS, shuffle=True, batch_size=8)["x"]
+    data = batches_of(model, TEXTS, training=True, shuffle=True, batch_size=8)
     inputs, labels, weights = data[0]
     original = model.preprocessor(TEXTS, length=16)["token_ids"]
     rows = data.batches.batches[0][0]
@@ -253,7 +253,7 @@ def test_evaluation_masks_a_text_alike_whatever_the_batches(strategy):
     texts = ["a b c d e f g h", "b", "ab cd ef gh a b", "c d", "hgf edcba hg fe"]
 
     def masked(batch_size):
-        batches = model.masked_batches(texts, batch_size=batch_size, shuffle=False)
+        batches = batches_of(model, texts, batch_size=batch_size, shuffle=False, training=True)
         found = {}
         for number, (rows, _) in enumerate(batches.batches.batches):
             inputs, labels, weights = batches[number]

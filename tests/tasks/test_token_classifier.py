@@ -11,6 +11,7 @@ from checks import (
     check_saved_and_reloaded,
     to_numpy,
 )
+from tiny import batches_of
 
 import bert_keras
 from bert_keras.metrics.entities import entity_scores
@@ -92,7 +93,7 @@ def ready_inputs(seed=0):
 
 def batch_of(tagger, sentences, tags):
     """The one batch that training would see."""
-    return tagger.raw_batches(sentences, tags, batch_size=16)[0]
+    return batches_of(tagger, sentences, tags, batch_size=16)[0]
 
 
 # The contract of models
@@ -162,7 +163,7 @@ def test_first_pieces_carry_the_labels_and_all_else_weighs_nothing(shared):
 
 
 def test_a_sentence_s_weight_is_that_of_its_words(shared):
-    batches = shared.raw_batches(SENTENCES, TAGS, sample_weight=[0.5, 0, 1, 2], batch_size=16)
+    batches = batches_of(shared, SENTENCES, TAGS, sample_weight=[0.5, 0, 1, 2], batch_size=16)
     _, _, weights = batches[0]
     rows, _ = batches.batches[0]
     expected = dict(enumerate([2.5, 0, 4, 2]))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import sklearn.metrics
-from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras import metrics
@@ -358,7 +358,7 @@ def test_class_weights_of_unknown_tags_and_of_datasets_are_refused():
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, tiny_preprocessor())
     with pytest.raises(ValueError, match=r"from 0 to 1.*\[2\]"):
         tagger.fit([["a"]], [[1]], class_weight={2: 1.0}, verbose=0)
-    batches = tagger.raw_batches([["a"]], [[1]])
+    batches = batches_of(tagger, [["a"]], [[1]])
 
     class Dataset(keras.utils.PyDataset):
         def __len__(self):

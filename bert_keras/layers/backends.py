@@ -1,0 +1,199 @@
+"""What is computed otherwise on one backend than on another, because it is faster so.
+
+The one place for the peculiarities of backends. Each has its figures in docs/benchmarks.md; what
+is not named here computes as `keras.ops` does.
+
+- Attention: JAX and PyTorch have a function for all of it (`FUSED`).
+- Dense layers: XLA on CPUs sums a product of bfloat16 slowly where the result is bfloat16. Asked
+  for a float32 result, which is rounded afterwards, it is faster. That has no forward-mode
+  derivative (`jax.jvp`).
+- Dropout: cheap random numbers on JAX, and on PyTorch's CPU.
+"""
+
+import functools
+
+import keras
+import numpy as np
+from keras import ops
+
+# Whether Keras's `ops.dot_product_attention` takes over where dropout is inactive. TensorFlow has
+# no kernel for it, and Keras the same formula. On GPUs it was not measured.
+FUSED = {"jax": True, "tensorflow": False, "torch": True}
+
+
+def has_fused_attention(dtype):
+    """Returns whether `fused_attention` is the way to attention in that dtype."""
+    backend = keras.backend.backend()
+    # JAX's attention refuses float16 on the CPU.
+    return FUSED.get(backend, True) and (backend, dtype) != ("jax", "float16")
+
+
+def fused_attention(query, key, value, mask):
+    """Returns `softmax(Q K^T / sqrt(head_dim)) V` by the backend's own function.
+
+    Args:
+        query, key, value: float, `(batch, seq_len, num_heads, head_dim)`.
+        mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
+
+    Returns:
+        float, `(batch, seq_len, num_heads, head_dim)`.
+    """
+    # PyTorch chooses among its kernels by itself. Keras would ask it about each call beforehand, a
+    # question that `torch.compile` cannot trace: it cuts the graph in every layer.
+    flash = False if keras.backend.backend() == "torch" else None
+    return ops.dot_product_attention(query, key, value, mask=mask, flash_attention=flash)
+
+
+def dense(x, kernel, bias=None):
+    """Returns `x @ kernel + bias`.
+
+    Args:
+        x: float tensor `(..., input_dim)`.
+        kernel: float tensor or variable `(input_dim, units)`, of the dtype of `x`.
+        bias: the same `(units,)`, or `None`.
+
+    Returns:
+        float tensor `(..., units)`, of the dtype of `x`.
+    """
+    x, kernel = ops.convert_to_tensor(x), ops.convert_to_tensor(kernel)
+    if keras.backend.backend() == "jax" and _is_bfloat16_on_a_cpu(x, kernel):
+        product = _rounded_afterwards()(x, kernel)
+    else:
+        product = ops.matmul(x, kernel)
+    return product if bias is None else ops.add(product, bias)
+
+
+def _is_bfloat16_on_a_cpu(x, kernel):
+    import jax
+
+    return x.dtype == kernel.dtype == "bfloat16" and jax.default_backend() == "cpu"
+
+
+@functools.cache
+def _rounded_afterwards():
+    """Returns a function for `x @ kernel` of bfloat16, whose products, its gradients' too, come as
+    float32 and are rounded then.
+    """
+    import jax
+    from jax import lax
+
+    def product(first, second, axes):
+        result = lax.dot_general(first, second, (axes, ((), ())), preferred_element_type="float32")
+        return result.astype("bfloat16")
+
+    @jax.custom_vjp
+    def matmul(x, kernel):
+        return product(x, kernel, ((x.ndim - 1,), (0,)))
+
+    def forward(x, kernel):
+        return matmul(x, kernel), (x, kernel)
+
+    def backward(inputs, gradient):
+        x, kernel = inputs
+        rows = tuple(range(x.ndim - 1))
+        return (
+            product(gradient, kernel, ((gradient.ndim - 1,), (1,))),
+            product(x, gradient, (rows, rows)),
+        )
+
+    matmul.defvjp(forward, backward)
+    return matmul
+
+
+def dropped(inputs, layer):
+    """Returns the inputs after dropout by cheap random numbers, `None` where Keras's are as cheap.
+
+    Args:
+        inputs: float tensor of any shape.
+        layer: the `keras.layers.Dropout`, for its rate and its seeds.
+
+    Returns:
+        float tensor of the shape of `inputs`, or `None`.
+    """
+    backend = keras.backend.backend()
+    if backend == "jax":
+        return _dropped_on_jax(inputs, layer.rate, layer.seed_generator.next())
+    # With a seed of its own, the layer cannot read PyTorch's global generator.
+    if backend == "torch" and layer.seed is None and _is_for_short_draws(inputs):
+        return _dropped_on_torch(inputs, layer.rate)
+    return None
+
+
+def _dropped_on_jax(inputs, rate, seed):
+    """Returns the inputs after dropout, by the seed, uint32 `(2,)`."""
+    import jax
+
+    places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
+    kept = _hashed(places, seed) >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
+    scaled = inputs.astype("float32") * np.float32(1 / (1 - rate))
+    return jax.numpy.where(kept, scaled, 0).astype(inputs.dtype)
+
+
+def _hashed(places, seed):
+    """Returns a random number for each place, uint32, that follows from it and from the seed.
+
+    Two rounds with two words of the seed: after one, the numbers of two seeds would be the same
+    but for a shift. Keras's seeds are a number of the layer and a count, so the words are mixed
+    first.
+    """
+    first = _mixed(seed[0] + _mixed(seed[1]))
+    second = _mixed(first ^ (seed[1] + np.uint32(0x9E3779B9)))
+    return _mixed(_mixed(places + first) ^ second)
+
+
+def _mixed(bits):
+    """Returns uint32 in which each bit of the uint32 `bits` flips half of the bits.
+
+    Reference:
+        `fmix32` of [MurmurHash3](https://github.com/aappleby/smhasher).
+    """
+    bits = (bits ^ (bits >> 16)) * np.uint32(0x85EBCA6B)
+    bits = (bits ^ (bits >> 13)) * np.uint32(0xC2B2AE35)
+    return bits ^ (bits >> 16)
+
+
+def _is_for_short_draws(inputs):
+    import torch
+
+    # `torch.compile` draws where the number is used, and cannot trace draws of 64 bits.
+    return inputs.is_cpu and not torch.compiler.is_compiling()
+
+
+def _dropped_on_torch(inputs, rate):
+    """Returns the inputs after dropout, by the global generator of the CPU."""
+    import torch
+
+    draws = torch.empty(-(-inputs.numel() // 4), dtype=torch.int64, device=inputs.device)
+    bits = draws.random_(-(2**63), None).view(torch.int16)[: inputs.numel()].view(inputs.shape)
+    share = min(round(rate * 2**16), 2**16 - 1)
+    kept, scale = bits >= share - 2**15, 2**16 / (2**16 - share)
+    return _masked_scale()(inputs, kept, scale)
+
+
+@functools.cache
+def _masked_scale():
+    """Returns a function for `inputs * scale * kept`.
+
+    For its gradient it keeps `kept`, a byte an element, where the formula would keep `kept` as
+    float, and it makes one float tensor where the formula makes three.
+    """
+    import torch
+
+    class MaskedScale(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(inputs, kept, scale):
+            return (inputs * scale).mul_(kept)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            _, kept, ctx.scale = inputs
+            ctx.save_for_backward(kept)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (kept,) = ctx.saved_tensors
+            return (gradient * ctx.scale).mul_(kept), None, None
+
+    return MaskedScale.apply

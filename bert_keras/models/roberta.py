@@ -1,0 +1,125 @@
+"""RoBERTa: A Robustly Optimized BERT Pretraining Approach."""
+
+import keras
+
+from bert_keras.checks import check_int
+from bert_keras.layers.embeddings import BertEmbeddings
+from bert_keras.layers.encoder import Encoder, EncoderBlock
+from bert_keras.layers.pooler import Pooler
+from bert_keras.models.backbone import Backbone
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class RobertaBackbone(Backbone):
+    """RoBERTa's encoder, which is also XLM-RoBERTa's, CamemBERT's and CodeBERT's.
+
+    BERT's blocks and pooler. The paper changes how BERT is trained; its code, which checkpoints
+    follow, changes the embeddings too:
+
+    - Positions are counted over the real tokens, from `padding_id + 1` on; padding is at
+      `padding_id`. So `[0, 5, 6, 2, 1, 1]` is at `[2, 3, 4, 5, 1, 1]`, and the position table has
+      `padding_id + 1` rows more than there are usable positions: 514 for 512.
+    - There is one segment: its vector is added to each token's, and `segment_ids` are no input.
+
+    Args:
+        vocabulary_size: int, number of token ids.
+        num_layers: int, number of encoder blocks. RoBERTa-base has 12, RoBERTa-large 24.
+        num_heads: int, attention heads a block; must divide `hidden_dim`.
+        hidden_dim: int, width of the hidden states.
+        intermediate_dim: int, width inside the feed-forward networks, 4 times `hidden_dim` in
+            RoBERTa.
+        dropout: float, rate after the embeddings and on each residual branch.
+        attention_dropout: float, rate on attention probabilities; `None` takes `dropout`.
+        activation: `"gelu"` (exact), or a name as in `BertBackbone`.
+        layer_norm_epsilon: float, added to the variance in every norm.
+        max_sequence_length: int, number of usable positions, without the rows for padding.
+        padding_id: int, id of the padding token, by which positions are counted.
+        initializer_range: float, standard deviation of the initial weights.
+        remat: bool, see `BertBackbone`.
+        **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
+
+    Call arguments and what it returns: see `Backbone`. Padding must have the id `padding_id` in
+    `token_ids` too.
+
+    Raises:
+        ValueError: a size or a rate is out of range, `num_heads` does not divide `hidden_dim`, or
+            the inputs do not fit the tables.
+
+    Example:
+    ```python
+    backbone = bert_keras.RobertaBackbone(
+        vocabulary_size=50265, num_layers=2, num_heads=2, hidden_dim=128, intermediate_dim=512
+    )
+    outputs = backbone({"token_ids": np.array([[0, 31414, 232, 2]])})
+    outputs["sequence_output"].shape  # (1, 4, 128)
+    ```
+
+    Reference:
+        [Liu et al., 2019](https://arxiv.org/abs/1907.11692);
+        [Conneau et al., 2020](https://arxiv.org/abs/1911.02116) for XLM-RoBERTa.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        dropout=0.1,
+        attention_dropout=None,
+        activation="gelu",
+        layer_norm_epsilon=1e-5,
+        max_sequence_length=512,
+        padding_id=1,
+        initializer_range=0.02,
+        remat=False,
+        **kwargs,
+    ):
+        super().__init__(
+            vocabulary_size=vocabulary_size,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            hidden_dim=hidden_dim,
+            intermediate_dim=intermediate_dim,
+            dropout=dropout,
+            attention_dropout=dropout if attention_dropout is None else attention_dropout,
+            activation=activation,
+            layer_norm_epsilon=layer_norm_epsilon,
+            max_sequence_length=max_sequence_length,
+            padding_id=padding_id,
+            initializer_range=initializer_range,
+            remat=remat,
+            **kwargs,
+        )
+        check_int("padding_id", padding_id, 0, self.vocabulary_size - 1)
+        shared = {
+            "dropout": dropout,
+            "layer_norm_epsilon": layer_norm_epsilon,
+            "initializer_range": initializer_range,
+            "dtype": self.dtype_policy,
+        }
+        self.embeddings = BertEmbeddings(
+            vocabulary_size,
+            hidden_dim,
+            max_sequence_length,
+            num_segments=1,
+            padding_id=padding_id,
+            name="embeddings",
+            **shared,
+        )
+        blocks = [
+            EncoderBlock(
+                num_heads,
+                hidden_dim,
+                intermediate_dim,
+                attention_dropout=self.attention_dropout,
+                activation=activation,
+                name=f"layer_{i}",
+                **shared,
+            )
+            for i in range(num_layers)
+        ]
+        self.encoder = Encoder(blocks, remat=remat, dtype=self.dtype_policy, name="encoder")
+        self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
+        self.build()

@@ -1,0 +1,86 @@
+"""What the record of a family says; the formats read and write checkpoints by it.
+
+A record is data of one family in one format. Nothing else knows what a config, a tensor or a head
+is called there.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+_NOTHING = MappingProxyType({})
+
+
+class Field(NamedTuple):
+    """An argument of a backbone that follows from several keys of a config, or from one recomputed.
+
+    Attributes:
+        argument: str, of the backbone's constructor.
+        read: function from their config, a dict, to the argument's value.
+        write: function from our arguments, a dict, to a dict of their keys.
+    """
+
+    argument: str
+    read: Callable
+    write: Callable
+
+
+class Head(NamedTuple):
+    """The head of one task.
+
+    Attributes:
+        rows: see `name_map`; our paths begin with `head/`.
+        architecture: what the names of the model's classes there end with.
+        options: arguments of our head that make it this one, see `families.head_options`.
+        says: arguments of our task that the config or the shapes tell: `"num_classes"`,
+            `"label_names"`, `"problem_type"`, `"dropout"`.
+        dropout: key of the config with the rate of the head's dropout.
+        tied: dict, tensor -> the tensor that it is one with.
+        parts: prefixes of our paths; a checkpoint may lack each part as a whole, with a warning.
+    """
+
+    rows: tuple = ()
+    architecture: str | tuple[str, ...] = ""
+    options: Mapping = _NOTHING
+    says: tuple[str, ...] = ()
+    dropout: str | None = None
+    tied: Mapping = _NOTHING
+    parts: tuple[str, ...] = ("head/",)
+
+
+class Record(NamedTuple):
+    """A family in one format.
+
+    Attributes:
+        backbone: registered name of our class.
+        names: dict, what a config calls the family -> what the names of its classes begin with.
+            What we write has the first.
+        config: dict, their key -> our constructor's argument, the same value for both.
+        activation: their key of the activation, and a dict, their value -> ours.
+        fields: what else the config says.
+        fixed: dict, our arguments that have this value there and no key.
+        allowed: dict, their key -> tuple of the values that our backbone can have, the first for
+            configs without the key.
+        defaults: dict, their key -> its value where a config leaves it out, if it is not ours.
+        rows: of the backbone, see `name_map`.
+        counts: dict, letter in the rows -> attribute of the backbone.
+        optional: prefixes of our paths that a checkpoint may lack, with a warning.
+        prefix: of the backbone's tensors in a checkpoint that holds a head too.
+        heads: dict, class name of our task -> `Head`; the more particular first.
+        skipped: first components of the names of tensors that have no place here on purpose.
+    """
+
+    backbone: str
+    names: dict
+    config: dict
+    activation: tuple
+    rows: tuple
+    heads: dict
+    fields: tuple = ()
+    fixed: Mapping = _NOTHING
+    allowed: Mapping = _NOTHING
+    defaults: Mapping = _NOTHING
+    counts: Mapping = MappingProxyType({"i": "num_layers"})
+    optional: tuple[str, ...] = ("pooler/",)
+    prefix: str = ""
+    skipped: tuple[str, ...] = ()

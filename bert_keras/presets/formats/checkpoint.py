@@ -1,0 +1,263 @@
+"""What all opened presets have in common, and how a family's record is read.
+
+An opened preset has
+
+- `folder`: where its files are;
+- `backbone_class(base)`: the backbone's class, which derives from `base`;
+- `backbone(base, **overrides)`: a new backbone of the preset's family, with initial weights;
+- `load_backbone_weights(backbone, task=None)`;
+- `task_name()`: the registered name of the task whose head the preset holds, or `None`;
+- `task_arguments(task_class_name)`: constructor arguments that the preset holds for that task;
+- `load_head_weights(task)`;
+- `tokenizer()`: the tokenizer of the folder;
+- `preprocessor_config(task_class_name)`: the saved preprocessor's config, or `None`.
+"""
+
+import inspect
+import re
+
+import keras
+
+from bert_keras.presets.assign import assign, by_path
+from bert_keras.presets.families.record import Head
+from bert_keras.presets.name_map import expand, transformed_shape
+from bert_keras.tokenizers.tokenizer import Tokenizer
+
+_SAME = {"head/": "head/"}
+
+
+class Preset:
+    """An opened preset folder of any format.
+
+    Args:
+        folder: `Path`.
+        config: dict, its parsed config.
+        path: `Path` of the config, for messages.
+        name: str, what the user calls the preset.
+    """
+
+    def __init__(self, folder, config, path, name):
+        self.folder, self.config, self.path = folder, config, path
+        self.source = f"The preset {name!r}"
+
+    registered_name = None
+
+    def backbone_class(self, base):
+        """Returns the backbone's class, which must derive from `base`.
+
+        Raises:
+            ValueError: nothing, or a class of another kind, is registered under its name.
+        """
+        found = keras.saving.get_registered_object(self.registered_name)
+        if found is None:
+            raise ValueError(
+                f"{self.folder} holds {self.registered_name!r}, which is not registered. Was it "
+                "saved by a newer version of the package, or is a custom class not imported?"
+            )
+        if not (isinstance(found, type) and issubclass(found, base)):
+            raise ValueError(
+                f"{self.folder} holds {self.registered_name!r}, which is not a {base.__name__}."
+            )
+        return found
+
+    def tokenizer(self):
+        """Returns the tokenizer whose files are in the folder."""
+        return Tokenizer.load(self.folder)
+
+    def preprocessor_config(self, task_class_name):
+        """Returns `None`: only our own format has a preprocessor of ours."""
+        return None
+
+
+class Checkpoint(Preset):
+    """A folder of another library, read by the family's record.
+
+    A subclass says how its tensors are called (`kinds`) and read (`_read_backbone`, `_read_head`),
+    whose head is there (`_is_of`), and what its config says of labels.
+    """
+
+    def __init__(self, folder, config, path, name, record):
+        super().__init__(folder, config, path, name)
+        self.record, self.registered_name = record, record.backbone
+
+    def backbone(self, base, **overrides):
+        """Returns a new backbone with initial weights, of a class that derives from `base`.
+
+        Raises:
+            ValueError: the config lacks a size, or asks for what the family has not.
+        """
+        cls = self.backbone_class(base)
+        return cls(**{**self._backbone_arguments(cls), **overrides})
+
+    def _backbone_arguments(self, cls):
+        record, config = self.record, {**self.record.defaults, **self.config}
+        arguments = {
+            **record.fixed,
+            **{ours: config[theirs] for theirs, ours in record.config.items() if theirs in config},
+        }
+        needed = [
+            name
+            for name, parameter in inspect.signature(cls).parameters.items()
+            if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+        ]
+        if missing := [
+            theirs
+            for theirs, ours in record.config.items()
+            if ours in needed and ours not in arguments
+        ]:
+            raise ValueError(
+                f"{self.path} lacks {missing}, without which the model's shape is unknown."
+            )
+        for key, values in record.allowed.items():
+            self._check_one_of(key, config.get(key, values[0]), values)
+        if record.activation is not None:
+            key, activations = record.activation
+            name = config.get(key, next(iter(activations)))
+            self._check_one_of(f"the activation {key}", name, activations)
+            arguments["activation"] = activations[name]
+        for field in record.fields:
+            try:
+                arguments[field.argument] = field.read(config)
+            except (TypeError, KeyError, AttributeError) as error:
+                raise ValueError(
+                    f"{self.path} must say what {field.argument} is. It does not ({error!r}). Is "
+                    "it damaged?"
+                ) from error
+        return arguments
+
+    def _check_one_of(self, name, value, values):
+        if not any(type(value) is type(known) and value == known for known in values):
+            raise ValueError(
+                f"{self.path} asks for {name} = {value!r}, which {self.registered_name} has not. "
+                f"Supported: {list(values)}."
+            )
+
+    def load_backbone_weights(self, backbone, task=None):
+        """Assigns every backbone weight its tensor; a missing pooler stays initial, with a warning.
+
+        Args:
+            backbone: what `backbone` returned.
+            task: the task on it, or `None`; one that does not read the pooler needs no warning.
+
+        Raises:
+            FileNotFoundError: a file of the checkpoint is missing.
+            ValueError: a file is damaged, or a name or a shape does not fit; both lists are
+                printed. No weight was changed.
+        """
+        is_read = task is None or task.reads_pooled_output
+        counts = {key: getattr(backbone, name) for key, name in self.record.counts.items()}
+        adapters = {id(weight) for weight in backbone.adapter_weights}
+        assign(
+            by_path(weight for weight in backbone.weights if id(weight) not in adapters),
+            expand(self.record.rows, self.kinds, **counts),
+            self._read_backbone(backbone),
+            source=self.source,
+            **{"optional" if is_read else "unread": self.record.optional},
+        )
+
+    def task_name(self):
+        """Returns the registered name of the task whose head the checkpoint holds, or `None`."""
+        found = (task for task in self.record.heads if self._is_of(task))
+        return next((f"bert_keras>{task}" for task in found), None)
+
+    def task_arguments(self, task_class_name):
+        """Returns what the checkpoint says of that task: its head, labels, problem, dropout."""
+        head = self.record.heads.get(task_class_name)
+        if head is None or not self._has_head(task_class_name):
+            return {}
+        said = {name: getattr(self, f"_{name}")(head) for name in head.says}
+        if "pooling" in head.options:
+            options = dict(head.options)
+            said["pooling"] = options.pop("pooling")
+            options.pop("dropout", None)
+            said["head_options"] = options
+        return {name: value for name, value in said.items() if value is not None}
+
+    def load_head_weights(self, task):
+        """Assigns the head's weights when the checkpoint has them; else they stay, with a warning.
+
+        Raises:
+            FileNotFoundError: a file of the checkpoint is missing.
+            ValueError: a file is damaged, or a part of the head is missing or of another shape.
+        """
+        kind = kind_of(task, self.record.heads)
+        head, names = self.record.heads.get(kind, Head()), self._head_names(kind)
+        tensors = self._read_head(kind, names)
+        found = {path for path, (name, _) in names.items() if name in tensors}
+        absent = [part for part in head.parts if not any(path.startswith(part) for path in found)]
+        assign(by_path(task.head.weights), names, tensors, optional=absent, source=self.source)
+
+    def _head_names(self, task_class_name):
+        return expand(self.record.heads.get(task_class_name, Head()).rows, self.kinds)
+
+    def _has_head(self, task_class_name):
+        """Whether all tensors of a task's head are there."""
+        names = self._head_names(task_class_name)
+        tensors = self._read_head(task_class_name, names)
+        return bool(names) and all(name in tensors for name, _ in names.values())
+
+    def _is_of(self, task_class_name):
+        """Whether the checkpoint is of that task."""
+        return self._has_head(task_class_name)
+
+    # Backbone and head in one file: the attribute `tensors`, all `Tensors` by the record's names.
+
+    def _read_backbone(self, backbone):
+        """Returns the tensors of the backbone."""
+        tensors, heads = self.tensors, self._modules_of(self.record.heads)
+        skipped = {*heads, *self.record.skipped}
+        return tensors.only(name for name in tensors if _module(name) not in skipped)
+
+    def _read_head(self, task_class_name, names):
+        """Returns the head's tensors by `names`, and what no other head accounts for."""
+        tensors, own = self.tensors, self._modules_of([task_class_name])
+        known = {n for task in self.record.heads for n, _ in self._head_names(task).values()}
+        known = known.union(*(head.tied for head in self.record.heads.values()))
+        known -= {name for name, _ in names.values()}
+        return tensors.only(n for n in tensors if _module(n) in own and n not in known)
+
+    def _modules_of(self, tasks):
+        names = [name for task in tasks for name, _ in self._head_names(task).values()]
+        return {_module(name) for name in names}
+
+    # What a head says, see `Head.says`
+
+    def _num_classes(self, head):
+        name, transform = expand(head.rows, self.kinds)["head/dense/kernel"]
+        return transformed_shape(self.tensors.shapes[name], transform)[-1]
+
+    def _problem_type(self, head):
+        return "regression" if self._num_classes(head) == 1 else "single_label"
+
+    def _dropout(self, head):
+        return self.config.get(head.dropout)
+
+
+def _module(name):
+    """Returns the first component of a tensor's name."""
+    return re.split("[./]", name, maxsplit=1)[0]
+
+
+def kind_of(task, heads):
+    """Returns the class name of a task, or of the task whose whole head it has."""
+    whole = [name for name, prefixes in task.takes_head_of.items() if prefixes == _SAME]
+    return next((n for n in (type(task).__name__, *whole) if n in heads), type(task).__name__)
+
+
+def paths_taken(task, saved):
+    """Returns which weights of a task's head stand where in a saved head.
+
+    Args:
+        task: a task.
+        saved: class name of the task that was saved, or `None`.
+
+    Returns:
+        A dict, relative path of the weight -> path there.
+    """
+    prefixes = _SAME if saved == type(task).__name__ else task.takes_head_of.get(saved, {})
+    return {
+        path: theirs + path.removeprefix(ours)
+        for path in by_path(task.head.weights)
+        for ours, theirs in prefixes.items()
+        if path.startswith(ours)
+    }

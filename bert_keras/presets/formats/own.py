@@ -1,0 +1,136 @@
+"""This package's own preset folder.
+
+| file | what it holds |
+|---|---|
+| `config.json` | the backbone's registered name and constructor arguments |
+| `model.safetensors`, or its index and shards | the weights of backbone and head by their paths |
+| `task.json` | for a task: registered name, constructor arguments, preprocessor |
+| `tokenizer.json`, `tokenizer_config.json` | the tokenizer |
+"""
+
+import functools
+
+import keras
+
+from bert_keras.files import read_json, replacing_files, write_json
+from bert_keras.presets.assign import Tensors, assign, by_path
+from bert_keras.presets.formats.checkpoint import Preset, paths_taken
+from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
+from bert_keras.tokenizers.saved import TOKENIZER_FILES
+
+
+class OwnFolder(Preset):
+    """An opened preset folder in this package's layout."""
+
+    def __init__(self, folder, config, path, name):
+        super().__init__(folder, config, path, name)
+        self.registered_name = config["registered_name"]
+        if not isinstance(config.get("config"), dict):
+            raise ValueError(
+                f"{path} must have the key 'config' with the backbone's arguments. Its keys: "
+                f"{sorted(config)}."
+            )
+        path = folder / "task.json"
+        self._task = read_json(path) if path.is_file() else None
+        if self._task is not None and not {"registered_name", "config"} <= set(self._task):
+            raise ValueError(
+                f"{path} must be an object with the keys 'registered_name' and 'config'. Save the "
+                "preset again."
+            )
+
+    @staticmethod
+    def recognizes(config):
+        """Whether a parsed `config.json` is of this format."""
+        return isinstance(config.get("registered_name"), str)
+
+    def backbone(self, base, **overrides):
+        """Returns a new backbone with initial weights, of a class that derives from `base`."""
+        return self.backbone_class(base).from_config({**self.config["config"], **overrides})
+
+    def load_backbone_weights(self, backbone, task=None):
+        """Assigns every weight its tensor, see `Checkpoint.load_backbone_weights`."""
+        weights = by_path(backbone.weights)
+        tensors = self._tensors(lambda name: not name.startswith("head/"))
+        assign(weights, _same(weights), tensors, source=self.source)
+
+    def task_name(self):
+        """Returns the registered name of the saved task, or `None`."""
+        return self._task and self._task["registered_name"]
+
+    def task_arguments(self, task_class_name):
+        """Returns the saved task's arguments when it is of that class, else `{}`."""
+        return dict(self._task["config"]) if self._saved == task_class_name else {}
+
+    def preprocessor_config(self, task_class_name):
+        """Returns the saved preprocessor as Keras serialized it, or `None`."""
+        return self._task.get("preprocessor") if self._saved == task_class_name else None
+
+    def load_head_weights(self, task):
+        """Assigns the head, or the part of it that is there; the rest stays, with a warning.
+
+        Raises:
+            ValueError: a file is damaged, or a name or a shape does not fit.
+        """
+        weights, taken = by_path(task.head.weights), paths_taken(task, self._saved)
+        names = {path: (name, None) for path, name in taken.items()}
+        if self._saved == type(task).__name__:
+            tensors = self._tensors(lambda name: name.startswith("head/"))
+        else:
+            tensors = self._tensors(lambda name: name in taken.values())
+        fresh = [path for path in weights if path not in taken]
+        assign(weights, names, tensors, optional=fresh, source=self.source)
+
+    @property
+    def _saved(self):
+        return self._task and self._task["registered_name"].split(">")[-1]
+
+    @functools.cached_property
+    def _checkpoint(self):
+        return read_safetensors(self.folder)
+
+    def _tensors(self, is_wanted):
+        return Tensors(
+            self._checkpoint, {name: name for name in self._checkpoint if is_wanted(name)}
+        )
+
+
+def _same(paths):
+    return {path: (path, None) for path in paths}
+
+
+def save_backbone(backbone, folder):
+    """Writes a backbone's config and weights into `folder`: all files, or on an error none."""
+    _save(folder, backbone, [], {})
+
+
+def save_task(task, folder):
+    """Writes a task, with its backbone and tokenizer, into `folder`: all files, or none."""
+    config = task.get_config()
+    saved = {
+        "registered_name": keras.saving.get_registered_name(type(task)),
+        "preprocessor": config.pop("preprocessor"),
+        "config": {name: value for name, value in config.items() if name != "backbone"},
+    }
+    tokenizer = None if task.preprocessor is None else task.preprocessor.tokenizer
+    _save(folder, task.backbone, task.head.weights, {"task.json": saved}, tokenizer)
+
+
+def _save(folder, backbone, head_weights, configs, tokenizer=None):
+    config = backbone.get_config()
+    # How a backbone was trained, in how much memory, belongs to no preset.
+    config.pop("remat", None)
+    configs["config.json"] = {
+        "registered_name": keras.saving.get_registered_name(type(backbone)),
+        # Being frozen belongs to a task, not to the weights.
+        "config": {**config, "trainable": True},
+    }
+    weights = by_path([*backbone.weights, *head_weights])
+    # Of files that an older preset had, those of its tokenizer would speak for a new task.
+    stale = (*weights_files(folder), "task.json", *(TOKENIZER_FILES if len(configs) == 2 else ()))
+    with replacing_files(folder, stale=stale) as new:
+        arrays = {p: keras.ops.convert_to_numpy(weight.value) for p, weight in weights.items()}
+        write_checkpoint(new, arrays)
+        if tokenizer is not None:
+            tokenizer.save(new, backbone.input_names)
+        for name, value in configs.items():
+            write_json(new / name, value)

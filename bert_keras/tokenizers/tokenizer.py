@@ -1,0 +1,525 @@
+"""Text to token ids and back, as a tokenizer.json says."""
+
+import copy
+import functools
+import itertools
+import json
+import os
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tokenizers
+
+from bert_keras.checks import check_int
+from bert_keras.files import write_text
+from bert_keras.tokenizers.backends import bert_template, require
+from bert_keras.tokenizers.layout import read_layout
+from bert_keras.tokenizers.saved import TOKENIZER_FILE, open_backend, read_tokenizer, write_saved
+from bert_keras.tokenizers.texts import as_texts, describe, replace_surrogates
+from bert_keras.tokenizers.vocabulary import without_line
+
+# What a role is called where nothing but the vocabulary tells.
+ROLES = {
+    "cls_token": ("[CLS]", "<s>"),
+    "sep_token": ("[SEP]", "</s>"),
+    "pad_token": ("[PAD]", "<pad>"),
+    "mask_token": ("[MASK]", "<mask>"),
+    "unknown_token": ("[UNK]", "<unk>"),
+}
+TEXTS_AT_ONCE = 2048
+
+
+class Encoding(NamedTuple):
+    """One text, or pair of texts, as a model sees it, special tokens included unless left out.
+
+    All fields are lists of the same length, one entry per piece.
+
+    Fields:
+        ids: int, the id in the vocabulary.
+        pieces: str, the piece itself.
+        offsets: (start, end), characters of the original text: `text[start:end]` is what the piece
+            stands for; of its own word for `encode_words`. (0, 0) for special tokens. Pieces of
+            bytes that are one character together have the whole character's.
+        word_ids: int, the index of the word the piece comes from; starts again at 0 in the second
+            text. None for special tokens.
+        segment_ids: int, 0 or, where the tokenizer tells texts of a pair apart, 1 for the second.
+    """
+
+    ids: list
+    pieces: list
+    offsets: list
+    word_ids: list
+    segment_ids: list
+
+
+def _role_id(role, meaning):
+    """Returns the property `<role>_id`."""
+
+    def get(tokenizer):
+        token = getattr(tokenizer, role)
+        if token is None and tokenizer.has_vocabulary:
+            raise ValueError(
+                f"This tokenizer has no `{role}`: none is named, and its vocabulary of "
+                f"{tokenizer.vocabulary_size} tokens holds none of {ROLES[role]}. Name one: "
+                f"`Tokenizer.load(folder, {role}=...)`."
+            )
+        return tokenizer.token_to_id(token)
+
+    return property(get, doc=f"Id of the token that {meaning}.")
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class Tokenizer:
+    """Turns text into the tokens of a model's vocabulary, and ids back into text.
+
+    How text is cleaned, split into words and cut into pieces, and which special tokens stand around
+    it, is what its tokenizer.json says, the one file it is saved as. `WordPieceTokenizer`,
+    `BytePairTokenizer` and `UnigramTokenizer` make tokenizers from a vocabulary, `load` reads those
+    of others. The work is done by the `tokenizers` library, which runs a batch on all cores unless
+    the environment variable `TOKENIZERS_PARALLELISM` is `false`. A call never changes a tokenizer,
+    so threads may share it.
+
+    Args:
+        backend: a `tokenizers.Tokenizer`, which is taken over: its truncation and padding are
+            switched off. None makes a tokenizer that `load_assets` must fill before use.
+        cls_token: str, opens every sequence. Roles that are None are found: by the post-processor,
+            by the model's unknown token, by the usual names (`[PAD]`, `<pad>`, `[MASK]`, ...).
+        sep_token: str, closes every text.
+        pad_token: str, fills a batch.
+        mask_token: str, hides a word; may be absent as long as nobody asks for its id.
+        unknown_token: str, stands for what the vocabulary cannot spell; may be absent where the
+            vocabulary spells everything.
+        model_max_length: int, the longest sequence of the model that it was made for, or None.
+
+    Attributes:
+        layout: `Layout`, the special tokens around texts.
+        settings: dict, what tokenizer.json says but the vocabulary: two tokenizers with the same
+            vocabulary and settings give the same tokens.
+
+    Raises:
+        ValueError: a role is missing, ids have gaps, or padding or truncation are set otherwise
+            than on the right with `pad_token`.
+
+    Example:
+
+    >>> from bert_keras.tokenizers import WordPieceTokenizer
+    >>> vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!"]
+    >>> tokenizer = WordPieceTokenizer(vocabulary)
+    >>> tokenizer.tokenize("Unaffable!")
+    ['un', '##aff', '##able', '!']
+    >>> tokenizer(["unaffable", "!"])
+    [[5, 6, 7], [8]]
+    >>> tokenizer.encode("unaffable").offsets
+    [(0, 0), (0, 2), (2, 5), (5, 9), (0, 0)]
+    """
+
+    def __init__(
+        self,
+        backend=None,
+        *,
+        cls_token=None,
+        sep_token=None,
+        pad_token=None,
+        mask_token=None,
+        unknown_token=None,
+        model_max_length=None,
+    ):
+        self.cls_token = cls_token
+        self.sep_token = sep_token
+        self.pad_token = pad_token
+        self.mask_token = mask_token
+        self.unknown_token = unknown_token
+        if model_max_length is not None:
+            model_max_length = check_int("model_max_length", model_max_length)
+        self.model_max_length = model_max_length
+        self._backend = None
+        if backend is not None:
+            self._use(backend)
+
+    # The vocabulary
+
+    def _use(self, backend):
+        saved = json.loads(backend.to_str())
+        model, layout = saved["model"], read_layout(saved["post_processor"])
+        self._vocabulary, self._ids = _tokens(saved)
+        for role, names in ROLES.items():
+            if getattr(self, role) is None:
+                named = _named_token(role, model, layout, self._vocabulary)
+                found = [name for name in (named, *names) if name in self._ids]
+                setattr(self, role, found[0] if found else None)
+        # The others may be missing, as long as nobody asks for their ids.
+        needed = ("cls_token", "sep_token", "pad_token", "unknown_token")
+        needed = needed if model["type"] == "WordPiece" else needed[:3]
+        require(self._ids, **{role: getattr(self, role) for role in needed})
+        _check_sides(saved, self.pad_token)
+        backend.no_padding()
+        backend.no_truncation()
+        if layout is None:
+            parts = [backend.post_processor] if saved["post_processor"] else []
+            parts.append(bert_template(self._ids, self.cls_token, self.sep_token))
+            backend.post_processor = tokenizers.processors.Sequence(parts)
+            saved["post_processor"] = json.loads(backend.post_processor.__getstate__())
+        if model["type"] == "WordPiece" and saved["decoder"] is None:
+            backend.decoder = tokenizers.decoders.WordPiece(model["continuing_subword_prefix"])
+        parts = ("normalizer", "pre_tokenizer", "post_processor", "added_tokens")
+        self.settings = {part: saved[part] for part in parts} | {
+            "model": {key: model[key] for key in model.keys() - {"vocab", "merges"}}
+        }
+        self.layout = layout or read_layout(saved["post_processor"])
+        self.__dict__.pop("continues_word", None)
+        self.__dict__.pop("_word_backend", None)
+        self._backend = backend
+
+    def _ready(self):
+        if self._backend is None:
+            raise ValueError(
+                "This tokenizer has no vocabulary yet: its config does not carry one. Call "
+                "`load_assets(folder)` first."
+            )
+        return self._backend
+
+    @property
+    def has_vocabulary(self):
+        """Whether the tokenizer can be used: one made from a config waits for its vocabulary."""
+        return self._backend is not None
+
+    @property
+    def vocabulary(self):
+        """List of str, a copy; the index is the id."""
+        self._ready()
+        return list(self._vocabulary)
+
+    @property
+    def vocabulary_size(self):
+        """Number of ids, the rows that an embedding table needs."""
+        self._ready()
+        return len(self._vocabulary)
+
+    @functools.cached_property
+    def continues_word(self):
+        """Bool `(vocabulary_size,)`, tokens that continue a word, such as those with `##`.
+
+        None where the vocabulary does not tell and the text must.
+        """
+        self._ready()
+        prefix = self.settings["model"].get("continuing_subword_prefix")
+        if self.settings["model"]["type"] != "WordPiece" or not prefix:
+            return None
+        return np.array([token.startswith(prefix) for token in self._vocabulary])
+
+    def token_to_id(self, token):
+        """Returns the id of a token; raises a ValueError if the vocabulary does not hold it."""
+        self._ready()
+        if token not in self._ids:
+            raise ValueError(
+                f"The vocabulary does not hold {token!r}. It has {len(self._vocabulary)} tokens, "
+                f"the last are {self._vocabulary[-3:]}."
+            )
+        return self._ids[token]
+
+    def id_to_token(self, id):
+        """Returns the token of an id; raises a ValueError if there is none."""
+        self._ready()
+        if not 0 <= id < len(self._vocabulary):
+            raise ValueError(f"An id must lie in [0, {len(self._vocabulary)}). Received: {id}.")
+        return self._vocabulary[id]
+
+    cls_token_id = _role_id("cls_token", "opens every sequence")
+    sep_token_id = _role_id("sep_token", "closes every text")
+    pad_token_id = _role_id("pad_token", "fills a batch")
+    mask_token_id = _role_id("mask_token", "hides a word in pre-training")
+    unknown_token_id = _role_id("unknown_token", "stands for what the vocabulary cannot spell")
+
+    @property
+    def special_token_ids(self):
+        """List of the ids of the special tokens that the vocabulary holds, sorted."""
+        self._ready()
+        return sorted({self._ids[token] for token in self._role_tokens() if token in self._ids})
+
+    def _role_tokens(self):
+        return [getattr(self, role) for role in ROLES]
+
+    # Text to ids
+
+    def __call__(self, texts):
+        """Returns the ids of a text, or of each of a column of texts, without special tokens.
+
+        Args:
+            texts: str, or a list, array or column of str.
+
+        Returns:
+            A list of int, or a list of such lists.
+        """
+        if isinstance(texts, str):
+            return self([texts])[0]
+        return [encoding.ids for encoding in self._run(as_texts(texts), fast=True)]
+
+    def flat_ids(self, texts, word_starts=False):
+        """Tokenizes a column of texts into one flat array, the quick way to arrays.
+
+        Args:
+            texts: list, array or column of str.
+            word_starts: bool, also tell where words begin.
+
+        Returns:
+            ids: int32 `(total,)`, the ids of all texts one after the other, no special tokens.
+            lengths: int64 `(num_texts,)`, the number of ids of each text.
+            starts: bool `(total,)`, whether a word begins at this token; if `word_starts`.
+        """
+        texts = as_texts(texts)
+        # Where the vocabulary tells, word ids, which cost a quarter of the time, need not.
+        by_text = word_starts and self.continues_word is None
+        ids, lengths, starts = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, bool)]
+        # In parts, since the library's results take many times the memory of the arrays.
+        for begin in range(0, len(texts), TEXTS_AT_ONCE):
+            part = self._run(texts[begin : begin + TEXTS_AT_ONCE], fast=not by_text)
+            rows = [encoding.ids for encoding in part]
+            lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
+            ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
+            for encoding in part if by_text else ():
+                starts.append(np.diff(encoding.word_ids, prepend=-1) != 0)
+        ids, lengths = np.concatenate(ids), np.concatenate(lengths)
+        if not word_starts:
+            return ids, lengths
+        return ids, lengths, np.concatenate(starts) if by_text else ~self.continues_word[ids]
+
+    def tokenize(self, text):
+        """Returns the pieces of a text, or of each of a column of texts, as str."""
+        if isinstance(text, str):
+            return self.tokenize([text])[0]
+        return [encoding.tokens for encoding in self._run(as_texts(text))]
+
+    def encode(self, text, pair=None, special_tokens=True):
+        """Returns everything known about a text or a pair: an `Encoding`.
+
+        Args:
+            text: str, or a list, array or column of str.
+            pair: str or column of str of the same length, or None.
+            special_tokens: bool, whether special tokens stand around the texts.
+
+        Returns:
+            An `Encoding`, or a list of them for a column.
+        """
+        if isinstance(text, str):
+            pair = None if pair is None else as_texts([pair], "pair")
+            return self.encode([text], pair, special_tokens)[0]
+        texts = as_texts(text, "text")
+        if pair is not None:
+            pairs = as_texts(pair, "pair")
+            if len(pairs) != len(texts):
+                raise ValueError(
+                    "First and second texts must be equally many. Received: "
+                    f"{len(texts)} first and {len(pairs)} second texts."
+                )
+            texts = list(zip(texts, pairs, strict=True))
+        return _encodings(self._run(texts, special_tokens))
+
+    def encode_words(self, words, special_tokens=True):
+        """Returns the `Encoding` of a text that comes as words, or of each of a list of such texts.
+
+        `word_ids` count the given words, also where a word holds spaces or punctuation, and offsets
+        count characters within the word. A word of which nothing is left (empty, or control
+        characters alone) has no pieces. Where spaces are parts of tokens, every word counts as one
+        that stands behind a space.
+
+        Args:
+            words: list of str, or a list of such lists.
+            special_tokens: bool, whether special tokens stand around the texts.
+        """
+        if not isinstance(words, (list, tuple)) and hasattr(words, "tolist"):
+            words = words.tolist()
+        if not isinstance(words, (list, tuple)):
+            raise TypeError(
+                "`words` must be a list of str or a list of such lists. Received: "
+                f"{describe(words)}."
+            )
+        is_one = not words or isinstance(words[0], str)
+        if is_one:
+            rows = [as_texts(words, "words")]
+        else:
+            rows = [as_texts(row, f"words[{index}]") for index, row in enumerate(words)]
+        encodings = _encodings(self._run(rows, special_tokens, are_words=True))
+        return encodings[0] if is_one else encodings
+
+    @functools.cached_property
+    def _word_backend(self):
+        text = self._ready().to_str()
+        prefixed = text.replace('"add_prefix_space":false', '"add_prefix_space":true')
+        return self._backend if prefixed == text else tokenizers.Tokenizer.from_str(prefixed)
+
+    def _run(self, texts, special_tokens=False, are_words=False, fast=False):
+        backend = self._word_backend if are_words else self._ready()
+        # The fast variant leaves out pieces, words and offsets, which cost a quarter of the time.
+        encode_batch = backend.encode_batch_fast if fast else backend.encode_batch
+        options = {"is_pretokenized": are_words, "add_special_tokens": special_tokens}
+        try:
+            return encode_batch(texts, **options)
+        except TypeError:
+            # All are str by now: what the library refuses are lone surrogates.
+            return encode_batch(_without_surrogates(texts), **options)
+
+    def detokenize(self, ids):
+        """Returns ids as text: pieces joined, without those that frame and fill sequences.
+
+        What cleaning removed (case, accents, spaces) does not come back.
+
+        Args:
+            ids: list or array of int, or a batch of them.
+
+        Returns:
+            str, or a list of str for a batch.
+        """
+        if hasattr(ids, "tolist"):
+            ids = ids.tolist()
+        if ids and isinstance(ids[0], (list, tuple, np.ndarray)):
+            return [self.detokenize(row) for row in ids]
+        left_out = (self.cls_token, self.sep_token, self.pad_token)
+        kept = [int(id) for id in ids if self.id_to_token(int(id)) not in left_out]
+        return self._ready().decode(kept, skip_special_tokens=False)
+
+    def plain(self):
+        """Returns the tokenizer for text in which no token is special: `[SEP]` is characters.
+
+        Ids, roles and layout are the same.
+        """
+        saved, tokens = json.loads(self._ready().to_str()), self._role_tokens()
+        special = [token for token in saved["added_tokens"] if token["content"] in tokens]
+        if not special:
+            return self
+        saved["added_tokens"] = [
+            token for token in saved["added_tokens"] if token["content"] not in tokens
+        ]
+        vocabulary = saved["model"]["vocab"]
+        for token in special:
+            if isinstance(vocabulary, dict):
+                vocabulary.setdefault(token["content"], token["id"])
+            else:
+                # As a piece it would be found in text, so it gets a name that no text has.
+                vocabulary[token["id"] : token["id"] + 1] = [["\0" + token["content"], 0.0]]
+        plain = copy.copy(self)
+        plain.settings = self.settings | {"added_tokens": saved["added_tokens"]}
+        plain.__dict__.pop("_word_backend", None)
+        plain._backend = tokenizers.Tokenizer.from_str(json.dumps(saved))
+        return plain
+
+    # Files
+
+    @classmethod
+    def load(cls, source, **overrides):
+        """Reads a tokenizer from a folder or file of Google's, Hugging Face's, KerasHub's or ours.
+
+        tokenizer.json chooses the tokenizer; without it vocab.txt makes a WordPiece tokenizer,
+        vocab.json with merges.txt a byte-pair one, and a SentencePiece file a Unigram one. Roles
+        and settings come, in this order, from `overrides`, tokenizer_config.json,
+        special_tokens_map.json, tokenizer.json. Where none of them tells whether WordPiece
+        lowercases (Google's folders), the folder's name does if it is one of Google's
+        (`uncased_L-...`, `cased_L-...`, `chinese_L-...`); else the vocabulary: one with no upper
+        case letter was made from lowercased text.
+
+        Args:
+            source: path of a folder or of one of these files.
+            **overrides: roles and `model_max_length`; for WordPiece also the other arguments of
+                `WordPieceTokenizer`.
+
+        Returns:
+            A `Tokenizer`.
+
+        Raises:
+            FileNotFoundError: there is no vocabulary.
+            ValueError: a file is damaged, files of one folder disagree, a role is missing, or an
+                override means nothing to this tokenizer.
+        """
+        backend, arguments = read_tokenizer(source, overrides)
+        tokenizer = Tokenizer(backend, **arguments)
+        in_text = overrides.get("special_tokens_in_text")
+        if in_text:
+            known = [token for token in tokenizer._role_tokens() if token in tokenizer._ids]
+            backend.add_special_tokens(known)
+            tokenizer._use(backend)
+        return tokenizer.plain() if in_text is False else tokenizer
+
+    def save(self, folder, input_names=None):
+        """Writes tokenizer.json, tokenizer_config.json and, for WordPiece, vocab.txt.
+
+        Both `load` and Hugging Face's `AutoTokenizer.from_pretrained` read the folder.
+
+        Args:
+            folder: str or path, made when missing.
+            input_names: names of the inputs of the model it is for, so that Hugging Face's makes no
+                others; None for all.
+        """
+        self._ready()
+        os.makedirs(folder, exist_ok=True)
+        self.save_assets(folder)
+        write_saved(folder, self, input_names)
+
+    def save_assets(self, folder):
+        """Writes tokenizer.json, all that the config lacks, into an existing folder."""
+        text = self._ready().to_str(pretty=True)
+        write_text(os.path.join(folder, TOKENIZER_FILE), text)
+
+    def load_assets(self, folder):
+        """Fills the tokenizer from the tokenizer.json of a folder."""
+        self._use(open_backend(os.path.join(folder, TOKENIZER_FILE)))
+
+    def get_config(self):
+        """Returns roles and `model_max_length`; the rest travels as an asset."""
+        roles = {role: getattr(self, role) for role in ROLES}
+        return roles | {"model_max_length": self.model_max_length}
+
+    @classmethod
+    def from_config(cls, config):
+        """Makes a `Tokenizer` from `get_config`'s dict; it waits for its asset."""
+        return Tokenizer(None, **config)
+
+
+def _tokens(saved):
+    """Returns the tokens by id and the ids by token of a tokenizer.json."""
+    vocabulary = saved["model"]["vocab"]
+    if isinstance(vocabulary, dict):
+        pairs = list(vocabulary.items())
+    else:
+        pairs = [(token, id) for id, (token, _) in enumerate(vocabulary)]
+    pairs += [(token["content"], token["id"]) for token in saved["added_tokens"]]
+    ids, tokens = dict(pairs), {id: token for token, id in pairs}
+    missing = [id for id in range(max(tokens, default=0)) if id not in tokens]
+    if missing:
+        raise ValueError(
+            "Ids must run from 0 without a gap. Received a tokenizer.json with no token for "
+            f"{missing[:5]}."
+        )
+    tokens = [tokens[id] for id in range(len(tokens))]
+    if saved["model"]["type"] == "WordPiece":
+        tokens = [without_line(token) for token in tokens]
+    return tokens, ids
+
+
+def _named_token(role, model, layout, tokens):
+    """Returns the token that a tokenizer.json itself names for a role, or None."""
+    if role == "unknown_token":
+        id = model.get("unk_id")
+        return model.get("unk_token") if id is None else tokens[id]
+    ids = {"cls_token": layout and layout.before, "sep_token": layout and layout.after}.get(role)
+    return tokens[ids[-1]] if ids else None
+
+
+def _check_sides(saved, pad_token):
+    padding, truncation = saved["padding"] or {}, saved["truncation"] or {}
+    sides = {"Right", padding.get("direction", "Right"), truncation.get("direction", "Right")}
+    if len(sides) > 1 or padding.get("pad_token", pad_token) != pad_token:
+        raise ValueError(
+            f"Texts are cut and filled up on the right, with {pad_token!r}. Received a "
+            f"tokenizer.json with padding={padding} and truncation={truncation}. Remove both from "
+            "the file: this package does not read them."
+        )
+
+
+def _encodings(found):
+    return [Encoding(e.ids, e.tokens, e.offsets, e.word_ids, e.type_ids) for e in found]
+
+
+def _without_surrogates(texts):
+    if isinstance(texts, str):
+        return replace_surrogates(texts)
+    return type(texts)(_without_surrogates(text) for text in texts)
