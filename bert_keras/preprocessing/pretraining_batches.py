@@ -7,9 +7,12 @@ import threading
 import keras
 import numpy as np
 
+from bert_keras.checks import check_int
 from bert_keras.datasets.shards import check_shard, json_sha256, open_shard, read_manifest
 from bert_keras.datasets.tfrecord import read_records
+from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alike, mask_tokens
+from bert_keras.preprocessing.packing import INPUT_NAMES
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
@@ -52,10 +55,12 @@ class PretrainingBatches(keras.utils.PyDataset):
         has_next_sentence: bool. `True` yields labels and weights as dicts with the keys `masked_lm`
             and `next_sentence`, for `Pretraining`; `False` those of the masked tokens alone, for
             `MaskedLM`. None takes `True` for pairs, `False` for full sentences.
+        input_names: the inputs to make beside `mask_positions`, such as a backbone's; None for
+            all three.
 
     Attributes:
         manifest: dict, what `manifest.json` says.
-        tokenizer: the `WordPieceTokenizer` that made the data.
+        tokenizer: the `Tokenizer` that made the data.
         batches_per_epoch: int.
         masking: `Masking`, the one in use; None for data that is already masked.
 
@@ -91,22 +96,18 @@ class PretrainingBatches(keras.utils.PyDataset):
         num_predictions=None,
         verify=True,
         has_next_sentence=None,
+        input_names=None,
     ):
         super().__init__()
         self.folder = os.fspath(folder)
         self.manifest = read_manifest(self.folder)
-        if batch_size < 1 or not 0 <= process_index < process_count or start_step < 0:
-            raise ValueError(
-                "`batch_size` must be at least 1, `process_index` from 0 to below `process_count`, "
-                f"`start_step` at least 0. Received: {batch_size}, {process_index}, "
-                f"{process_count}, {start_step}."
-            )
-        self.batch_size = batch_size
+        self.batch_size = check_int("batch_size", batch_size)
         self.seed = seed
         self.shuffle = shuffle
-        self.process_index = process_index
-        self.process_count = process_count
-        self.start_step = start_step
+        self.process_count = check_int("process_count", process_count)
+        self.process_index = check_int("process_index", process_index, 0, process_count - 1)
+        self.start_step = check_int("start_step", start_step, 0)
+        self.input_names = (*(INPUT_NAMES if input_names is None else input_names), MASK_POSITIONS)
         self.verify = verify
         self.has_next_sentence = self._checked_next_sentence(has_next_sentence)
         self.sequence_length = self._checked_length(sequence_length)
@@ -278,7 +279,8 @@ class PretrainingBatches(keras.utils.PyDataset):
         padding_mask = columns < rows.lengths[:, None]
         token_ids = rows.to_dense(length, self.tokenizer.pad_token_id).astype(np.int32)
         second_starts = np.concatenate([arrays["second_starts"][rows] for arrays, rows in parts])
-        segment_ids = padding_mask & (columns >= second_starts[:, None])
+        is_second = padding_mask & (columns >= second_starts[:, None])
+        segment_ids = is_second * self.tokenizer.layout.second_segment
         if self.masking is None:
             masked = _stored_masks(parts, token_ids, self.num_predictions)
         else:
@@ -290,11 +292,12 @@ class PretrainingBatches(keras.utils.PyDataset):
             else:
                 masked = mask_rows_alike(token_ids, self._kinds, places, *arguments)
         inputs = {
-            "token_ids": masked[0],
-            "segment_ids": segment_ids.astype(np.int32),
-            "padding_mask": padding_mask.astype(np.int32),
-            "mask_positions": masked[1],
+            TOKEN_IDS: masked[0],
+            SEGMENT_IDS: segment_ids.astype(np.int32),
+            PADDING_MASK: padding_mask.astype(np.int32),
+            MASK_POSITIONS: masked[1],
         }
+        inputs = {name: inputs[name] for name in inputs if name in self.input_names}
         labels, weights = {"masked_lm": masked[2]}, {"masked_lm": masked[3]}
         if self.has_next_sentence:
             not_next = [arrays["is_random_next"][rows] for arrays, rows in parts]
