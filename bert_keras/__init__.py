@@ -1,7 +1,7 @@
 """BERT for Keras 3: models, pre-training and fine-tuning on TensorFlow, JAX and PyTorch.
 
 Importing the package registers its classes with Keras, so that `keras.models.load_model` finds
-them. It changes nothing in the process; `keep_freed_memory()` does, for long computations on a CPU.
+them, and changes nothing else in the process; see `keep_freed_memory` for what may.
 """
 
 try:

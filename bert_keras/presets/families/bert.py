@@ -42,19 +42,26 @@ LAYER = {
     "feed_forward/output": "output.dense",
     "feed_forward_norm": "output.LayerNorm",
 }
+
+
+def block_rows(theirs, layer):
+    """Returns the rows of every encoder block, of a dict, our part -> theirs."""
+    return tuple(
+        (
+            f"encoder/layer_{{i}}/{part}",
+            f"{theirs}.{name}",
+            "norm" if part.endswith("norm") else "dense",
+        )
+        for part, name in layer.items()
+    )
+
+
 ROWS = (
     ("embeddings/token_embedding", "embeddings.word_embeddings", "embedding"),
     ("embeddings/position_embedding", "embeddings.position_embeddings", "embedding"),
     ("embeddings/segment_embedding", "embeddings.token_type_embeddings", "embedding"),
     ("embeddings/layer_norm", "embeddings.LayerNorm", "norm"),
-    *(
-        (
-            f"encoder/layer_{{i}}/{ours}",
-            f"encoder.layer.{{i}}.{theirs}",
-            "norm" if "norm" in ours else "dense",
-        )
-        for ours, theirs in LAYER.items()
-    ),
+    *block_rows("encoder.layer.{i}", LAYER),
     ("pooler/dense", "pooler.dense", "dense"),
 )
 
