@@ -57,7 +57,7 @@ flags.DEFINE_integer("num_windows", 4, "The most windows that are read of a docu
 flags.DEFINE_integer("stride", None, "Tokens between windows' beginnings; else no overlap.", 1)
 flags.DEFINE_enum("keep", "head", CUTS, "Which windows stay of a document that has more.")
 flags.DEFINE_string(
-    "pooling", "pooler", "How a text or window becomes a vector, see TextClassifier."
+    "pooling", None, "How a text or window becomes a vector; without it as the family has it."
 )
 flags.DEFINE_string("text_column", "text", "Name or number of the text's column in the files.")
 flags.DEFINE_string("label_column", "label", "Name or number of the label's column.")
@@ -124,7 +124,7 @@ def make_classifier(strategy, train):
     settings = {
         "num_classes": len(train.label_names),
         "label_names": train.label_names,
-        "pooling": FLAGS.pooling,
+        **recipe.given("pooling"),
         "max_length": FLAGS.max_length,
         "dtype": FLAGS.dtype,
     }

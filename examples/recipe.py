@@ -80,6 +80,11 @@ def check_paths(given):
     return True
 
 
+def given(*names):
+    """Returns the flags of these names that have a value, as arguments."""
+    return {name: FLAGS[name].value for name in names if FLAGS[name].value is not None}
+
+
 def keep_compiled_programs():
     """Lets JAX keep what it compiles, so that the same recipe starts sooner the next time.
 
@@ -161,6 +166,8 @@ def check_vocabulary(model, texts):
         texts: list of str, or a tuple of such.
     """
     tokenizer = model.preprocessor.tokenizer
+    if tokenizer.unknown_token is None:
+        return  # It spells every text.
     few = list((texts[0] if isinstance(texts, tuple) else texts)[:1000])
     ids = [token for row in tokenizer(few) for token in row]
     share = ids.count(tokenizer.unknown_token_id) / max(len(ids), 1)

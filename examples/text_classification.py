@@ -1,4 +1,4 @@
-r"""Fine-tune BERT to classify texts or pairs of texts, or to score them.
+r"""Fine-tune BERT, or another encoder, to classify texts or pairs of texts, or to score them.
 
     python examples/text_classification.py
     python examples/text_classification.py --data_dir glue_data/SST-2 --epochs 1
@@ -60,7 +60,9 @@ flags.DEFINE_enum(
 flags.DEFINE_string("label_separator", ",", "With multi_label: what stands between labels.")
 flags.register_validator("label_separator", bool, "must be at least one character.")
 FILE_FLAGS = ("text_column", "pair_column", "label_column", "problem_type", "label_separator")
-flags.DEFINE_string("pooling", "pooler", "pooler, cls, mean or max.")
+flags.DEFINE_string(
+    "pooling", None, "pooler, cls, mean or max; without it as the checkpoint's family has it."
+)
 flags.DEFINE_string("truncation", "longest_first", "How long texts are cut; see TextPreprocessor.")
 flags.DEFINE_float("label_smoothing", 0.0, "Share of the probability given to all classes alike.")
 flags.DEFINE_bool("baselines", False, "Also measure the majority class and a frozen encoder.")
@@ -128,7 +130,7 @@ def make_classifier(train, **overrides):
         "num_classes": max(1, len(train.label_names)),
         "label_names": train.label_names or None,
         "problem_type": train.problem_type,
-        "pooling": FLAGS.pooling,
+        **recipe.given("pooling"),
         "max_length": FLAGS.max_length,
         "truncation": FLAGS.truncation,
         "dtype": FLAGS.dtype,
@@ -204,9 +206,8 @@ def baselines(train, dev):
     keras.utils.set_random_seed(FLAGS.seed)
     frozen = make_classifier(train, frozen="backbone", pooling="mean")
     frozen.compile(learning_rate=1e-2)
-    frozen.fit(
-        train.texts, train.labels, batch_size=FLAGS.batch_size, epochs=3, cache_features=True
-    )
+    vectors = bert_keras.encode_features(frozen, train.texts, train.labels)
+    frozen.fit(vectors, batch_size=FLAGS.batch_size, epochs=3)
     majority = np.zeros((len(dev), max(2, len(train.label_names))))
     majority[:, np.bincount(train.labels).argmax()] = 1
     return {

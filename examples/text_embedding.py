@@ -103,8 +103,7 @@ def main(argv):
 
 def make_embedder():
     arguments = {"objective": FLAGS.objective, "dtype": FLAGS.dtype}
-    if FLAGS.pooling:
-        arguments["pooling"] = FLAGS.pooling
+    arguments |= recipe.given("pooling")
     if FLAGS["max_length"].present:
         arguments["max_length"] = FLAGS.max_length
     return bert_keras.TextEmbedder.from_preset(FLAGS.preset, **arguments)
