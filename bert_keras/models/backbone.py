@@ -179,11 +179,6 @@ class Backbone(Adaptable, BuiltModel):
             **quantized_config(self),
         }
 
-    @property
-    def stages(self):
-        """List of layers from the bottom: the embeddings, then each block of the encoder."""
-        return [self.embeddings, *self.encoder.blocks]
-
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
         """Returns a backbone from a registered name, a folder, or a hub address.
