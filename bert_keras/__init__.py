@@ -1,7 +1,7 @@
 """BERT for Keras 3: models, pre-training and fine-tuning on TensorFlow, JAX and PyTorch.
 
 Importing the package registers its classes with Keras, so that `keras.models.load_model` finds
-them. It changes nothing in the process; `keep_freed_memory()` does, for long computations on a CPU.
+them, and changes nothing else in the process; see `keep_freed_memory` for what may.
 """
 
 try:
@@ -27,10 +27,10 @@ from bert_keras.tasks.next_sentence_prediction import NextSentencePrediction
 from bert_keras.tasks.pretraining import Pretraining
 from bert_keras.tasks.question_answering import QuestionAnswering
 from bert_keras.tasks.saliency import Saliency, integrated_gradients
+from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.tasks.token_classifier import TokenClassifier
-from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.byte_pair import BytePairTokenizer
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.training import train_wordpiece

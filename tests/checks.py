@@ -6,6 +6,7 @@ import warnings
 
 import keras
 import numpy as np
+import scipy.special
 
 from bert_keras.presets.assign import relative_path
 
@@ -33,6 +34,14 @@ def assert_same_structure_close(actual, expected, atol=1e-6):
     keras.tree.assert_same_structure(actual, expected)
     for a, b in zip(keras.tree.flatten(actual), keras.tree.flatten(expected), strict=True):
         assert_close(a, b, atol)
+
+
+def perplexity(labels, logits, weights):
+    """Exp of the mean negative log-probability of the labels, positions of weight 0 left out."""
+    is_masked = np.asarray(weights) > 0
+    labels, logits, weights = (np.asarray(x)[is_masked] for x in (labels, logits, weights))
+    chosen = np.take_along_axis(scipy.special.log_softmax(logits, -1), labels[..., None], -1)
+    return np.exp(np.average(-chosen[..., 0], weights=weights))
 
 
 def check_everything_is_built(model):

@@ -9,6 +9,8 @@ from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.lora import AdaptableDense
 from sides import jobs
 
+package.keep_freed_memory()
+
 
 def inference(job):
     # In bfloat16 the weights too, as the others have it: nothing is trained.

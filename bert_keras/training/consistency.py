@@ -71,6 +71,9 @@ class SeveralMasks:
         task = cls.__mro__[cls.__mro__.index(SeveralMasks) + 1]
         own = set(inspect.signature(task.__init__).parameters) - {"self", "args", "kwargs"}
         cls.shared_arguments = (*getattr(task, "shared_arguments", ()), *sorted(own))
+        # A preset's head for that task is one for this.
+        others = getattr(task, "takes_head_of", {})
+        cls.takes_head_of = {**others, task.__name__: {"head/": "head/"}}
 
     def __init__(self, *args, consistency=None, dropout_samples=1, **kwargs):
         super().__init__(*args, **kwargs)

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.checks import check_rates
 from bert_keras.training import fused
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
@@ -97,11 +98,7 @@ class AdamW(keras.optimizers.Optimizer):
         super().__init__(
             learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs
         )
-        if not (0 <= beta_1 < 1 and 0 <= beta_2 < 1):
-            raise ValueError(
-                "`beta_1` and `beta_2` must be at least 0 and below 1. Received: "
-                f"beta_1={beta_1!r}, beta_2={beta_2!r}."
-            )
+        check_rates(beta_1=beta_1, beta_2=beta_2)
         if self.gradient_accumulation_steps and self.ema_overwrite_frequency:
             raise ValueError(
                 "`ema_overwrite_frequency` counts batches and `gradient_accumulation_steps` makes "

@@ -9,9 +9,9 @@ import keras
 
 from bert_keras.training.averages import inner_optimizer
 from bert_keras.training.optimizer import AdamW, Lamb
-from bert_keras.training.stages import layer_wise_decay
 from bert_keras.training.random_state import GoOn, as_json
 from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.stages import layer_wise_decay
 
 # What it makes by itself.
 OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}

@@ -21,6 +21,10 @@ TASKS = {
     "next_sentence": (bert_keras.NextSentencePrediction, {}),
     "pretraining": (bert_keras.Pretraining, {}),
     "sequence": (bert_keras.TextClassifier, {"num_classes": 3}),
+    "sequence_hidden": (
+        bert_keras.TextClassifier,
+        {"num_classes": 3, "head_options": {"hidden_activation": "tanh"}},
+    ),
     "span": (bert_keras.QuestionAnswering, {}),
     "token": (bert_keras.TokenClassifier, {"num_classes": 3}),
     "window": (bert_keras.LongTextClassifier, {"combine": "self_attention"}),

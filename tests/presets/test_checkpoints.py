@@ -14,7 +14,6 @@ from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras import files
-from bert_keras.presets import safetensors_io
 from bert_keras.presets.families import bert
 from bert_keras.presets.formats.huggingface import _KINDS
 from bert_keras.presets.name_map import expand, transformed
@@ -544,3 +543,40 @@ def test_an_export_says_which_token_is_padding(tmp_path):
         model.export_to_huggingface(tmp_path / name)
         config = json.loads((tmp_path / name / "config.json").read_text())
         assert config["pad_token_id"] == expected
+
+
+def test_a_large_own_preset_is_written_in_shards(tmp_path, monkeypatch):
+    classifier = tiny_classifier()
+    classifier.save_to_preset(tmp_path)
+    monkeypatch.setattr(safetensors_io, "LARGEST_FILE", 4000)
+    for _ in range(2):
+        classifier.save_to_preset(tmp_path)
+        names = {path.name for path in tmp_path.glob("model*")}
+        assert len(names) > 3 and "model.safetensors" not in names
+        again = bert_keras.TextClassifier.from_preset(tmp_path)
+        np.testing.assert_array_equal(predictions(again), predictions(classifier))
+    monkeypatch.undo()
+    classifier.save_to_preset(tmp_path)
+    assert [path.name for path in tmp_path.glob("model*")] == ["model.safetensors"]
+
+
+@keras.saving.register_keras_serializable(package="mine")
+class Shouting(bert_keras.TextPreprocessor):
+    """A preprocessor of a user's, with an argument of its own."""
+
+    def __init__(self, tokenizer, marks=1, **kwargs):
+        super().__init__(tokenizer, **kwargs)
+        self.marks = marks
+
+    def get_config(self):
+        return {**super().get_config(), "marks": self.marks}
+
+
+def test_a_preprocessor_of_a_user_s_comes_back_as_it_was(tmp_path):
+    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
+    preprocessor = Shouting(tokenizer, marks=3, max_length=12)
+    tiny_classifier(preprocessor=preprocessor).save_to_preset(tmp_path)
+    again = bert_keras.TextClassifier.from_preset(tmp_path, max_length=9).preprocessor
+    assert (type(again), again.marks, again.max_length) == (Shouting, 3, 9)
+    actual, expected = (each(TEXTS[:1])["token_ids"] for each in (again, preprocessor))
+    np.testing.assert_array_equal(actual, expected)

@@ -19,6 +19,7 @@ from bert_keras.presets.assign import relative_path
 from bert_keras.presets.families.bert import KERAS_HUB
 from bert_keras.presets.formats.keras_hub import _KINDS
 from bert_keras.presets.name_map import expand
+from bert_keras.tokenizers.tokenizer import Tokenizer
 
 LAYERS, HEADS, WIDTH, INNER = 2, 2, 16, 24
 CONFIG = {
@@ -415,7 +416,8 @@ def test_a_folder_without_weights_says_so(folder):
 def test_the_tokenizer_s_settings_are_taken_as_they_stand(folder, lowercase):
     config = {**TOKENIZER, "lowercase": lowercase, "oov_token": "[MASK]"}
     write_json(folder / "tokenizer.json", serialized("BertTokenizer", config))
-    tokenizer = bert_keras.WordPieceTokenizer.load(folder)
-    assert (tokenizer.lowercase, tokenizer.strip_accents) == (lowercase, False)
+    tokenizer = Tokenizer.load(folder)
+    normalizer = tokenizer.settings["normalizer"]
+    assert (normalizer["lowercase"], normalizer["strip_accents"]) == (lowercase, False)
     assert tokenizer.vocabulary == VOCABULARY
     assert tokenizer.tokenize("A") == (["a"] if lowercase else ["[MASK]"])

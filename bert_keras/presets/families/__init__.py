@@ -2,9 +2,9 @@
 
 import keras
 
-from bert_keras.presets.families import bert
+from bert_keras.presets.families import bert, roberta
 
-FAMILIES = (bert,)
+FAMILIES = (bert, roberta)
 
 
 def records(of_format):

@@ -146,9 +146,8 @@ class Checkpoint(Preset):
         """
         is_read = task is None or task.reads_pooled_output
         counts = {key: getattr(backbone, name) for key, name in self.record.counts.items()}
-        adapters = {id(weight) for weight in backbone.adapter_weights}
         assign(
-            by_path(weight for weight in backbone.weights if id(weight) not in adapters),
+            weights_of(backbone),
             expand(self.record.rows, self.kinds, **counts),
             self._read_backbone(backbone),
             source=self.source,
@@ -236,6 +235,12 @@ class Checkpoint(Preset):
 def _module(name):
     """Returns the first component of a tensor's name."""
     return re.split("[./]", name, maxsplit=1)[0]
+
+
+def weights_of(backbone):
+    """Returns a dict of a backbone's weights by their paths, its adapters left out."""
+    adapters = {id(weight) for weight in backbone.adapter_weights}
+    return by_path(weight for weight in backbone.weights if id(weight) not in adapters)
 
 
 def kind_of(task, heads):

@@ -208,9 +208,9 @@ def _config(record, backbone):
 
 def _check_head(task, head):
     """Raises `ValueError` when the task's head computes something else than theirs."""
-    options = {"hidden_activation": None, "dropout_first": False, **head.options}
-    options = {"activation": task.backbone.activation, **options}
-    for name, value in options.items():
+    others = {"hidden_activation": None, "dropout_first": False}
+    others["activation"] = task.backbone.activation
+    for name, value in {**head.options, **{**others, **head.options}}.items():
         found = getattr(task.head, name, value)
         if name != "dropout" and found != value:
             raise ValueError(

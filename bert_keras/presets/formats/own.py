@@ -14,7 +14,7 @@ import keras
 
 from bert_keras.files import read_json, replacing_files, write_json
 from bert_keras.presets.assign import Tensors, assign, by_path
-from bert_keras.presets.formats.checkpoint import Preset, paths_taken
+from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
 
@@ -49,7 +49,7 @@ class OwnFolder(Preset):
 
     def load_backbone_weights(self, backbone, task=None):
         """Assigns every weight its tensor, see `Checkpoint.load_backbone_weights`."""
-        weights = by_path(backbone.weights)
+        weights = weights_of(backbone)
         tensors = self._tensors(lambda name: not name.startswith("head/"))
         assign(weights, _same(weights), tensors, source=self.source)
 

@@ -1,0 +1,308 @@
+"""Every family and every head against transformers: in, out, and in again there.
+
+transformers makes a tiny folder of an odd shape with random weights; ours loads it and gives the
+same numbers; what ours writes transformers loads, weight for weight.
+"""
+
+import json
+import warnings
+from types import MappingProxyType
+
+import keras
+import numpy as np
+import pytest
+from checks import to_numpy
+
+import bert_keras
+from bert_keras.models.backbone import Backbone
+from bert_keras.presets.assign import relative_path
+from bert_keras.presets.families import head_options, records
+from bert_keras.presets.families.record import Head
+from bert_keras.presets.formats.huggingface import _KINDS
+from bert_keras.presets.name_map import expand
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+BATCH, LENGTH, CHOICES = 4, 9, 2
+LABELS = ("bad", "fine", "good", "no")
+# A family's other names differ in names only.
+CASES = [
+    (record, name, task)
+    for record in records("HUGGING_FACE")
+    for number, name in enumerate(record.names)
+    for task in ("Backbone", *record.heads)
+    if number == 0 or task in ("Backbone", "TextClassifier")
+]
+IDS = [f"{name}-{task}" for _, name, task in CASES]
+
+
+def odd_sizes():
+    """An odd shape by our names of the arguments, another one on each backend."""
+    rng = np.random.default_rng(list(keras.backend.backend().encode()))
+    num_heads, head_dim = [(2, 13), (3, 9), (4, 7), (5, 6)][rng.integers(4)]
+    return {
+        "vocabulary_size": int(rng.integers(37, 60)),
+        "num_layers": 2,
+        "num_heads": num_heads,
+        "hidden_dim": num_heads * head_dim,
+        "intermediate_dim": int(rng.integers(17, 44)),
+        "max_sequence_length": int(rng.integers(LENGTH, 20)),
+        "num_segments": int(rng.integers(2, 4)),
+        "padding_id": int(rng.integers(5)),
+        "dropout": 0.31,
+        "attention_dropout": 0.17,
+        "layer_norm_epsilon": float(10.0 ** -rng.integers(4, 13)),
+        "initializer_range": 0.3,
+        "causal": False,
+    }
+
+
+def config_of(record, name):
+    sizes = {**odd_sizes(), **record.fixed}
+    key, activations = record.activation
+    config = {theirs: sizes[ours] for theirs, ours in record.config.items()}
+    config |= {key: values[0] for key, values in record.allowed.items()}
+    for field in record.fields:
+        config |= field.write(sizes)
+    return {**config, key: sorted(activations)[len(name) % len(activations)]}
+
+
+def their_class(record, name, task):
+    head = record.heads.get(task, Head(architecture="Model"))
+    return getattr(transformers, record.names[name] + head.architecture)
+
+
+def save_with_transformers(folder, record, name, task):
+    torch.manual_seed(len(name))
+    cls, head = their_class(record, name, task), record.heads.get(task, Head())
+    config = config_of(record, name)
+    if "num_classes" in head.says:
+        config["id2label"] = dict(enumerate(LABELS))
+        config["label2id"] = {label: i for i, label in enumerate(LABELS)}
+    if "problem_type" in head.says:
+        config["problem_type"] = "multi_label_classification"
+    if "dropout" in head.says:
+        config[head.dropout] = 0.43
+    model = cls(cls.config_class(**config)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    return model
+
+
+def load(folder, task, **options):
+    if task == "Backbone":
+        return Backbone.from_preset(folder, **options)
+    return getattr(bert_keras, task).from_preset(folder, preprocessor=None, **options)
+
+
+def inputs_of(model, task):
+    backbone = getattr(model, "backbone", model)
+    padding = backbone.padding_id or 0
+    rng = np.random.default_rng(0)
+    shape = (BATCH // CHOICES, CHOICES, LENGTH) if task == "MultipleChoice" else (BATCH, LENGTH)
+    token_ids = rng.integers(5, backbone.vocabulary_size, shape)
+    padding_mask = np.arange(LENGTH) < rng.integers(3, LENGTH + 1, (*shape[:-1], 1))
+    token_ids[~padding_mask] = padding
+    token_ids[0, ..., 2] = padding  # as text may have it
+    arrays = {"token_ids": token_ids, "padding_mask": padding_mask}
+    if backbone.num_segments > 1:
+        arrays["segment_ids"] = rng.integers(0, backbone.num_segments, shape)
+    return {key: array.astype("int32") for key, array in arrays.items()}
+
+
+def their_outputs(model, arrays):
+    names = {"token_ids": "input_ids", "padding_mask": "attention_mask"}
+    names["segment_ids"] = "token_type_ids"
+    batch = {names[key]: torch.tensor(array).long() for key, array in arrays.items()}
+    with torch.no_grad():
+        outputs = model(**batch)
+    renamed = {
+        "last_hidden_state": "sequence_output",
+        "pooler_output": "pooled_output",
+        "prediction_logits": "masked_lm",
+        "seq_relationship_logits": "next_sentence",
+    }
+    return {renamed.get(name, name): value.numpy() for name, value in outputs.items()}
+
+
+def our_outputs(model, arrays):
+    if isinstance(model, bert_keras.MaskedLM):
+        everywhere = np.tile(np.arange(LENGTH, dtype="int32"), (BATCH, 1))
+        arrays = {**arrays, "mask_positions": everywhere}
+    outputs = model(arrays)
+    outputs = outputs if isinstance(outputs, dict) else {"logits": outputs}
+    return {name: to_numpy(value) for name, value in outputs.items()}
+
+
+def difference(ours, theirs, padding_mask):
+    assert set(ours) == set(theirs)
+    real = padding_mask.astype(bool)
+    largest = 0.0
+    for name, value in ours.items():
+        is_per_token = value.shape[:2] == (BATCH, LENGTH)
+        error = np.abs(value - theirs[name])
+        largest = max(largest, float((error[real] if is_per_token else error).max()))
+    return largest
+
+
+@pytest.mark.parametrize(("record", "name", "task"), CASES, ids=IDS)
+def test_in_out_and_in_again(tmp_path, record, name, task):
+    reference = save_with_transformers(tmp_path / "theirs", record, name, task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        model = load(tmp_path / "theirs", task)
+    arrays = inputs_of(model, task)
+    worst = difference(
+        our_outputs(model, arrays), their_outputs(reference, arrays), arrays["padding_mask"]
+    )
+    print(f"{name} {task}: {worst:.1e}")
+    assert worst <= 1e-5
+    head = record.heads.get(task, Head())
+    if "num_classes" in head.says:
+        assert (model.num_classes, model.label_names) == (len(LABELS), LABELS)
+    if "problem_type" in head.says:
+        assert model.problem_type == "multi_label"
+    if "dropout" in head.says:
+        assert model.dropout == 0.43
+
+    model.export_to_huggingface(tmp_path / "ours")
+    cls = their_class(record, next(iter(record.names)), task)
+    again, info = cls.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not info["missing_keys"] and not info["mismatched_keys"]
+    assert all("pooler" in key for key in info["unexpected_keys"])
+    exported = again.state_dict()
+    for key, value in reference.state_dict().items():
+        np.testing.assert_array_equal(exported[key].numpy(), value.numpy(), err_msg=key)
+    before, after = reference.config.to_dict(), again.config.to_dict()
+    keys = {*config_of(record, name), "id2label", "problem_type", "architectures", head.dropout}
+    keys -= {None, *([] if name in list(record.names)[:1] else ["architectures"])}
+    activation, table = record.activation
+    assert table[before.pop(activation)] == table[after[activation]]
+    assert {key: after.get(key) for key in keys & set(before)} == {
+        key: before[key] for key in keys & set(before)
+    }
+    second = load(tmp_path / "ours", task)
+    for ours, theirs in zip(model.weights, second.weights, strict=True):
+        if "pooler" not in ours.path:
+            np.testing.assert_array_equal(to_numpy(ours), to_numpy(theirs), err_msg=ours.path)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("record", "name", "task"), CASES, ids=IDS)
+def test_the_rows_are_the_weights_of_the_backbone_and_of_each_head(record, name, task):
+    cls = keras.saving.get_registered_object(record.backbone)
+    sizes = {**odd_sizes(), **record.fixed}
+    known = cls(**{ours: sizes[ours] for ours in record.config.values()}, activation="gelu")
+    layers, rows = [known], record.rows
+    if task != "Backbone":
+        made = getattr(bert_keras, task)
+        options = {"num_classes": 4} if "num_classes" in record.heads[task].says else {}
+        layers, rows = [made(known, **options).head], record.heads[task].rows
+        asked = head_options(known, task)
+        assert {key: getattr(layers[0], key) for key in asked} == asked
+    counts = {letter: getattr(known, count) for letter, count in record.counts.items()}
+    names = expand(rows, _KINDS, **counts)
+    assert {relative_path(v) for layer in layers for v in layer.weights} == set(names)
+    assert len({theirs for theirs, _ in names.values()}) == len(names)
+
+
+CONFIGS = [
+    (record, name, key, values)
+    for record in records("HUGGING_FACE")
+    for name in list(record.names)[:1]
+    for key, values in {**record.allowed, record.activation[0]: ("gelu",)}.items()
+]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("record", "name", "key", "values"), CONFIGS, ids=[f"{c[1]}-{c[2]}" for c in CONFIGS]
+)
+def test_what_the_family_has_not_is_an_error_before_weights_are_read(
+    tmp_path, record, name, key, values
+):
+    (tmp_path / "model.safetensors").write_bytes(b"never read")
+    for wrong in (7, "relative_key", None, [values[0]], not values[0]):
+        if wrong in values:
+            continue
+        config = {"model_type": name, **config_of(record, name), key: wrong}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ValueError, match=rf"config\.json asks for .*{key}.*Supported"):
+            Backbone.from_preset(tmp_path)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("wrong", ["514", None, [514]])
+def test_positions_that_are_no_number_are_an_error_that_names_them(tmp_path, wrong):
+    (tmp_path / "model.safetensors").write_bytes(b"never read")
+    (record,) = [record for record in records("HUGGING_FACE") if "roberta" in record.names]
+    for key in ("max_position_embeddings", "pad_token_id"):
+        config = {"model_type": "roberta", **config_of(record, "roberta"), key: wrong}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ValueError, match="max_sequence_length"):
+            Backbone.from_preset(tmp_path)
+
+
+def roberta(**options):
+    (record,) = [record for record in records("HUGGING_FACE") if "roberta" in record.names]
+    sizes = {**odd_sizes(), **options}
+    return bert_keras.RobertaBackbone(**{name: sizes[name] for name in record.config.values()})
+
+
+@pytest.mark.once
+def test_a_head_that_is_not_the_architecture_s_is_not_exported(tmp_path):
+    bert = bert_keras.BertBackbone(9, 1, 1, 4, 4)
+    for model, message in [
+        (bert_keras.MultipleChoice(bert, pooling="mean"), "pooling='mean'"),
+        (bert_keras.TextClassifier(bert, pooling="cls"), "pooling='cls'"),
+        (bert_keras.TextClassifier(roberta(), pooling="pooler"), "pooling='pooler'"),
+        (
+            bert_keras.TextClassifier(
+                roberta(), pooling="cls", head_options={"hidden_activation": "relu"}
+            ),
+            "hidden_activation='relu'",
+        ),
+        (bert_keras.LongTextClassifier(bert), "no counterpart"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.export_to_huggingface(tmp_path)
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.once
+def test_a_missing_pooler_matters_where_it_is_read(tmp_path):
+    bert_keras.TextClassifier(roberta(), num_classes=3).export_to_huggingface(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        bert_keras.TextClassifier.from_preset(tmp_path, preprocessor=None)
+    with pytest.warns(UserWarning, match="pooler/dense/kernel"):
+        Backbone.from_preset(tmp_path)
+    # `classifier.dense` is no part of a tagger's head, which is called `classifier` too.
+    with pytest.warns(UserWarning, match="random") as noted:
+        bert_keras.TokenClassifier.from_preset(tmp_path, num_classes=3, preprocessor=None)
+    assert "head/dense/kernel" in str(noted[0].message)
+    assert "pooler/" not in str(noted[0].message) and noted[0].filename == __file__
+
+
+class Mine(bert_keras.TextClassifier):
+    """A task that says whose head it has."""
+
+    takes_head_of = MappingProxyType({"TextClassifier": {"head/": "head/"}})
+
+
+@pytest.mark.once
+def test_a_subclass_takes_the_head_that_it_says(tmp_path):
+    plain = bert_keras.TextClassifier(roberta(), num_classes=3)
+    mine = Mine(plain.backbone, num_classes=3)
+    mine.head.set_weights(plain.head.get_weights())
+    plain.save_to_preset(tmp_path / "own")
+    mine.export_to_huggingface(tmp_path / "theirs")
+    for name in ("own", "theirs"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            again = Mine.from_preset(tmp_path / name, num_classes=3, preprocessor=None)
+        for ours, theirs in zip(again.head.weights, plain.head.weights, strict=True):
+            np.testing.assert_array_equal(to_numpy(ours), to_numpy(theirs))
