@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice
 from bert_keras.files import replacing_files, write_json
-from bert_keras.presets.assign import Tensors, by_path, warn
+from bert_keras.presets.assign import by_path, warn
 from bert_keras.presets.families import record_of, records
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import Checkpoint, kind_of
@@ -71,7 +71,7 @@ class HuggingFaceFolder(Checkpoint):
                 # Of tensors that are one, a file may hold either.
                 if name in names and original not in names:
                     names[original] = names.pop(name)
-        return Tensors(checkpoint, names)
+        return checkpoint.renamed(names)
 
     def load_head_weights(self, task):
         head = self.record.heads.get(kind_of(task, self.record.heads), Head())

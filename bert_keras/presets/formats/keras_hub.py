@@ -15,7 +15,6 @@ saved with is not taken over: give `dtype`.
 Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 """
 
-from collections.abc import Mapping
 from pathlib import PureWindowsPath
 
 import h5py
@@ -23,9 +22,9 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.files import read_json
-from bert_keras.presets.assign import Tensors
 from bert_keras.presets.families import records
 from bert_keras.presets.formats.checkpoint import Checkpoint
+from bert_keras.presets.tensors import Tensors
 
 # A classifier's activation -> our `problem_type`; ours gives logits, and applies it in
 # `probabilities`.
@@ -85,8 +84,7 @@ class KerasHubFolder(Checkpoint):
         has_head = self._is_of(task_class_name) and path.is_file()
         tensors = _H5Tensors([path] if has_head else [])
         # Training leaves the optimizer's state there.
-        kept = (name for name in tensors if not name.startswith("optimizer/"))
-        return Tensors(tensors, {name: name for name in kept})
+        return tensors.only(name for name in tensors if not name.startswith("optimizer/"))
 
     def _is_of(self, task_class_name):
         head = self.record.heads.get(task_class_name)
@@ -111,18 +109,14 @@ class KerasHubFolder(Checkpoint):
         return self._task.get(head.dropout)
 
 
-class _H5Tensors(Mapping):
-    """The arrays of Keras weights files by their paths, each read when it is asked for.
+class _H5Tensors(Tensors):
+    """The arrays of Keras weights files by their paths.
 
     Paths have no leading underscores and begin with `layers`, whatever version of Keras wrote them.
-
-    Attributes:
-        shapes: dict from path to shape, known without reading the array.
     """
 
     def __init__(self, files):
-        self.shapes = {}
-        self._places = {}
+        super().__init__({}, {})
         for file in files:
             try:
                 with h5py.File(file) as opened:
@@ -150,8 +144,8 @@ class _H5Tensors(Mapping):
         self._places[canonical] = (file, name)
         self.shapes[canonical] = item.shape or ()
 
-    def __getitem__(self, name):
-        file, path = self._places[name]
+    def read(self, name, place):
+        file, path = place
         try:
             with h5py.File(file) as opened:
                 dataset = opened[path]
@@ -168,15 +162,6 @@ class _H5Tensors(Mapping):
                 "Quantized presets are not supported: save it without quantization."
             )
         return array.astype(np.float32)
-
-    def __contains__(self, name):
-        return name in self._places
-
-    def __iter__(self):
-        return iter(self._places)
-
-    def __len__(self):
-        return len(self._places)
 
 
 def _model_files(folder):
