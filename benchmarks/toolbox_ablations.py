@@ -34,7 +34,12 @@ from absl import app, flags
 
 import bert_keras
 from bert_keras import datasets
-from bert_keras.training import FocalCrossentropy, GradualUnfreezing, stages_from_the_top
+from bert_keras.training import (
+    FocalCrossentropy,
+    GradualUnfreezing,
+    SeveralMasks,
+    stages_from_the_top,
+)
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("mrpc_dir", None, "Folder with MRPC's train.tsv and dev.tsv.")
@@ -71,7 +76,8 @@ TASKS = {
 
 # What each tool changes: arguments of from_preset, compile and fit; `rate` and `batch` times the
 # learning rate and the batch size; callbacks, a function of the model; tasks, where it is not for
-# both; `adapt`, masked language modelling before, arguments of compile and fit.
+# both; `masks`, arguments of `SeveralMasks`; `cached`, whether the encoder reads each text once;
+# `adapt`, masked language modelling before, arguments of compile and fit.
 TOOLS = {
     "plain": {},
     "constant rate, no warm-up": {"compile": {"decay": "constant", "warmup": 0}},
@@ -85,14 +91,14 @@ TOOLS = {
     "frozen first 3 layers": {"preset": {"frozen": 3}},
     "gradual unfreezing": {
         "callbacks": lambda model: [
-            GradualUnfreezing(stages_from_the_top(model.backbone.num_layers, layers_per_stage=3))
+            GradualUnfreezing(stages_from_the_top(model.backbone, layers_per_stage=3))
         ]
     },
     "label smoothing 0.1": {"compile": {"label_smoothing": 0.1}},
     "focal loss": {"compile": {"loss": FocalCrossentropy()}},
     "class weights": {"balanced": True},
-    "R-Drop": {"compile": {"consistency": 1.0}},
-    "multi-sample dropout": {"compile": {"dropout_samples": 5}, "tasks": ("mrpc",)},
+    "R-Drop": {"masks": {"consistency": 1.0}},
+    "multi-sample dropout": {"masks": {"dropout_samples": 5}, "tasks": ("mrpc",)},
     "EMA 0.9": {"compile": {"ema_momentum": 0.9}},
     # Half the batch, so that an update sees as many examples.
     "gradient accumulation 2": {"compile": {"gradient_accumulation_steps": 2}, "batch": 0.5},
@@ -108,7 +114,7 @@ TOOLS = {
     "frozen encoder, cached": {
         "preset": {"frozen": "backbone"},
         "rate": 30,
-        "fit": {"cache_features": True},
+        "cached": True,
     },
     "CRF": {"preset": {"crf": True}, "tasks": ("wnut",)},
 }
@@ -223,6 +229,7 @@ def in_own_process(run):
 
 def measure(task, tool, seed):
     """Fine-tunes once and returns a row of results."""
+    bert_keras.keep_freed_memory()
     change = TOOLS[tool]
     plain = TASKS[task]
     compile_arguments = {**plain["compile"], **change.get("compile", {})}
@@ -236,18 +243,25 @@ def measure(task, tool, seed):
     start = processor_seconds()
     with tempfile.TemporaryDirectory() as folder:
         preset = adapted(data["texts"], folder, change["adapt"]) if "adapt" in change else None
-        model = data["class"].from_preset(
+        task_class = data["class"]
+        if "masks" in change:
+            task_class = type("Regularized", (SeveralMasks, task_class), {})
+        model = task_class.from_preset(
             preset or FLAGS.preset,
             label_names=data["label_names"],
             max_length=FLAGS.max_length,
             **{"dtype": FLAGS.dtype, **plain["preset"], **change.get("preset", {})},
+            **change.get("masks", {}),
         )
         model.compile(**compile_arguments)
         if "callbacks" in change:
             fit_arguments["callbacks"] = change["callbacks"](model)
         if change.get("balanced"):
             fit_arguments["class_weight"] = data["class_weight"]
-        model.fit(*data["train"], verbose=0, **fit_arguments)
+        examples = data["train"]
+        if change.get("cached"):
+            examples = (bert_keras.encode_features(model, *examples, verbose=0),)
+        model.fit(*examples, verbose=0, **fit_arguments)
         seconds = processor_seconds() - start
         return {
             "task": task,

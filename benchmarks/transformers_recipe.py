@@ -15,6 +15,8 @@ import pathlib
 import statistics
 
 import numpy as np
+import scipy.stats
+import sklearn.metrics
 import torch
 import transformers
 from absl import app, flags
@@ -115,15 +117,15 @@ class Texts:
         outputs, labels = np.concatenate(outputs), self.dev.labels
         if outputs.shape[1] == 1:
             return {
-                "pearson": metrics.pearson(labels, outputs[:, 0]),
-                "spearman": metrics.spearman(labels, outputs[:, 0]),
+                "pearson": scipy.stats.pearsonr(labels, outputs[:, 0]).statistic,
+                "spearman": scipy.stats.spearmanr(labels, outputs[:, 0]).statistic,
             }
         predicted = outputs.argmax(-1)
         average = "binary" if outputs.shape[1] == 2 else "macro"
         return {
-            "accuracy": metrics.accuracy(labels, predicted),
-            "f1": metrics.precision_recall_f1(labels, predicted, average=average)["f1"],
-            "matthews_correlation": metrics.matthews_correlation(labels, predicted),
+            "accuracy": sklearn.metrics.accuracy_score(labels, predicted),
+            "f1": sklearn.metrics.f1_score(labels, predicted, average=average, zero_division=0.0),
+            "matthews_correlation": sklearn.metrics.matthews_corrcoef(labels, predicted),
         }
 
 

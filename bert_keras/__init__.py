@@ -1,8 +1,7 @@
 """BERT for Keras 3: models, pre-training and fine-tuning on TensorFlow, JAX and PyTorch.
 
 Importing the package registers its classes with Keras, so that `keras.models.load_model` finds
-them; and on JAX and PyTorch it has glibc keep freed memory for the process, see
-bert_keras/host_memory.py. `BERT_KERAS_KEEP_MEMORY=0` in the environment leaves memory alone.
+them, and changes nothing else in the process; see `keep_freed_memory` for what may.
 """
 
 try:
@@ -16,10 +15,11 @@ except ModuleNotFoundError as error:
     ) from error
 
 from bert_keras import datasets, metrics
-from bert_keras.host_memory import keep_freed_memory as _keep_freed_memory
+from bert_keras.host_memory import keep_freed_memory
 from bert_keras.models.bert import BertBackbone
 from bert_keras.models.roberta import RobertaBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.tasks.features import encode_features
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.multiple_choice import MultipleChoice
@@ -27,13 +27,16 @@ from bert_keras.tasks.next_sentence_prediction import NextSentencePrediction
 from bert_keras.tasks.pretraining import Pretraining
 from bert_keras.tasks.question_answering import QuestionAnswering
 from bert_keras.tasks.saliency import Saliency, integrated_gradients
+from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.tasks.token_classifier import TokenClassifier
+from bert_keras.tokenizers.byte_pair import BytePairTokenizer
+from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.training import train_wordpiece
+from bert_keras.tokenizers.unigram import UnigramTokenizer
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
-from bert_keras.training.optimizer import AdamW, layer_wise_decay
+from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.stages import layer_wise_decay
 from bert_keras.version import __version__
-
-_keep_freed_memory()

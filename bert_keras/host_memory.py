@@ -30,6 +30,10 @@ SET_BY_USER = (
 def keep_freed_memory():
     """Has glibc keep freed memory for the process, instead of giving it back, on JAX and PyTorch.
 
+    For a program that trains or answers on a CPU: call it once, right after the imports. It saves
+    time where large arrays come and go with every step, see docs/benchmarks.md; the recipes in
+    examples/ do so. Importing the package does not: this changes the whole process.
+
     The process then rests at its peak, and a large block that is used again for zeros must be
     zeroed. Other parts of the program use the memory again; other programs get it when this one
     ends or calls glibc's `malloc_trim(0)`.
@@ -43,6 +47,13 @@ def keep_freed_memory():
 
     Returns:
         bool, whether glibc was told.
+
+    Example:
+    ```python
+    import bert_keras
+
+    bert_keras.keep_freed_memory()
+    ```
     """
     backend = keras.backend.backend()
     if backend not in ("jax", "torch") or not has_glibc() or is_set_by_user(os.environ):

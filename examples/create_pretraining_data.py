@@ -4,9 +4,9 @@ r"""Makes pre-training examples of text files: sentence pairs, ready to be maske
         --vocabulary vocab.txt --output_dir data/train
 
 Reads plain or gzip UTF-8 text, blank lines between documents (or a document a file), sentences one
-a line (`--sentences_per_line`) or split by rules, in English and Chinese. Writes shards, vocab.txt
-and manifest.json; the same command goes on where a killed run stopped. Masks are drawn afresh in
-each epoch by whoever reads the shards, unless `--static_masking` draws them now.
+a line (`--sentences_per_line`) or split by rules, in English and Chinese. Writes shards, the
+tokenizer and manifest.json; the same command goes on where a killed run stopped. Masks are drawn
+afresh in each epoch by whoever reads the shards, unless `--static_masking` draws them now.
 
     python examples/create_pretraining_data.py --records 'tf_examples.tfrecord*' \
         --vocabulary vocab.txt --output_dir data/train
@@ -25,12 +25,14 @@ import time
 from absl import app, flags, logging
 
 from bert_keras.preprocessing import Masking, create_pretraining_data, import_records
-from bert_keras.tokenizers import WordPieceTokenizer
+from bert_keras.tokenizers import Tokenizer
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("input", None, "Text files, folders of .txt and .txt.gz, or patterns with *.")
 flags.DEFINE_list("records", None, "TFRecord files of Google's script, in place of --input.")
-flags.DEFINE_string("vocabulary", None, "vocab.txt, tokenizer.json, or the folder of one.")
+flags.DEFINE_string(
+    "vocabulary", None, "A tokenizer: vocab.txt, tokenizer.json, or a folder, as of a checkpoint."
+)
 flags.DEFINE_string("output_dir", None, "Folder to write.")
 flags.DEFINE_integer("sequence_length", 128, "Longest row, special tokens included.")
 flags.DEFINE_enum(
@@ -41,7 +43,7 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_enum("documents", "blank_line", ["blank_line", "file"], "What ends a document.")
 flags.DEFINE_bool("sentences_per_line", False, "Each line is a sentence; do not split.")
-flags.DEFINE_bool("lowercase", None, "Lowercase; without it as the vocabulary looks.")
+flags.DEFINE_bool("lowercase", None, "For vocab.txt: lowercase; without it as it looks.")
 flags.DEFINE_string("word_segmenter", None, "module:function, a str to its words (Chinese).")
 flags.DEFINE_integer("duplicates", 1, "Passes over the text, each with other pairs and masks.")
 flags.DEFINE_float("short_probability", 0.1, "How often a shorter length is aimed at.")
@@ -68,7 +70,7 @@ RECORDS_FLAGS = ("records", "vocabulary", "lowercase", "output_dir")
 def main(argv):
     refuse_unused()
     settings = {"lowercase": FLAGS.lowercase} if FLAGS.lowercase is not None else {}
-    tokenizer = WordPieceTokenizer.load(FLAGS.vocabulary, **settings)
+    tokenizer = Tokenizer.load(FLAGS.vocabulary, **settings)
     started = time.perf_counter()
     if FLAGS.records:
         manifest = import_records(expand(FLAGS.records), tokenizer, FLAGS.output_dir, report)

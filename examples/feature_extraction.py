@@ -1,4 +1,4 @@
-"""Tag words by BERT's features without fine-tuning: table 7 of the paper.
+"""Tag words by an encoder's features without fine-tuning: table 7 of the paper.
 
     python examples/feature_extraction.py --data_dir wnut17
     python examples/feature_extraction.py --data_dir btc_ner --strategy last,concat_last_4
@@ -201,7 +201,7 @@ def extract(backbone, preprocessor, sentences):
     states = backbone(inputs, return_hidden_states=True)["hidden_states"]
     encoder = keras.Model(inputs, keras.ops.cast(keras.ops.stack(states, axis=2), "float32"))
     max_length = preprocessor.max_length
-    stride = max(1, (max_length - 2) // 2)
+    stride = max(1, preprocessor.room() // 2)
     windows = cut_words(preprocessor.tokenizer, sentences, max_length, stride)
     num_words = np.array([len(words) for words in sentences])
     shape = (num_words.sum(), backbone.num_layers + 1, backbone.hidden_dim)

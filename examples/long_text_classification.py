@@ -39,7 +39,7 @@ import tables
 from absl import app, flags
 
 import bert_keras
-from bert_keras import datasets, metrics
+from bert_keras import datasets
 
 FLAGS = flags.FLAGS
 flags.adopt_module_key_flags(recipe)  # for --help
@@ -57,7 +57,7 @@ flags.DEFINE_integer("num_windows", 4, "The most windows that are read of a docu
 flags.DEFINE_integer("stride", None, "Tokens between windows' beginnings; else no overlap.", 1)
 flags.DEFINE_enum("keep", "head", CUTS, "Which windows stay of a document that has more.")
 flags.DEFINE_string(
-    "pooling", "pooler", "How a text or window becomes a vector, see TextClassifier."
+    "pooling", None, "How a text or window becomes a vector; without it as the family has it."
 )
 flags.DEFINE_string("text_column", "text", "Name or number of the text's column in the files.")
 flags.DEFINE_string("label_column", "label", "Name or number of the label's column.")
@@ -105,10 +105,7 @@ def main(argv):
     for text, answer in zip(few.texts, reloaded.classify(few.texts), strict=True):
         print(f"  {answer}  {text[:60]!r}, {len(text.split())} words")
     outputs = reloaded.predict(dev.texts, batch_size=FLAGS.batch_size, verbose=0)
-    confusion = metrics.confusion_matrix(
-        dev.labels, outputs.argmax(-1), num_classes=outputs.shape[1]
-    )
-    recipe.plot_confusion_matrix(confusion, train.label_names)
+    recipe.plot_confusion_matrix(dev.labels, outputs, train.label_names)
     results = recipe.over_seeds(rows)
     # The dev set chose it among several strategies, so it is no result; of one it is the same.
     results = {name: value for name, value in results.items() if "highest" not in name}
@@ -127,7 +124,7 @@ def make_classifier(strategy, train):
     settings = {
         "num_classes": len(train.label_names),
         "label_names": train.label_names,
-        "pooling": FLAGS.pooling,
+        **recipe.given("pooling"),
         "max_length": FLAGS.max_length,
         "dtype": FLAGS.dtype,
     }
@@ -146,12 +143,7 @@ def make_classifier(strategy, train):
 def scores(classifier, examples):
     """Returns accuracy and F1, of the second class where there are two."""
     outputs = classifier.predict(examples.texts, batch_size=FLAGS.batch_size, verbose=0)
-    chosen = outputs.argmax(-1)
-    average = "binary" if outputs.shape[1] == 2 else "macro"
-    return {
-        "accuracy": metrics.accuracy(examples.labels, chosen),
-        "f1": metrics.precision_recall_f1(examples.labels, chosen, average=average)["f1"],
-    }
+    return recipe.accuracy_and_f1(examples.labels, outputs)
 
 
 def print_table(rows):

@@ -1,4 +1,4 @@
-"""Fine-tune BERT to pick the right one of several choices: endings, answers, causes.
+"""Fine-tune BERT, or another encoder, to pick the right one of several choices: endings, answers, causes.
 
     python examples/multiple_choice.py --data_dir swag --learning_rate 2e-5 --batch_size 16
     python examples/multiple_choice.py --data_dir commonsense_qa --batch_size 16
@@ -30,7 +30,9 @@ from bert_keras import datasets
 FLAGS = flags.FLAGS
 flags.adopt_module_key_flags(recipe)  # for --help
 
-flags.DEFINE_string("pooling", "pooler", "pooler, cls, mean or max.")
+flags.DEFINE_string(
+    "pooling", None, "pooler, cls, mean or max; without it as the checkpoint's family has it."
+)
 
 
 def main(argv):
@@ -45,7 +47,7 @@ def main(argv):
 
     def run(seed):
         model = bert_keras.MultipleChoice.from_preset(
-            FLAGS.preset, pooling=FLAGS.pooling, max_length=FLAGS.max_length, dtype=FLAGS.dtype
+            FLAGS.preset, **recipe.given("pooling", "max_length", "dtype")
         )
         recipe.check_vocabulary(model, train.contexts)
         model.compile(learning_rate=FLAGS.learning_rate)
@@ -81,7 +83,7 @@ def accuracy(model, examples):
     """Returns the share of examples whose right choice has the highest logit."""
     x = (examples.contexts, examples.choices)
     chosen = model.predict(x, batch_size=FLAGS.batch_size, verbose=0).argmax(axis=-1)
-    return bert_keras.metrics.accuracy(examples.labels, chosen)
+    return float((chosen == examples.labels).mean())
 
 
 def load_data():

@@ -16,6 +16,7 @@ import warnings
 
 import keras
 import numpy as np
+import tokenizers
 from keras import ops
 
 import bert_keras
@@ -257,7 +258,7 @@ def attention(maps, tokens, titles, title):
             sharey=True,
             layout="constrained",
         )
-        # The root, since most of the weight often goes to [SEP].
+        # The root, since most of the weight often goes to the last token.
         norm = plt.matplotlib.colors.PowerNorm(0.5, vmin=0, vmax=float(np.max(maps)))
         for axis, weights, name in zip(axes.flat, maps, titles, strict=False):
             image = axis.imshow(weights, cmap="viridis", norm=norm)
@@ -309,7 +310,7 @@ def saliency(found, labels=None):
                     axis.text(
                         place + size / 2,
                         y,
-                        one.tokens[number].removeprefix("##"),
+                        as_written(one.tokens)[number][0],
                         fontsize=11,
                         ha="center",
                         color="white" if dark else "black",
@@ -326,10 +327,10 @@ def _lines(plt, tokens, width):
     figure = plt.figure(figsize=(1, 1))
     renderer = figure.canvas.get_renderer()
     lines, x = [[]], 0.0
-    for number, token in enumerate(tokens):
-        drawn = figure.text(0, 0, token.removeprefix("##"), fontsize=11)
+    for number, (text, goes_on) in enumerate(as_written(tokens)):
+        drawn = figure.text(0, 0, text, fontsize=11)
         size = drawn.get_window_extent(renderer).width / figure.dpi + 0.06
-        between = 0.0 if token.startswith("##") or not lines[-1] else 0.06
+        between = 0.0 if goes_on or not lines[-1] else 0.06
         if x + between + size > width and lines[-1]:
             lines.append([])
             x, between = 0.0, 0.0
@@ -337,6 +338,24 @@ def _lines(plt, tokens, width):
         x += between + size
     plt.close(figure)
     return lines
+
+
+def as_written(tokens):
+    """Returns of each token its text, and whether it goes on with the word of the one before.
+
+    A token says so by `##`, as those of WordPiece, or by the sign of a space that it lacks.
+    """
+    if any(token.startswith("Ġ") for token in tokens):  # bytes, each as a letter
+        decode = tokenizers.decoders.ByteLevel().decode
+        tokens = [decode([token]).replace(" ", "▁") for token in tokens]
+    if not any(token.startswith("▁") for token in tokens):
+        return [(token.removeprefix("##"), token.startswith("##")) for token in tokens]
+    is_special = [token.startswith("<") and token.endswith(">") for token in tokens]
+    apart = [a or b for a, b in zip(is_special, [True, *is_special], strict=False)]
+    return [
+        (token.lstrip("▁"), not (is_apart or token.startswith("▁")))
+        for token, is_apart in zip(tokens, apart, strict=True)
+    ]
 
 
 def projection(vectors, labels, scores=None):

@@ -1,10 +1,14 @@
-"""Pre-train BERT by masked tokens and next sentences, from random weights or from a checkpoint.
+"""Pre-train by masked tokens and next sentences, from random weights or from a checkpoint.
 
     python examples/create_pretraining_data.py --input books --vocabulary vocab.txt \
         --output_dir data/train
     python examples/pretrain.py --data_dir data/train --heldout_dir data/heldout \
         --num_layers 4 --hidden_dim 256 --num_heads 4 --num_steps 10000 --output_dir pretrained
     python examples/pretrain.py --data_dir my_texts --preset bert_base_en_uncased --num_steps 2000
+
+Random weights are a BERT's, with whatever tokenizer made the data. A checkpoint may be of any
+family; one without a pooler, or that does not tell two segments apart, such as RoBERTa and
+DistilBERT, trains by masked tokens alone.
 
 A run that was killed goes on by the same command, with the same losses as if it had not been. Two
 folders in --data_dir, rows of 128 and of 512 tokens, are the paper's two phases; more are possible,
@@ -47,7 +51,10 @@ flags.DEFINE_list(
     "shares", None, "Share of the steps in each phase; of two phases 0.9,0.1, as in the paper."
 )
 flags.DEFINE_enum(
-    "objective", "auto", ["auto", "both", "masked_lm"], "auto: both where the data has pairs."
+    "objective",
+    "auto",
+    ["auto", "both", "masked_lm"],
+    "auto: both where the data has pairs and the model can compare them.",
 )
 flags.DEFINE_float("mask_rate", 0.15, "Share of the tokens that is predicted.")
 flags.DEFINE_float("mask_share", 0.8, "Share of these that becomes [MASK].")
@@ -122,6 +129,7 @@ class Phase(NamedTuple):
 
 
 def main(argv):
+    bert_keras.keep_freed_memory()
     phases = plan_phases()
     check_steps()
     peak_rates(len(phases))
@@ -220,11 +228,12 @@ def peak_rates(num_phases):
 
 def choose_objective(phases):
     """Returns `both` or `masked_lm`, by the flags and by what the rows of all folders are."""
-    if FLAGS.objective == "masked_lm" or is_causal():
+    if FLAGS.objective == "masked_lm" or not compares_pairs():
         if FLAGS.objective == "both":
             raise app.UsageError(
-                "--objective both needs a first token that sees the text, which a causal model's "
-                "does not. Leave --objective out."
+                "--objective both needs a first token that sees the text, a pooler on it, and two "
+                "segments: not a causal model, nor a checkpoint without these. Leave --objective "
+                "out."
             )
         return "masked_lm"
     found = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
@@ -239,11 +248,13 @@ def choose_objective(phases):
     return "both" if has_pairs else "masked_lm"
 
 
-def is_causal():
-    """Returns whether tokens see only those before them: as the flag says, or the checkpoint."""
+def compares_pairs():
+    """Returns whether the model can learn if two texts follow one another, by its architecture."""
     if FLAGS.causal or not FLAGS.preset:
-        return FLAGS.causal
-    return getattr(load_model(bert_keras.MaskedLM, load_weights=False).backbone, "causal", False)
+        return not FLAGS.causal
+    backbone = load_model(bert_keras.MaskedLM, load_weights=False).backbone
+    is_causal = getattr(backbone, "causal", False)
+    return backbone.pooler is not None and backbone.num_segments > 1 and not is_causal
 
 
 def all_folders(phases):
@@ -270,36 +281,37 @@ def check_batches(phases):
 def check_fits(model, phases):
     """Raises where data was made with another tokenizer, or has longer rows, than the model."""
     tokenizer, positions = model.preprocessor.tokenizer, model.backbone.max_sequence_length
-    wanted = splitting(tokenizer.get_config())
+    wanted = splitting(tokenizer)
     for folder in all_folders(phases):
         manifest = read_manifest(folder)
-        vocabulary = bert_keras.WordPieceTokenizer.load(folder).vocabulary
-        found = splitting(manifest["vocabulary"]["settings"])
-        differences = [name for name in wanted if found[name] != wanted[name]]
-        if vocabulary != tokenizer.vocabulary:
+        of_data = bert_keras.Tokenizer.load(folder)
+        found = splitting(of_data)
+        differences = sorted(name for name in wanted | found if found.get(name) != wanted.get(name))
+        if of_data.vocabulary != tokenizer.vocabulary:
             differences.insert(0, "vocabulary")
         if differences:
             raise app.UsageError(
                 f"All data must be made with the model's tokenizer. Received: {folder}, made with "
-                f"another {', '.join(differences)} ({len(vocabulary)} tokens; the model has "
-                f"{tokenizer.vocabulary_size}). Make the data with the model's: "
+                f"another {', '.join(differences)} ({of_data.vocabulary_size} tokens; the model's "
+                f"has {tokenizer.vocabulary_size}). Make the data with the model's: "
                 "create_pretraining_data.py --vocabulary."
             )
-        if manifest["sequence_length"] > positions:
+        if positions is not None and manifest["sequence_length"] > positions:
             raise app.UsageError(
                 f"Rows must fit the model's {positions} positions. Received: {folder} with rows of "
                 f"{manifest['sequence_length']}. Raise --max_sequence_length, or make shorter rows."
             )
 
 
-def splitting(config):
-    """Returns what a tokenizer's config says about how text becomes pieces."""
-    strips = config["strip_accents"]
-    return {
-        "lowercase": config["lowercase"],
-        "strip_accents": config["lowercase"] if strips is None else strips,
-        "split_chinese": config["split_chinese"],
-    }
+def splitting(tokenizer):
+    """Returns what a tokenizer's settings say about how text becomes pieces, by name."""
+    said = {}
+    for part in ("normalizer", "pre_tokenizer", "model"):
+        said |= {f"{part} ({name})": v for name, v in (tokenizer.settings[part] or {}).items()}
+    accents = "normalizer (strip_accents)"
+    if accents in said and said[accents] is None:  # Of BERT's: with the case.
+        said[accents] = said["normalizer (lowercase)"]
+    return said
 
 
 def settings(phases, model):
@@ -334,7 +346,7 @@ def make_model(phases, objective):
     masking = masking_of(phases[-1].data)
     if FLAGS.preset:
         return load_model(task, masking=masking)
-    tokenizer = bert_keras.WordPieceTokenizer.load(phases[0].data)
+    tokenizer = bert_keras.Tokenizer.load(phases[0].data)
     backbone = bert_keras.BertBackbone(
         vocabulary_size=tokenizer.vocabulary_size,
         num_layers=FLAGS.num_layers,
@@ -409,14 +421,16 @@ def make_schedule(phases):
     )
 
 
-def make_batches(folder, batch_size, has_next_sentence=None, **options):
+def make_batches(folder, batch_size, model=None, **options):
+    """Returns the batches of a folder, for a model with what it reads and learns."""
     is_masked = read_manifest(folder)["masking"] is not None
+    if model is not None:
+        options |= {"has_next_sentence": is_both(model), "input_names": model.backbone.input_names}
     return PretrainingBatches(
         folder,
         batch_size,
         masking=None if is_masked else make_masking(),
         seed=FLAGS.seed,
-        has_next_sentence=has_next_sentence,
         **options,
     )
 
@@ -431,7 +445,7 @@ def train(model, phase, checkpoint, log):
         batches = make_batches(
             phase.data,
             phase.batch_size,
-            is_both(model),
+            model,
             start_step=checkpoint.step - phase.first,
         )
         log.tokens_per_step = phase.batch_size * batches.sequence_length
@@ -471,7 +485,7 @@ def evaluate(model, phase):
     Keras's own losses are means over batches, the last of which has fewer rows; those of the
     metrics are means over all masked tokens and all pairs, whatever the batches.
     """
-    batches = make_batches(phase.heldout, phase.batch_size, is_both(model), shuffle=False)
+    batches = make_batches(phase.heldout, phase.batch_size, model, shuffle=False)
     scores = model.evaluate(batches, verbose=0, return_dict=True)
     scores = {name: float(value) for name, value in scores.items() if not name.endswith("loss")}
     prefix = "masked_lm_" if is_both(model) else ""

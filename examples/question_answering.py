@@ -1,4 +1,4 @@
-"""Fine-tune BERT to answer questions by a span of a text.
+"""Fine-tune BERT, or another encoder, to answer questions by a span of a text.
 
     python examples/question_answering.py --data_dir squad_v1
     python examples/question_answering.py --data_dir squad_v2 --max_length 384

@@ -11,7 +11,10 @@ import os
 
 from absl import app, flags
 
+import bert_keras
+
 FLAGS = flags.FLAGS
+bert_keras.keep_freed_memory()  # Saves time on JAX and PyTorch; nothing else runs in the process.
 
 # JAX tells of accelerators that are not there in words that look like errors.
 logging.getLogger("jax").setLevel(logging.WARNING)
@@ -75,6 +78,11 @@ def check_paths(given):
                     "Pass --data_dir, or --train_file and --dev_file."
                 )
     return True
+
+
+def given(*names):
+    """Returns the flags of these names that have a value, as arguments."""
+    return {name: FLAGS[name].value for name in names if FLAGS[name].value is not None}
 
 
 def keep_compiled_programs():
@@ -158,6 +166,8 @@ def check_vocabulary(model, texts):
         texts: list of str, or a tuple of such.
     """
     tokenizer = model.preprocessor.tokenizer
+    if tokenizer.unknown_token is None:
+        return  # It spells every text.
     few = list((texts[0] if isinstance(texts, tuple) else texts)[:1000])
     ids = [token for row in tokenizer(few) for token in row]
     share = ids.count(tokenizer.unknown_token_id) / max(len(ids), 1)
@@ -264,11 +274,33 @@ def plot_learning_curves(history, seed, name="learning_curves"):
     save_pictures(lambda: [(name, pictures.learning_curves(history))])
 
 
-def plot_confusion_matrix(matrix, label_names, name="confusion_matrix.png"):
+def plot_confusion_matrix(labels, outputs, label_names, name="confusion_matrix.png"):
     """Draws a confusion matrix, rows the true classes, into `--plot_dir`."""
     import pictures
+    from sklearn.metrics import confusion_matrix
 
+    classes = range(outputs.shape[1])
+    matrix = confusion_matrix(labels, outputs.argmax(-1), labels=classes)
     save_pictures(lambda: [(name, pictures.confusion_matrix(matrix, label_names))])
+
+
+def accuracy_and_f1(labels, outputs):
+    """Returns accuracy, and the F1 of the second class or, of more than two, the mean of theirs.
+
+    Args:
+        labels: int `(num_examples,)`.
+        outputs: float `(num_examples, num_classes)`, logits.
+    """
+    chosen = outputs.argmax(-1)
+    average = "binary" if outputs.shape[1] == 2 else "macro"
+    return {"accuracy": float((chosen == labels).mean()), "f1": f1(labels, chosen, average)}
+
+
+def f1(labels, chosen, average):
+    """Returns scikit-learn's F1, 0 where nothing is chosen and nothing is right."""
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(labels, chosen, average=average, zero_division=0.0))
 
 
 def save_pictures(draw):

@@ -1,4 +1,4 @@
-r"""Fine-tune BERT to classify texts or pairs of texts, or to score them.
+r"""Fine-tune BERT, or another encoder, to classify texts or pairs of texts, or to score them.
 
     python examples/text_classification.py
     python examples/text_classification.py --data_dir glue_data/SST-2 --epochs 1
@@ -33,6 +33,8 @@ import keras
 import numpy as np
 import pictures
 import recipe
+import scipy.stats
+import sklearn.metrics
 import tables
 from absl import app, flags
 
@@ -58,7 +60,9 @@ flags.DEFINE_enum(
 flags.DEFINE_string("label_separator", ",", "With multi_label: what stands between labels.")
 flags.register_validator("label_separator", bool, "must be at least one character.")
 FILE_FLAGS = ("text_column", "pair_column", "label_column", "problem_type", "label_separator")
-flags.DEFINE_string("pooling", "pooler", "pooler, cls, mean or max.")
+flags.DEFINE_string(
+    "pooling", None, "pooler, cls, mean or max; without it as the checkpoint's family has it."
+)
 flags.DEFINE_string("truncation", "longest_first", "How long texts are cut; see TextPreprocessor.")
 flags.DEFINE_float("label_smoothing", 0.0, "Share of the probability given to all classes alike.")
 flags.DEFINE_bool("baselines", False, "Also measure the majority class and a frozen encoder.")
@@ -103,10 +107,7 @@ def main(argv):
     outputs = reloaded.predict(dev.texts, verbose=0)
     show_answers(reloaded, dev)
     if train.problem_type == "single_label":
-        confusion = metrics.confusion_matrix(
-            dev.labels, outputs.argmax(-1), num_classes=outputs.shape[1]
-        )
-        recipe.plot_confusion_matrix(confusion, train.label_names)
+        recipe.plot_confusion_matrix(dev.labels, outputs, train.label_names)
     recipe.save_pictures(lambda: pictures.of_classifier(reloaded, dev))
     means = recipe.over_seeds(rows)
     if FLAGS.baselines:
@@ -129,7 +130,7 @@ def make_classifier(train, **overrides):
         "num_classes": max(1, len(train.label_names)),
         "label_names": train.label_names or None,
         "problem_type": train.problem_type,
-        "pooling": FLAGS.pooling,
+        **recipe.given("pooling"),
         "max_length": FLAGS.max_length,
         "truncation": FLAGS.truncation,
         "dtype": FLAGS.dtype,
@@ -147,21 +148,18 @@ def scores(labels, outputs):
     if labels.dtype.kind == "f":
         outputs = outputs[:, 0]
         return {
-            "pearson": metrics.pearson(labels, outputs),
-            "spearman": metrics.spearman(labels, outputs),
+            "pearson": float(scipy.stats.pearsonr(labels, outputs).statistic),
+            "spearman": float(scipy.stats.spearmanr(labels, outputs).statistic),
         }
     if labels.ndim == 2:
         chosen = (outputs >= 0).astype(int)
         return {
-            f"{average}_f1": metrics.precision_recall_f1(labels, chosen, average=average)["f1"]
-            for average in ("macro", "micro")
+            f"{average}_f1": recipe.f1(labels, chosen, average) for average in ("macro", "micro")
         }
     chosen = outputs.argmax(-1)
-    average = "binary" if outputs.shape[1] == 2 else "macro"
     return {
-        "accuracy": metrics.accuracy(labels, chosen),
-        "f1": metrics.precision_recall_f1(labels, chosen, average=average)["f1"],
-        "matthews_correlation": metrics.matthews_correlation(labels, chosen),
+        **recipe.accuracy_and_f1(labels, outputs),
+        "matthews_correlation": float(sklearn.metrics.matthews_corrcoef(labels, chosen)),
     }
 
 
@@ -208,9 +206,8 @@ def baselines(train, dev):
     keras.utils.set_random_seed(FLAGS.seed)
     frozen = make_classifier(train, frozen="backbone", pooling="mean")
     frozen.compile(learning_rate=1e-2)
-    frozen.fit(
-        train.texts, train.labels, batch_size=FLAGS.batch_size, epochs=3, cache_features=True
-    )
+    vectors = bert_keras.encode_features(frozen, train.texts, train.labels)
+    frozen.fit(vectors, batch_size=FLAGS.batch_size, epochs=3)
     majority = np.zeros((len(dev), max(2, len(train.label_names))))
     majority[:, np.bincount(train.labels).argmax()] = 1
     return {

@@ -29,6 +29,7 @@ import os
 
 import numpy as np
 import recipe
+import scipy.stats
 import tables
 from absl import app, flags
 
@@ -102,8 +103,7 @@ def main(argv):
 
 def make_embedder():
     arguments = {"objective": FLAGS.objective, "dtype": FLAGS.dtype}
-    if FLAGS.pooling:
-        arguments["pooling"] = FLAGS.pooling
+    arguments |= recipe.given("pooling")
     if FLAGS["max_length"].present:
         arguments["max_length"] = FLAGS.max_length
     return bert_keras.TextEmbedder.from_preset(FLAGS.preset, **arguments)
@@ -113,8 +113,8 @@ def scores(embedder, pairs):
     """Returns the correlations of cosine and label, and how well true pairs find each other."""
     first, second = embed_columns(embedder, pairs)
     found = {
-        "spearman": metrics.spearman(pairs.labels, cosines(first, second)),
-        "pearson": metrics.pearson(pairs.labels, cosines(first, second)),
+        "spearman": float(scipy.stats.spearmanr(pairs.labels, cosines(first, second)).statistic),
+        "pearson": float(scipy.stats.pearsonr(pairs.labels, cosines(first, second)).statistic),
     }
     true = np.flatnonzero(pairs.labels >= TRUE_PAIR)
     if not len(true):

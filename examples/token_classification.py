@@ -1,4 +1,4 @@
-"""Fine-tune BERT to tag words: named entities, or parts of speech.
+"""Fine-tune BERT, or another encoder, to tag words: named entities, or parts of speech.
 
     python examples/token_classification.py --data_dir wnut17 --learning_rate 1e-4 --epochs 5
     python examples/token_classification.py --data_dir ud_english_ewt --epochs 2

@@ -17,6 +17,8 @@ FAULTS = """
 import ctypes, resource, sys, threading
 import bert_keras
 
+if sys.argv[2] == "keep":
+    bert_keras.keep_freed_memory()
 libc = ctypes.CDLL(None)
 libc.prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: a fault a page.
 libc.malloc.restype = ctypes.c_void_p
@@ -40,11 +42,11 @@ thread.join()
 """
 
 
-def shares_of_faults(**variables):
+def shares_of_faults(keep="keep", **variables):
     """Returns page faults of the main thread and of another, as shares of the block's pages."""
     environment = {k: v for k, v in os.environ.items() if not host_memory.is_set_by_user({k: v})}
     done = subprocess.run(
-        [sys.executable, "-c", FAULTS, str(PAGES)],
+        [sys.executable, "-c", FAULTS, str(PAGES), keep],
         env=environment | {"PYTHONPATH": str(ROOT)} | variables,
         check=True,
         capture_output=True,
@@ -66,6 +68,12 @@ def test_a_block_freed_is_used_again_without_a_page_fault():
         assert other < 0.1
     else:
         assert other > 0.9
+
+
+@pytest.mark.once
+def test_importing_the_package_changes_nothing():
+    if host_memory.has_glibc():
+        assert min(shares_of_faults("import alone")) > 0.9
 
 
 @pytest.mark.once

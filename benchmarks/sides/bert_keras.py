@@ -9,6 +9,8 @@ from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.lora import AdaptableDense
 from sides import jobs
 
+package.keep_freed_memory()
+
 
 def inference(job):
     # In bfloat16 the weights too, as the others have it: nothing is trained.
@@ -73,7 +75,8 @@ def arrays(job):
     texts = jobs.as_given(job)
 
     def run():
-        batches = classifier.raw_batches(texts, batch_size=job["batch"])
+        examples = classifier.examples(texts, training=False)
+        batches = classifier.batches(examples, batch_size=job["batch"])
         for index in range(len(batches)):
             batches[index]
 
@@ -82,7 +85,7 @@ def arrays(job):
 
 def tokens(job):
     """Flat ids and lengths, what `predict` and `fit` are given their batches from."""
-    tokenizer = package.WordPieceTokenizer.load(job["folder"])
+    tokenizer = package.Tokenizer.load(job["folder"])
     (texts,) = jobs.columns(job)
     return lambda: tokenizer.flat_ids(texts)[0]
 

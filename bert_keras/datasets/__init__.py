@@ -14,38 +14,3 @@ from bert_keras.datasets.squad import QuestionExample, QuestionSet, read_squad
 from bert_keras.datasets.table import read_numbered_table, read_rows, read_table
 from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import read_records, write_records
-
-__all__ = [
-    "GLUE_TASKS",
-    "ClassificationTask",
-    "Examples",
-    "Layout",
-    "MultipleChoiceExamples",
-    "QuestionExample",
-    "QuestionSet",
-    "TaggedSentences",
-    "count_shared_texts",
-    "detect_glue_task",
-    "find_tag",
-    "find_text_files",
-    "get_glue_task",
-    "load_glue",
-    "load_imdb",
-    "load_sentiment_sentences",
-    "open_shard",
-    "read_conll",
-    "read_documents",
-    "read_examples",
-    "read_manifest",
-    "read_multiple_choice",
-    "read_numbered_table",
-    "read_records",
-    "read_rows",
-    "read_squad",
-    "read_table",
-    "split_examples",
-    "split_indices",
-    "split_sentences",
-    "tag_names",
-    "write_records",
-]

@@ -11,6 +11,8 @@ from bert_keras.datasets.examples import Examples
 from bert_keras.datasets.files import read_json_lines
 from bert_keras.datasets.table import read_rows
 
+TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
+
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
@@ -35,21 +37,20 @@ class ClassificationTask:
         layouts: tuple of `Layout`, the first that fits the file's first row is used.
         labels: tuple of `(value in the file, readable name)`, in the order of the class numbers;
             empty for regression.
-        metrics: tuple of str, what the set's authors report, the main one first.
         files: dict from a split's name to the file names it may have; the first that exists
-            is used.
+            is used. By default `train.tsv`, `dev.tsv` and `test.tsv`.
         problem_type: `"single_label"`, `"multi_label"` (the file lists class numbers, separated
             by commas) or `"regression"`.
         score_range: (lowest, highest) score of a regression set.
         skips_broken_rows: bool, whether rows with a wrong number of fields are counted, reported in
             a warning and left out, for sets published with such rows, or are an error.
-        folders: tuple of str, the names its folder goes by, in lower case without punctuation.
+        folders: tuple of str, further names that its folder goes by, in lower case without
+            punctuation.
     """
 
     layouts: tuple
     labels: tuple
-    metrics: tuple
-    files: dict
+    files: dict = dataclasses.field(default_factory=TSV_FILES.copy)
     problem_type: str = "single_label"
     score_range: tuple | None = None
     skips_broken_rows: bool = False

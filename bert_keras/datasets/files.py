@@ -7,6 +7,8 @@ import os
 import warnings
 import zlib
 
+from bert_keras.checks import check_choice
+
 # Longest first: the mark of UTF-16 (little endian) opens that of UTF-32.
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -37,8 +39,7 @@ def read_lines(path, errors="strict"):
         ValueError: the file holds bytes of another encoding, NUL characters, or broken gzip data.
             The message names the file, the line and the byte.
     """
-    if errors not in ("strict", "replace"):
-        raise ValueError(f'`errors` must be "strict" or "replace". Received: {errors!r}')
+    check_choice("errors", errors, ("strict", "replace"))
     path = os.fspath(path)
     if os.path.isdir(path):
         raise ValueError(f"A text file is needed, and {path} is a folder. Name a file inside it.")

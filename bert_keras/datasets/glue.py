@@ -11,6 +11,7 @@ Understanding", ICLR 2019, https://arxiv.org/abs/1804.07461
 import os
 import types
 
+from bert_keras.checks import check_choice
 from bert_keras.datasets.classification import (
     ClassificationTask,
     Layout,
@@ -23,42 +24,11 @@ from bert_keras.datasets.table import read_rows
 _ENTAILMENT = (("entailment", "entailment"), ("not_entailment", "not_entailment"))
 
 # Demszky et al. 2020, in the order of the authors' emotions.txt.
-_EMOTIONS = (
-    "admiration",
-    "amusement",
-    "anger",
-    "annoyance",
-    "approval",
-    "caring",
-    "confusion",
-    "curiosity",
-    "desire",
-    "disappointment",
-    "disapproval",
-    "disgust",
-    "embarrassment",
-    "excitement",
-    "fear",
-    "gratitude",
-    "grief",
-    "joy",
-    "love",
-    "nervousness",
-    "optimism",
-    "pride",
-    "realization",
-    "relief",
-    "remorse",
-    "sadness",
-    "surprise",
-    "neutral",
-)
-
-_TSV_FILES = {
-    "train": ("train.tsv",),
-    "dev": ("dev.tsv",),
-    "test": ("test.tsv",),
-}
+_EMOTIONS = """
+admiration amusement anger annoyance approval caring confusion curiosity desire disappointment
+disapproval disgust embarrassment excitement fear gratitude grief joy love nervousness optimism
+pride realization relief remorse sadness surprise neutral
+"""
 
 GLUE_TASKS = types.MappingProxyType(
     {
@@ -69,30 +39,23 @@ GLUE_TASKS = types.MappingProxyType(
                 Layout(("sentence",), None),
             ),
             labels=(("0", "unacceptable"), ("1", "acceptable")),
-            metrics=("matthews_correlation",),
-            files=_TSV_FILES,
-            folders=("cola",),
         ),
         # Socher et al. 2013: sentiment of phrases (train) and sentences of film reviews.
         "sst2": ClassificationTask(
             layouts=(Layout(("sentence",), "label"),),
             labels=(("0", "negative"), ("1", "positive")),
-            metrics=("accuracy",),
-            files=_TSV_FILES,
-            folders=("sst2", "sst"),
+            folders=("sst",),
         ),
         # Dolan and Brockett 2005: do two sentences of the news say the same?
         "mrpc": ClassificationTask(
             layouts=(Layout(("#1 String", "#2 String"), "Quality"),),
             labels=(("0", "not_equivalent"), ("1", "equivalent")),
-            metrics=("f1", "accuracy"),
             files={
                 "train": ("train.tsv", "msr_paraphrase_train.txt"),
                 "dev": ("dev.tsv",),
                 "test": ("test.tsv",),
                 "test_labelled": ("msr_paraphrase_test.txt",),
             },
-            folders=("mrpc",),
         ),
         # Cer et al. 2017: similarity from 0 to 5. The original files have no header, and in some
         # rows two more columns, the sources.
@@ -102,7 +65,6 @@ GLUE_TASKS = types.MappingProxyType(
                 Layout((5, 6), 4, num_fields=(7, 9)),
             ),
             labels=(),
-            metrics=("pearson", "spearman"),
             files={
                 "train": ("train.tsv", "sts-train.tsv", "sts-train.csv"),
                 "dev": ("dev.tsv", "sts-dev.tsv", "sts-dev.csv"),
@@ -111,16 +73,13 @@ GLUE_TASKS = types.MappingProxyType(
             },
             problem_type="regression",
             score_range=(0.0, 5.0),
-            folders=("stsb", "stsbenchmark"),
+            folders=("stsbenchmark",),
         ),
         # Quora question pairs. GLUE's train and dev files hold a few rows cut short.
         "qqp": ClassificationTask(
             layouts=(Layout(("question1", "question2"), "is_duplicate"),),
             labels=(("0", "not_duplicate"), ("1", "duplicate")),
-            metrics=("f1", "accuracy"),
-            files=_TSV_FILES,
             skips_broken_rows=True,
-            folders=("qqp",),
         ),
         # Williams et al. 2018. `dev.csv` (premise, hypothesis, label) holds both dev sets, the
         # 9,815 matched rows first.
@@ -134,7 +93,6 @@ GLUE_TASKS = types.MappingProxyType(
                 ("entailment", "entailment"),
                 ("neutral", "neutral"),
             ),
-            metrics=("accuracy",),
             files={
                 "train": ("train.tsv", "train.csv"),
                 "dev": ("dev_matched.tsv", "dev.csv"),
@@ -142,39 +100,27 @@ GLUE_TASKS = types.MappingProxyType(
                 "test": ("test_matched.tsv",),
                 "test_mismatched": ("test_mismatched.tsv",),
             },
-            folders=("mnli", "multinli"),
+            folders=("multinli",),
         ),
         # SQuAD as sentence pairs: does the sentence answer the question?
         "qnli": ClassificationTask(
             layouts=(Layout(("question", "sentence"), "label"),),
             labels=_ENTAILMENT,
-            metrics=("accuracy",),
-            files=_TSV_FILES,
-            folders=("qnli",),
         ),
         # Dagan et al. 2005 and after.
         "rte": ClassificationTask(
             layouts=(Layout(("sentence1", "sentence2"), "label"),),
             labels=_ENTAILMENT,
-            metrics=("accuracy",),
-            files=_TSV_FILES,
-            folders=("rte",),
         ),
         # Levesque et al. 2011: does a sentence with its pronoun replaced still follow?
         "wnli": ClassificationTask(
             layouts=(Layout(("sentence1", "sentence2"), "label"),),
             labels=(("0", "not_entailment"), ("1", "entailment")),
-            metrics=("accuracy",),
-            files=_TSV_FILES,
-            folders=("wnli",),
         ),
         # Chinese reviews of hotels, books and computers.
         "chnsenticorp": ClassificationTask(
             layouts=(Layout(("text_a",), "label"),),
             labels=(("0", "negative"), ("1", "positive")),
-            metrics=("accuracy",),
-            files=_TSV_FILES,
-            folders=("chnsenticorp",),
         ),
         # CLUE, Xu et al. 2020: do two questions to a bank ask the same? JSON lines in CLUE.
         "afqmc": ClassificationTask(
@@ -184,22 +130,18 @@ GLUE_TASKS = types.MappingProxyType(
                 Layout((0, 1), None, num_fields=(2,)),
             ),
             labels=(("0", "different"), ("1", "same")),
-            metrics=("accuracy",),
             files={
                 "train": ("train.txt", "train.tsv", "train.json"),
                 "dev": ("dev.txt", "dev.tsv", "dev.json"),
                 "test": ("test.txt", "test.tsv", "test.json"),
             },
-            folders=("afqmc", "afqmcpublic"),
+            folders=("afqmcpublic",),
         ),
         # Demszky et al. 2020: text, numbers of its emotions, id of the comment.
         "goemotions": ClassificationTask(
             layouts=(Layout((0,), 1, num_fields=(3,)),),
-            labels=tuple((str(number), name) for number, name in enumerate(_EMOTIONS)),
-            metrics=("f1_macro", "f1_micro"),
-            files=_TSV_FILES,
+            labels=tuple((str(number), name) for number, name in enumerate(_EMOTIONS.split())),
             problem_type="multi_label",
-            folders=("goemotions",),
         ),
     }
 )
@@ -231,8 +173,7 @@ def load_glue(task, data_dir, split):
         ```
     """
     task = get_glue_task(detect_glue_task(data_dir) if task is None else task)
-    if split not in task.files:
-        raise ValueError(f"`split` must be one of {list(task.files)}. Received: {split!r}")
+    check_choice("split", split, task.files)
     _check_folder(data_dir)
     path = _find_file(data_dir, task.files[split])
     if path is None:
@@ -257,11 +198,10 @@ def get_glue_task(name):
     Raises:
         ValueError: there is no such task. The message lists them.
     """
-    key = _normalize_name(name)
-    for known, task in GLUE_TASKS.items():
-        if key == known or key in task.folders:
-            return task
-    raise ValueError(f"`task` must be one of {list(GLUE_TASKS)}. Received: {name!r}")
+    known = _known_name(name)
+    if known is None:
+        raise ValueError(f"`task` must be one of {list(GLUE_TASKS)}. Received: {name!r}")
+    return GLUE_TASKS[known]
 
 
 def detect_glue_task(data_dir):
@@ -273,10 +213,9 @@ def detect_glue_task(data_dir):
         ValueError: the folder's labelled files fit no task, or more than one.
     """
     _check_folder(data_dir)
-    folder = _normalize_name(os.path.basename(os.path.abspath(data_dir)))
-    for name, task in GLUE_TASKS.items():
-        if folder in task.folders:
-            return name
+    named = _known_name(os.path.basename(os.path.abspath(data_dir)))
+    if named is not None:
+        return named
     fitting = [name for name, task in GLUE_TASKS.items() if _fits(data_dir, task)]
     if len(fitting) == 1:
         return fitting[0]
@@ -324,5 +263,7 @@ def _find_file(data_dir, names):
     return None
 
 
-def _normalize_name(name):
-    return "".join(letter for letter in str(name).casefold() if letter.isalnum())
+def _known_name(name):
+    """Returns the key of `GLUE_TASKS` that a name or a folder stands for, `None` for others."""
+    plain = "".join(letter for letter in str(name).casefold() if letter.isalnum())
+    return next((k for k, task in GLUE_TASKS.items() if plain in (k, *task.folders)), None)

@@ -14,6 +14,7 @@ import zlib
 
 import numpy as np
 
+from bert_keras.checks import check_choice
 from bert_keras.datasets.examples import Examples
 from bert_keras.datasets.files import decode_lines
 
@@ -45,8 +46,7 @@ def load_imdb(path, split):
         train = load_imdb("aclImdb_v1.tar.gz", "train")
         ```
     """
-    if split not in ("train", "test"):
-        raise ValueError(f'`split` must be "train" or "test". Received: {split!r}')
+    check_choice("split", split, ("train", "test"))
     path = os.fspath(path)
     archive = path if os.path.isfile(path) else _find_archive(path)
     reviews = _archived_reviews(archive, split) if archive else _folder_reviews(path, split)

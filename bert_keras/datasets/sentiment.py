@@ -21,8 +21,6 @@ SENTIMENT_SENTENCES_FILES = (
 _TASK = ClassificationTask(
     layouts=(Layout((0,), 1, num_fields=(2,)),),
     labels=(("0", "negative"), ("1", "positive")),
-    metrics=("accuracy", "f1"),
-    files={},
 )
 
 

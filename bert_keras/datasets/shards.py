@@ -19,10 +19,11 @@ import json
 import math
 import os
 import re
-import uuid
 
 import numpy as np
 import safetensors.numpy
+
+from bert_keras.files import read_json, replacing, write_json
 
 MANIFEST_FILE = "manifest.json"
 FORMAT_VERSION = 1
@@ -54,33 +55,6 @@ def write_shard(path, arrays):
     # Its own `save_file` leaves a file that only its owner may read.
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(safetensors.numpy.save(arrays))
-
-
-class replacing:
-    """A context that gives the name of a temporary file, which takes the place of `path` at last.
-
-    An exception inside leaves `path` as it was and removes the temporary file; a process that is
-    killed leaves a file `.*.partial`, never half of `path`.
-
-    Args:
-        path: str.
-    """
-
-    def __init__(self, path):
-        self.path = os.fspath(path)
-        folder, name = os.path.split(self.path)
-        self.temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
-
-    def __enter__(self):
-        return self.temporary
-
-    def __exit__(self, kind, error, traceback):
-        if kind is None:
-            with open(self.temporary, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(self.temporary, self.path)
-        elif os.path.exists(self.temporary):
-            os.remove(self.temporary)
 
 
 def open_shard(path):
@@ -139,12 +113,7 @@ def json_sha256(value):
 
 def write_manifest(folder, manifest):
     """Writes `manifest.json`, whole or not at all: its presence says that the data is complete."""
-    with (
-        replacing(os.path.join(folder, MANIFEST_FILE)) as temporary,
-        open(temporary, "w", encoding="utf-8") as file,
-    ):
-        json.dump(manifest, file, indent=2, ensure_ascii=False)
-        file.write("\n")
+    write_json(os.path.join(folder, MANIFEST_FILE), manifest)
 
 
 def read_manifest(folder):
@@ -170,8 +139,7 @@ def read_manifest(folder):
             "where it stopped)."
         )
     try:
-        with open(path, encoding="utf-8") as file:
-            manifest = json.load(file)
+        manifest = read_json(path)
         version = manifest["version"]
         shards = [
             (str(shard["file"]), int(shard["bytes"]), int(shard["num_examples"]))

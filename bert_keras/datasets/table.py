@@ -4,6 +4,7 @@ import contextlib
 import csv
 import os
 
+from bert_keras.checks import check_choice
 from bert_keras.datasets.files import read_lines
 
 # The largest value that fits a C long on every platform: csv refuses fields over 128 KiB otherwise.
@@ -97,8 +98,7 @@ def read_numbered_table(path, columns=None, delimiter=None, header="auto", quoti
     Raises:
         ValueError: see `read_table`.
     """
-    if header not in (True, False, "auto"):
-        raise ValueError(f'`header` must be True, False or "auto". Received: {header!r}')
+    check_choice("header", header, (True, False, "auto"))
     if isinstance(columns, (str, int)):
         columns = [columns]
     if header == "auto":

@@ -2,6 +2,7 @@
 
 import os
 
+from bert_keras.checks import check_choice
 from bert_keras.datasets.files import read_lines
 
 _ENDINGS = (".txt", ".txt.gz")
@@ -75,13 +76,9 @@ def read_documents(paths, documents="file", passages="paragraph", errors="strict
             print(len(passages), passages[0])
         ```
     """
-    for name, value, allowed in (
-        ("documents", documents, ("file", "blank_line")),
-        ("passages", passages, ("paragraph", "line")),
-        ("errors", errors, ("strict", "replace")),
-    ):
-        if value not in allowed:
-            raise ValueError(f"`{name}` must be one of {allowed}. Received: {value!r}")
+    check_choice("documents", documents, ("file", "blank_line"))
+    check_choice("passages", passages, ("paragraph", "line"))
+    check_choice("errors", errors, ("strict", "replace"))
     return _documents(find_text_files(paths), documents == "blank_line", passages, errors)
 
 

@@ -15,7 +15,7 @@ import contextlib
 
 import numpy as np
 
-from bert_keras.datasets.shards import replacing
+from bert_keras.files import replacing
 
 
 def check_tensorflow():

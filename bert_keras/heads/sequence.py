@@ -79,8 +79,12 @@ class SequenceHead(Head):
             self.hidden.build((None, self.hidden_dim))
         super().build()
 
+    def read(self, outputs, padding_mask=None):
+        """Returns what the head reads of a backbone: float `(batch, hidden_dim)`."""
+        return pool(outputs, padding_mask, self.pooling)
+
     def call(self, outputs, padding_mask=None, training=None):
-        vector = pool(outputs, padding_mask, self.pooling)
+        vector = self.read(outputs, padding_mask)
         if self.num_masks > 1:
             vector = ops.concatenate([vector] * self.num_masks)
         if self.hidden is not None:

@@ -44,8 +44,12 @@ class TokenHead(Head):
         if self.crf is not None:
             self.crf.build()
 
+    def read(self, outputs, padding_mask=None):
+        """Returns what the head reads of a backbone: float `(batch, seq_len, hidden_dim)`."""
+        return outputs["sequence_output"]
+
     def call(self, outputs, training=None):
-        return self.dense(self.drop(outputs["sequence_output"], training=training))
+        return self.dense(self.drop(self.read(outputs), training=training))
 
     def get_config(self):
         return {**super().get_config(), "crf": self.crf is not None}

@@ -20,7 +20,7 @@ def warn_where_useless():
         warnings.warn(
             "`remat=True` saves no memory with JAX on the CPU: XLA undoes it. Set "
             f"XLA_FLAGS={_KEEP_BARRIERS} before JAX starts, or use PyTorch or TensorFlow.",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

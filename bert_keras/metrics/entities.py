@@ -19,6 +19,8 @@ import re
 
 import numpy as np
 
+from bert_keras.checks import check_choice
+
 # Prefixes by position in these tables. M, L and U are other names for I, E and S.
 _PREFIXES = "OBIES"
 _SYNONYMS = {"M": "I", "L": "E", "U": "S"}
@@ -96,11 +98,6 @@ def _split_tag(tag, scheme):
     return _PREFIXES.index(prefix), tag[2:] or "_"
 
 
-def _check_scheme(scheme):
-    if scheme not in _LETTERS:
-        raise ValueError(f"`scheme` must be one of {tuple(_LETTERS)}. Received: {scheme!r}.")
-
-
 def find_odd_tags(tags, scheme=None):
     """Returns the tags that mark no place in an entity, though the others do: typing errors.
 
@@ -121,7 +118,7 @@ def find_odd_tags(tags, scheme=None):
         >>> find_odd_tags(["0", "B-PER", "I-PER"]), find_odd_tags(["NOUN", "VERB"])
         (['0'], [])
     """
-    _check_scheme(scheme)
+    check_choice("scheme", scheme, _LETTERS)
     odd = [tag for tag in tags if not is_entity_tag(tag, scheme)]
     num_typed = sum(is_entity_tag(tag, scheme) and "-" in tag for tag in tags)
     return odd if scheme or num_typed >= max(1, len(odd)) else []
@@ -203,7 +200,7 @@ def extract_entities(tags, scheme=None):
     Reference:
         Tjong Kim Sang and De Meulder (2003), Introduction to the CoNLL-2003 shared task.
     """
-    _check_scheme(scheme)
+    check_choice("scheme", scheme, _LETTERS)
     type_ids = {}
     kinds, begins, ends = _find_spans([tags], scheme, type_ids)
     names = list(type_ids)
@@ -274,7 +271,7 @@ def entity_scores(true, predicted, scheme=None):
     Reference:
         https://github.com/chakki-works/seqeval
     """
-    _check_scheme(scheme)
+    check_choice("scheme", scheme, _LETTERS)
     _check_sentences(true, predicted)
     type_ids = {}
     true_spans = _find_spans(true, scheme, type_ids)

@@ -6,6 +6,8 @@ same similarity. A model that gives everything the same similarity thus ranks ri
 
 import numpy as np
 
+from bert_keras.checks import check_int
+
 
 def cosine_similarity_matrix(queries, documents):
     """Cosine of the angle between each query and each document.
@@ -129,8 +131,7 @@ def recall_at_k(similarities, relevant, k):
         0.5
     """
     similarities, relevant = _check(similarities, relevant)
-    if k < 1:
-        raise ValueError(f"`k` must be at least 1. Received: {k}.")
+    check_int("k", k)
     # By falling similarity, and among equals relevant documents last.
     order = np.lexsort((relevant, -similarities), axis=1)[:, :k]
     found = np.take_along_axis(relevant, order, axis=1).sum(axis=1)

@@ -1,7 +1,7 @@
 """Keras metrics for `compile(weighted_metrics=[...])`: F1, Matthews correlation, perplexity.
 
 Their means over batches are wrong, since they are not means over examples. These metrics add up
-counts or losses, so they equal the functions in `classification` and `masked_lm` on all examples.
+counts or losses, so they equal scikit-learn's F1 and Matthews correlation of all examples at once.
 
 Accuracy needs nothing of ours: `keras.metrics.SparseCategoricalAccuracy()` leaves positions of
 weight 0 out. Put all of them under `weighted_metrics`: under `metrics` Keras does not hand the
@@ -10,6 +10,8 @@ weights on, and padding would count.
 
 import keras
 from keras import ops
+
+from bert_keras.checks import check_choice, check_int
 
 
 def _weights_like(values, sample_weight, dtype):
@@ -43,11 +45,7 @@ class ConfusionMatrixMetric(keras.metrics.Metric):
 
     def __init__(self, num_classes, name=None, dtype="float32"):
         super().__init__(name=name, dtype=dtype)
-        if not isinstance(num_classes, int) or num_classes < 2:
-            raise ValueError(
-                f"`num_classes` must be an integer of at least 2. Received: {num_classes!r}."
-            )
-        self.num_classes = num_classes
+        self.num_classes = check_int("num_classes", num_classes, 2)
         self.matrix = self.add_variable((num_classes, num_classes), "zeros", name="matrix")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
@@ -80,7 +78,7 @@ def _divide(numerator, denominator):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SparseF1Score(ConfusionMatrixMetric):
-    """F1 of integer labels, as `precision_recall_f1` computes it over all examples.
+    """F1 of integer labels, as `sklearn.metrics.f1_score` computes it over all examples.
 
     `keras.metrics.F1Score` wants one-hot labels; its other averages are the same. Macro is over
     all `num_classes`; a class that never occurs counts as 0.
@@ -102,15 +100,9 @@ class SparseF1Score(ConfusionMatrixMetric):
 
     def __init__(self, num_classes, average="binary", positive=1, name="f1", dtype="float32"):
         super().__init__(num_classes, name=name, dtype=dtype)
-        if average not in ("binary", "micro", "macro"):
-            raise ValueError(
-                f'`average` must be "binary", "micro" or "macro". Received: {average!r}.'
-            )
-        if average == "binary" and not 0 <= positive < num_classes:
-            raise ValueError(
-                f"`positive` must lie between 0 and {num_classes - 1}. Received: {positive!r}."
-            )
-        self.average = average
+        self.average = check_choice("average", average, ("binary", "micro", "macro"))
+        if average == "binary":
+            check_int("positive", positive, 0, num_classes - 1)
         self.positive = positive
 
     def result(self):
@@ -128,14 +120,20 @@ class SparseF1Score(ConfusionMatrixMetric):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class MatthewsCorrelation(ConfusionMatrixMetric):
-    """Matthews correlation, as `matthews_correlation` computes it over all examples.
+    """Matthews correlation: how far predictions follow the truth beyond class frequencies.
 
-    GLUE scores CoLA by it.
+    With the confusion matrix's trace `c`, total `s`, rows `t` and columns `p`:
+    `(c s - t·p) / sqrt((s² - p·p) (s² - t·t))`; 1 is perfect, 0 is chance, and so is a constant
+    answer. GLUE scores CoLA by it.
 
     Args:
         num_classes: number of classes.
         name: name in the logs.
         dtype: dtype of the counts.
+
+    Reference:
+        Gorodkin (2004), Comparing two K-category assignments by a K-category correlation
+        coefficient.
 
     Example:
         >>> metric = MatthewsCorrelation(num_classes=2)
@@ -166,8 +164,10 @@ class MatthewsCorrelation(ConfusionMatrixMetric):
 class MaskedPerplexity(keras.metrics.Metric):
     """Perplexity of a masked language model at its masked positions, over all batches.
 
-    Sums losses and weights, so it equals `masked_perplexity` of all batches together, whatever
-    their sizes; the exp of a mean of batch losses would not. `nan` until a position has weight.
+    The exp of the mean negative log-probability of the labels: a model that guesses evenly among
+    `n` tokens has perplexity `n`. It is not comparable with that of a left-to-right model. Sums
+    losses and weights, so batches may differ in size; the exp of a mean of batch losses would be
+    another. `nan` until a position has weight.
 
     Args:
         name: name in the logs.

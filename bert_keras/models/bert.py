@@ -95,33 +95,18 @@ class BertBackbone(Backbone):
             remat=remat,
             **kwargs,
         )
-        shared = {
-            "dropout": dropout,
-            "layer_norm_epsilon": layer_norm_epsilon,
-            "initializer_range": initializer_range,
-            "dtype": self.dtype_policy,
-        }
         self.embeddings = BertEmbeddings(
             vocabulary_size,
             hidden_dim,
-            max_sequence_length,
-            num_segments,
+            max_sequence_length=max_sequence_length,
+            num_segments=num_segments,
+            dropout=dropout,
+            layer_norm_epsilon=layer_norm_epsilon,
+            initializer_range=initializer_range,
+            dtype=self.dtype_policy,
             name="embeddings",
-            **shared,
         )
-        blocks = [
-            EncoderBlock(
-                num_heads,
-                hidden_dim,
-                intermediate_dim,
-                attention_dropout=self.attention_dropout,
-                activation=activation,
-                name=f"layer_{i}",
-                **shared,
-            )
-            for i in range(num_layers)
-        ]
-        self.encoder = Encoder(blocks, remat=remat, dtype=self.dtype_policy, name="encoder")
+        self.encoder = bert_encoder(self)
         self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()
 
@@ -133,3 +118,23 @@ class BertBackbone(Backbone):
         positions = ops.arange(ops.shape(inputs[TOKEN_IDS])[1])
         before = (positions[:, None] >= positions[None, :])[None, None]
         return before if mask is None else ops.logical_and(mask, before)
+
+
+def bert_encoder(backbone):
+    """Returns BERT's encoder, which other families have too, with the settings of a backbone."""
+    blocks = [
+        EncoderBlock(
+            backbone.num_heads,
+            backbone.hidden_dim,
+            backbone.intermediate_dim,
+            backbone.dropout,
+            backbone.attention_dropout,
+            backbone.activation,
+            backbone.layer_norm_epsilon,
+            backbone.initializer_range,
+            dtype=backbone.dtype_policy,
+            name=f"layer_{i}",
+        )
+        for i in range(backbone.num_layers)
+    ]
+    return Encoder(blocks, remat=backbone.remat, dtype=backbone.dtype_policy, name="encoder")

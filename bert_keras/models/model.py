@@ -6,11 +6,18 @@ import keras
 import numpy as np
 
 from bert_keras.inputs import check_keys
-from bert_keras.models.quantized import check_can_quantize, quantize_again, replacing_weights
-from bert_keras.models.tensorflow_data import call_untuned, only_batch
+from bert_keras.models.prediction import batches_of, prediction_of, with_progress
+from bert_keras.models.quantized import (
+    check_can_quantize,
+    quantize_again,
+    quantized_config,
+    replacing_weights,
+)
+from bert_keras.models.tensorflow_data import call_untuned
+from bert_keras.models.whole_steps import WholeSteps, whole_end, whole_steps
 
 
-class BuiltModel(keras.Model):
+class BuiltModel(WholeSteps, keras.Model):
     """A `keras.Model` whose variables all exist after construction.
 
     - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that
@@ -19,7 +26,9 @@ class BuiltModel(keras.Model):
       `super().build()`.
     - Loading therefore never has to guess shapes, and weights never meet an unbuilt layer.
     - Inputs given as NumPy arrays are checked before any compute; tensors are not.
-    - An exception inside `evaluate` or `predict` leaves the weights as they were.
+    - `predict` changes nothing, so any number of threads may predict at once.
+    - Whatever ends `fit` or `evaluate`, an exception or Ctrl-C, leaves the weights as the last
+      whole step had them. Signals wait for the end of a step.
 
     A subclass sets `input_names` and has a method `check_arrays(inputs)`.
     """
@@ -27,6 +36,7 @@ class BuiltModel(keras.Model):
     input_names = ()
     # Arguments that a subclass's constructor hands on by `**kwargs`.
     shared_arguments = ()
+    _prediction = None
 
     def __call__(self, inputs, *args, **kwargs):
         self.check_inputs(inputs)
@@ -87,6 +97,15 @@ class BuiltModel(keras.Model):
         with replacing_weights():
             super().quantize(mode, config=config, filters=filters, **kwargs)
 
+    def get_config(self):
+        """Returns what all models' configs have: name, dtype, and which layers are quantized."""
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            **quantized_config(self),
+        }
+
     def get_build_config(self):
         """Returns `None`: construction builds everything, so loading has nothing to rebuild."""
         return None
@@ -95,37 +114,78 @@ class BuiltModel(keras.Model):
         """Does nothing, see `get_build_config`."""
 
     def fit(self, *args, **kwargs):
-        """Like `keras.Model.fit`."""
-        return call_untuned(super().fit, *args, **kwargs)
+        """Like `keras.Model.fit`; whatever ends it leaves the weights of the last whole step."""
+        with whole_steps(self), whole_end(self):
+            return call_untuned(super().fit, *args, **kwargs)
 
     def evaluate(self, *args, **kwargs):
-        """Like `keras.Model.evaluate`; an exception inside leaves the weights as they were."""
-        return self._guarded(call_untuned, super().evaluate, *args, **kwargs)
+        """Like `keras.Model.evaluate`; whatever ends it leaves the weights as they were."""
+        with whole_steps(self):
+            return call_untuned(super().evaluate, *args, **kwargs)
 
-    def predict(self, x, *args, **kwargs):
-        """Like `keras.Model.predict`; an exception inside leaves the weights as they were.
+    def train_on_batch(self, *args, **kwargs):
+        """Like `keras.Model.train_on_batch`, see `fit`."""
+        with whole_steps(self):
+            return super().train_on_batch(*args, **kwargs)
 
-        On TensorFlow, where a pipeline of batches takes longer to set up than a short text to
-        read, what fits one batch goes without it if `verbose=0`.
+    def test_on_batch(self, *args, **kwargs):
+        """Like `keras.Model.test_on_batch`, see `evaluate`."""
+        with whole_steps(self):
+            return super().test_on_batch(*args, **kwargs)
+
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+        """Like `keras.Model.predict`, from any number of threads at once.
+
+        Args:
+            x: dict of arrays, see `bert_keras.inputs`, or a `keras.utils.PyDataset`, a
+                `tf.data.Dataset`, a torch `DataLoader` or a generator of such dicts, or of tuples
+                that begin with them.
+            batch_size: int, rows of a batch of arrays, 32 by default.
+            verbose: `"auto"` and 1 for a progress bar, 2 for a line at the end, 0 for neither.
+            steps: int, number of batches. With it, with `callbacks`, and where weights are
+                distributed over devices, Keras predicts, in one thread at a time.
+            callbacks: list of `keras.callbacks.Callback`.
+
+        Returns:
+            NumPy arrays `(num_rows, ...)` in the structure of the model's output.
+
+        Raises:
+            TypeError, ValueError: inputs do not fit, or there are none.
         """
-        if isinstance(x, dict):
-            check_keys(x, self.input_names)
-            x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
-            self.check_arrays(x)
-        batch = None if args else only_batch(self, x, **kwargs)
-        if batch is not None:
-            return self._guarded(self.predict_on_batch, batch)
-        return self._guarded(call_untuned, super().predict, x, *args, **kwargs)
+        if steps is not None or callbacks is not None or self._is_distributed():
+            with whole_steps(self):
+                return call_untuned(
+                    super().predict, x, batch_size, verbose, steps=steps, callbacks=callbacks
+                )
+        outputs = list(self.predict_batches(batches_of(x, batch_size, self.check_inputs), verbose))
+        if not outputs:
+            raise ValueError("`predict` needs at least one row. Received: none.")
+        return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
 
-    def _guarded(self, method, *args, **kwargs):
-        try:
-            return method(*args, **kwargs)
-        except BaseException:
-            # On JAX, Keras hands the weights to the step function and takes them back at the end;
-            # only its `fit` does so after an exception too.
-            if hasattr(self, "jax_state_sync"):
-                self.jax_state_sync()
-            raise
+    def predict_on_batch(self, x):
+        """Returns the model's outputs for a dict of arrays, all at once, as NumPy arrays."""
+        check_keys(x, self.input_names)
+        return self.predict(x, batch_size=len(next(iter(x.values()))), verbose=0)
+
+    def predict_batches(self, batches, verbose=0):
+        """Yields the model's outputs batch by batch. The arrays in the inputs are not checked.
+
+        Args:
+            batches: iterable of dicts of arrays, or of tuples that begin with them.
+            verbose: as for `predict`.
+
+        Yields:
+            NumPy arrays `(batch, ...)` in the structure of the model's output, maybe read-only.
+        """
+        self.settle()  # A callback of `fit` may predict.
+        outputs = prediction_of(self).over(batches)
+        return with_progress(outputs, batches, verbose) if verbose else outputs
+
+    def _is_distributed(self):
+        if keras.distribution.distribution() is not None:
+            return True
+        is_tensorflow = keras.backend.backend() == "tensorflow"
+        return is_tensorflow and self.distribute_strategy.num_replicas_in_sync > 1
 
 
 def arguments_of(cls):

@@ -4,9 +4,9 @@ import keras
 
 from bert_keras.checks import check_int
 from bert_keras.layers.embeddings import BertEmbeddings
-from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone
+from bert_keras.models.bert import bert_encoder
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -93,33 +93,18 @@ class RobertaBackbone(Backbone):
             **kwargs,
         )
         check_int("padding_id", padding_id, 0, self.vocabulary_size - 1)
-        shared = {
-            "dropout": dropout,
-            "layer_norm_epsilon": layer_norm_epsilon,
-            "initializer_range": initializer_range,
-            "dtype": self.dtype_policy,
-        }
         self.embeddings = BertEmbeddings(
             vocabulary_size,
             hidden_dim,
-            max_sequence_length,
+            max_sequence_length=max_sequence_length,
             num_segments=1,
+            dropout=dropout,
+            layer_norm_epsilon=layer_norm_epsilon,
+            initializer_range=initializer_range,
             padding_id=padding_id,
+            dtype=self.dtype_policy,
             name="embeddings",
-            **shared,
         )
-        blocks = [
-            EncoderBlock(
-                num_heads,
-                hidden_dim,
-                intermediate_dim,
-                attention_dropout=self.attention_dropout,
-                activation=activation,
-                name=f"layer_{i}",
-                **shared,
-            )
-            for i in range(num_layers)
-        ]
-        self.encoder = Encoder(blocks, remat=remat, dtype=self.dtype_policy, name="encoder")
+        self.encoder = bert_encoder(self)
         self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()

@@ -1,10 +1,8 @@
-"""How data reaches TensorFlow: through `tf.data` untuned, or, as one batch, past it."""
+"""How data reaches Keras's loops on TensorFlow: through `tf.data` untuned."""
 
 import inspect
 
 import keras
-
-from bert_keras.preprocessing.batching import BucketedBatches
 
 
 def call_untuned(method, *args, **kwargs):
@@ -39,32 +37,6 @@ def call_untuned(method, *args, **kwargs):
     given["x"] = untuned(given["x"], steps=steps, **data)
     given.update((name, None) for name in data if name != "shuffle")
     return method(*call.args, **call.kwargs)
-
-
-def only_batch(model, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
-    """Returns the one batch that data for `predict` are, `None` where Keras is to make batches.
-
-    Args:
-        model: the `keras.Model`.
-        x: dict of arrays, or batches of this package; `None` comes back for all else.
-        batch_size: int, rows of a batch of arrays, Keras's 32 without it.
-        verbose: as for `predict`; Keras shows progress.
-        steps: as for `predict`; Keras counts them.
-        callbacks: as for `predict`; Keras calls them.
-
-    Returns:
-        dict of tensors, or `None`.
-    """
-    is_for_keras = verbose != 0 or steps is not None or callbacks is not None
-    if keras.backend.backend() != "tensorflow" or is_for_keras:
-        return None
-    if model.distribute_strategy.num_replicas_in_sync > 1:
-        return None
-    if isinstance(x, BucketedBatches) and len(x) == 1:
-        x = keras.utils.unpack_x_y_sample_weight(x[0])[0]
-    elif not isinstance(x, dict) or not 0 < len(next(iter(x.values()))) <= (batch_size or 32):
-        return None
-    return {name: keras.ops.convert_to_tensor(value) for name, value in x.items()}
 
 
 def untuned(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.ragged import Ragged, positions_of
 
 # Different words remembered; a corpus has some hundred thousands, noise has no end of them.
 WORDS_REMEMBERED = 500_000
@@ -65,8 +65,7 @@ def cut_long_sentences(lengths, longest):
         counts: int64 `(num_sentences,)`, pieces of each sentence, 1 for most, 0 for empty ones.
     """
     counts = -(-lengths // longest)
-    owners = np.repeat(np.arange(len(lengths)), counts)
-    position = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    owners, position = positions_of(counts)
     return np.minimum(lengths[owners] - position * longest, longest), counts
 
 
@@ -75,32 +74,29 @@ class CachedTokenizer:
 
     BERT's tokenizer treats every punctuation sign and Chinese character, and what stands between
     two of them or between spaces, by itself; and a corpus repeats its words. So texts are cut
-    there, and each word is looked up among those seen before. New words of ASCII letters and
-    digits are matched here, all others go to the tokenizer. The ids are those of
-    `WordPieceTokenizer.flat_ids`.
+    there, and each word is looked up among those seen before; new ones go to the tokenizer. The
+    ids are those of `Tokenizer.flat_ids`. Tokenizers that do not cut words at these places alone
+    are called as they are.
 
     Args:
-        tokenizer: a `WordPieceTokenizer`.
+        tokenizer: a `Tokenizer`.
     """
 
     def __init__(self, tokenizer):
         self.tokenizer = tokenizer
-        config = tokenizer.get_config()
-        self._lowercase = config["lowercase"]
-        self._longest_word = config["max_characters_per_word"]
-        self._ids = {token: index for index, token in enumerate(tokenizer.vocabulary)}
-        never_split = list(config["added_tokens"])
-        if config["special_tokens_in_text"]:
-            names = ("unknown_token", "cls_token", "sep_token", "pad_token", "mask_token")
-            never_split += [config[name] for name in names]
-        never_split = sorted((token for token in never_split if token in self._ids), key=len)
-        self._unknown = [tokenizer.unknown_token_id]
-        # A token that begins otherwise, or holds a space, could be cut in the middle.
-        self._can_cut = all(
-            token[0] in PUNCTUATION and not set(token) & set(" \n") for token in never_split
+        normalizer, pre_tokenizer = (
+            tokenizer.settings[part] or {} for part in ("normalizer", "pre_tokenizer")
         )
-        signs = re.escape(PUNCTUATION) + (CHINESE if config["split_chinese"] else "")
-        wholes = [re.escape(token) for token in reversed(never_split)]
+        added = sorted((token["content"] for token in tokenizer.settings["added_tokens"]), key=len)
+        # An added token that begins otherwise, or holds a space, could be cut in the middle.
+        self._can_cut = (
+            normalizer.get("type") == "BertNormalizer"
+            and pre_tokenizer.get("type") == "BertPreTokenizer"
+            and all(token[0] in PUNCTUATION and not set(token) & set(" \n") for token in added)
+        )
+        signs = re.escape(PUNCTUATION)
+        signs += CHINESE if normalizer.get("handle_chinese_chars") else ""
+        wholes = [re.escape(token) for token in reversed(added)]
         self._words = re.compile("|".join([*wholes, f"[^{signs} \n]+", f"[{signs}\n]"])).findall
         self._forget()
 
@@ -122,40 +118,16 @@ class CachedTokenizer:
         found = self._table.take(numbers)
         ends = np.concatenate([[0], np.cumsum(found.lengths)])
         borders = np.concatenate([np.flatnonzero(numbers == 0), [len(numbers)]])
-        return flatten(found), np.diff(ends[borders], prepend=0)
+        return found.flat(), np.diff(ends[borders], prepend=0)
 
     def _learn(self):
         new = self._numbers.take_new()
         if new:
-            pieces = [self._match(word) for word in new]
-            others = [place for place, ids in enumerate(pieces) if ids is None]
-            ids = Ragged.from_flat(*self.tokenizer.flat_ids([new[place] for place in others]))
-            for row, place in enumerate(others):
-                pieces[place] = ids[row]
-            pieces = Ragged.from_rows(pieces)
+            pieces = Ragged.from_flat(*self.tokenizer.flat_ids(new))
             self._table = Ragged.from_flat(
                 np.concatenate([self._table.values, pieces.values]),
                 np.concatenate([self._table.lengths, pieces.lengths]),
             )
-
-    def _match(self, word):
-        """Returns the ids of an ASCII word, longest match first, or None for any other word."""
-        if not (word.isascii() and word.isalnum()):
-            return None
-        word = word.lower() if self._lowercase else word
-        if len(word) > self._longest_word:
-            return self._unknown
-        ids, start, prefix = [], 0, ""
-        while start < len(word):
-            for end in range(len(word), start, -1):
-                id = self._ids.get(prefix + word[start:end])
-                if id is not None:
-                    break
-            else:
-                return self._unknown
-            ids.append(id)
-            start, prefix = end, "##"
-        return ids
 
 
 class _Numbers(dict):
@@ -174,10 +146,3 @@ class _Numbers(dict):
         """Returns the words numbered since the last call."""
         new, self._new = self._new, []
         return new
-
-
-def flatten(rows):
-    """Returns the values of a `Ragged`'s rows one after the other, as one array."""
-    begins = np.cumsum(rows.lengths) - rows.lengths
-    position = np.arange(int(rows.lengths.sum()))
-    return rows.values[position + np.repeat(rows.starts - begins, rows.lengths)]

@@ -8,13 +8,13 @@ import numpy as np
 from bert_keras.datasets.shards import (
     FORMAT_VERSION,
     MANIFEST_FILE,
-    file_sha256,
     json_sha256,
     shard_name,
     write_manifest,
     write_shard,
 )
 from bert_keras.datasets.tfrecord import read_records, record_sizes
+from bert_keras.preprocessing.pretraining_data import describe_shard, describe_vocabulary
 
 
 def import_records(paths, tokenizer, output_dir, progress=None):
@@ -26,7 +26,7 @@ def import_records(paths, tokenizer, output_dir, progress=None):
 
     Args:
         paths: list of paths, files of google-research/bert's create_pretraining_data.py.
-        tokenizer: `WordPieceTokenizer` with the vocabulary that made them; the files do not tell.
+        tokenizer: `Tokenizer` with the vocabulary that made them; the files do not tell.
         output_dir: str, the folder to write, made if needed.
         progress: function of a str, called after each file; or None.
 
@@ -52,24 +52,14 @@ def import_records(paths, tokenizer, output_dir, progress=None):
             "All files must have rows of one length and one number of predictions. Received: "
             f"{sizes}."
         )
-    sequence_length, num_predictions = sizes[paths[0]]
     os.makedirs(output_dir, exist_ok=True)
     shards, sums = [], collections.Counter()
     for index, path in enumerate(paths):
         arrays = read_records(path)
         _check_rows(arrays, tokenizer, path)
-        name = shard_name(index, len(paths))
-        shard_path = os.path.join(output_dir, name)
+        shard_path = os.path.join(output_dir, shard_name(index, len(paths)))
         write_shard(shard_path, arrays)
-        count = len(arrays["offsets"]) - 1
-        shards.append(
-            {
-                "file": name,
-                "num_examples": count,
-                "bytes": os.path.getsize(shard_path),
-                "sha256": file_sha256(shard_path),
-            }
-        )
+        shards.append(describe_shard(shard_path, len(arrays["offsets"]) - 1))
         sums["example_tokens"] += len(arrays["token_ids"])
         sums["predictions"] += len(arrays["mask_labels"])
         sums["not_next"] += int(arrays["is_random_next"].sum())
@@ -77,24 +67,18 @@ def import_records(paths, tokenizer, output_dir, progress=None):
             progress(f"{index + 1} of {len(paths)} files imported")
     tokenizer.save(output_dir)
     num_examples = sum(shard["num_examples"] for shard in shards)
+    counts = {"bytes": sum(map(os.path.getsize, paths))}
     manifest = {
         "version": FORMAT_VERSION,
         "fingerprint": json_sha256([shard["sha256"] for shard in shards]),
         "num_examples": num_examples,
         "objective": "next_sentence" if sums["not_next"] else "full_sentences",
-        "sequence_length": sequence_length,
+        "sequence_length": sizes[paths[0]][0],
         "masking": {"imported": True},
-        "num_predictions": num_predictions,
-        "vocabulary": {
-            "size": tokenizer.vocabulary_size,
-            "sha256": json_sha256(tokenizer.vocabulary),
-            "settings": tokenizer.get_config(),
-        },
-        "input": {
-            "files": [os.path.basename(path) for path in paths],
-            "bytes": sum(map(os.path.getsize, paths)),
-        },
-        "counts": {"bytes": sum(map(os.path.getsize, paths))},
+        "num_predictions": sizes[paths[0]][1],
+        "vocabulary": describe_vocabulary(tokenizer),
+        "input": {"files": [os.path.basename(path) for path in paths], **counts},
+        "counts": counts,
         "statistics": {
             "mean_length": round(sums["example_tokens"] / num_examples, 3),
             "not_next_share": round(sums["not_next"] / num_examples, 5),
@@ -108,15 +92,15 @@ def import_records(paths, tokenizer, output_dir, progress=None):
 
 
 def _check_rows(arrays, tokenizer, path):
-    """Raises unless every row is of this vocabulary: its ids exist, it begins with `[CLS]`."""
+    """Raises unless every row is of this vocabulary: its ids exist, it begins as rows do."""
     largest = max(arrays["token_ids"].max(), arrays["mask_labels"].max(initial=0))
     starts = arrays["offsets"][:-1]
-    # A masked row may not have lost its [CLS]: special tokens are never masked.
-    is_cls = arrays["token_ids"][starts] == tokenizer.cls_token_id
+    # A masked row may not have lost its first token: special tokens are never masked.
+    is_cls = arrays["token_ids"][starts] == tokenizer.layout.before[0]
     if largest >= tokenizer.vocabulary_size or not np.all(is_cls):
         raise ValueError(
             "The vocabulary must be the one that made the records. Received: one of "
-            f"{tokenizer.vocabulary_size} tokens with [CLS] = {tokenizer.cls_token_id}; {path} has "
-            f"ids up to {largest}, and {np.sum(~is_cls)} of {len(is_cls)} rows that begin "
-            "otherwise."
+            f"{tokenizer.vocabulary_size} tokens with {tokenizer.cls_token} = "
+            f"{tokenizer.cls_token_id}; {path} has ids up to {largest}, and {np.sum(~is_cls)} of "
+            f"{len(is_cls)} rows that begin otherwise."
         )

@@ -2,7 +2,6 @@
 
 import collections
 import itertools
-import json
 import os
 import re
 import shutil
@@ -10,19 +9,20 @@ import warnings
 
 import numpy as np
 
+from bert_keras.checks import check_choice, check_int, check_number
 from bert_keras.datasets.shards import (
     FORMAT_VERSION,
     MANIFEST_FILE,
     file_sha256,
     json_sha256,
     read_manifest,
-    replacing,
     shard_name,
     write_manifest,
     write_shard,
 )
 from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import check_tensorflow, write_records
+from bert_keras.files import read_json, write_json
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.sentence_pairs import (
     OBJECTIVES,
@@ -82,11 +82,11 @@ def create_pretraining_data(
     goes on with the next shard when the same call is made again, and does nothing if all is there.
 
     A corpus is text through and through: `[SEP]` in it is read as characters, whatever the
-    tokenizer's `special_tokens_in_text`.
+    tokenizer does elsewhere.
 
     Args:
         input_files: path, or list of paths, of text files, plain or gzip, or folders of them.
-        tokenizer: `WordPieceTokenizer` with a `[MASK]` token.
+        tokenizer: `Tokenizer` with a mask token.
         output_dir: str, the folder to write, made if needed.
         sequence_length: int, the longest row, special tokens included.
         objective: `"next_sentence"` (BERT), `"sentence_order"` (ALBERT) or `"full_sentences"`
@@ -100,8 +100,9 @@ def create_pretraining_data(
         random_probability: float, how often segment B is random where it could be the next.
         short_per: `"example"` or `"document"`, see `next_sentence_segments`.
         word_segmenter: function of a sentence (str) that returns its words (iterable of str, all
-            of the sentence but spaces), for masking whole words in Chinese; defined in a module, so
-            that processes can import it and its name tells it from others.
+            of the sentence but spaces), for masking whole words in Chinese. It tells which tokens
+            begin a word, and changes none. Defined in a module, so that processes can import it
+            and its name tells it from others.
         seed: int.
         format: `"safetensors"`, or `"tfrecord"` with the features of google-research/bert, which
             needs TensorFlow and `masking`.
@@ -120,18 +121,6 @@ def create_pretraining_data(
         FileNotFoundError: an input is no file.
         ImportError: `format="tfrecord"` without TensorFlow.
     """
-    _check(objective, format, duplicates, examples_per_shard, masking, tokenizer)
-    _check_numbers(sequence_length, short_probability, random_probability)
-    files = find_text_files(input_files)
-    num_bytes = sum(map(os.path.getsize, files))
-    if num_workers is None:
-        num_workers = max(1, min(os.cpu_count() or 1, num_bytes // BYTES_PER_PROCESS))
-    reading = {
-        "documents": documents,
-        "sentences_per_line": bool(sentences_per_line),
-        "word_segmenter": _name(word_segmenter),
-        "errors": errors,
-    }
     settings = {
         "objective": objective,
         "sequence_length": sequence_length,
@@ -145,78 +134,103 @@ def create_pretraining_data(
         "format": format,
         "examples_per_shard": examples_per_shard,
     }
-    vocabulary = {
-        "size": tokenizer.vocabulary_size,
-        "sha256": json_sha256(tokenizer.vocabulary),
-        "settings": tokenizer.get_config(),
+    _check(settings, tokenizer)
+    files = find_text_files(input_files)
+    sizes = sum(map(os.path.getsize, files))
+    reading = {
+        "documents": documents,
+        "sentences_per_line": bool(sentences_per_line),
+        "word_segmenter": _name(word_segmenter),
+        "errors": errors,
+    }
+    about = {
+        "vocabulary": describe_vocabulary(tokenizer),
+        "reading": reading,
+        "input": {"files": [os.path.basename(path) for path in files], "bytes": sizes},
     }
     digests = [[os.path.basename(path), file_sha256(path)] for path in files]
-    key = json_sha256([digests, reading, vocabulary, FORMAT_VERSION])
-    fingerprint = json_sha256([key, settings])
-    finished = _finished(output_dir, fingerprint)
-    if finished is not None:
-        _remove_leftovers(output_dir, finished)
-        return finished
-    unfinished = os.path.join(output_dir, UNFINISHED_FOLDER)
-    os.makedirs(unfinished, exist_ok=True)
-    _remove_others(output_dir, unfinished, fingerprint)
-    progress = progress or (lambda message: None)
+    key = json_sha256([digests, reading, about["vocabulary"], FORMAT_VERSION])
     state = {
-        "tokenizer": _plain(tokenizer),
+        "tokenizer": tokenizer.plain(),
         "sentences_per_line": bool(sentences_per_line),
         "word_segmenter": word_segmenter,
         "settings": settings,
-        "fingerprint": fingerprint,
+        "fingerprint": json_sha256([key, settings]),
         "output_dir": os.fspath(output_dir),
     }
-    with Workers(num_workers, **state) as workers:
-        passages = "line" if sentences_per_line else "paragraph"
-        texts = read_documents(files, documents, passages, errors)
-        try:
-            counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), key, progress)
-            _check_known(counts)
-            segments = _cut(workers, settings, progress)
-        except ValueError:
-            # Refused: nothing here is of use to another call.
-            STATE.pop("corpus", None)
-            _remove_leftovers(output_dir, {"shards": []})
-            raise
-        shards, statistics = _write_shards(workers, segments, settings, progress)
-    tokenizer.save(output_dir)
-    manifest = {
-        "version": FORMAT_VERSION,
-        "fingerprint": fingerprint,
-        "num_examples": len(segments.not_next),
-        **settings,
-        "vocabulary": vocabulary,
-        "reading": reading,
-        "input": {"files": [os.path.basename(path) for path in files], "bytes": num_bytes},
-        "counts": counts | {"skipped_sentences": segments.num_skipped},
-        "statistics": statistics,
-        "shards": shards,
-    }
-    write_manifest(output_dir, manifest)
+    manifest = _finished(output_dir, state["fingerprint"])
+    if manifest is None:
+        count = max(1, min(os.cpu_count() or 1, sizes // BYTES_PER_PROCESS))
+        with Workers(num_workers or count, **state) as workers:
+            passages = "line" if sentences_per_line else "paragraph"
+            texts = read_documents(files, documents, passages, errors)
+            made = _make(workers, texts, key, progress or (lambda message: None))
+        tokenizer.save(output_dir)
+        manifest = {"version": FORMAT_VERSION, "fingerprint": state["fingerprint"]}
+        manifest |= {**settings, **about, **made}
+        write_manifest(output_dir, manifest)
     _remove_leftovers(output_dir, manifest)
     return manifest
 
 
-def _check(objective, format, duplicates, examples_per_shard, masking, tokenizer):
-    if objective not in OBJECTIVES:
-        raise ValueError(f"`objective` must be one of {OBJECTIVES}. Received: {objective!r}.")
-    if format not in FORMATS:
-        raise ValueError(f"`format` must be one of {FORMATS}. Received: {format!r}.")
-    if duplicates < 1 or examples_per_shard < 1:
-        raise ValueError(
-            "`duplicates` and `examples_per_shard` must be at least 1. Received: "
-            f"{duplicates} and {examples_per_shard}."
-        )
-    if duplicates > 1 and masking is None and objective == "full_sentences":
+def describe_vocabulary(tokenizer):
+    """Returns what a manifest says of the tokenizer that made the data."""
+    return {
+        "size": tokenizer.vocabulary_size,
+        "sha256": json_sha256(tokenizer.vocabulary),
+        "settings_sha256": json_sha256([tokenizer.settings, tokenizer.get_config()]),
+    }
+
+
+def describe_shard(path, count):
+    """Returns what a manifest says of a shard of so many examples."""
+    return {
+        "file": os.path.basename(path),
+        "num_examples": count,
+        "bytes": os.path.getsize(path),
+        "sha256": file_sha256(path),
+    }
+
+
+def _make(workers, texts, key, progress):
+    """Writes all shards; returns what the manifest says of them."""
+    settings, output_dir = STATE["settings"], STATE["output_dir"]
+    unfinished = os.path.join(output_dir, UNFINISHED_FOLDER)
+    os.makedirs(unfinished, exist_ok=True)
+    _remove_others(output_dir, unfinished, STATE["fingerprint"])
+    try:
+        counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), key, progress)
+        _check_known(counts)
+        segments = _cut(workers, settings, progress)
+    except ValueError:
+        # Refused: nothing here is of use to another call.
+        STATE.pop("corpus", None)
+        _remove_leftovers(output_dir, {"shards": []})
+        raise
+    shards, statistics = _write_shards(workers, segments, settings, progress)
+    return {
+        "num_examples": len(segments.not_next),
+        "counts": counts | {"skipped_sentences": segments.num_skipped},
+        "statistics": statistics,
+        "shards": shards,
+    }
+
+
+def _check(settings, tokenizer):
+    objective, masking = settings["objective"], settings["masking"]
+    check_choice("objective", objective, OBJECTIVES)
+    check_choice("format", settings["format"], FORMATS)
+    for name in ("sequence_length", "duplicates", "examples_per_shard"):
+        settings[name] = check_int(name, settings[name])
+    for name in ("short_probability", "random_probability"):
+        check_number(name, settings[name], below=1 + 1e-9)
+    if settings["duplicates"] > 1 and masking is None and objective == "full_sentences":
         raise ValueError(
             "`duplicates` would repeat the same rows: 'full_sentences' draws nothing, and masks "
-            f"are drawn afresh when reading. Received: duplicates={duplicates}. Leave it out, or "
-            "pass `masking`."
+            f"are drawn afresh when reading. Received: duplicates={settings['duplicates']}. Leave "
+            "it out, or pass `masking`."
         )
-    if format == "tfrecord":
+    if settings["format"] == "tfrecord":
         check_tensorflow()
         if masking is None:
             raise ValueError(
@@ -224,18 +238,8 @@ def _check(objective, format, duplicates, examples_per_shard, masking, tokenizer
                 "`masking`. Pass one (--static_masking), or choose format='safetensors' for masks "
                 "that are fresh in each epoch."
             )
-    # Raises where there is no [MASK].
+    # Raises where there is no mask token.
     TokenKinds.from_tokenizer(tokenizer)
-
-
-def _check_numbers(sequence_length, short_probability, random_probability):
-    if not isinstance(sequence_length, (int, np.integer)):
-        raise ValueError(f"`sequence_length` must be an int. Received: {sequence_length!r}.")
-    if not (0 <= short_probability <= 1 and 0 <= random_probability <= 1):
-        raise ValueError(
-            "`short_probability` and `random_probability` must lie between 0 and 1. Received: "
-            f"{short_probability} and {random_probability}."
-        )
 
 
 def _check_known(counts):
@@ -248,16 +252,7 @@ def _check_known(counts):
     if share == 1:
         raise ValueError(message)
     if share > MOST_UNKNOWN:
-        warnings.warn(message, stacklevel=3)
-
-
-def _plain(tokenizer):
-    """Returns the tokenizer for text in which no token is special."""
-    if not tokenizer.special_tokens_in_text:
-        return tokenizer
-    plain = type(tokenizer).from_config({**tokenizer.get_config(), "special_tokens_in_text": False})
-    plain.load_vocabulary(tokenizer.vocabulary)
-    return plain
+        warnings.warn(message, stacklevel=4)
 
 
 def _name(function):
@@ -291,13 +286,11 @@ def _remove_others(output_dir, unfinished, fingerprint):
     """Removes the shards that an unfinished run with other settings noted as its own."""
     for name in os.listdir(unfinished):
         note_path = os.path.join(unfinished, name)
-        if name.startswith("examples-") and name.endswith(".json"):
-            with open(note_path, encoding="utf-8") as file:
-                is_other = json.load(file)["fingerprint"] != fingerprint
-            if is_other:
-                for path in (os.path.join(output_dir, name.removesuffix(".json")), note_path):
-                    if os.path.exists(path):
-                        os.remove(path)
+        is_note = name.startswith("examples-") and name.endswith(".json")
+        if is_note and read_json(note_path)["fingerprint"] != fingerprint:
+            for path in (os.path.join(output_dir, name.removesuffix(".json")), note_path):
+                if os.path.exists(path):
+                    os.remove(path)
 
 
 def _remove_leftovers(output_dir, manifest):
@@ -324,7 +317,10 @@ def _cut(workers, settings, progress):
     """Returns the `Segments` of all passes over all documents, shuffled."""
     documents, _ = _corpus()
     if settings["objective"] == "full_sentences":
-        part = full_sentence_segments(documents, settings["sequence_length"])
+        num_special = STATE["tokenizer"].layout.num_special()
+        part = full_sentence_segments(
+            documents, settings["sequence_length"], num_special=num_special
+        )
         parts = [part] * settings["duplicates"]
     else:
         tasks = itertools.product(range(settings["duplicates"]), _document_ranges(documents))
@@ -360,6 +356,7 @@ def _cut_documents(task):
         names += ["random_probability", "short_per"]
         cut = next_sentence_segments
     options = {name: settings[name] for name in names}
+    options["num_special"] = STATE["tokenizer"].layout.num_special(is_pair=True)
     return cut(documents, duplicate=duplicate, which=which, **options)
 
 
@@ -405,17 +402,11 @@ def _write_shard(task):
         write_records(path, arrays, settings["sequence_length"], settings["num_predictions"])
     else:
         write_shard(path, arrays)
-    entry = {
-        "file": name,
-        "num_examples": len(columns[0]),
-        "bytes": os.path.getsize(path),
-        "sha256": file_sha256(path),
-    }
+    entry = describe_shard(path, len(columns[0]))
     sums = {"example_tokens": int(arrays["offsets"][-1])}
     if "mask_offsets" in arrays:
         sums["predictions"] = int(arrays["mask_offsets"][-1])
-    with replacing(note_path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        json.dump({"fingerprint": STATE["fingerprint"], "entry": entry, "sums": sums}, file)
+    write_json(note_path, {"fingerprint": STATE["fingerprint"], "entry": entry, "sums": sums})
     return entry, sums
 
 
@@ -423,8 +414,7 @@ def _read_note(note_path, path):
     """Returns what an earlier run noted of a shard, or None where that does not hold."""
     if not (os.path.exists(note_path) and os.path.exists(path)):
         return None
-    with open(note_path, encoding="utf-8") as file:
-        note = json.load(file)
+    note = read_json(note_path)
     is_same = note["fingerprint"] == STATE["fingerprint"]
     return note if is_same and note["entry"]["sha256"] == file_sha256(path) else None
 
@@ -433,8 +423,7 @@ def _shard_arrays(index, segments):
     """Returns the arrays of a shard, see `bert_keras.datasets.shards`."""
     tokenizer, settings = STATE["tokenizer"], STATE["settings"]
     documents, word_starts = _corpus()
-    special = {"cls_id": tokenizer.cls_token_id, "sep_id": tokenizer.sep_token_id}
-    rows, second_starts = pack_segments(documents, segments, **special)
+    rows, second_starts = pack_segments(documents, segments, tokenizer.layout)
     arrays = {
         "token_ids": rows.values,
         "offsets": _offsets(rows.lengths),
@@ -445,7 +434,8 @@ def _shard_arrays(index, segments):
     if word_starts is not None:
         starts = np.ones(len(rows.values), bool)
         first, second = segments.first, segments.second
-        for pair, columns in ((first, 1), (second, second_starts)):
+        num_before = len(tokenizer.layout.before)
+        for pair, columns in ((first, num_before), (second, second_starts)):
             lengths = pair[:, 1] - pair[:, 0]
             copy_slices(word_starts, pair[:, 0], starts, rows.starts + columns, lengths)
         arrays["word_starts"] = starts

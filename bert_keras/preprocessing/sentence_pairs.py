@@ -42,6 +42,7 @@ def next_sentence_segments(
     random_probability=0.5,
     short_per="example",
     which=None,
+    num_special=3,
 ):
     """Cuts documents into pairs of segments for next sentence prediction.
 
@@ -61,19 +62,20 @@ def next_sentence_segments(
 
     Args:
         documents: `Documents`, at least two.
-        sequence_length: int, the longest row, `[CLS]` and two `[SEP]` included.
+        sequence_length: int, the longest row, special tokens included.
         seed: int.
         duplicate: int, the number of this pass over the documents, which draws other pairs.
         short_probability: float.
         random_probability: float, how often B is random where it could be the next.
         short_per: `"example"` or `"document"`.
         which: range of documents to cut; None for all.
+        num_special: int, the special tokens of a row.
 
     Returns:
         `Segments`, in the order of the documents.
 
     Raises:
-        ValueError: there is one document only, or `sequence_length` is below 5.
+        ValueError: there is one document only, or no room for two tokens.
 
     Reference: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, appendix A.2.
     """
@@ -85,7 +87,7 @@ def next_sentence_segments(
         )
     if short_per not in ("example", "document"):
         raise ValueError(f"`short_per` must be 'example' or 'document'. Received: {short_per!r}.")
-    cutter = _Cutter(documents, sequence_length, short_probability)
+    cutter = _Cutter(documents, sequence_length, short_probability, num_special)
     which = range(documents.num_documents) if which is None else which
     for document in which:
         generator = document_generator(seed, duplicate, document)
@@ -101,6 +103,7 @@ def sentence_order_segments(
     duplicate=0,
     short_probability=0.1,
     which=None,
+    num_special=3,
 ):
     """Cuts documents into pairs of consecutive segments, swapped half of the time, as in ALBERT.
 
@@ -111,28 +114,29 @@ def sentence_order_segments(
 
     Args:
         documents: `Documents`.
-        sequence_length: int, the longest row, `[CLS]` and two `[SEP]` included.
+        sequence_length: int, the longest row, special tokens included.
         seed: int.
         duplicate: int, the number of this pass over the documents.
         short_probability: float, how often a shorter target length is drawn for an example.
         which: range of documents to cut; None for all.
+        num_special: int, the special tokens of a row.
 
     Returns:
         `Segments`, in the order of the documents.
 
     Raises:
-        ValueError: `sequence_length` is below 5.
+        ValueError: there is no room for two tokens.
 
     Reference: Lan et al. 2020, https://arxiv.org/abs/1909.11942, section 3.1.
     """
-    cutter = _Cutter(documents, sequence_length, short_probability)
+    cutter = _Cutter(documents, sequence_length, short_probability, num_special)
     which = range(documents.num_documents) if which is None else which
     for document in which:
         cutter.cut_ordered(document, document_generator(seed, duplicate, document))
     return cutter.segments()
 
 
-def full_sentence_segments(documents, sequence_length):
+def full_sentence_segments(documents, sequence_length, *, num_special=2):
     """Cuts the corpus into rows of whole sentences, as many as fit: RoBERTa's FULL-SENTENCES.
 
     A row goes on into the next document, behind a separator. A sentence that is longer than a row
@@ -140,17 +144,18 @@ def full_sentence_segments(documents, sequence_length):
 
     Args:
         documents: `Documents`.
-        sequence_length: int, the longest row, `[CLS]` and `[SEP]` included.
+        sequence_length: int, the longest row, special tokens included.
+        num_special: int, the special tokens of a row.
 
     Returns:
         `Segments`.
 
     Raises:
-        ValueError: `sequence_length` is below 4.
+        ValueError: there is no room for two tokens.
 
     Reference: Liu et al. 2019, https://arxiv.org/abs/1907.11692, section 4.2.
     """
-    budget = _budget(sequence_length, num_special=2)
+    budget = _budget(sequence_length, num_special)
     starts, ends = memoryview(documents.sentence_starts), memoryview(documents.sentence_ends)
     rows, begin, sentence = [], 0, 0
     while sentence < len(ends):
@@ -182,34 +187,41 @@ class _Random(random.Random):
         return a + int(self.random() * (b - a + 1))
 
 
-def pack_segments(documents, segments, *, cls_id, sep_id):
-    """Writes `[CLS] A [SEP] B [SEP]`, or `[CLS] A [SEP]` where there is no B, one row an example.
+def pack_segments(documents, segments, layout):
+    """Writes special tokens around A, or around A and B where there is a B, one row an example.
 
     Args:
         documents: `Documents`.
         segments: `Segments`.
-        cls_id: int.
-        sep_id: int.
+        layout: `Layout`.
 
     Returns:
         rows: `Ragged` of the dtype of `documents.token_ids`, one row after the other.
         second_starts: int32 `(num_examples,)`, the column of B's first token, or the row's length.
     """
-    first_lengths = segments.first[:, 1] - segments.first[:, 0]
-    second_lengths = segments.second[:, 1] - segments.second[:, 0]
-    second_starts = first_lengths + 2
-    lengths = second_starts + second_lengths + (second_lengths > 0)
-    values = np.full(int(lengths.sum()), sep_id, documents.token_ids.dtype)
-    rows = Ragged.from_flat(values, lengths)
-    values[rows.starts] = cls_id
-    copy_slices(documents.token_ids, segments.first[:, 0], values, rows.starts + 1, first_lengths)
-    copy_slices(
-        documents.token_ids,
-        segments.second[:, 0],
-        values,
-        rows.starts + second_starts,
-        second_lengths,
+    first_lengths, second_lengths = (
+        np.diff(pair)[:, 0] for pair in (segments.first, segments.second)
     )
+    is_pair, num_before = second_lengths > 0, len(layout.before)
+    first_ends = num_before + first_lengths
+    second_starts = first_ends + np.where(is_pair, len(layout.between), len(layout.after))
+    lengths = second_starts + second_lengths + is_pair * len(layout.after)
+    values = np.zeros(int(lengths.sum()), documents.token_ids.dtype)
+    rows = Ragged.from_flat(values, lengths)
+    ends = rows.starts + lengths - len(layout.after)
+    between = (rows.starts + first_ends)[is_pair]
+    for places, part in (
+        (rows.starts, layout.before),
+        (between, layout.between),
+        (ends, layout.after),
+    ):
+        for place, id in enumerate(part):
+            values[places + place] = id
+    for pair, starts, counts in (
+        (segments.first, rows.starts + num_before, first_lengths),
+        (segments.second, rows.starts + second_starts, second_lengths),
+    ):
+        copy_slices(documents.token_ids, pair[:, 0], values, starts, counts)
     return rows, second_starts.astype(np.int32)
 
 
@@ -236,13 +248,13 @@ def _budget(sequence_length, num_special):
 class _Cutter:
     """The loops over sentences, on borders alone: no token is copied."""
 
-    def __init__(self, documents, sequence_length, short_probability):
+    def __init__(self, documents, sequence_length, short_probability, num_special):
         # Memory views give plain ints, several times quicker than scalars of NumPy.
         self.starts = memoryview(np.ascontiguousarray(documents.sentence_starts))
         self.ends = memoryview(np.ascontiguousarray(documents.sentence_ends))
         self.firsts = documents.first_sentences.tolist()
         self.num_documents = documents.num_documents
-        self.budget = _budget(sequence_length, num_special=3)
+        self.budget = _budget(sequence_length, num_special)
         self.short_probability = short_probability
         self.rows, self.num_skipped = [], 0
 

@@ -16,6 +16,7 @@ from bert_keras.preprocessing.documents import (
     cut_long_sentences,
     sentence_borders,
 )
+from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.sentence_pairs import copy_slices
 from bert_keras.preprocessing.workers import STATE
 
@@ -64,7 +65,7 @@ def open_tokens(folder, tokenizer):
 
     Args:
         folder: str.
-        tokenizer: the `WordPieceTokenizer` it was written with.
+        tokenizer: the `Tokenizer` it was written with.
 
     Returns:
         documents: `Documents` on a memory map.
@@ -166,29 +167,45 @@ def _sentences(passages):
     return list(itertools.chain.from_iterable(map(split_sentences, passages)))
 
 
-def _words(segmenter, sentence):
-    words = list(segmenter(sentence))
-    if "".join("".join(words).split()) != "".join(sentence.split()):
+def _sentence_ids(sentences):
+    """Returns flat ids, tokens of each sentence, and which token begins a word, or None."""
+    tokenizer = STATE["tokenizer"]
+    if STATE["word_segmenter"] is not None:
+        return _segmented(tokenizer, sentences)
+    if tokenizer.continues_word is None:
+        return tokenizer.flat_ids(sentences, word_starts=True)
+    if "cached_tokenizer" not in STATE:
+        STATE["cached_tokenizer"] = CachedTokenizer(tokenizer)
+    return *STATE["cached_tokenizer"].flat_ids(sentences), None
+
+
+def _segmented(tokenizer, sentences):
+    """Returns the same where the words are those of the word segmenter.
+
+    The tokens are the sentence's own; one begins a word where its first character lies in another
+    word than that of the token before.
+    """
+    ids, starts = [], []
+    for sentence, encoding in zip(
+        sentences, tokenizer.encode(sentences, special_tokens=False), strict=True
+    ):
+        numbers = _word_numbers(sentence)
+        places = np.array([begin for begin, _ in encoding.offsets], np.int64)
+        ids.append(encoding.ids)
+        starts.append(np.diff(numbers[places], prepend=-1) != 0)
+    rows = Ragged.from_rows(ids)
+    return rows.values, rows.lengths, np.concatenate([np.empty(0, bool), *starts])
+
+
+def _word_numbers(sentence):
+    """Returns the number of the word of each character, and once more that of the last."""
+    words = ["".join(word.split()) for word in STATE["word_segmenter"](sentence)]
+    if "".join(words) != "".join(sentence.split()):
         raise ValueError(
             "`word_segmenter` must return all of a sentence, cut into words. Received: "
             f"{words[:20]} for {sentence[:80]!r}."
         )
-    return words
-
-
-def _sentence_ids(sentences):
-    """Returns flat ids, tokens of each sentence, and which token begins a word, or None."""
-    cached = STATE.get("cached_tokenizer")
-    if cached is None:
-        cached = STATE["cached_tokenizer"] = CachedTokenizer(STATE["tokenizer"])
-    segmenter = STATE["word_segmenter"]
-    if segmenter is None:
-        return *cached.flat_ids(sentences), None
-    words = [_words(segmenter, sentence) for sentence in sentences]
-    ids, word_lengths = cached.flat_ids(list(itertools.chain.from_iterable(words)))
-    ends = np.concatenate([[0], np.cumsum(word_lengths)])
-    word_counts = np.fromiter(map(len, words), np.int64, len(words))
-    lengths = np.diff(ends[np.concatenate([[0], np.cumsum(word_counts)])])
-    word_starts = np.zeros(len(ids), bool)
-    word_starts[ends[:-1][word_lengths > 0]] = True
-    return ids, lengths, word_starts
+    of_characters = np.repeat(np.arange(len(words)), list(map(len, words)))
+    # A space counts to the word before it.
+    position = np.cumsum([not character.isspace() for character in sentence + " "]) - 1
+    return np.append(of_characters, -1)[np.maximum(position, 0)]

@@ -1,35 +1,119 @@
-"""Columns of texts and labels as users pass them: recognise, count, split."""
+"""Columns of texts and labels in whatever people hold them, as lists: the one place that looks."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
+from bert_keras.tokenizers.texts import describe
 
-def is_text(x):
-    """Whether `x` is a str, a column of str, or a tuple of two such columns.
+# How the libraries that hold columns call the way to a list.
+_TO_LIST = ("to_pylist", "tolist", "to_list")
+
+
+def is_column(values):
+    """Whether `values` holds entries one after the other: no str, no dict, nothing read only once.
+
+    Lists and tuples, NumPy's arrays, the columns of pandas, polars, pyarrow and `datasets`.
+    """
+    if isinstance(values, (str, bytes, dict)) or getattr(values, "ndim", 1) != 1:
+        return False
+    is_table = hasattr(values, "columns") or hasattr(values, "column_names")
+    is_listed = isinstance(values, Sequence) or any(hasattr(values, way) for way in _TO_LIST)
+    return is_listed and not is_table
+
+
+def as_column(values, name="x"):
+    """Returns a column as a list.
 
     Args:
-        x: anything that a user passed as `x`.
+        values: see `is_column`.
+        name: str, what the message calls it.
+
+    Raises:
+        TypeError: it is something else.
     """
-    if isinstance(x, tuple) and len(x) == 2:
-        return all(is_text(column) for column in x)
+    if isinstance(values, list):
+        return values
+    if not is_column(values):
+        raise TypeError(
+            f"`{name}` must be a list, tuple, array or column. Received: {describe(values)}."
+        )
+    for method in _TO_LIST:
+        if hasattr(values, method):
+            return getattr(values, method)()
+    return list(values)
+
+
+def is_text(x):
+    """Whether `x` is a str, or a column of which some entry is a str.
+
+    A missing text (None, NaN) in a column of str is still meant as text: the tokenizer's error
+    names it.
+    """
     if isinstance(x, str):
         return True
-    if isinstance(x, (list, tuple)):
-        # A missing text (None, NaN) in a column of str is still meant as text: the tokenizer's
-        # error names it.
-        return not x or any(isinstance(value, str) for value in x[:1000])
-    dtype = getattr(x, "dtype", None)
-    if dtype is None or isinstance(x, dict) or not hasattr(x, "tolist"):
+    if not is_column(x):
         return False
-    return getattr(dtype, "kind", None) in ("U", "S", "O") or "str" in str(dtype)
+    kind = getattr(getattr(x, "dtype", None), "kind", "O")
+    return len(x) == 0 or kind in "UST" or (kind == "O" and _some_str(x))
+
+
+def _some_str(column):
+    head = as_column(column[:1000] if not hasattr(column, "iloc") else column.iloc[:1000])
+    return any(isinstance(value, str) for value in head)
+
+
+def is_columns(x):
+    """Whether `x` is a tuple of columns, such as the first and the second texts of pairs.
+
+    A tuple of str, as `zip(*rows)` gives, is one column.
+    """
+    return isinstance(x, tuple) and len(x) > 1 and all(map(is_column, x))
+
+
+def is_texts(x):
+    """Whether `x` is a column of texts, or a tuple of such columns."""
+    return all(map(is_text, x)) if is_columns(x) else is_text(x)
+
+
+def is_one_pair(x):
+    """Whether `x` is a tuple of two str."""
+    return isinstance(x, tuple) and len(x) == 2 and all(isinstance(text, str) for text in x)
+
+
+def as_columns(x, takes_pairs=True):
+    """Returns texts, or a tuple of columns of texts, with lists in the place of other columns."""
+    if isinstance(x, str):
+        return [x]
+    if not takes_pairs:
+        return as_column(x)
+    if is_one_pair(x):  # It could mean two texts, which the preprocessor says.
+        return x
+    return tuple(map(as_column, x)) if is_columns(x) else as_column(x)
+
+
+def as_labels(y):
+    """Returns labels of raw examples: arrays and what NumPy knows as they are, others as a list."""
+    return y if hasattr(y, "__array__") or not is_column(y) else as_column(y, "y")
+
+
+def is_empty(x):
+    """Whether `x` is a column without entries, or a tuple of such columns."""
+    return all(map(is_empty, x)) if is_columns(x) else is_column(x) and len(x) == 0
+
+
+def num_examples(x):
+    """Returns the number of examples in texts, columns of texts, or a dict of arrays."""
+    if isinstance(x, str) or is_one_pair(x):
+        return 1
+    if isinstance(x, dict):
+        return len(next(iter(x.values())))
+    return len(x[0]) if is_columns(x) else len(x)
 
 
 def check_is_dataset(x):
-    """Raises `TypeError` when `x` is neither texts nor inputs nor anything that yields them.
-
-    Args:
-        x: what was passed and is neither recognised as texts nor a dict of arrays.
-    """
-    if x is not None and not isinstance(x, (list, tuple, str, bytes, int, float)):
+    """Raises `TypeError` when `x` is neither texts nor inputs nor anything that yields them."""
+    if x is not None and not isinstance(x, (list, tuple, str, bytes, int, float, np.ndarray)):
         return
     rule = (
         "`x` must be a column of str, a tuple of two such columns for pairs, a dict of arrays as "
@@ -44,62 +128,18 @@ def check_is_dataset(x):
     raise TypeError(f"{rule} Received: {type(x).__name__}, beginning with {first!r:.80}.")
 
 
-def is_columns(x):
-    """Whether `x` is a tuple of columns, such as the first and the second texts of pairs."""
-    return isinstance(x, tuple) and len(x) > 1 and not isinstance(x[0], str)
-
-
-def is_empty(x):
-    """Whether `x` is a column without entries, or a tuple of such columns."""
-    if is_columns(x):
-        return all(map(is_empty, x))
-    is_column = isinstance(x, (list, tuple)) or (hasattr(x, "tolist") and np.ndim(x) > 0)
-    return is_column and len(x) == 0
-
-
-def num_examples(x):
-    """Returns the number of examples in texts, columns of texts, or a dict of arrays."""
-    if isinstance(x, str):
-        return 1
-    if isinstance(x, dict):
-        return len(next(iter(x.values())))
-    return len(x[0]) if is_columns(x) else len(x)
-
-
-def take(x, rows):
-    """Returns the examples of a slice, of whatever `x` is; `None` stays `None`.
-
-    Args:
-        x: a column, a tuple of columns, a dict of columns, or `None`.
-        rows: a slice.
-    """
-    if x is None:
-        return None
-    if isinstance(x, dict):
-        return {key: take(value, rows) for key, value in x.items()}
-    if is_columns(x):
-        return tuple(take(column, rows) for column in x)
-    if hasattr(x, "iloc"):
-        return x.iloc[rows]
-    return x[rows]
-
-
 def check_same_length(x, y, sample_weight=None):
     """Raises `ValueError` unless inputs, labels and finite weights are equally many."""
     examples = num_examples(x)
     for name, values in (("labels", y), ("sample weights", sample_weight)):
-        if values is None:
-            continue
-        count = num_examples(values)
-        if count != examples:
+        if values is not None and num_examples(values) != examples:
             raise ValueError(
                 f"There must be as many {name} as examples. Received: {examples} examples and "
-                f"{count} {name}."
+                f"{num_examples(values)} {name}."
             )
-    if sample_weight is not None and not isinstance(sample_weight, dict):
-        weights = np.asarray(sample_weight, "float64")
-        if not np.isfinite(weights).all():
-            raise ValueError("Sample weights must be finite numbers. Received NaN or infinity.")
+    weights = 0.0 if sample_weight is None or isinstance(sample_weight, dict) else sample_weight
+    if not np.isfinite(np.asarray(weights, "float64")).all():
+        raise ValueError("Sample weights must be finite numbers. Received NaN or infinity.")
 
 
 def split_off_end(x, y, sample_weight, share):
@@ -125,4 +165,15 @@ def split_off_end(x, y, sample_weight, share):
             f"Received: validation_split={share} of {count} examples."
         )
     parts = (slice(None, first), slice(first, None))
-    return tuple(tuple(take(v, rows) for v in (x, y, sample_weight)) for rows in parts)
+    return tuple(tuple(_take(v, rows) for v in (x, y, sample_weight)) for rows in parts)
+
+
+def _take(x, rows):
+    """Returns the examples of a slice, of whatever `x` is; `None` stays `None`."""
+    if x is None:
+        return None
+    if isinstance(x, dict):
+        return {key: _take(value, rows) for key, value in x.items()}
+    if is_columns(x):
+        return tuple(_take(column, rows) for column in x)
+    return x.iloc[rows] if hasattr(x, "iloc") else x[rows]

@@ -1,10 +1,11 @@
-"""What a frozen encoder says of each text, computed once and kept: `fit(cache_features=True)`."""
+"""What a frozen encoder says of each text, computed once: a head then learns from that alone."""
+
+import dataclasses
 
 import keras
 import numpy as np
 
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.preprocessing.batching import BucketedBatches
 
 # The key of the cached vectors, which then are a task's only input.
 FEATURES = "features"
@@ -32,70 +33,62 @@ def outputs_of(inputs):
     return {"sequence_output": features[:, None], "pooled_output": features}
 
 
-def check_can_cache(task, x):
-    """Raises unless the encoder says the same in every epoch, and all its inputs are at hand.
+def encode_features(task, x, y=None, sample_weight=None, batch_size=32, verbose="auto"):
+    """Reads texts with a frozen encoder once; the head of the task then trains on what it said.
+
+    Metrics and weights come out as if `fit` had been given the texts, in nearly the time of one
+    epoch. The vectors are in memory as float32: 4 bytes x `hidden_dim` for each text, for each
+    token with a `TokenClassifier`.
 
     Args:
-        task: a `Task`.
-        x: what `fit` was given.
-
-    Raises:
-        ValueError: the task has no cached features, or its backbone trains.
-        TypeError: `x` is a dataset.
-    """
-    if task.features is None:
-        raise ValueError(
-            "`cache_features=True` is for `TextClassifier` and `TokenClassifier`. Received: a "
-            f"{type(task).__name__}. Leave it out."
-        )
-    trained = {id(variable) for variable in task.trainable_variables}
-    trains = any(id(variable) in trained for variable in task.backbone.variables)
-    if task.frozen != "backbone" or trains:
-        raise ValueError(
-            "`cache_features=True` needs a backbone that does not train, frozen='backbone'. "
-            f"Received: frozen={task.frozen!r}"
-            f"{', and weights of the backbone that train' if trains else ''}."
-        )
-    if not (task.is_raw(x) or isinstance(x, dict)):
-        raise TypeError(
-            "`cache_features=True` takes all examples at once: texts, or a dict of arrays. "
-            f"Received: {type(x).__name__}."
-        )
-
-
-def with_features(task, x, batch_size, verbose="auto"):
-    """Returns inputs with the encoder's vectors in the place of token ids.
-
-    Args:
-        task: a `Task`, see `check_can_cache`.
-        x: `BucketedBatches`, whose batches stay the same ones in the same order, or a dict of
-            arrays `(num_examples, seq_len)`.
-        batch_size: int, examples that are encoded at once, where `x` does not say.
-        verbose: see `keras.Model.fit`; a progress bar shows the encoding.
+        task: a `TextClassifier` or a `TokenClassifier` with `frozen="backbone"`.
+        x: texts, or a dict of arrays, see the task.
+        y: labels, see the task.
+        sample_weight: float `(num_examples,)`, or `None`.
+        batch_size: int, examples that are read at once.
+        verbose: see `keras.Model.fit`; a progress bar shows the reading.
 
     Returns:
-        `x` itself with other inputs, or a dict of one float32 array.
+        `Examples`, which `fit` and `evaluate` take in the place of `x`, `y` and `sample_weight`.
+
+    Raises:
+        ValueError: the task's head reads something else, or its backbone trains.
+        TypeError: `x` is a dataset.
+
+    Example:
+    ```python
+    task = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", frozen="backbone")
+    train, dev = (bert_keras.encode_features(task, *part) for part in (train, dev))
+    task.fit(train, validation_data=dev, epochs=50)
+    ```
+
+    Reference:
+        [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 5.3.
     """
-    if isinstance(x, BucketedBatches):
-        return _batches_with_features(task, x, verbose)
-    starts = range(0, len(next(iter(x.values()))), batch_size)
-    parts = ({k: v[start : start + batch_size] for k, v in x.items()} for start in starts)
-    found = list(_encoded(task, parts, len(starts), verbose))
-    return {FEATURES: np.concatenate([features for _, features in found])}
-
-
-def _batches_with_features(task, batches, verbose):
-    ordered = batches.for_prediction()
-    inputs = (ordered[index][0] for index in range(len(ordered)))
-    found = [None] * sum(len(rows) for rows, _ in ordered.batches)
-    encoded = _encoded(task, inputs, len(ordered), verbose)
-    for (rows, _), (packed, features) in zip(ordered.batches, encoded, strict=True):
-        lengths = packed[PADDING_MASK].sum(axis=1)
+    _check(task, x)
+    examples = task.examples(x, y, sample_weight)
+    batches = dataclasses.replace(examples, labels=None, sample_weight=None).batches(
+        batch_size, shuffle=False
+    )
+    encoder, found = None, [None] * len(examples)
+    bar = keras.utils.Progbar(
+        len(batches), verbose=int(verbose in ("auto", 1)), unit_name="encoded batch"
+    )
+    for number, (rows, _) in enumerate(batches.batches):
+        (inputs,) = batches[number]
+        encoder = encoder or _encoder(task, inputs)
+        vectors = np.asarray(encoder.predict_on_batch(inputs), "float32")
         for place, row in enumerate(rows):
             # Copies, so that no padding stays in memory.
-            vectors = features[place] if features.ndim == 2 else features[place, : lengths[place]]
-            found[row] = vectors.copy()
+            of_row = vectors[place]
+            if of_row.ndim == 2 and PADDING_MASK in inputs:
+                of_row = of_row[: inputs[PADDING_MASK][place].sum()]
+            found[row] = of_row.copy()
+        bar.update(number + 1)
+    return dataclasses.replace(examples, make_inputs=_packing(found))
 
+
+def _packing(found):
     def make_inputs(rows, length):
         if found[0].ndim == 1:
             return {FEATURES: np.stack([found[row] for row in rows])}
@@ -104,23 +97,32 @@ def _batches_with_features(task, batches, verbose):
             padded[place, : len(found[row])] = found[row]
         return {FEATURES: padded}
 
-    batches.make_inputs = make_inputs
-    return batches
+    return make_inputs
 
 
-def _encoded(task, batches, num_batches, verbose):
-    """Yields each batch of inputs with its features, float32."""
-    bar = keras.utils.Progbar(
-        num_batches, verbose=int(verbose in ("auto", 1)), unit_name="encoded batch"
-    )
-    encoder = None
-    for number, inputs in enumerate(batches, start=1):
-        encoder = encoder or _encoder(task, inputs)
-        yield inputs, np.asarray(encoder.predict_on_batch(inputs), "float32")
-        bar.update(number)
+def _check(task, x):
+    """Raises unless the encoder says the same in every epoch, and all its inputs are at hand."""
+    if not task.reads_features:
+        raise ValueError(
+            "`encode_features` is for `TextClassifier` and `TokenClassifier`. Received: a "
+            f"{type(task).__name__}. Give its `fit` the texts."
+        )
+    trained = {id(variable) for variable in task.trainable_variables}
+    if any(id(variable) in trained for variable in task.backbone.variables):
+        raise ValueError(
+            "`encode_features` needs a backbone that does not train, frozen='backbone'. Received: "
+            f"frozen={task.frozen!r}, and weights of the backbone that train."
+        )
+    if not (isinstance(x, dict) or task.is_raw(x)):
+        raise TypeError(
+            "`encode_features` takes all examples at once: texts, or a dict of arrays. "
+            f"Received: {type(x).__name__}."
+        )
 
 
 def _encoder(task, names):
     """Returns a model from inputs of these names to what the task's head reads."""
     inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
-    return keras.Model(inputs, keras.ops.cast(task.features(inputs), "float32"))
+    outputs = task.encode(inputs, training=False)
+    read = task.head.read(outputs, inputs.get(PADDING_MASK))
+    return keras.Model(inputs, keras.ops.cast(read, "float32"))

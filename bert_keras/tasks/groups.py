@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from bert_keras.inputs import TOKEN_IDS
 
 
 def merge_groups(inputs):
@@ -35,14 +35,14 @@ def group_texts(preprocessor, ids, pair_ids, places):
         `(num_groups, group, length)`. A text that is not there is all padding.
     """
     lengths = np.where(places < 0, 0, preprocessor.packed_lengths(ids, pair_ids)[places])
-    padding = {TOKEN_IDS: preprocessor.tokenizer.pad_token_id, SEGMENT_IDS: 0, PADDING_MASK: 0}
+    padding = {TOKEN_IDS: preprocessor.tokenizer.pad_token_id}
 
     def make_inputs(groups, length):
         rows = places[groups].reshape(-1)
         pairs = None if pair_ids is None else pair_ids.take(rows)
         inputs = preprocessor.pack(ids.take(rows), pairs, length=length)
         for key, array in inputs.items():
-            array[rows < 0] = padding[key]
+            array[rows < 0] = padding.get(key, 0)
         shape = (len(groups), places.shape[1], length)
         return {key: array.reshape(shape) for key, array in inputs.items()}
 

@@ -4,12 +4,14 @@ import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
 
+from bert_keras.checks import check_choice, check_int
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.preprocessing.document_windows import document_windows
 from bert_keras.preprocessing.windows import take_windows
 from bert_keras.tasks.columns import is_columns
+from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.text_classifier import TextClassifier
 
@@ -45,7 +47,7 @@ class LongTextClassifier(TextClassifier):
         problem_type: `"single_label"`, `"multi_label"` or `"regression"`, see `TextClassifier`.
         label_names: list of `num_classes` str, or `None` to use numbers.
         pooling: how a window becomes a vector: `"pooler"`, `"cls"` as in the paper, `"mean"` or
-            `"max"`.
+            `"max"`; `None` for the pooler, of a backbone without one for `"cls"`.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -73,8 +75,7 @@ class LongTextClassifier(TextClassifier):
     """
 
     head_arguments = ("num_classes", "pooling", "combine")
-    has_dropout_samples = False
-    features = None  # The head reads all vectors of a document's windows.
+    reads_features = False
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class LongTextClassifier(TextClassifier):
         dropout=None,
         problem_type="single_label",
         label_names=None,
-        pooling="pooler",
+        pooling=None,
         frozen=None,
         **kwargs,
     ):
@@ -108,7 +109,8 @@ class LongTextClassifier(TextClassifier):
         self.num_windows = int(num_windows)
         self.stride = None if stride is None else int(stride)
 
-    def _make_head(self):
+    def make_head(self):
+        """Returns a new head, not built yet."""
         return WindowHead(
             self.num_classes,
             self.backbone.hidden_dim,
@@ -142,30 +144,19 @@ class LongTextClassifier(TextClassifier):
                 f"index {int(np.argmin(has_window))}."
             )
 
-    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
-        """Returns the batches of documents, see `Task.raw_batches`."""
-        self.check_has_preprocessor()
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of documents, see `Task`."""
         if is_columns(x):
             raise ValueError(
                 "A document is a single text. Received: a tuple of "
                 f"{len(x)} columns. Join the texts of a row, or use `TextClassifier` for pairs."
             )
-        y = None if y is None else self.encode_labels(y)
-        ids, _ = self.preprocessor.tokenize(x)
-        lengths, make_inputs = self._windows_of(ids)
+        labels = self.encode_labels(y) if training else None
+        lengths, make_inputs = self._windows_of(self.preprocessor.tokenize(x)[0])
         longest = self.preprocessor.max_length
-        return self.bucketed(
-            lengths,
-            make_inputs,
-            labels=y,
-            sample_weight=sample_weight,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            epoch=epoch,
-            buckets=(
-                *self.buckets(),
-                *range(2 * longest, self.num_windows * longest + 1, longest),
-            ),
+        counted = range(2 * longest, self.num_windows * longest + 1, longest)
+        return Examples(
+            lengths, make_inputs, labels, sample_weight, (*buckets_of(longest), *counted)
         )
 
     def _windows_of(self, ids):
@@ -182,7 +173,7 @@ class LongTextClassifier(TextClassifier):
             `(lengths, make_inputs)` as `BucketedBatches` takes them.
         """
         longest = self.preprocessor.max_length
-        room = longest - 2
+        room = self.preprocessor.room()
         windows = document_windows(
             ids.lengths, room, self.stride or room, self.num_windows, self.preprocessor.truncation
         )
@@ -201,8 +192,10 @@ class LongTextClassifier(TextClassifier):
         return np.where(counts == 1, lengths, counts * longest), make_inputs
 
     def get_config(self):
+        config = super().get_config()
+        del config["head_options"]
         return {
-            **super().get_config(),
+            **config,
             "num_windows": self.num_windows,
             "stride": self.stride,
             "combine": self.combine,
@@ -210,13 +203,7 @@ class LongTextClassifier(TextClassifier):
 
 
 def _check_windows(num_windows, stride, pooling):
-    for name, value in (("num_windows", num_windows), ("stride", stride)):
-        is_int = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if value is None and name == "stride":
-            continue
-        if not is_int or not 1 <= value <= _MOST_WINDOWS:
-            raise ValueError(
-                f"`{name}` must be an int from 1 to {_MOST_WINDOWS}. Received: {value!r}."
-            )
-    if pooling not in POOLINGS:
-        raise ValueError(f"`pooling` must be one of {POOLINGS}. Received: {pooling!r}.")
+    check_int("num_windows", num_windows, 1, _MOST_WINDOWS)
+    if stride is not None:
+        check_int("stride", stride, 1, _MOST_WINDOWS)
+    check_choice("pooling", pooling, (None, *POOLINGS))

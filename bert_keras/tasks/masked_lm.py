@@ -1,21 +1,25 @@
 """Guessing masked tokens: the language model of BERT."""
 
+import dataclasses
 import types
 
 import keras
 import numpy as np
 
+from bert_keras.checks import check_int
 from bert_keras.heads.masked_lm import MaskedLMHead
-from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
+from bert_keras.metrics.probabilities import log_softmax, softmax
 from bert_keras.metrics.streaming import MaskedPerplexity
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.preprocessing.masked_batches import MaskedBatches
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.presets import families
-from bert_keras.tasks.columns import check_same_length, is_empty, is_text, num_examples
-from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
+from bert_keras.tasks.columns import as_column, as_columns, is_empty, num_examples
+from bert_keras.tasks.examples import Examples, buckets_of
+from bert_keras.tasks.parts import check_has_preprocessor
+from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
 
 # Logits that are on the host at once: 128 MiB of float32.
@@ -65,6 +69,12 @@ class MaskedLM(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
+    takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/masked_lm/"}})
+    needs_labels = False
+    has_classes = False
+    # Whether examples are pairs with a label too.
+    has_next_sentence = False
+
     def __init__(self, backbone, preprocessor=None, masking=None, frozen=None, **kwargs):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         if not isinstance(masking, (Masking, dict, type(None))):
@@ -73,41 +83,33 @@ class MaskedLM(Task):
                 f"{masking!r}."
             )
         self.masking = masking if isinstance(masking, Masking) else Masking(**(masking or {}))
-        self.head = self._make_head()
+        self.head = self.make_head()
         self.build()
         self.compile()
 
-    def _make_head(self):
-        return self._make_masked_lm_head("head")
+    def make_head(self):
+        """Returns a new head, not built yet."""
+        return self.make_masked_lm_head("head")
 
     @property
     def reads_pooled_output(self):
-        """Whether the output depends on the pooler, see `Task`: only with next sentences."""
-        return self._has_next_sentence
+        """Whether the output depends on the pooler, see `Task`: it does not."""
+        return False
 
-    def _make_masked_lm_head(self, name):
+    def make_masked_lm_head(self, name):
+        """Returns a new head for masked tokens, not built yet."""
+        backbone = self.backbone
+        options = {"activation": backbone.activation, **families.head_options(backbone, "MaskedLM")}
         return MaskedLMHead(
-            self.backbone.vocabulary_size,
-            self.backbone.hidden_dim,
-            **{
-                "activation": self.backbone.activation,
-                **families.head_options(self.backbone, "MaskedLM"),
-            },
-            layer_norm_epsilon=self.backbone.layer_norm_epsilon,
-            initializer_range=self.backbone.initializer_range,
+            backbone.vocabulary_size,
+            backbone.hidden_dim,
+            embedding_dim=backbone.embedding_dim,
+            layer_norm_epsilon=backbone.layer_norm_epsilon,
+            initializer_range=backbone.initializer_range,
             dtype=self.dtype_policy,
             name=name,
+            **options,
         )
-
-    def _make_next_sentence_head(self, name):
-        return NextSentenceHead(
-            self.backbone.hidden_dim,
-            initializer_range=self.backbone.initializer_range,
-            dtype=self.dtype_policy,
-            name=name,
-        )
-
-    takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/masked_lm/"}})
 
     def call(self, inputs, training=None):
         inputs = dict(inputs)
@@ -140,10 +142,6 @@ class MaskedLM(Task):
         """Returns accuracy and perplexity at the masked positions."""
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy"), MaskedPerplexity()]
 
-    @property
-    def has_classes(self):
-        return False
-
     def encode_labels(self, labels):
         """Returns the ids that stood at the masked positions.
 
@@ -172,26 +170,7 @@ class MaskedLM(Task):
 
     # Texts to masked batches
 
-    def fit(self, x=None, y=None, batch_size=None, epochs=1, *, validation_data=None, **kwargs):
-        """Trains, see `Task.fit`. Texts have no labels: `fit(texts)`, `validation_data=texts`."""
-        if not isinstance(validation_data, tuple) and is_text(validation_data):
-            validation_data = (validation_data,)
-        return super().fit(x, y, batch_size, epochs, validation_data=validation_data, **kwargs)
-
-    def _data(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, epoch=0):
-        if not self.is_raw(x):
-            return super()._data(x, y, sample_weight, batch_size, shuffle, epoch)
-        check_same_length(x, self._row_labels(x, y), sample_weight)
-        options = {
-            "batch_size": batch_size or DEFAULT_BATCH_SIZE,
-            "shuffle": shuffle,
-            "epoch": epoch,
-            "sample_weight": sample_weight,
-        }
-        batches = self.masked_batches(x, y, **options)
-        return {"x": batches, "y": None, "sample_weight": None, "batch_size": None}
-
-    def _row_labels(self, x, y):
+    def row_labels(self, x, y):
         """Returns a label a text: none is needed here, so 0."""
         if y is not None:
             raise ValueError(
@@ -200,41 +179,45 @@ class MaskedLM(Task):
             )
         return np.zeros(num_examples(x), "int32")
 
-    def masked_batches(self, x, y=None, **options):
-        """Returns the batches of texts, masked as `masking` says.
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of texts: to train on masked as `masking` says, see `Task`.
 
-        Args:
-            x: texts, see the class.
-            y: labels of the texts where the task has such.
-            **options: `batch_size`, `shuffle`, `epoch`, `sample_weight`, see `Task.raw_batches`.
-
-        Returns:
-            A `MaskedBatches`.
+        To predict, with the places of their `[MASK]` tokens.
 
         Raises:
-            TypeError, ValueError: texts do not fit, or there is no preprocessor or `[MASK]`.
+            TypeError, ValueError: texts do not fit, or there is no `[MASK]`.
         """
-        self.check_has_preprocessor()
-        labels = self._row_labels(x, y)
+        if not training:
+            return self._examples_to_fill(x)
+        labels = self.row_labels(x, y)
         kinds = TokenKinds.from_tokenizer(self.preprocessor.tokenizer)
-        ids, pair_ids = self.preprocessor.tokenize(x)
-        self.check_pairs_fit(pair_ids)
+        examples = Examples.of_texts(
+            self.preprocessor, *self.preprocessor.tokenize(x), labels, sample_weight
+        )
+        make_inputs = examples.make_inputs
+        if kinds.continues_word is None and self.masking.strategy != "pieces":
+            make_inputs = self._with_word_starts(make_inputs, x)
+        return dataclasses.replace(
+            examples,
+            make_inputs=make_inputs,
+            # On each backend the same: which tokens are masked depends on what they are padded to.
+            buckets=length_buckets(self.preprocessor.max_length),
+            finish=lambda batches: MaskedBatches(
+                batches, self.masking, kinds, self.has_next_sentence
+            ),
+        )
 
-        def make_inputs(rows, length):
-            pairs = None if pair_ids is None else pair_ids.take(rows)
-            return self.preprocessor.pack(ids.take(rows), pairs, length=length)
+    def _with_word_starts(self, make_inputs, x):
+        starts = self.preprocessor.word_starts(x)
 
-        lengths = self.preprocessor.packed_lengths(ids, pair_ids)
-        # On each backend the same: which tokens are masked depends on what a batch is padded to.
-        options["buckets"] = length_buckets(self.preprocessor.max_length)
-        batches = self.bucketed(lengths, make_inputs, labels=labels, **options)
-        return MaskedBatches(batches, self.masking, kinds, self._has_next_sentence)
+        def make(rows, length):
+            taken = [None if part is None else part.take(rows) for part in starts]
+            word_starts = self.preprocessor.pack_word_starts(*taken, length=length)
+            return {**make_inputs(rows, length), "word_starts": word_starts}
 
-    _has_next_sentence = False
+        return make
 
-    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
-        """Returns the batches of texts with the places of their `[MASK]` tokens, for `predict`."""
-        self.check_has_preprocessor()
+    def _examples_to_fill(self, x):
         packed, positions = self._hidden_tokens(x)
         width = max(1, int(positions.lengths.max(initial=0)))
 
@@ -242,15 +225,14 @@ class MaskedLM(Task):
             inputs = {name: array[rows, :length] for name, array in packed.items()}
             return {**inputs, MASK_POSITIONS: positions.take(rows).to_dense(width)}
 
-        lengths = packed[PADDING_MASK].sum(axis=1)
-        return self.bucketed(lengths, make_inputs, batch_size=batch_size, shuffle=False)
+        buckets = buckets_of(self.preprocessor.max_length)
+        return Examples(packed[PADDING_MASK].sum(axis=1), make_inputs, buckets=buckets)
 
     def _hidden_tokens(self, texts):
         """Returns packed texts, and a `Ragged` of the positions of their `[MASK]` tokens."""
         tokenizer = self.preprocessor.tokenizer
         mask_id = TokenKinds.from_tokenizer(tokenizer).mask_id
         ids, pair_ids = self.preprocessor.tokenize(texts)
-        self.check_pairs_fit(pair_ids)
         packed = self._packed(ids, pair_ids)
         rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
         counts = np.bincount(rows, minlength=len(ids))
@@ -295,10 +277,11 @@ class MaskedLM(Task):
         """
         if isinstance(text, str):
             return self.fill_mask([text], top_k, batch_size, verbose)[0]
-        self.check_has_preprocessor()
+        check_has_preprocessor(self)
         tokenizer = self.preprocessor.tokenizer
-        _check_top_k(top_k, tokenizer.vocabulary_size)
-        if is_empty(text):
+        check_int("top_k", top_k, 1, tokenizer.vocabulary_size)
+        text = as_column(text, "text")
+        if not text:
             return []
         _, positions = self._hidden_tokens(text)
         if not positions.lengths.all():
@@ -312,7 +295,7 @@ class MaskedLM(Task):
         at_once = max(1, _LOGITS_AT_ONCE // (width * self.backbone.vocabulary_size))
         for start in range(0, len(text), at_once):
             part = text[start : start + at_once]
-            logits = self._token_logits(self.predict(part, batch_size, verbose=verbose))
+            logits = self.token_logits(self.predict(part, batch_size, verbose=verbose))
             counts = positions.lengths[start : start + at_once]
             for row, count in zip(logits, counts, strict=True):
                 answers.append([_likeliest(scores, top_k, tokenizer) for scores in row[:count]])
@@ -326,7 +309,8 @@ class MaskedLM(Task):
         of about the same length, such as two spellings of one sentence.
 
         Args:
-            texts: a str or a column of str.
+            texts: a str, a column of str, or a tuple of two such columns for pairs, all of whose
+                tokens count.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -347,20 +331,16 @@ class MaskedLM(Task):
         """
         if isinstance(texts, str):
             return self.score([texts], batch_size, verbose)[0]
-        self.check_has_preprocessor()
+        check_has_preprocessor(self)
         if is_empty(texts):
             return []
         tokenizer = self.preprocessor.tokenizer
-        mask_id = TokenKinds.from_tokenizer(tokenizer).mask_id
-        ids, _ = self.preprocessor.tokenize(texts)
-        self._check_all_fit(ids)
-        packed = self._packed(ids, None)
-        not_scored = (
-            tokenizer.cls_token_id,
-            tokenizer.sep_token_id,
-            tokenizer.pad_token_id,
-            mask_id,
-        )
+        ids, pair_ids = self.preprocessor.tokenize(as_columns(texts))
+        self._check_all_fit(ids, pair_ids)
+        packed = self._packed(ids, pair_ids)
+        layout, mask_id = tokenizer.layout, TokenKinds.from_tokenizer(tokenizer).mask_id
+        around = {*layout.before, *layout.between, *layout.after}
+        not_scored = [*around, tokenizer.pad_token_id, mask_id]
         rows, columns = np.nonzero(~np.isin(packed[TOKEN_IDS], not_scored))
         scores = np.zeros(len(ids))
         at_once = max(1, _LOGITS_AT_ONCE // self.backbone.vocabulary_size)
@@ -372,13 +352,14 @@ class MaskedLM(Task):
             np.add.at(scores, rows[part], found)
         return scores.tolist()
 
-    def _check_all_fit(self, ids):
-        room = self.preprocessor.max_length - 2
-        if (ids.lengths > room).any():
-            row = int(np.argmax(ids.lengths > room))
+    def _check_all_fit(self, ids, pair_ids):
+        room = self.preprocessor.room(is_pair=pair_ids is not None)
+        lengths = ids.lengths if pair_ids is None else ids.lengths + pair_ids.lengths
+        if (lengths > room).any():
+            row = int(np.argmax(lengths > room))
             raise ValueError(
                 f"Texts to score must fit whole: at most {room} tokens. Received: "
-                f"{ids.lengths[row]} tokens at the index {row}. Split the text into sentences."
+                f"{lengths[row]} tokens at the index {row}. Split the text into sentences."
             )
 
     def _log_probabilities(self, packed, rows, columns, mask_id, batch_size, verbose):
@@ -389,19 +370,18 @@ class MaskedLM(Task):
             inputs[TOKEN_IDS][np.arange(len(batch)), columns[batch]] = mask_id
             return {**inputs, MASK_POSITIONS: columns[batch, None].astype("int32")}
 
-        batch_size = batch_size or DEFAULT_BATCH_SIZE
-        batches = self.bucketed(
-            packed[PADDING_MASK].sum(axis=1)[rows],
-            make_inputs,
-            batch_size=min(batch_size, 1 << (len(rows) - 1).bit_length()),
-            shuffle=False,
-        )
-        outputs = self.predict(batches, verbose=verbose)
-        logits = batches.restore_order(self._token_logits(outputs))[:, 0]
-        labels = packed[TOKEN_IDS][rows, columns]
-        return _log_softmax(logits)[np.arange(len(rows)), labels]
+        lengths = packed[PADDING_MASK].sum(axis=1)[rows]
+        buckets = buckets_of(self.preprocessor.max_length)
+        found = np.zeros(len(rows))
+        examples = Examples(lengths, make_inputs, buckets=buckets)
+        for numbers, outputs in self.predict_rows(examples, batch_size, verbose):
+            labels = packed[TOKEN_IDS][rows[numbers], columns[numbers]]
+            of_tokens = log_softmax(self.token_logits(outputs)[:, 0])
+            found[numbers] = of_tokens[np.arange(len(numbers)), labels]
+        return found
 
-    def _token_logits(self, outputs):
+    def token_logits(self, outputs):
+        """Returns the logits of masked tokens among the outputs."""
         return outputs
 
     def get_config(self):
@@ -413,24 +393,10 @@ def _counts(ids, token_id):
     return np.array([np.count_nonzero(ids[row] == token_id) for row in range(len(ids))], int)
 
 
-def _check_top_k(top_k, most):
-    is_int = isinstance(top_k, (int, np.integer)) and not isinstance(top_k, bool)
-    if not is_int or not 1 <= top_k <= most:
-        raise ValueError(
-            f"`top_k` must be an int from 1 to {most}, the tokens of the vocabulary. Received: "
-            f"{top_k!r}."
-        )
-
-
 def _likeliest(logits, top_k, tokenizer):
     """Returns `top_k` pairs of token and probability, the likeliest first."""
-    probabilities = np.exp(_log_softmax(logits))
+    probabilities = softmax(logits)
     # A table may have rows to spare behind the vocabulary's last token.
     known = probabilities[: tokenizer.vocabulary_size]
     best = np.argsort(-known, kind="stable")[:top_k]
     return [(tokenizer.id_to_token(int(i)), float(known[i])) for i in best]
-
-
-def _log_softmax(logits):
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

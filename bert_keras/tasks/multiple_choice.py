@@ -6,12 +6,14 @@ from keras import ops
 
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
-from bert_keras.presets import families
-from bert_keras.tasks.columns import is_empty, is_text
+from bert_keras.metrics.probabilities import softmax
+from bert_keras.tasks.columns import as_column, is_empty, is_text
+from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_classifier import dropout_of, head_of
 from bert_keras.tokenizers.texts import as_texts
-from bert_keras.training.losses import SparseCrossentropy, consistency_loss
+from bert_keras.training.losses import SparseCrossentropy
 
 # The logit of a choice that is not there: its probability is 0, and all stays finite.
 NO_CHOICE = -1e9
@@ -35,7 +37,9 @@ class MultipleChoice(Task):
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
-        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`.
+        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the head of
+            the backbone's family whole.
+        head_options: dict, see `TextClassifier`.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -59,7 +63,7 @@ class MultipleChoice(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 4.4.
     """
 
-    head_arguments = ("pooling",)
+    head_arguments = ("pooling", "head_options")
 
     def __init__(
         self,
@@ -72,23 +76,17 @@ class MultipleChoice(Task):
         **kwargs,
     ):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        default = "cls" if backbone.pooler is None else "pooler"
-        options = {"pooling": default, **families.head_options(backbone, "MultipleChoice")}
-        rate = options.pop("dropout", backbone.dropout)
-        if pooling is not None and pooling != options["pooling"]:
-            options = {"pooling": pooling}
-        self.pooling = options.pop("pooling")
-        self.head_options = options if head_options is None else head_options
-        self.dropout = rate if dropout is None else dropout
+        self.pooling, self.head_options = head_of(self, pooling, head_options)
+        self.dropout = dropout_of(self, dropout)
         self.head = SequenceHead(
             1,
             backbone.hidden_dim,
             dropout=self.dropout,
             pooling=self.pooling,
-            **self.head_options,
             initializer_range=backbone.initializer_range,
             dtype=self.dtype_policy,
             name="head",
+            **self.head_options,
         )
         self.build()
         self.compile()
@@ -107,18 +105,6 @@ class MultipleChoice(Task):
     def check_arrays(self, inputs):
         """Raises when NumPy inputs are not `(batch, num_choices, seq_len)` or do not fit."""
         self.backbone.check_arrays(inputs, num_axes=3)
-
-    def disagreement(self, first, second):
-        """Returns how much two passes disagree on each context, see `consistency_loss`.
-
-        Args:
-            first: float `(batch, num_choices)`, logits.
-            second: float, the same shape.
-
-        Returns:
-            float `(batch,)`.
-        """
-        return consistency_loss(first, second)
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy over the choices."""
@@ -156,52 +142,42 @@ class MultipleChoice(Task):
         """
         return isinstance(x, tuple) or is_text(x)
 
-    def sequences_a_row(self, x):
-        """Returns the most choices that a context has."""
-        return max(1, max(map(len, x[1]), default=1))
-
-    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
-        """Returns the batches of contexts with their choices, see `Task.raw_batches`."""
-        self.check_has_preprocessor()
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of contexts with their choices, see `Task`."""
         contexts, choices = _checked_columns(x)
         counts = np.array([len(row) for row in choices])
-        if y is not None:
-            y = self.encode_labels(y)
-            _check_labels(y, np.arange(counts.max()) < counts[:, None])
-            self._check_smoothing(counts)
+        is_there = np.arange(counts.max()) < counts[:, None]
+        labels = self._checked_labels(y, is_there) if training else None
         context_ids, _ = self.preprocessor.tokenize(contexts)
         choice_ids, _ = self.preprocessor.tokenize([text for row in choices for text in row])
-        self.check_pairs_fit(choice_ids)
         owners = np.repeat(np.arange(len(contexts)), counts)
-        places = np.full((len(contexts), counts.max()), -1)
-        places[np.arange(counts.max()) < counts[:, None]] = np.arange(len(owners))
+        places = np.full(is_there.shape, -1)
+        places[is_there] = np.arange(len(owners))
         lengths, make_inputs = group_texts(
             self.preprocessor, context_ids.take(owners), choice_ids, places
         )
-        return self.bucketed(
-            lengths,
-            make_inputs,
-            labels=y,
-            sample_weight=sample_weight,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            epoch=epoch,
-        )
+        buckets = buckets_of(self.preprocessor.max_length)
+        return Examples(lengths, make_inputs, labels, sample_weight, buckets, int(counts.max()))
+
+    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of ready inputs, see `Task`."""
+        examples = super().ready_examples(inputs, y, sample_weight, training)
+        if training:
+            self._checked_labels(y, _existing(inputs))
+        return examples
+
+    def _checked_labels(self, labels, is_there):
+        labels = self.encode_labels(labels)
+        _check_labels(labels, is_there)
+        self._check_smoothing(is_there.sum(axis=1))
+        return labels
 
     def _check_smoothing(self, counts):
-        if self._compiled_with["label_smoothing"] and counts.min() < counts.max():
+        if self.recipe.label_smoothing and counts.min() < counts.max():
             raise ValueError(
                 "`label_smoothing` needs as many choices for each context. Received: from "
                 f"{counts.min()} to {counts.max()} choices. Compile with label_smoothing=0.0."
             )
-
-    def _data(self, x, y=None, *args, **kwargs):
-        data = super()._data(x, y, *args, **kwargs)
-        if isinstance(x, dict) and y is not None:
-            existing = _existing(x)
-            _check_labels(data["y"], existing)
-            self._check_smoothing(existing.sum(axis=1))
-        return data
 
     def choose(self, context, choices, batch_size=None, verbose=0):
         """Answers as a person would read it.
@@ -234,30 +210,32 @@ class MultipleChoice(Task):
 
 def _answer(choices, logits):
     logits = logits[: len(choices)]
-    exponentials = np.exp(logits - logits.max())
     best = int(logits.argmax())
     return {
         "choice": choices[best],
         "index": best,
-        "probabilities": (exponentials / exponentials.sum()).tolist(),
+        "probabilities": softmax(logits).tolist(),
     }
 
 
 def _checked_columns(x):
     """Returns contexts, a list of str, and choices, a list of lists of str."""
-    if not isinstance(x, tuple) or len(x) != 2:
+    if not isinstance(x, (list, tuple)) or len(x) != 2:
         raise ValueError(
             "Multiple choice takes a tuple of contexts and of their choices, (list of str, list of "
             f"lists of str). Received: {type(x).__name__} of length {len(x)}."
         )
     contexts = as_texts(x[0], "contexts")
-    rows = x[1].tolist() if hasattr(x[1], "tolist") else x[1]
+    rows = x[1].tolist() if isinstance(x[1], np.ndarray) else as_column(x[1], "choices")
     if not contexts or len(rows) != len(contexts):
         raise ValueError(
             "There must be one list of choices for each context, and at least one context. "
             f"Received: {len(contexts)} contexts and {len(rows)} lists of choices."
         )
-    rows = [as_texts(row, f"choices[{index}]") for index, row in enumerate(rows)]
+    rows = [
+        as_texts(as_column(row, f"choices[{index}]"), f"choices[{index}]")
+        for index, row in enumerate(rows)
+    ]
     for index, row in enumerate(rows):
         if not row:
             raise ValueError(

@@ -6,9 +6,10 @@ import keras
 import numpy as np
 
 from bert_keras.heads.next_sentence import NextSentenceHead
+from bert_keras.metrics.probabilities import softmax
 from bert_keras.tasks.columns import is_columns, is_empty
 from bert_keras.tasks.task import Task
-from bert_keras.training.losses import SparseCrossentropy, consistency_loss
+from bert_keras.training.losses import SparseCrossentropy
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -42,6 +43,8 @@ class NextSentencePrediction(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
+    takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
+
     def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         check_has_pooler(backbone, type(self).__name__)
@@ -54,8 +57,6 @@ class NextSentencePrediction(Task):
         self.build()
         self.compile()
 
-    takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
-
     @property
     def reads_pooled_output(self):
         """Whether the output depends on the pooler, see `Task`: it does."""
@@ -63,18 +64,6 @@ class NextSentencePrediction(Task):
 
     def call(self, inputs, training=None):
         return self.head(self.encode(inputs, training=training))
-
-    def disagreement(self, first, second):
-        """Returns how much two passes disagree on each pair, see `consistency_loss`.
-
-        Args:
-            first: float `(batch, 2)`, logits.
-            second: float, the same shape.
-
-        Returns:
-            float `(batch,)`.
-        """
-        return consistency_loss(first, second)
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy."""
@@ -88,10 +77,10 @@ class NextSentencePrediction(Task):
         """Returns labels as int32 `(num_examples,)`, see `encode_next_labels`."""
         return encode_next_labels(labels)
 
-    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
-        """Returns the batches of pairs, with labels where there are any, see `Task`."""
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of pairs, see `Task`."""
         check_pairs(x)
-        return super().raw_batches(x, y, sample_weight, batch_size, shuffle, epoch)
+        return super().raw_examples(x, y, sample_weight, training)
 
     def is_next(self, first, second, batch_size=None, verbose=0):
         """Answers as a person would read it.
@@ -115,7 +104,7 @@ class NextSentencePrediction(Task):
 
 def check_has_pooler(backbone, task_name):
     """Raises `ValueError` for a backbone without a pooled output."""
-    if not hasattr(backbone, "pooler"):
+    if backbone.pooler is None:
         raise ValueError(
             f"{task_name} needs a backbone with a pooler, which reads [CLS]. Received: "
             f"{type(backbone).__name__}. Use MaskedLM."
@@ -168,6 +157,5 @@ def encode_next_labels(labels):
 
 def next_sentence_answers(logits):
     """Returns a list of dicts `is_next`, `probability` of logits `(batch, 2)`."""
-    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    probabilities = (shifted / shifted.sum(axis=-1, keepdims=True))[:, 0]
+    probabilities = softmax(logits)[:, 0]
     return [{"is_next": bool(p > 0.5), "probability": float(p)} for p in probabilities]

@@ -4,6 +4,7 @@ import types
 
 import keras
 
+from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining import PretrainingHead
 from bert_keras.tasks.columns import is_empty
 from bert_keras.tasks.masked_lm import MaskedLM
@@ -58,23 +59,33 @@ class Pretraining(MaskedLM):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
-    _has_next_sentence = True
-
-    def _make_head(self):
-        check_has_pooler(self.backbone, type(self).__name__)
-        return PretrainingHead(
-            self._make_masked_lm_head("masked_lm"),
-            self._make_next_sentence_head("next_sentence"),
-            dtype=self.dtype_policy,
-            name="head",
-        )
-
+    has_next_sentence = True
     takes_head_of = types.MappingProxyType(
         {
             "MaskedLM": {"head/masked_lm/": "head/"},
             "NextSentencePrediction": {"head/next_sentence/": "head/"},
         }
     )
+
+    @property
+    def reads_pooled_output(self):
+        """Whether the output depends on the pooler, see `Task`: it does."""
+        return True
+
+    def make_head(self):
+        """Returns a new head, not built yet."""
+        check_has_pooler(self.backbone, type(self).__name__)
+        return PretrainingHead(
+            self.make_masked_lm_head("masked_lm"),
+            NextSentenceHead(
+                self.backbone.hidden_dim,
+                initializer_range=self.backbone.initializer_range,
+                dtype=self.dtype_policy,
+                name="next_sentence",
+            ),
+            dtype=self.dtype_policy,
+            name="head",
+        )
 
     def default_loss(self, label_smoothing):
         """Returns a mean cross-entropy for each output; Keras adds them up."""
@@ -110,7 +121,8 @@ class Pretraining(MaskedLM):
             "next_sentence": encode_next_labels(labels["next_sentence"]),
         }
 
-    def _row_labels(self, x, y):
+    def row_labels(self, x, y):
+        """Returns the label of each pair, checked; see `MaskedLM`."""
         check_pairs(x)
         if y is None:
             raise ValueError(
@@ -127,5 +139,6 @@ class Pretraining(MaskedLM):
         answers = next_sentence_answers(outputs["next_sentence"])
         return answers[0] if is_one else answers
 
-    def _token_logits(self, outputs):
+    def token_logits(self, outputs):
+        """Returns the logits of masked tokens among the outputs."""
         return outputs["masked_lm"]

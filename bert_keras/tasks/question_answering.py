@@ -1,18 +1,23 @@
 """Answers that are spans of a text: extractive question answering."""
 
+import dataclasses
+
 import keras
 import numpy as np
 
+from bert_keras.checks import check_choice, check_int, check_number, is_number
 from bert_keras.heads.span import MASKED_LOGIT, SpanHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.spans import squad_v2_scores
-from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.preprocessing.question_windows import QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import split_pairs
 from bert_keras.presets import families
 from bert_keras.tasks import answer_columns
+from bert_keras.tasks.columns import as_column, as_columns
+from bert_keras.tasks.examples import Examples, buckets_of
+from bert_keras.tasks.parts import check_has_preprocessor
 from bert_keras.tasks.span_search import NORMALIZATIONS, find_spans
-from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
+from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SpanCrossentropy
 
 OUTPUTS = ("start_logits", "end_logits")
@@ -71,6 +76,9 @@ class QuestionAnswering(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), sections 4.2 and 4.3.
     """
 
+    has_classes = False
+    needs_labels = False  # `QuestionExample`s have theirs.
+
     def __init__(
         self,
         backbone,
@@ -80,29 +88,19 @@ class QuestionAnswering(Task):
         max_answer_length=30,
         normalization="document",
         no_answer_threshold=None,
-        dropout=None,
         frozen=None,
         **kwargs,
     ):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        sizes = {
-            "stride": stride,
-            "max_question_length": max_question_length,
-            "max_answer_length": max_answer_length,
-        }
-        _check_arguments(sizes, normalization, no_answer_threshold)
-        self.stride = int(stride)
-        self.max_question_length = int(max_question_length)
-        self.max_answer_length = int(max_answer_length)
+        self.stride = check_int("stride", stride)
+        self.max_question_length = check_int("max_question_length", max_question_length)
+        self.max_answer_length = check_int("max_answer_length", max_answer_length)
+        check_choice("normalization", normalization, NORMALIZATIONS)
         self.normalization = normalization
-        self.no_answer_threshold = (
-            None if no_answer_threshold is None else float(no_answer_threshold)
-        )
-        options = families.head_options(backbone, "QuestionAnswering")
-        self.dropout = options.get("dropout", 0.0) if dropout is None else dropout
+        self.no_answer_threshold = _checked_threshold(no_answer_threshold)
         self.head = SpanHead(
             backbone.hidden_dim,
-            dropout=self.dropout,
+            dropout=families.head_options(backbone, "QuestionAnswering").get("dropout", 0.0),
             initializer_range=backbone.initializer_range,
             dtype=self.dtype_policy,
             name="head",
@@ -129,10 +127,6 @@ class QuestionAnswering(Task):
         return {
             name: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")] for name in OUTPUTS
         }
-
-    @property
-    def has_classes(self):
-        return False
 
     def encode_labels(self, labels):
         """Returns the labels of ready inputs as a dict, checked.
@@ -169,51 +163,18 @@ class QuestionAnswering(Task):
             )
         return {"start_logits": start.astype("int32"), "end_logits": end.astype("int32")}
 
-    def _data(self, x, y=None, *args, **kwargs):
-        data = super()._data(x, y, *args, **kwargs)
-        if isinstance(x, dict) and y is not None:
-            _check_positions(data["y"], data["x"])
-        return data
+    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of ready inputs, see `Task`."""
+        examples = super().ready_examples(inputs, y, sample_weight, training)
+        if training:
+            _check_positions(examples.labels, inputs)
+        return examples
 
     # From text to windows
 
     def is_raw(self, x):
         """Whether `x` is questions and contexts: two columns, or a list of `QuestionExample`."""
         return answer_columns.are_examples(x) or super().is_raw(x)
-
-    def fit(self, x=None, y=None, *args, validation_data=None, **kwargs):
-        """Trains, see `Task.fit`; takes a list of `QuestionExample` too, without `y`.
-
-        Args:
-            x: see the class.
-            y: see the class.
-            *args: see `Task.fit`.
-            validation_data: `(x, y)`, a list of `QuestionExample`, or a dataset.
-            **kwargs: see `Task.fit`.
-
-        Returns:
-            A `keras.callbacks.History`.
-        """
-        x, y = answer_columns.as_columns(x, y)
-        if answer_columns.are_examples(validation_data):
-            validation_data = answer_columns.as_columns(validation_data)
-        return super().fit(x, y, *args, validation_data=validation_data, **kwargs)
-
-    def evaluate(self, x=None, y=None, *args, **kwargs):
-        """Returns the loss and the shares of right starts and ends over windows.
-
-        Scores of answers as texts need `answer` and `bert_keras.metrics`.
-
-        Args:
-            x: see the class.
-            y: see the class.
-            *args: see `Task.evaluate`.
-            **kwargs: see `Task.evaluate`.
-
-        Returns:
-            See `Task.evaluate`.
-        """
-        return super().evaluate(*answer_columns.as_columns(x, y), *args, **kwargs)
 
     def predict(self, x, batch_size=None, **kwargs):
         """Returns the logits; of raw text, of all windows, one question's after the other's.
@@ -229,7 +190,7 @@ class QuestionAnswering(Task):
         """
         if not self.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        return self._predict_windows(self.cut(x), batch_size, **kwargs)
+        return self._predict_windows(self.cut(as_columns(x)), batch_size, **kwargs)
 
     def cut(self, x):
         """Returns the windows over questions and contexts, a `QuestionWindows`.
@@ -248,7 +209,7 @@ class QuestionAnswering(Task):
 
     def _questions_of(self, x):
         """Returns questions and contexts, two lists of str; both empty for an empty `x`."""
-        self.check_has_preprocessor()
+        check_has_preprocessor(self)
         questions, contexts = split_pairs(answer_columns.as_columns(x)[0])
         if contexts is None and questions:
             raise ValueError(
@@ -266,16 +227,20 @@ class QuestionAnswering(Task):
             max_question_length=self.max_question_length,
         )
 
-    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
-        """Returns the batches of windows, with labels where there are any, see `Task`.
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of windows, see `Task`.
 
         Examples whose answer cannot be found among the tokens, or of whose question or context the
-        tokenizer leaves nothing, are left out, with a warning.
+        tokenizer leaves nothing, are left out of training, with a warning.
         """
-        options = {"batch_size": batch_size, "shuffle": shuffle, "epoch": epoch}
+        if not training:
+            return self._examples_of(self.cut(x))
+        x, y = answer_columns.as_columns(x, y)
         if y is None:
-            windows = self.cut(x)
-            return self.bucketed(windows.lengths, windows.pack, **options)
+            raise ValueError(
+                "QuestionAnswering needs labels to train or to be evaluated, for each question "
+                "(text, start character), or None for no answer. Received: y=None."
+            )
         questions, contexts = self._questions_of(x)
         starts, ends, unusable = answer_columns.read_answers(contexts, y)
         answer_columns.check_not_blank(questions, contexts, unusable)
@@ -297,37 +262,27 @@ class QuestionAnswering(Task):
         answer_columns.report(unusable, len(questions))
         rows = np.flatnonzero((has_tokens & (is_held | ~has_answer))[documents])
         if sample_weight is not None:
-            weights = np.asarray(sample_weight, "float32")
-            options["sample_weight"] = weights[usable[documents[rows]]]
-        return self.bucketed(
+            sample_weight = np.asarray(sample_weight, "float32")[usable[documents[rows]]]
+        labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
+        examples = self._examples_of(windows, rows)
+        return dataclasses.replace(examples, labels=labels, sample_weight=sample_weight)
+
+    def _examples_of(self, windows, rows=None):
+        """Returns the `Examples` of windows, or of some of them."""
+        rows = np.arange(len(windows)) if rows is None else rows
+        return Examples(
             windows.lengths[rows],
             lambda batch, length: windows.pack(rows[batch], length),
-            labels={name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)},
-            **options,
+            buckets=buckets_of(self.preprocessor.max_length),
         )
 
-    def _predict_windows(self, windows, batch_size=None, **kwargs):
-        batch_size = batch_size or DEFAULT_BATCH_SIZE
-        # Few of them, since each is a call of its own.
-        buckets = length_buckets(self.preprocessor.max_length, step=16)
-        padded = bucket_lengths(windows.lengths, buckets)
-        longest = int(padded.max())
-        if len(windows) <= batch_size:
-            # One batch at the longest length costs less than compiling for several.
-            padded[:] = longest
+    def _predict_windows(self, windows, batch_size=None, verbose=0):
+        longest = int(windows.lengths.max())
         logits = np.full((2, len(windows), longest), MASKED_LOGIT, "float32")
-        # One length after the other, since all outputs of a call must have the same shape.
-        for length in np.unique(padded)[::-1].tolist():
-            rows = np.flatnonzero(padded == length)
-            batches = self.bucketed(
-                padded[rows],
-                lambda batch, length, rows=rows: windows.pack(rows[batch], length),
-                batch_size=min(batch_size, 1 << (len(rows) - 1).bit_length()),
-                shuffle=False,
-            )
-            outputs = super().predict(batches, **kwargs)
+        for rows, outputs in self.predict_rows(self._examples_of(windows), batch_size, verbose):
             for part, name in zip(logits, OUTPUTS, strict=True):
-                part[rows, :length] = batches.restore_order(outputs[name])
+                length = min(longest, outputs[name].shape[1])
+                part[rows, :length] = outputs[name][:, :length]
         return dict(zip(OUTPUTS, logits, strict=True))
 
     # From windows to answers
@@ -347,9 +302,8 @@ class QuestionAnswering(Task):
         Raises:
             TypeError, ValueError: texts do not fit, are blank, or have no token.
         """
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise ValueError(f"The number of answers must be an int from 1. Received: {size!r}.")
-        columns = self._questions_of(x)
+        check_int("size", size, advice="It is the number of answers.")
+        columns = self._questions_of(as_columns(x))
         if not columns[0]:
             return []
         windows = self.cut(columns)
@@ -383,7 +337,7 @@ class QuestionAnswering(Task):
             TypeError, ValueError: texts do not fit, or are blank.
         """
         is_one = isinstance(question, str)
-        questions = [question] if is_one else question
+        questions = [question] if is_one else as_column(question, "question")
         contexts = [context] * len(questions) if isinstance(context, str) else context
         found = self.n_best((questions, contexts), top_k, batch_size, verbose)
         answers = [self._readable(best, top_k) for best in found]
@@ -432,8 +386,7 @@ class QuestionAnswering(Task):
             ValueError: `metric` is another, an example is neither answered nor impossible, or the
                 examples do not have both kinds of questions.
         """
-        if metric not in ("f1", "exact"):
-            raise ValueError(f"`metric` must be 'f1' or 'exact'. Received: {metric!r}.")
+        check_choice("metric", metric, ("f1", "exact"))
         answers = answer_columns.right_answers(x, y)
         answer_columns.check_labelled(x)
         if all(answers) or not any(answers):
@@ -457,7 +410,6 @@ class QuestionAnswering(Task):
     def get_config(self):
         return {
             **super().get_config(),
-            "dropout": self.dropout,
             "stride": self.stride,
             "max_question_length": self.max_question_length,
             "max_answer_length": self.max_answer_length,
@@ -475,22 +427,13 @@ def _answer_tokens(windows, starts, ends):
     return tokens
 
 
-def _check_arguments(sizes, normalization, no_answer_threshold):
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise ValueError(f"`{name}` must be an int from 1. Received: {size!r}.")
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(
-            f"`normalization` must be one of {NORMALIZATIONS}. Received: {normalization!r}."
-        )
-    is_number = isinstance(no_answer_threshold, (int, float, np.integer, np.floating))
-    if no_answer_threshold is not None and (
-        not is_number or isinstance(no_answer_threshold, bool) or np.isnan(no_answer_threshold)
-    ):
-        raise ValueError(
-            "`no_answer_threshold` must be a number, or None to answer always. Received: "
-            f"{no_answer_threshold!r}."
-        )
+def _checked_threshold(threshold):
+    if threshold is None:
+        return None
+    advice = "None answers always."
+    if is_number(threshold) or threshold in (np.inf, -np.inf):
+        return float(threshold)
+    return check_number("no_answer_threshold", threshold, least=-np.inf, advice=advice)
 
 
 def _check_positions(labels, inputs):

@@ -5,9 +5,12 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from bert_keras.checks import check_choice, check_int
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
+from bert_keras.tasks.columns import as_column, is_columns, is_one_pair
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
+from bert_keras.tasks.parts import check_has_preprocessor
 from bert_keras.tasks.text_classifier import TextClassifier
 
 BASELINES = ("mask", "pad", "zero")
@@ -86,9 +89,9 @@ def integrated_gradients(
         [Sundararajan et al., 2017](https://arxiv.org/abs/1703.01365).
     """
     _check(classifier, steps, baseline, batch_size)
-    columns = texts if _is_pair(texts) else (texts,)
+    columns = texts if is_one_pair(texts) or is_columns(texts) else (texts,)
     is_one = isinstance(columns[0], str)
-    columns = tuple([column] if is_one else column for column in columns)
+    columns = tuple([column] if is_one else as_column(column) for column in columns)
     targets = _targets(classifier, columns, target)
     gradients = _gradient_function(classifier)
     found = [
@@ -98,23 +101,16 @@ def integrated_gradients(
     return found[0] if is_one else found
 
 
-def _is_pair(texts):
-    """Whether `texts` is a pair of str, or a tuple of two columns."""
-    return isinstance(texts, tuple) and len(texts) == 2
-
-
 def _check(classifier, steps, baseline, batch_size):
     if not isinstance(classifier, TextClassifier) or isinstance(classifier, LongTextClassifier):
         raise TypeError(
             "Integrated gradients are for a `TextClassifier`. Received: "
             f"{type(classifier).__name__}."
         )
-    classifier.check_has_preprocessor()
-    for name, value in (("steps", steps), ("batch_size", batch_size)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"`{name}` must be an int from 1. Received: {value!r}.")
-    if baseline not in BASELINES:
-        raise ValueError(f"`baseline` must be one of {BASELINES}. Received: {baseline!r}.")
+    check_has_preprocessor(classifier)
+    check_int("steps", steps)
+    check_int("batch_size", batch_size)
+    check_choice("baseline", baseline, BASELINES)
 
 
 def _targets(classifier, columns, target):
@@ -147,7 +143,6 @@ def _rows(classifier, columns):
     """Yields the inputs of one text after the other, `(1, length)`, the length one of a few."""
     preprocessor = classifier.preprocessor
     ids, pair_ids = preprocessor.tokenize(*columns)
-    classifier.check_pairs_fit(pair_ids)
     lengths = preprocessor.packed_lengths(ids, pair_ids)
     for row, length in enumerate(bucket_lengths(lengths, length_buckets(preprocessor.max_length))):
         pairs = None if pair_ids is None else pair_ids.take([row])
@@ -185,7 +180,8 @@ def _vectors(classifier, row, baseline):
     tokenizer = classifier.preprocessor.tokenizer
     ids = row[TOKEN_IDS][0]
     vectors = _table_rows(classifier, ids)
-    fixed = (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
+    layout = tokenizer.layout
+    fixed = (*layout.before, *layout.between, *layout.after, tokenizer.pad_token_id)
     stays = np.isin(ids, fixed)[:, None]
     if baseline == "zero":
         return np.where(stays, vectors, 0), vectors

@@ -1,6 +1,7 @@
 """Sentences as users pass them, as texts or as words, and where each word stands in the text."""
 
 from bert_keras.preprocessing.marks import with_marks
+from bert_keras.tasks.columns import as_column, is_column
 from bert_keras.tokenizers.texts import describe
 
 
@@ -16,23 +17,22 @@ def as_sentences(x):
     """
     if isinstance(x, str):
         return [x]
-    rows = _listed(x)
-    if not isinstance(rows, list):
+    if not is_column(x):
         raise TypeError(
             f"Sentences must be a list of lists of words, or of texts. Received: {describe(x)}."
         )
-    return [_as_sentence(row, index) for index, row in enumerate(rows)]
+    return [_as_sentence(row, index) for index, row in enumerate(as_column(x))]
 
 
 def _as_sentence(row, index):
     if isinstance(row, str):
         return row
-    words = list(row) if isinstance(row, tuple) else _listed(row)
-    if not isinstance(words, list):
+    if not is_column(row):
         raise TypeError(
             "A sentence must be a list of words, or a str. Received as sentence "
             f"{index}: {describe(row)}."
         )
+    words = as_column(row)
     for place, word in enumerate(words):
         if not isinstance(word, str):
             raise TypeError(
@@ -42,19 +42,15 @@ def _as_sentence(row, index):
     return words
 
 
-def _listed(values):
-    return values.tolist() if hasattr(values, "tolist") else values
-
-
 def place_words(tokenizer, sentences):
     """Finds the words of each sentence in its text.
 
     The text of a word list is written by `join_words`. A plain text is split as the tokenizer
-    splits it before it cuts words to pieces: at white space, around punctuation, and around every
-    Chinese character; marks on its last character belong to a word.
+    splits it before it cuts words to pieces, as BERT's does at white space, around punctuation and
+    around every Chinese character; marks on its last character belong to a word.
 
     Args:
-        tokenizer: a `WordPieceTokenizer`.
+        tokenizer: a `Tokenizer`.
         sentences: list of str or of lists of str.
 
     Returns:

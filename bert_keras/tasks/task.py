@@ -1,62 +1,35 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
-import contextlib
-import inspect
-import random
-import re
 import types
-import warnings
 
 import keras
-import numpy as np
 
-from bert_keras.inputs import check_keys
-from bert_keras.models.backbone import Backbone, dtype_config
-from bert_keras.models.model import BuiltModel, arguments_of
-from bert_keras.models.quantized import check_not_quantized, quantized_config
-from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
-from bert_keras.preprocessing.checked_batches import CheckedBatches
-from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.models.adapters import DEFAULT_TARGETS
+from bert_keras.models.model import BuiltModel
+from bert_keras.models.quantized import check_not_quantized
 from bert_keras.presets import presets
-from bert_keras.presets.assign import relative_path
-from bert_keras.tasks.adapters import DEFAULT_TARGETS, AdaptedTask
-from bert_keras.tasks.columns import (
-    check_is_dataset,
-    check_same_length,
-    is_text,
-    num_examples,
-    split_off_end,
-)
-from bert_keras.tasks.features import check_can_cache, has_features, outputs_of, with_features
-from bert_keras.training.averages import averages_in_place, inner_optimizer
-from bert_keras.training.consistency import SeveralMasks
-from bert_keras.training.optimizer import AdamW, Lamb, layer_wise_decay
-from bert_keras.training.random_state import GoOn, as_json
-from bert_keras.training.schedules import WarmupDecay
-
-DEFAULT_BATCH_SIZE = 32
-# Of a batch that PyTorch predicts on the CPU. MiniLM on one core of an AMD EPYC (Zen 4), seconds
-# with 1,024, 2,048, 4,096 and 8,192 tokens and with 32 rows: 4.27, 4.05, 4.86, 5.69 and 4.37 of 500
-# sentences of SST-2; 4.74, 4.39, 5.04, 5.13 and 5.09 of 64 reviews of IMDB, 256 tokens long. JAX
-# gains nothing: 512 texts of 16 tokens in batches of 32, 64, 128 and 256 rows took 2.17, 2.35, 2.29
-# and 2.36.
-_TOKENS_AT_ONCE = 2048
-FROZEN_PARTS = (None, "backbone", "embeddings")
-# What `compile` makes by itself.
-_OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}
+from bert_keras.tasks import data, freezing, parts
+from bert_keras.tasks.columns import is_texts, split_off_end
+from bert_keras.tasks.examples import Examples
+from bert_keras.tasks.features import has_features, outputs_of
+from bert_keras.tasks.from_preset import make_task
+from bert_keras.tasks.lora import LORA_ARGUMENTS, Lora
+from bert_keras.training.averages import averages_in_place
+from bert_keras.training.recipe import Recipe
 
 
-class Task(AdaptedTask, SeveralMasks, BuiltModel):
+class Task(BuiltModel):
     """A model that `fit` trains from raw text: backbone, head and preprocessor.
 
     A subclass makes `self.head`, says which loss and metrics are its own (`default_loss`,
-    `default_metrics`), how labels look (`encode_labels`), and answers as a person would read it.
+    `default_metrics`), how labels look (`encode_labels`), which examples its texts make
+    (`raw_examples`), and answers as a person would read it.
 
     `fit`, `evaluate` and `predict` take
 
-    - raw text, when the task has a preprocessor: a list, NumPy array or pandas column of str, or a
-      tuple of two such columns for text pairs. Batches are padded to few different lengths, and
-      hold texts of like length, so that short ones do not pay for long ones;
+    - raw text, when the task has a preprocessor: a list, NumPy array or column of str, or a tuple
+      of two such columns for text pairs. Batches are padded to few different lengths, and hold
+      texts of like length, so that short ones do not pay for long ones;
     - ready inputs: the dict of arrays of `bert_keras.inputs`, a `keras.utils.PyDataset`, a
       `tf.data.Dataset`, a torch `DataLoader`. Arrays are checked before the first step, the batches
       of a `PyDataset` each before its own; what the last two yield is not.
@@ -70,29 +43,35 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         frozen: what does not train: `None`, `"embeddings"`, `"backbone"`, or an int `n` for the
-            embeddings and the first `n` encoder layers. A frozen backbone runs without dropout. It
-            sets `trainable` of the backbone's layers, so other tasks on the same backbone see it.
+            embeddings and the first `n` encoder layers. A frozen backbone runs without dropout.
+            Other tasks on the same backbone are not concerned.
         lora_rank: int, or `None`. With it two small matrices of this rank beside some kernels of
             the encoder train, and the head, but nothing else of the backbone (LoRA, see
             `AdaptableDense`). `frozen` must then be `None`; dropout stays as it is. It takes
             learning rates about ten times as high, such as 5e-4. Weight decay acts on both
             matrices, and so draws the kernels back to where they began.
         lora_alpha: float, the adapters count `lora_alpha / lora_rank` times; `None` for once.
-        lora_targets: list of names of kernels in each encoder layer: `"query"` and `"value"` as in
+        lora_targets: list of names out of the backbone's `adaptable`: `"query"` and `"value"` as in
             the paper, `"key"`, `"attention_output"`, `"intermediate"`, `"feed_forward_output"`.
         lora_layers: numbers of the encoder layers that are adapted, such as `range(6, 12)`, or
             `None` for all.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
     """
 
+    # Arguments of the constructor that every task has.
+    shared_arguments = LORA_ARGUMENTS
     # Arguments whose change makes a preset's head useless.
     head_arguments = ()
-    # The order of the examples in `fit`; a run that is continued keeps it.
-    _shuffle_seed = None
-    # How many batches `fit` sorts by length together, see `BucketedBatches`.
-    _sort_window = None
-    _random_state = None
-    _is_fitting = False
+    # Class of a task whose preset holds this head too -> our prefix of paths and that preset's.
+    takes_head_of = types.MappingProxyType({})
+    # Whether raw examples need labels to train on.
+    needs_labels = True
+    # Whether each example has one class, so that `fit` can weigh it by that.
+    has_classes = True
+    # Whether a tuple of columns is rows of several texts; else a tuple is a column like a list.
+    takes_pairs = True
+    # Whether the head can learn from what `encode_features` returns.
+    reads_features = False
 
     def __init__(
         self,
@@ -105,66 +84,14 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         lora_layers=None,
         **kwargs,
     ):
-        if not isinstance(backbone, Backbone):
-            raise TypeError(
-                "`backbone` must be a bert_keras backbone, such as `BertBackbone`. Received: "
-                f"{type(backbone).__name__}. Presets load by `{type(self).__name__}.from_preset`."
-            )
+        parts.check_backbone(backbone, type(self).__name__)
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
         self.backbone = backbone
-        self.preprocessor = preprocessor
+        self.preprocessor = parts.fitting(preprocessor, backbone)
+        freezing.check_frozen(frozen, backbone.num_layers)
         self.frozen = frozen
-        self._check_preprocessor()
-        if preprocessor is not None:
-            self.preprocessor = preprocessor.for_inputs(backbone.input_names)
-        self._freeze()
-        self._add_adapters(lora_rank, lora_alpha, lora_targets, lora_layers)
-
-    def _check_preprocessor(self):
-        if self.preprocessor is None:
-            return
-        if not isinstance(self.preprocessor, TextPreprocessor):
-            raise TypeError(
-                "`preprocessor` must be a bert_keras `TextPreprocessor`. Received: "
-                f"{type(self.preprocessor).__name__}."
-            )
-        longest = self.backbone.max_sequence_length
-        if self.preprocessor.max_length > longest:
-            raise ValueError(
-                f"The preprocessor's `max_length` must be at most {longest}, the length of the "
-                f"backbone's position table. Received: {self.preprocessor.max_length}."
-            )
-        self._check_vocabulary()
-
-    def _check_vocabulary(self):
-        tokenizer = self.preprocessor.tokenizer
-        if tokenizer.has_vocabulary and tokenizer.vocabulary_size > self.backbone.vocabulary_size:
-            raise ValueError(
-                f"The tokenizer's vocabulary has {tokenizer.vocabulary_size} tokens, the backbone "
-                f"only {self.backbone.vocabulary_size} embeddings. Use the tokenizer of the same "
-                "checkpoint."
-            )
-
-    def _freeze(self):
-        layers = self.backbone.num_layers
-        is_count = isinstance(self.frozen, int) and not isinstance(self.frozen, bool)
-        if not (self.frozen in FROZEN_PARTS or (is_count and 0 <= self.frozen <= layers)):
-            raise ValueError(
-                f"`frozen` must be one of {FROZEN_PARTS} or an int from 0 to {layers}, the encoder "
-                f"layers. Received: {self.frozen!r}."
-            )
-        for layer in self._frozen_layers():
-            layer.trainable = False
-
-    def _frozen_layers(self):
-        """Returns the layers that `frozen` names."""
-        if self.frozen is None:
-            return []
-        if self.frozen == "backbone":
-            return [self.backbone]
-        num_blocks = 0 if self.frozen == "embeddings" else self.frozen
-        return [self.backbone.embeddings, *self.backbone.encoder.blocks[:num_blocks]]
+        self._lora = Lora(self, lora_rank, lora_alpha, lora_targets, lora_layers)
 
     def build(self, input_shape=None):
         if not self.head.built:
@@ -180,51 +107,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         self.backbone.check_arrays(inputs)
 
     def check_inputs(self, inputs):
-        """Raises when a dict of inputs does not fit; cached features, made by `fit`, do."""
+        """Raises when a dict of inputs does not fit; the vectors of `encode_features` do."""
         if not has_features(inputs):
             super().check_inputs(inputs)
-
-    # What trains. The pooler of a task that does not read it has no gradient: of those variables
-    # Keras would warn on some backends, and on JAX its weight decay would shrink them.
-
-    @property
-    def has_classes(self):
-        """Whether each example has one class, so that `fit` can weigh it by that."""
-        return True
-
-    @property
-    def reads_pooled_output(self):
-        """Whether the task's output depends on the backbone's pooler."""
-        return getattr(self, "pooling", None) == "pooler"
-
-    @property
-    def trainable_variables(self):
-        """The variables that `fit` changes."""
-        return self._without_idle(super().trainable_variables)
-
-    @property
-    def non_trainable_variables(self):
-        """All other variables."""
-        trained = {id(variable) for variable in self.trainable_variables}
-        return [variable for variable in self.variables if id(variable) not in trained]
-
-    @property
-    def trainable_weights(self):
-        """The weights that `fit` changes."""
-        return self._without_idle(super().trainable_weights)
-
-    @property
-    def non_trainable_weights(self):
-        """All other weights."""
-        trained = {id(weight) for weight in self.trainable_weights}
-        return [weight for weight in self.weights if id(weight) not in trained]
-
-    def _without_idle(self, variables):
-        pooler = getattr(getattr(self, "backbone", None), "pooler", None)
-        if pooler is None or self.reads_pooled_output:
-            return variables
-        idle = {id(variable) for variable in pooler.variables}
-        return [variable for variable in variables if id(variable) not in idle]
 
     def encode(self, inputs, training=None, **options):
         """Calls the backbone; a frozen one runs as in inference, or has done so already."""
@@ -232,13 +117,18 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
             return outputs_of(inputs)
         return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
 
-    # A task whose head can learn from cached vectors has a method of this name: from inputs to
-    # float `(batch, hidden_dim)` or `(batch, seq_len, hidden_dim)`, see `fit(cache_features=True)`.
-    features = None
+    # What trains. The pooler of a task that does not read it has no gradient: of those variables
+    # Keras would warn on some backends, and on JAX its weight decay would shrink them.
 
-    # Heads of other tasks whose weights this task takes: the saved task's class name -> dict,
-    # prefix of our paths -> prefix of the saved ones. A task always takes its own.
-    takes_head_of = types.MappingProxyType({})
+    @property
+    def reads_pooled_output(self):
+        """Whether the task's output depends on the backbone's pooler."""
+        return getattr(self, "pooling", None) == "pooler"
+
+    trainable_variables = freezing.trained("trainable_variables")
+    non_trainable_variables = freezing.all_but("trainable_variables", of="variables")
+    trainable_weights = freezing.trained("trainable_weights")
+    non_trainable_weights = freezing.all_but("trainable_weights", of="weights")
 
     # What a subclass says of itself
 
@@ -258,6 +148,75 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         """Returns labels as the array that the loss takes, after checking every one of them."""
         raise NotImplementedError(f"{type(self).__name__} must define `encode_labels`.")
 
+    def is_raw(self, x):
+        """Whether `x` is what the preprocessor takes: texts, or for some tasks columns of others.
+
+        Args:
+            x: anything passed to `fit`, `evaluate` or `predict`.
+        """
+        return is_texts(x)
+
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of raw texts, tokenized.
+
+        Args:
+            x: raw examples, see `is_raw`; columns are lists.
+            y: labels as a user gives them, or `None`.
+            sample_weight: float `(num_examples,)`, or `None`.
+            training: bool, whether labels are wanted.
+
+        Raises:
+            TypeError, ValueError: texts or labels do not fit.
+        """
+        labels = self.encode_labels(y) if training else None
+        ids = self.preprocessor.tokenize(x)
+        return Examples.of_texts(self.preprocessor, *ids, labels, sample_weight)
+
+    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of a dict of NumPy arrays, checked; as `raw_examples` else."""
+        self.check_arrays(inputs)
+        labels = self.encode_labels(y) if training else None
+        return Examples.of_arrays(inputs, labels, sample_weight)
+
+    # Examples and batches
+
+    def examples(self, x, y=None, sample_weight=None, training=True):
+        """Returns the `Examples` of texts or of ready inputs, with everything checked.
+
+        Args:
+            x: texts, or a dict of arrays, see the class; `Examples` come back as they are.
+            y: labels, or `None` where there are none.
+            sample_weight: float `(num_examples,)`, or `None`.
+            training: bool, whether they are to train or to evaluate on, with labels.
+
+        Raises:
+            TypeError, ValueError: texts, inputs or labels do not fit, or there is no preprocessor.
+        """
+        return data.examples_of(self, x, y, sample_weight, training)
+
+    def check_has_preprocessor(self):
+        """Raises `ValueError` when raw examples came and there is nothing to tokenize them."""
+        parts.check_has_preprocessor(self)
+
+    def batches(self, examples, batch_size=None, shuffle=False, epoch=0):
+        """Returns what `fit` reads of `Examples`: batches of rows of like length.
+
+        Args:
+            examples: see `examples`.
+            batch_size: int, 32 by default.
+            shuffle: bool, whether each epoch has an order of its own.
+            epoch: int, number of the first epoch.
+        """
+        return data.batches_of(self, examples, batch_size, shuffle, epoch)
+
+    def ignores_weight_0(self):
+        """Whether rows that weigh 0 count neither in the loss nor in the metrics."""
+        return self.recipe.ignores_weight_0
+
+    def check_class_weight(self, class_weight, x):
+        """Raises `ValueError` where `fit(x, class_weight=...)` makes no sense for this task."""
+        parts.check_has_classes(self)
+
     # Training
 
     def compile(
@@ -265,18 +224,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         optimizer="auto",
         loss="auto",
         *,
-        learning_rate=5e-5,
-        weight_decay=0.01,
-        warmup=0.1,
-        decay="linear",
-        decay_power=1.0,
-        layer_decay=1.0,
-        head_multiplier=1.0,
-        ema_momentum=None,
-        gradient_accumulation_steps=None,
         label_smoothing=0.0,
-        consistency=None,
-        dropout_samples=1,
         weighted_metrics="auto",
         **kwargs,
     ):
@@ -302,13 +250,6 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 same: not quite where the loss is a mean over tokens or weighted examples, of which
                 each batch has another number. `warmup` in steps counts batches.
             label_smoothing: float from 0 up to 1, for `loss="auto"`.
-            consistency: float, or `None`. With it each batch is read twice with different dropout,
-                and what the passes disagree about is added so many times to the loss (R-Drop, see
-                `SeveralMasks`); the paper uses from 0.1 to 5. A step takes twice as long. For
-                `TextClassifier`, `TokenClassifier` without a CRF, `MultipleChoice` and
-                `NextSentencePrediction`.
-            dropout_samples: int, dropout masks that the head of a `TextClassifier` draws for each
-                text in training; the loss is the mean of theirs (multi-sample dropout).
             weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics; for several
                 outputs a dict of such lists.
             **kwargs: `metrics`, `jit_compile`, `run_eagerly`, `steps_per_execution`, see
@@ -317,78 +258,21 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         Raises:
             ValueError: an argument is outside its range, or would not count.
         """
-        recipe = {
-            "learning_rate": learning_rate,
-            "weight_decay": weight_decay,
-            "warmup": warmup,
-            "decay": decay,
-            "decay_power": decay_power,
-            "layer_decay": layer_decay,
-            "head_multiplier": head_multiplier,
-            "ema_momentum": ema_momentum,
-            "gradient_accumulation_steps": gradient_accumulation_steps,
-        }
-        has_own_recipe = isinstance(optimizer, str) and optimizer in _OPTIMIZERS
-        _check_recipe(recipe, optimizer, has_own_recipe)
-        self._has_own_recipe = has_own_recipe
-        self._recipe = {**recipe, "optimizer": optimizer if has_own_recipe else None}
-        self._keep_arguments(
-            {
-                "loss": loss,
-                "label_smoothing": label_smoothing,
-                "consistency": consistency,
-                "dropout_samples": dropout_samples,
-                "weighted_metrics": weighted_metrics,
-                **kwargs,
-            }
-        )
-        if self._has_own_recipe:
-            optimizer = self._recipe_optimizer()
-        self._compile_with(optimizer)
+        self.recipe = Recipe(optimizer, loss, label_smoothing, weighted_metrics, **kwargs)
+        self.compile_with(self.recipe.make_optimizer(self) if self.recipe.is_own else optimizer)
 
-    def _keep_arguments(self, arguments):
-        # Of a dict Keras would take the metrics in it for layers' state, which must not grow now.
-        self._compiled_with = types.MappingProxyType(arguments)
-
-    def _compile_with(self, optimizer):
-        arguments = dict(self._compiled_with)
-        label_smoothing = arguments.pop("label_smoothing")
-        self.set_masks(arguments.pop("consistency", None), arguments.pop("dropout_samples", 1))
-        if self._has_own("loss"):
-            arguments["loss"] = self.default_loss(label_smoothing)
-        elif label_smoothing:
-            raise ValueError(
-                "`label_smoothing` is for loss='auto'. Received another loss with "
-                f"label_smoothing={label_smoothing}: set it in that loss."
-            )
-        if self._has_own("weighted_metrics"):
-            arguments["weighted_metrics"] = self.default_metrics()
-        super().compile(optimizer=optimizer, **arguments)
+    def compile_with(self, optimizer):
+        """Compiles with another optimizer and all else as `compile` was told."""
+        super().compile(optimizer=optimizer, **self.recipe.arguments(self))
 
     def get_compile_config(self):
         """Returns what `compile_from_config` needs; the backend's own choices are left out."""
-        arguments = {k: v for k, v in self._compiled_with.items() if k != "jit_compile"}
-        return {
-            "recipe": self._recipe,
-            "has_own_recipe": self._has_own_recipe,
-            "arguments": keras.saving.serialize_keras_object(arguments),
-            "optimizer": keras.saving.serialize_keras_object(self.optimizer),
-            "has_optimizer_state": self.optimizer.built,
-            "shuffle_seed": self._shuffle_seed,
-            "sort_window": self._sort_window,
-            "random_state": self._random_state or as_json(self),
-        }
+        return self.recipe.get_config(self)
 
     def compile_from_config(self, config):
         """Compiles as `get_compile_config` says, with the optimizer's state ready to be loaded."""
-        self._recipe = dict(config["recipe"])
-        self._keep_arguments(keras.saving.deserialize_keras_object(config["arguments"]))
-        self._has_own_recipe = config["has_own_recipe"]
-        self._shuffle_seed = config["shuffle_seed"]
-        # Older files have none of these.
-        self._sort_window = config.get("sort_window")
-        self._random_state = config.get("random_state")
-        self._compile_with(keras.saving.deserialize_keras_object(config["optimizer"]))
+        self.recipe, optimizer = Recipe.from_config(config)
+        self.compile_with(optimizer)
         # Before the first `fit` a file holds no state, and what is not built waits for none.
         if config["has_optimizer_state"]:
             self.optimizer.build(self.trainable_variables)
@@ -408,13 +292,14 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         steps_per_epoch=None,
         validation_batch_size=None,
         sort_window=None,
-        cache_features=False,
+        class_weight=None,
+        callbacks=None,
         **kwargs,
     ):
         """Trains, from raw text or from ready inputs, like `keras.Model.fit`.
 
         Args:
-            x: texts, or ready inputs, see the class.
+            x: texts, or ready inputs, see the class; or what `encode_features` returned.
             y: labels; `None` for datasets that yield them.
             batch_size: int, 32 by default.
             epochs: int.
@@ -425,9 +310,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 batches of texts come the longest first, in each epoch alike.
             initial_epoch: int, above 0 to continue a run with its optimizer, its order of texts and
                 its dropout: on the same backend bit for bit, also from a `.keras` file that was
-                saved last at the end of an epoch. (Arrays are shuffled by Keras, each time anew.
-                With `ema_momentum`, `fit` ends with the averages as weights; only a file saved
-                within it, by a callback, has those that were averaged too.)
+                saved last at the end of an epoch. (With `ema_momentum`, `fit` ends with the
+                averages as weights; only a file saved within it, by a callback, has those that were
+                averaged too.)
                 Where `epochs` is beyond the end of that run's schedule, the schedule is stretched
                 to the new end.
             steps_per_epoch: int, needed with the default recipe for datasets without a length.
@@ -436,14 +321,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
                 batches random; more need less padding, and may cost accuracy where labels go with
                 lengths. By default as many as `BucketedBatches` takes for an epoch of this size, or
                 those of the run that is continued.
-            cache_features: bool, for a `TextClassifier` or a `TokenClassifier` with
-                `frozen="backbone"`: whether the encoder reads each example once and the head learns
-                from what it said, which is the same in every epoch. Metrics and weights come out as
-                without it, in nearly the time of one epoch. The vectors stay in memory during
-                `fit`, as float32: 4 bytes x `hidden_dim` for each text, for each token with a
-                `TokenClassifier`. Validation data that is no dataset is read once too.
-            **kwargs: `verbose`, `callbacks`, `class_weight`, `validation_steps`,
-                `validation_freq`, see `keras.Model.fit`.
+            class_weight: dict from the number of a class to its weight, 1 for those left out.
+            callbacks: list of `keras.callbacks.Callback`.
+            **kwargs: `verbose`, `validation_steps`, `validation_freq`, see `keras.Model.fit`.
 
         Returns:
             A `keras.callbacks.History`. Its `loss` is Keras's mean over batches; the metrics are
@@ -452,169 +332,33 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        if initial_epoch == 0 or self._shuffle_seed is None:
-            self._shuffle_seed = random.getrandbits(31)
-        if sort_window is not None:
-            self._check_sort_window(sort_window, x, shuffle)
-        if sort_window is not None or initial_epoch == 0:
-            self._sort_window = sort_window
-        if validation_split and validation_data is None and self._is_examples(x):
-            (x, y, sample_weight), validation_data = split_off_end(
-                x, y, sample_weight, validation_split
-            )
-        if cache_features:
-            check_can_cache(self, x)
-        data = self._data(x, y, sample_weight, batch_size, shuffle=shuffle, epoch=initial_epoch)
-        if kwargs.get("class_weight") is not None:
-            self._weigh_classes(data, kwargs)
-        if isinstance(validation_data, (tuple, list)):
-            validation = self._data(
-                *validation_data, batch_size=validation_batch_size or batch_size
-            )
-            kwargs["validation_batch_size"] = validation["batch_size"]
-            if cache_features:
-                self._cache_features(validation, **kwargs)
-            validation_data = validation["x"]
-            if validation["y"] is not None:
-                validation_data = (validation["x"], validation["y"], validation["sample_weight"])
-        validation_data = self._checked(validation_data)
-        if cache_features:
-            self._cache_features(data, **kwargs)
-        if self._has_own_recipe:
-            steps = steps_per_epoch or _num_batches(data["x"], data["batch_size"])
-            self._schedule_run(steps, epochs, initial_epoch)
-        self._build_optimizer()
-        callbacks = kwargs.get("callbacks") or []
-        callbacks = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
-        _warn_of_raw_weights(inner_optimizer(self), callbacks)
-        if initial_epoch and self._random_state is not None:
-            kwargs["callbacks"] = [
-                GoOn(self._random_state, has_one_loader=steps_per_epoch is not None),
-                *callbacks,
-            ]
-        self._random_state = None
-        self._is_fitting = True
-        try:
-            return super().fit(
-                **data,
-                epochs=epochs,
-                validation_data=validation_data,
-                # Batches of texts come shuffled.
-                shuffle=shuffle and not self.is_raw(x),
-                initial_epoch=initial_epoch,
-                steps_per_epoch=steps_per_epoch,
-                **kwargs,
-            )
-        finally:
-            self._is_fitting = False
+        parts.check_sort_window(self, sort_window, x, shuffle)
+        self.recipe.begin(initial_epoch, sort_window)
+        if validation_split and validation_data is None and data.are_examples(self, x):
+            examples, validation_data = split_off_end(x, y, sample_weight, validation_split)
+            x, y, sample_weight = examples
+        given = data.data_of(
+            self, x, y, sample_weight, batch_size, class_weight, shuffle, initial_epoch
+        )
+        given["validation_data"] = data.validation_data_of(
+            self, validation_data, validation_batch_size or batch_size
+        )
+        self.recipe.schedule(self, given["x"], steps_per_epoch, epochs, initial_epoch)
+        callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
+        given |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
+        with self.recipe.running():
+            return super().fit(steps_per_epoch=steps_per_epoch, **given, **kwargs)
 
     def train_step(self, *args):
-        """Like `keras.Model.train_step`, with several masks where `compile` says so.
+        """Like `keras.Model.train_step`.
 
         On PyTorch the gradients of the last step are given up first: Keras does it only when the
         forward pass has taken its memory too.
         """
         if keras.backend.backend() == "torch":
             self.zero_grad()
-        return super().train_step(*args)
-
-    def quantize(self, mode=None, config=None, filters=None, **kwargs):
-        """Quantizes the weights, see `BuiltModel.quantize`; the optimizer starts anew.
-
-        The old one keeps moments of weights that are gone, in memory and in files.
-        """
-        super().quantize(mode, config=config, filters=filters, **kwargs)
-        self._renew_optimizer()
-
-    def _build_optimizer(self):
-        """Creates the optimizer's state before the first step, as Keras does on JAX.
-
-        A step of TensorFlow that has to create it is traced twice.
-        """
-        if keras.backend.backend() == "tensorflow" and self.optimizer and not self.optimizer.built:
-            with self.distribute_strategy.scope():
-                self.optimizer.build(self.trainable_variables)
-
-    def _check_sort_window(self, sort_window, x, shuffle):
-        is_int = isinstance(sort_window, (int, np.integer)) and not isinstance(sort_window, bool)
-        if not is_int or sort_window < 1:
-            raise ValueError(f"`sort_window` must be an int from 1. Received: {sort_window!r}.")
-        if not (shuffle and self.is_raw(x)):
-            raise ValueError(
-                "`sort_window` is for texts that are shuffled; ready inputs are not sorted. "
-                f"Received: sort_window={sort_window} with shuffle={shuffle} and x a "
-                f"{type(x).__name__}."
-            )
-
-    def _weigh_classes(self, data, kwargs):
-        """Prepares data for the `class_weight` in `kwargs`; a task of many labels takes it out."""
-        if not self.has_classes:
-            raise ValueError(
-                "`class_weight` is for examples that have one class each, which those of this "
-                f"{type(self).__name__} have not. Pass `sample_weight`, one for each example."
-            )
-        if isinstance(data["x"], BucketedBatches):
-            data["x"].pad_last_batch = False  # Keras takes class weights or sample weights
-
-    def _cache_features(self, data, verbose="auto", **kwargs):
-        size = data["batch_size"] or DEFAULT_BATCH_SIZE
-        data["x"] = with_features(self, data["x"], size, verbose)
-
-    def _schedule_run(self, steps, epochs, initial_epoch):
-        """Gives a new run a new optimizer, and a run that goes on a schedule up to its end."""
-        optimizer = inner_optimizer(self)
-        has_begun = int(optimizer.iterations) > 0
-        if not has_begun or initial_epoch == 0:
-            frozen_paths = optimizer.frozen_paths if optimizer.built else []
-            self._compile_with(self._recipe_optimizer(max(1, steps * (epochs - initial_epoch))))
-            self._freeze_again(frozen_paths)
-        elif optimizer._learning_rate.total_steps < steps * epochs:
-            optimizer.learning_rate = self._recipe_optimizer(steps * epochs)._learning_rate
-            self.train_function = None  # The old one holds the old schedule.
-
-    def _freeze_again(self, paths):
-        """Freezes what was frozen in an optimizer that has not made a step."""
-        training = {variable.path for variable in self.trainable_variables}
-        paths = [path for path in paths if path in training]
-        if paths:
-            self.optimizer.build(self.trainable_variables)
-            inner_optimizer(self).freeze(*(f"^{re.escape(path)}$" for path in paths))
-
-    def _recipe_optimizer(self, total_steps=None):
-        """Returns the default optimizer; until `fit` knows the steps, its rate is constant."""
-        recipe = self._recipe
-        rate = recipe["learning_rate"]
-        if total_steps is not None:
-            rate = WarmupDecay(
-                rate,
-                total_steps,
-                warmup=recipe["warmup"],
-                decay=recipe["decay"],
-                power=recipe.get("decay_power", 1.0),  # Older files have none.
-            )
-        averages = {}
-        if recipe["ema_momentum"] is not None:
-            averages = {"use_ema": True, "ema_momentum": recipe["ema_momentum"]}
-        return _OPTIMIZERS[recipe.get("optimizer") or "auto"](
-            rate,
-            weight_decay=recipe["weight_decay"],
-            learning_rate_multipliers=self._multipliers(),
-            gradient_accumulation_steps=recipe["gradient_accumulation_steps"],
-            **averages,
-        )
-
-    def _multipliers(self):
-        """Returns the task's own multipliers, then those of `compile`, of what trains."""
-        multipliers = list(self.learning_rate_multipliers())
-        decay, head = self._recipe["layer_decay"], self._recipe["head_multiplier"]
-        if (decay, head) != (1.0, 1.0):
-            paths = [variable.path for variable in self.trainable_variables]
-            multipliers += [
-                (pattern, factor)
-                for pattern, factor in layer_wise_decay(self.backbone.num_layers, decay, head)
-                if any(re.search(pattern, path) for path in paths)
-            ]
-        return multipliers
+        with freezing.without_gradients(freezing.idle_weights(self)):
+            return super().train_step(*args)
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
         """Returns loss and metrics, from raw text or from ready inputs.
@@ -635,9 +379,9 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        data = self._data(x, y, sample_weight, batch_size)
-        with averages_in_place(self) if self._is_fitting else contextlib.nullcontext():
-            return super().evaluate(**data, **kwargs)
+        given = data.data_of(self, x, y, sample_weight, batch_size)
+        with averages_in_place(self, self.recipe.is_running):
+            return super().evaluate(**given, **kwargs)
 
     def predict(self, x, batch_size=None, **kwargs):
         """Returns the task's raw outputs, from raw text or from ready inputs, in their order.
@@ -656,203 +400,120 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         Raises:
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
-        if not self.is_raw(x):
-            check_is_dataset(x)
-            return super().predict(self._checked(x), batch_size=batch_size, **kwargs)
-        batches = self.raw_batches(x, batch_size=_at_most(batch_size, num_examples(x)))
-        if batch_size is None and self._is_eager_on_the_cpu():
-            batches = batches.for_prediction(max(1, _TOKENS_AT_ONCE // self.sequences_a_row(x)))
-        outputs = super().predict(batches, **kwargs)
-        return keras.tree.map_structure(batches.restore_order, outputs)
+        if not data.are_examples(self, x):
+            return super().predict(data.checked(self, x), batch_size=batch_size, **kwargs)
+        batches = self.prediction_batches(self.examples(x, training=False), batch_size)
+        return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
 
-    def _is_eager_on_the_cpu(self):
-        is_torch = keras.backend.backend() == "torch"
-        return is_torch and self.backbone.weights[0].value.device.type == "cpu"
+    def prediction_batches(self, examples, batch_size=None):
+        """Returns the batches that `predict` reads of `Examples`, see `Examples.for_prediction`."""
+        return examples.for_prediction(batch_size, self.backbone.weights[0].value)
 
-    def _data(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, epoch=0):
-        """Returns `x`, `y`, `sample_weight`, `batch_size` for Keras, with everything checked."""
-        if not self._is_examples(x):
-            check_is_dataset(x)
-            x = self._checked(x)
-            return {"x": x, "y": y, "sample_weight": sample_weight, "batch_size": batch_size}
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} needs labels to train or to be evaluated. Received: y=None."
-            )
-        if isinstance(x, dict):
-            check_keys(x, self.input_names)
-            x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
-        check_same_length(x, y, sample_weight)
-        batch_size = batch_size or DEFAULT_BATCH_SIZE
-        if self.is_raw(x):
-            batches = self.raw_batches(x, y, sample_weight, batch_size, shuffle, epoch)
-            return {"x": batches, "y": None, "sample_weight": None, "batch_size": None}
-        self.check_arrays(x)
-        y = self.encode_labels(y)
-        return {"x": x, "y": y, "sample_weight": sample_weight, "batch_size": batch_size}
+    def predict_rows(self, examples, batch_size=None, verbose=0):
+        """Yields for each batch of `Examples` the numbers of its rows and their outputs."""
+        batches = self.prediction_batches(examples, batch_size)
+        outputs = self.predict_batches(batches, verbose=verbose)
+        for (rows, _), output in zip(batches.batches, outputs, strict=True):
+            # Rows that only fill the last batch come behind.
+            yield rows, keras.tree.map_structure(lambda x, rows=rows: x[: len(rows)], output)
 
-    def _checked(self, x):
-        """Returns a dataset that raises at a batch whose inputs do not fit, or `x` as it is."""
-        own = (BucketedBatches, CheckedBatches)
-        if not isinstance(x, keras.utils.PyDataset) or isinstance(x, own) or x.use_multiprocessing:
-            return x
-        return CheckedBatches(x, self.check_inputs)
+    def quantize(self, mode=None, config=None, filters=None, **kwargs):
+        """Quantizes the weights, see `BuiltModel.quantize`; the optimizer starts anew.
 
-    def _is_examples(self, x):
-        """Whether `x` holds all examples at once, rather than being a dataset of batches."""
-        return self.is_raw(x) or (isinstance(x, dict) and not has_features(x))
-
-    def is_raw(self, x):
-        """Whether `x` is what the preprocessor takes: texts, or for some tasks columns of others.
-
-        Args:
-            x: anything passed to `fit`, `evaluate` or `predict`.
+        The old one keeps moments of weights that are gone, in memory and in files.
         """
-        return is_text(x)
+        super().quantize(mode, config=config, filters=filters, **kwargs)
+        self._renew_optimizer()
 
-    def sequences_a_row(self, x):
-        """Returns how many sequences the longest row of raw `x` has: 1 but for choices."""
-        return 1
+    def _renew_optimizer(self):
+        """Compiles with a new optimizer of the same settings, since the weights are others now."""
+        self.compile_with(self.recipe.renewed(self))
+        self.train_function = self.test_function = self.predict_function = None
 
-    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
-        """Returns the batches of raw examples, with labels where there are any.
+    # Adapters
 
-        Args:
-            x: raw examples, see `is_raw`.
-            y: labels as a user gives them, or `None`.
-            sample_weight: float `(num_examples,)`, or `None`.
-            batch_size: int.
-            shuffle: bool, whether each epoch has an order of its own.
-            epoch: int, number of the first epoch.
+    def merge_lora(self):
+        """Folds the adapters into the kernels: a plain task that computes the same.
 
-        Returns:
-            A `BucketedBatches`.
+        Everything trains again then, as in a task made without `lora_rank`. The optimizer starts
+        anew, with the settings it had. Other tasks on the same backbone lose their adapters too;
+        compile them again before they train.
 
         Raises:
-            TypeError, ValueError: texts or labels do not fit, or there is no preprocessor.
+            ValueError: the task has no adapters.
         """
-        self.check_has_preprocessor()
-        y = None if y is None else self.encode_labels(y)
-        ids, pair_ids = self.preprocessor.tokenize(x)
-        self.check_pairs_fit(pair_ids)
+        self._lora.merge()
+        self._renew_optimizer()
 
-        def make_inputs(rows, length):
-            pairs = None if pair_ids is None else pair_ids.take(rows)
-            return self.preprocessor.pack(ids.take(rows), pairs, length=length)
+    def without_adapters(self):
+        """Returns a copy with the adapters merged, or itself where there are none.
 
-        return self.bucketed(
-            self.preprocessor.packed_lengths(ids, pair_ids),
-            make_inputs,
-            labels=y,
-            sample_weight=sample_weight,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            epoch=epoch,
-        )
+        `save_to_preset` and `export_to_huggingface` write this copy, which others can read without
+        knowing of adapters. The task itself stays as it is.
+        """
+        return self._lora.plain_copy()
 
-    def check_pairs_fit(self, pair_ids):
-        """Raises `ValueError` when pairs came and the backbone tells no two segments apart."""
-        if pair_ids is not None and self.backbone.num_segments == 1:
-            raise ValueError(
-                "Pairs of texts need a backbone with two segments, or with none. Received: a "
-                "backbone with num_segments=1. Join the texts yourself, or use another checkpoint."
-            )
+    def save_adapters(self, path):
+        """Writes the adapters and the head, without the backbone, into one safetensors file.
 
-    def check_has_preprocessor(self):
-        """Raises `ValueError` when raw examples came and there is nothing to tokenize them."""
-        if self.preprocessor is None:
-            raise ValueError(
-                f"This {type(self).__name__} has no preprocessor, so it cannot take text. Pass a "
-                "`TextPreprocessor` to its constructor, or the dict of arrays of bert_keras.inputs."
-            )
-
-    def bucketed(self, lengths, make_inputs, labels=None, **options):
-        """Returns `BucketedBatches` with this task's seed and, where it saves compiling, padding.
+        The file is small and goes with the backbone that the adapters were trained on, which
+        `load_adapters` recognizes. Tensors are called by the paths of the weights; the settings are
+        in the file's metadata. To go on with training, use `save`.
 
         Args:
-            lengths: int `(num_rows,)`, packed lengths.
-            make_inputs: function of rows and padded length, see `BucketedBatches`.
-            labels: labels as the loss takes them, or `None`.
-            **options: `sample_weight`, `batch_size`, `shuffle`, `epoch`, `buckets`.
+            path: str or path, in a folder that exists. A file there is replaced in one step.
+
+        Raises:
+            ValueError: the task has no adapters.
         """
-        # XLA compiles a last batch of its own size anew, which costs more than rows that weigh 0.
-        # In `evaluate` it does not pad: Keras's mean of the losses counts rows, not weights.
-        pad_last_batch = keras.backend.backend() != "torch" and (
-            labels is None or (options.get("shuffle") and self._ignores_weight_0())
-        )
-        return BucketedBatches(
-            lengths,
-            make_inputs,
-            labels=labels,
-            seed=self._shuffle_seed or 0,
-            window=self._sort_window if options.get("shuffle") else None,
-            pad_last_batch=pad_last_batch,
-            # The same lengths whatever the data, so that `evaluate` compiles no new ones.
-            **{"buckets": self.buckets(), **options},
-        )
+        self._lora.save(path)
 
-    def buckets(self):
-        """Returns the lengths that batches are padded to: finer where they need no compilation."""
-        longest = self.preprocessor.max_length
-        is_torch = keras.backend.backend() == "torch"
-        return length_buckets(longest, step=4, first=4) if is_torch else length_buckets(longest)
+    def load_adapters(self, path):
+        """Reads the adapters and the head that `save_adapters` wrote.
 
-    def _has_own(self, name):
-        given = self._compiled_with[name]
-        return isinstance(given, str) and given == "auto"
+        Args:
+            path: str or path of the file.
 
-    def _ignores_weight_0(self):
-        return self._has_own("loss") and not self._compiled_with.get("metrics")
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged or of another kind, or its settings or shapes are not
+                those of this task. No weight was changed.
+        """
+        self._lora.load(path)
 
     # Files
 
     def save_assets(self, folder):
-        """Writes the tokenizer's vocabulary into a `.keras` file's assets."""
+        """Writes the tokenizer into a `.keras` file's assets."""
         if self.preprocessor is not None:
             self.preprocessor.save_assets(folder)
 
     def load_assets(self, folder):
-        """Reads the tokenizer's vocabulary from a `.keras` file's assets."""
+        """Reads the tokenizer from a `.keras` file's assets."""
         if self.preprocessor is not None:
             self.preprocessor.load_assets(folder)
-            self._check_vocabulary()
+            parts.check_tokenizer(self.preprocessor.tokenizer, self.backbone)
 
     def get_config(self):
-        config = {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": dtype_config(self),
+        by_hand = freezing.frozen_by_hand(self)
+        return {
+            **super().get_config(),
             "backbone": keras.saving.serialize_keras_object(self.backbone),
             "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
             "frozen": self.frozen,
-            **self._lora_config(),
-            **quantized_config(self),
+            **self._lora.get_config(),
+            **({"frozen_weights": by_hand} if by_hand else {}),
         }
-        by_hand = self._frozen_by_hand()
-        return {**config, "frozen_weights": by_hand} if by_hand else config
-
-    def _frozen_by_hand(self):
-        """Returns the paths of weights that do not train and that no argument accounts for."""
-        layers = [*self._frozen_layers(), *([] if self.backbone.trainable else [self.backbone])]
-        known = {id(weight) for layer in layers for weight in layer.weights}
-        known |= {id(weight) for weight in self.backbone.frozen_by_adapters}
-        return [
-            relative_path(weight)
-            for weight in (self.weights if self.trainable else [])
-            if not weight.trainable and id(weight) not in known
-        ]
 
     @classmethod
     def from_config(cls, config):
         config = dict(config)
-        frozen_weights = set(config.pop("frozen_weights", ()))
+        by_hand = config.pop("frozen_weights", ())
         for name in ("backbone", "preprocessor"):
             if isinstance(config.get(name), dict):
                 config[name] = keras.saving.deserialize_keras_object(config[name])
         task = super().from_config(config)
-        for weight in task.weights:
-            if relative_path(weight) in frozen_weights:
-                weight.trainable = False
+        freezing.freeze_by_hand(task, by_hand)
         return task
 
     @classmethod
@@ -884,55 +545,7 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", num_classes=3)
         ```
         """
-        source = presets.open_preset(preset)
-        backbone_class = source.backbone_class(Backbone)
-        known = {
-            "task": arguments_of(cls) - {"backbone"},
-            "backbone": arguments_of(backbone_class),
-            "preprocessor": arguments_of(TextPreprocessor) - {"tokenizer"},
-        }
-        unknown = [name for name in kwargs if not any(name in names for names in known.values())]
-        if unknown:
-            raise TypeError(
-                f"{cls.__name__}.from_preset takes arguments of the task, {sorted(known['task'])}"
-                f", of the backbone, {sorted(known['backbone'])}, and of the preprocessor, "
-                f"{sorted(known['preprocessor'])}. Received: {unknown}."
-            )
-        if "num_classes" in known["task"] and kwargs.get("label_names") is not None:
-            kwargs.setdefault("num_classes", len(kwargs["label_names"]))
-        given = {
-            part: {name: value for name, value in kwargs.items() if name in names}
-            for part, names in known.items()
-        }
-        given["backbone"].pop("name", None)
-        saved = source.task_arguments(cls.__name__)
-        _check_order_of_labels(saved.get("label_names"), kwargs.get("label_names"))
-        changed = [
-            name
-            for name in cls.head_arguments
-            if name in kwargs and name in saved and kwargs[name] != saved[name]
-        ]
-        if "num_classes" in changed:
-            saved = {}  # Other classes, another problem.
-        backbone = source.backbone(Backbone, **given["backbone"])
-        if "preprocessor" not in kwargs:
-            given["task"]["preprocessor"] = _preprocessor_of(
-                source, cls.__name__, backbone, given["preprocessor"]
-            )
-        for name in ("name", "frozen_weights"):
-            saved.pop(name, None)
-        task = cls(backbone, **{**saved, **given["task"]})
-        if load_weights:
-            source.load_backbone_weights(backbone, task)
-        if load_weights and changed:
-            warnings.warn(
-                f"The preset's head was made for other {changed} than asked for, so the head "
-                "starts at random and needs training.",
-                stacklevel=2,
-            )
-        elif load_weights:
-            source.load_head_weights(task)
-        return task
+        return make_task(cls, preset, load_weights, kwargs)
 
     def save_to_preset(self, folder):
         """Writes backbone, head, tokenizer and settings into a folder for `from_preset`.
@@ -961,87 +574,3 @@ class Task(AdaptedTask, SeveralMasks, BuiltModel):
         """
         check_not_quantized(self)
         presets.export_to_huggingface(self.backbone, folder, task=self, dtype=dtype)
-
-
-def _check_order_of_labels(saved, asked):
-    if saved is None or asked is None or sorted(map(str, saved)) != sorted(map(str, asked)):
-        return
-    if list(saved) != list(asked):
-        raise ValueError(
-            "The head that comes with the preset knows its labels in the order "
-            f"{list(saved)}. Received label_names={list(asked)}. Keep the preset's order, or use "
-            "other names for other labels."
-        )
-
-
-def _preprocessor_of(source, task_name, backbone, arguments):
-    config = source.preprocessor_config(task_name)
-    if config is not None:
-        config = {**config, "config": {**config["config"], **arguments}}
-        preprocessor = keras.saving.deserialize_keras_object(config)
-        if not isinstance(preprocessor, TextPreprocessor):
-            raise ValueError(
-                f"The preset's preprocessor must be a TextPreprocessor. Received: "
-                f"{type(preprocessor).__name__}."
-            )
-        preprocessor.load_assets(source.folder)
-        return preprocessor
-    tokenizer = source.tokenizer()
-    longest = min(tokenizer.model_max_length or np.inf, backbone.max_sequence_length)
-    return TextPreprocessor(tokenizer, **{"max_length": int(longest), **arguments})
-
-
-def _check_recipe(recipe, optimizer, has_own_recipe):
-    """Raises `ValueError` where an argument of `compile` would not count."""
-    if not has_own_recipe:
-        defaults = inspect.signature(Task.compile).parameters
-        unused = {name: value for name, value in recipe.items() if value != defaults[name].default}
-        if unused:
-            raise ValueError(
-                f"{sorted(unused)} are for optimizer='auto' or 'lamb', which the recipe makes. "
-                f"Received: {unused} with optimizer={optimizer!r}. Set them in that optimizer, "
-                "such as bert_keras.AdamW, or leave it out."
-            )
-    if recipe["decay_power"] != 1.0 and recipe["decay"] != "polynomial":
-        raise ValueError(
-            "`decay_power` is for decay='polynomial'. Received: "
-            f"decay_power={recipe['decay_power']} with decay={recipe['decay']!r}."
-        )
-
-
-def _warn_of_raw_weights(optimizer, callbacks):
-    """Warns of callbacks that keep the weights that are being averaged, and not their averages."""
-    found = [
-        type(callback).__name__
-        for callback in callbacks
-        if isinstance(callback, keras.callbacks.ModelCheckpoint)
-        or (isinstance(callback, keras.callbacks.EarlyStopping) and callback.restore_best_weights)
-    ]
-    if found and getattr(optimizer, "use_ema", False):
-        warnings.warn(
-            f"{found} keep the weights as training has them, while what is validated are their "
-            "averages (`ema_momentum`). To keep the averages of the best epoch, pass "
-            "bert_keras.training.BestOnMetric instead.",
-            stacklevel=3,
-        )
-
-
-def _at_most(batch_size, count):
-    """Returns the batch size, or for fewer examples the next power of two: few shapes, no waste."""
-    return min(batch_size or DEFAULT_BATCH_SIZE, 1 << max(0, count - 1).bit_length())
-
-
-def _num_batches(x, batch_size):
-    """Returns the number of batches of an epoch."""
-    if isinstance(x, dict):
-        return -(-num_examples(x) // batch_size)
-    if isinstance(x, CheckedBatches):
-        x = x.batches
-    try:
-        return len(x)
-    except TypeError:
-        raise ValueError(
-            "The default learning-rate schedule must know how many batches an epoch has, and this "
-            f"dataset ({type(x).__name__}) does not say. Pass `steps_per_epoch`, or an optimizer "
-            "of your own to `compile`."
-        ) from None

@@ -4,17 +4,20 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.checks import check_choice
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.layers.pooler import pool
-from bert_keras.metrics.labels import as_label_array
+from bert_keras.metrics.probabilities import sigmoid, softmax
 from bert_keras.presets import families
-from bert_keras.tasks.columns import is_empty
-from bert_keras.tasks.label_names import check_label_names
+from bert_keras.tasks.columns import is_empty, is_one_pair
+from bert_keras.tasks.labels import (
+    PROBLEM_TYPES,
+    check_label_names,
+    check_num_classes,
+    encode_labels,
+)
 from bert_keras.tasks.task import Task
-from bert_keras.training.losses import SparseCrossentropy, consistency_loss
-
-PROBLEM_TYPES = ("single_label", "multi_label", "regression")
+from bert_keras.training.losses import SparseCrossentropy
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -37,8 +40,11 @@ class TextClassifier(Task):
         dropout: float, rate before the dense layer; `None` takes the backbone's.
         problem_type: `"single_label"`, `"multi_label"` or `"regression"`.
         label_names: list of `num_classes` str, or `None` to use numbers.
-        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`. Checkpoints trained for
-            sentence embeddings have an untrained pooler: `"mean"` suits them better.
+        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the head of
+            the backbone's family whole, for RoBERTa a tanh layer on the first token. Checkpoints
+            trained for sentence embeddings have an untrained pooler: `"mean"` suits them better.
+        head_options: dict with `hidden_activation` and `dropout_first` of `SequenceHead`, where it
+            is more than dropout and a dense layer; `None` as `pooling` says.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -59,8 +65,8 @@ class TextClassifier(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 4.1.
     """
 
-    head_arguments = ("num_classes", "pooling")
-    has_dropout_samples = True
+    head_arguments = ("num_classes", "pooling", "head_options")
+    reads_features = True
 
     def __init__(
         self,
@@ -76,73 +82,33 @@ class TextClassifier(Task):
         **kwargs,
     ):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        _check_classes(num_classes, problem_type, label_names)
-        self.num_classes = int(num_classes)
-        self.problem_type = problem_type
-        self.label_names = None if label_names is None else tuple(map(str, label_names))
-        default = "cls" if backbone.pooler is None else "pooler"
-        options = {"pooling": default, **families.head_options(backbone, "TextClassifier")}
-        rate = options.pop("dropout", backbone.dropout)
-        if pooling is not None and pooling != options["pooling"]:
-            options = {"pooling": pooling}
-        self.pooling = options.pop("pooling")
-        self.head_options = options if head_options is None else head_options
-        self.dropout = rate if dropout is None else dropout
-        self.head = self._make_head()
+        self.problem_type = check_choice("problem_type", problem_type, PROBLEM_TYPES)
+        self.num_classes = check_num_classes(num_classes, problem_type)
+        self.label_names = check_label_names(label_names, num_classes)
+        self.pooling, self.head_options = head_of(self, pooling, head_options)
+        self.dropout = dropout_of(self, dropout)
+        self.head = self.make_head()
         self.build()
         self.compile()
 
-    def _make_head(self):
+    def make_head(self):
+        """Returns a new head, not built yet."""
         return SequenceHead(
             self.num_classes,
             self.backbone.hidden_dim,
             dropout=self.dropout,
             pooling=self.pooling,
-            **self.head_options,
             initializer_range=self.backbone.initializer_range,
             dtype=self.dtype_policy,
             name="head",
+            **self.head_options,
         )
 
     def call(self, inputs, token_vectors=None, training=None):
         options = {} if token_vectors is None else {"token_vectors": token_vectors}
         outputs = self.encode(inputs, training=training, **options)
-        self.head.num_masks = self.masks_now
         logits = self.head(outputs, padding_mask=inputs.get(PADDING_MASK), training=training)
         return ops.cast(logits, "float32")
-
-    def features(self, inputs):
-        """Returns what the head reads of a frozen encoder, see `Task.fit`.
-
-        Args:
-            inputs: dict of ints `(batch, seq_len)`, see `bert_keras.inputs`.
-
-        Returns:
-            float `(batch, hidden_dim)`, the pooled vectors.
-        """
-        return pool(self.encode(inputs, training=False), inputs.get(PADDING_MASK), self.pooling)
-
-    def disagreement(self, first, second):
-        """Returns how much two passes disagree on each text, as the loss measures it.
-
-        Symmetric Kullback-Leibler divergences: of the classes; of each label, which is there or
-        not, their mean; of normal distributions about each score, with the variance 1/2 for which
-        the squared error is a log-likelihood: the squared differences, their mean.
-
-        Args:
-            first: float `(batch, num_classes)`, logits or scores.
-            second: float, the same shape.
-
-        Returns:
-            float `(batch,)`.
-        """
-        if self.problem_type == "single_label":
-            return consistency_loss(first, second)
-        if self.problem_type == "regression":
-            return ops.mean(ops.square(first - second), axis=-1)
-        return 0.5 * ops.mean(
-            (ops.sigmoid(first) - ops.sigmoid(second)) * (first - second), axis=-1
-        )
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy, binary cross-entropy or squared error."""
@@ -172,103 +138,12 @@ class TextClassifier(Task):
 
     @property
     def has_classes(self):
+        """Whether each example has one class, see `Task`."""
         return self.problem_type == "single_label"
 
     def encode_labels(self, labels):
-        """Returns labels as the array that the loss takes.
-
-        Args:
-            labels: see the class.
-
-        Returns:
-            int32 `(n,)`, float32 `(n, num_classes)`, or float32 `(n,)` or `(n, num_classes)`.
-
-        Raises:
-            ValueError: a label is missing, not a number, no class, or of the wrong shape.
-        """
-        labels = as_label_array(labels)
-        if labels.dtype.kind in "OUS" and self.problem_type == "single_label":
-            labels = self._numbers_of(labels)
-        if labels.dtype.kind not in "iufb":
-            raise ValueError(
-                f"Labels of a {self.problem_type} problem must be numbers. Received the dtype "
-                f"{labels.dtype}."
-            )
-        if not np.isfinite(labels).all():
-            row = int(np.argwhere(~np.isfinite(labels))[0, 0])
-            raise ValueError(
-                f"Every example needs a label. Received {labels[row]} at the index {row}. Drop "
-                "examples without a label first."
-            )
-        if self.problem_type == "regression":
-            return self._scores(labels)
-        if self.problem_type == "multi_label":
-            return self._label_sets(labels)
-        return self._classes(labels)
-
-    def _numbers_of(self, names):
-        if self.label_names is None:
-            raise ValueError(
-                "Labels given by name need `label_names`. Received the label "
-                f"{names.flat[0]!r}. Pass label_names=[...] when making the classifier."
-            )
-        if names.ndim == 2 and names.shape[1] == 1:
-            names = names[:, 0]
-        if names.ndim != 1:
-            raise ValueError(
-                "Labels of a single_label problem must be one name an example. Received the shape "
-                f"{names.shape}. Several labels an example: problem_type='multi_label', and a "
-                "matrix of 0 and 1 with a column a label."
-            )
-        numbers = {name: i for i, name in enumerate(self.label_names)}
-        for row, name in enumerate(names.tolist()):
-            if name not in numbers:
-                raise ValueError(
-                    f"Every label must be one of {list(self.label_names)}. Received {name!r} at "
-                    f"the index {row}."
-                )
-        return np.array([numbers[name] for name in names.tolist()])
-
-    def _classes(self, labels):
-        if labels.ndim != 1:
-            raise ValueError(
-                "Labels of a single_label problem must have the shape (num_examples,), one class "
-                f"each. Received {labels.shape}. Several labels an example: problem_type="
-                "'multi_label'."
-            )
-        wrong = (labels < 0) | (labels >= self.num_classes) | (labels != np.floor(labels))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(
-                f"Labels must be the ints 0 to {self.num_classes - 1}, num_classes="
-                f"{self.num_classes}. Received {labels[row]} at the index {row}."
-            )
-        return labels.astype("int32")
-
-    def _label_sets(self, labels):
-        if labels.ndim != 2 or labels.shape[1] != self.num_classes:
-            raise ValueError(
-                "Labels of a multi_label problem must have the shape (num_examples, "
-                f"{self.num_classes}). Received {labels.shape}."
-            )
-        wrong = (labels != 0) & (labels != 1)
-        if wrong.any():
-            row = int(np.argwhere(wrong)[0, 0])
-            raise ValueError(
-                f"Labels of a multi_label problem must be 0 or 1. Received {labels[row]} at the "
-                f"index {row}."
-            )
-        return labels.astype("float32")
-
-    def _scores(self, labels):
-        shapes = [(len(labels), self.num_classes)] + [(len(labels),)] * (self.num_classes == 1)
-        if labels.shape not in shapes:
-            raise ValueError(
-                f"Labels of a regression with num_classes={self.num_classes} scores must have the "
-                f"shape {' or '.join(map(str, shapes))}. Received {labels.shape}. One score an "
-                "example: num_classes=1."
-            )
-        return labels.reshape(-1, self.num_classes).astype("float32")
+        """Returns labels as the array that the loss takes, see `bert_keras.tasks.labels`."""
+        return encode_labels(labels, self.problem_type, self.num_classes, self.label_names)
 
     def predict(self, x, batch_size=None, **kwargs):
         """Returns logits or scores, see `Task.predict`; of no texts float32 `(0, num_classes)`."""
@@ -293,10 +168,7 @@ class TextClassifier(Task):
         if self.problem_type == "regression":
             raise ValueError("A regression has scores, no probabilities. Use `predict`.")
         logits = self.predict(x, batch_size=batch_size, verbose=verbose)
-        if self.problem_type == "multi_label":
-            return 1 / (1 + np.exp(-logits))
-        exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        return exponentials / exponentials.sum(axis=-1, keepdims=True)
+        return sigmoid(logits) if self.problem_type == "multi_label" else softmax(logits)
 
     def classify(self, texts, batch_size=None, threshold=0.5, verbose=0):
         """Answers as a person would read it.
@@ -319,27 +191,24 @@ class TextClassifier(Task):
                 or one for each, a finite number.
         """
         threshold = self._thresholds(threshold)
-        is_one_pair = (
-            isinstance(texts, tuple)
-            and len(texts) == 2
-            and all(isinstance(text, str) for text in texts)
-        )
-        is_one = isinstance(texts, str) or is_one_pair
-        if is_one_pair:
+        is_one = isinstance(texts, str) or is_one_pair(texts)
+        if is_one_pair(texts):
             texts = tuple([text] for text in texts)
         if self.problem_type == "regression":
-            answers = [
-                _score_answer(row) for row in self.predict(texts, batch_size, verbose=verbose)
-            ]
+            rows = self.predict(texts, batch_size, verbose=verbose)
+            answers = [_score_answer(row) for row in rows]
         else:
             rows = self.probabilities(texts, batch_size, verbose=verbose)
             answers = [self._label_answer(row, threshold) for row in rows]
         return answers[0] if is_one else answers
 
+    def _names(self):
+        return list(self.label_names or range(self.num_classes))
+
     def _thresholds(self, threshold):
         """Returns `threshold` as float64, `()` or `(num_classes,)`."""
         if isinstance(threshold, dict):
-            names = list(self.label_names or range(self.num_classes))
+            names = self._names()
             if set(threshold) != set(names):
                 wrong = sorted(map(str, set(threshold) ^ set(names)))
                 raise ValueError(
@@ -358,12 +227,11 @@ class TextClassifier(Task):
         return values.astype("float64")
 
     def _label_answer(self, probabilities, threshold):
-        names = self.label_names or range(self.num_classes)
-        named = {name: float(p) for name, p in zip(names, probabilities, strict=True)}
+        named = dict(zip(self._names(), map(float, probabilities), strict=True))
         if self.problem_type == "single_label":
             return {"label": max(named, key=named.get), "probabilities": named}
         chosen = probabilities >= threshold
-        labels = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
+        labels = [name for name, is_chosen in zip(named, chosen, strict=True) if is_chosen]
         return {"labels": labels, "probabilities": named}
 
     def get_config(self):
@@ -378,22 +246,27 @@ class TextClassifier(Task):
         }
 
 
+def head_of(task, pooling, head_options):
+    """Returns how a task's head pools, and its further options: as told, or as the family does.
+
+    Args:
+        task: a `Task` with its backbone.
+        pooling: str, or `None` for the family's head whole.
+        head_options: dict, or `None`.
+    """
+    options = {} if pooling else families.head_options(task.backbone, type(task).__name__)
+    options.pop("dropout", None)
+    pooling = pooling or options.pop("pooling", "pooler" if task.backbone.pooler else "cls")
+    return pooling, options if head_options is None else dict(head_options)
+
+
+def dropout_of(task, dropout):
+    """Returns the rate before a task's last layer: as told, the family's, or the backbone's."""
+    options = families.head_options(task.backbone, type(task).__name__)
+    return options.get("dropout", task.backbone.dropout) if dropout is None else dropout
+
+
 def _score_answer(row):
     if len(row) == 1:
         return {"score": float(row[0])}
     return {"scores": [float(score) for score in row]}
-
-
-def _check_classes(num_classes, problem_type, label_names):
-    if problem_type not in PROBLEM_TYPES:
-        raise ValueError(
-            f"`problem_type` must be one of {PROBLEM_TYPES}. Received: {problem_type!r}."
-        )
-    least = 2 if problem_type == "single_label" else 1
-    is_int = isinstance(num_classes, (int, np.integer)) and not isinstance(num_classes, bool)
-    if not is_int or not least <= num_classes <= 2**20:
-        raise ValueError(
-            f"`num_classes` of a {problem_type} problem must be an int from {least}. Received: "
-            f"{num_classes!r}."
-        )
-    check_label_names(label_names, num_classes)

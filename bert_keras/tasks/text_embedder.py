@@ -4,13 +4,15 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.checks import check_bool, check_choice, check_int
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.labels import as_label_array
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.columns import is_columns, is_empty, is_text, num_examples
+from bert_keras.tasks.columns import as_column, is_columns, is_empty, is_text, num_examples
+from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.texts import as_texts, describe
@@ -75,6 +77,9 @@ class TextEmbedder(Task):
         [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084).
     """
 
+    has_classes = False
+    needs_labels = False  # Only similarity has scores.
+
     def __init__(
         self,
         backbone,
@@ -86,12 +91,8 @@ class TextEmbedder(Task):
         **kwargs,
     ):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        if objective not in OBJECTIVES:
-            raise ValueError(
-                f"`objective` must be one of {tuple(OBJECTIVES)}. Received: {objective!r}."
-            )
-        if not isinstance(normalize, bool):
-            raise ValueError(f"`normalize` must be True or False. Received: {normalize!r}.")
+        check_choice("objective", objective, tuple(OBJECTIVES))
+        check_bool("normalize", normalize)
         if frozen == "backbone":
             raise ValueError(
                 "`frozen` must be None, 'embeddings' or a number of layers: an embedder's weights "
@@ -129,10 +130,6 @@ class TextEmbedder(Task):
             )
         return OBJECTIVES[self.objective][0]()
 
-    @property
-    def has_classes(self):
-        return False
-
     def encode_labels(self, labels):
         """Returns what the objective needs beside the texts.
 
@@ -168,21 +165,12 @@ class TextEmbedder(Task):
             )
         return labels.astype("float32")
 
-    def is_raw(self, x):
-        """Whether `x` holds texts: a str, a column of str, or a tuple of columns.
-
-        Args:
-            x: anything passed to `fit`, `evaluate` or `predict`.
-        """
-        return is_text(x) or (is_columns(x) and all(is_text(column) for column in x))
-
-    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
-        """Returns the batches of texts, or of rows of texts, see `Task.raw_batches`."""
-        self.check_has_preprocessor()
-        columns = [as_texts(column) for column in x] if is_columns(x) else [_as_column(x)]
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of texts, or of rows of texts, see `Task`."""
+        columns = list(x) if is_columns(x) else [x]
+        labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
+        columns = [as_texts(column) for column in columns]
         _check_equally_long(columns)
-        if y is not None:
-            y = self.encode_labels(y)
         ids, _ = self.preprocessor.tokenize([text for column in columns for text in column])
         places = np.arange(len(ids)).reshape(len(columns), -1).T
         lengths, make_groups = group_texts(self.preprocessor, ids, None, places)
@@ -191,41 +179,39 @@ class TextEmbedder(Task):
             inputs = make_groups(rows, length)
             return inputs if is_columns(x) else {key: a[:, 0] for key, a in inputs.items()}
 
-        return self.bucketed(
-            lengths,
-            make_inputs,
-            labels=y,
-            sample_weight=sample_weight,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            epoch=epoch,
-        )
+        buckets = buckets_of(self.preprocessor.max_length)
+        return Examples(lengths, make_inputs, labels, sample_weight, buckets, len(columns))
 
-    def _data(self, x, y=None, *args, **kwargs):
-        if self._is_examples(x):
-            self._check_columns(x)
-            if y is None and self.objective != "similarity":
-                # Every row a group of its own.
-                y = np.arange(num_examples(x))
-        return super()._data(x, y, *args, **kwargs)
+    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of ready inputs, see `Task`."""
+        self.check_arrays(inputs)
+        shape = inputs[TOKEN_IDS].shape
+        num_texts = shape[1] if len(shape) == 3 else 1
+        labels = self._labels_of(num_texts, y, shape[0]) if training else None
+        return Examples.of_arrays(inputs, labels, sample_weight)
 
-    def _check_columns(self, x):
+    def _labels_of(self, num_texts, labels, count):
+        """Returns the labels of rows of so many texts, checked; without any each is a group."""
         _, least, most = OBJECTIVES[self.objective]
-        if isinstance(x, dict):
-            shape = np.shape(x.get(TOKEN_IDS, ()))
-            num_texts = shape[1] if len(shape) == 3 else 1
-        else:
-            num_texts = len(x) if is_columns(x) else 1
         if not least <= num_texts <= (most or num_texts):
             wanted = f"{least}" if least == most else f"at least {least}"
             raise ValueError(
                 f"The objective {self.objective!r} trains on {wanted} columns of texts. Received: "
                 f"{num_texts}. Pass a tuple, such as `fit((anchors, positives))`."
             )
+        if labels is None and self.objective == "similarity":
+            raise ValueError(
+                f"{type(self).__name__} needs labels to train or to be evaluated: a score for each "
+                "pair. Received: y=None."
+            )
+        return self.encode_labels(np.arange(count) if labels is None else labels)
 
-    def _ignores_weight_0(self):
-        # In ranking, rows that only fill a batch would be negatives of the others.
-        return self.objective != "ranking" and super()._ignores_weight_0()
+    def ignores_weight_0(self):
+        """Whether rows that weigh 0 do not count, see `Task`.
+
+        In ranking, rows that only fill a batch would be negatives of the others.
+        """
+        return self.objective != "ranking" and super().ignores_weight_0()
 
     # Answers
 
@@ -274,7 +260,7 @@ class TextEmbedder(Task):
         """
         if isinstance(texts, str):
             return self.embed([texts], batch_size, verbose)[0]
-        texts = as_texts(texts)
+        texts = as_texts(as_column(texts, "texts"))
         if not texts:
             return np.zeros((0, self.backbone.hidden_dim), "float32")
         return self.predict(texts, batch_size=batch_size, verbose=verbose)
@@ -299,8 +285,7 @@ class TextEmbedder(Task):
             TypeError: `documents` is a str.
             ValueError: `top_k` is below 1, or vectors have the wrong shape.
         """
-        if top_k < 1:
-            raise ValueError(f"`top_k` must be at least 1. Received: {top_k!r}.")
+        check_int("top_k", top_k)
         if isinstance(documents, str):
             raise TypeError(
                 "`documents` must be a column of str, or vectors. Received: "
@@ -396,10 +381,6 @@ def _check_equally_long(columns):
             "Columns of texts must be equally long. Received lengths: "
             f"{[len(column) for column in columns]}."
         )
-
-
-def _as_column(texts):
-    return [texts] if isinstance(texts, str) else as_texts(texts)
 
 
 def _first_wrong(scores):

@@ -1,9 +1,12 @@
 """Tags for words: named entities, parts of speech, word segmentation."""
 
+import dataclasses
+
 import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.checks import check_int, is_int
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.entities import (
@@ -12,18 +15,18 @@ from bert_keras.metrics.entities import (
     find_odd_tags,
     is_entity_tag,
 )
-from bert_keras.preprocessing.batching import (
-    BucketedBatches,
-    bucket_lengths,
-    length_buckets,
-    sorted_batches,
-)
+from bert_keras.metrics.probabilities import softmax
+from bert_keras.preprocessing.batching import sorted_batches
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.word_windows import cut_words
-from bert_keras.tasks.label_names import check_label_names
+from bert_keras.tasks.columns import as_column, is_column
+from bert_keras.tasks.examples import Examples, buckets_of
+from bert_keras.tasks.labels import check_label_names
+from bert_keras.tasks.parts import check_has_preprocessor
 from bert_keras.tasks.sentences import as_sentences, place_words
-from bert_keras.tasks.task import DEFAULT_BATCH_SIZE, Task
-from bert_keras.training.losses import AsComputed, SparseCrossentropy, consistency_loss
+from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_classifier import dropout_of
+from bert_keras.training.losses import AsComputed, SparseCrossentropy
 
 # The transitions of a conditional random field start at 0 and must reach about 1 within the few
 # hundred steps of a fine-tuning. Adam moves a weight by about its learning rate a step, so at the
@@ -99,6 +102,8 @@ class TokenClassifier(Task):
     """
 
     head_arguments = ("num_classes", "crf")
+    takes_pairs = False
+    reads_features = True
 
     def __init__(
         self,
@@ -113,14 +118,11 @@ class TokenClassifier(Task):
         **kwargs,
     ):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        _check_tags(num_classes, label_names)
-        if stride is not None and not (_is_int(stride) and stride >= 1):
-            raise ValueError(f"`stride` must be an int from 1, or None. Received: {stride!r}.")
-        self.num_classes = int(num_classes)
-        self.label_names = None if label_names is None else tuple(map(str, label_names))
+        self.num_classes = check_int("num_classes", num_classes, 2, 2**16)
+        self.label_names = check_label_names(label_names, num_classes)
         self.crf = bool(crf)
-        self.stride = None if stride is None else int(stride)
-        self.dropout = backbone.dropout if dropout is None else dropout
+        self.stride = None if stride is None else check_int("stride", stride)
+        self.dropout = dropout_of(self, dropout)
         self.head = TokenHead(
             self.num_classes,
             backbone.hidden_dim,
@@ -137,17 +139,6 @@ class TokenClassifier(Task):
         outputs = self.encode(inputs, training=training)
         return ops.cast(self.head(outputs, training=training), "float32")
 
-    def features(self, inputs):
-        """Returns what the head reads of a frozen encoder, see `Task.fit`.
-
-        Args:
-            inputs: dict of ints `(batch, seq_len)`, see `bert_keras.inputs`.
-
-        Returns:
-            float `(batch, seq_len, hidden_dim)`, a vector a token.
-        """
-        return self.encode(inputs, training=False)["sequence_output"]
-
     # Loss
 
     def compile(self, optimizer="auto", loss="auto", **kwargs):
@@ -159,32 +150,14 @@ class TokenClassifier(Task):
             **kwargs: see `Task.compile`.
 
         Raises:
-            ValueError: a loss or `consistency` is given for a model with a CRF.
+            ValueError: a loss is given for a model with a CRF.
         """
         if self.crf and not (isinstance(loss, str) and loss == "auto"):
             raise ValueError(
                 "With crf=True the loss is the field's negative log-likelihood, loss='auto'. "
                 f"Received: loss={loss!r}. Make the task with crf=False for another loss."
             )
-        if self.crf and kwargs.get("consistency") is not None:
-            raise ValueError(
-                "`consistency` compares tags one by one, and with crf=True they are scored "
-                f"together. Received: consistency={kwargs['consistency']!r}. Make the task with "
-                "crf=False."
-            )
         super().compile(optimizer, loss, **kwargs)
-
-    def disagreement(self, first, second):
-        """Returns how much two passes disagree on each token, see `consistency_loss`.
-
-        Args:
-            first: float `(batch, seq_len, num_classes)`, logits.
-            second: float, the same shape.
-
-        Returns:
-            float `(batch, seq_len)`.
-        """
-        return consistency_loss(first, second)
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy a token, or what averages the field's likelihoods."""
@@ -260,106 +233,83 @@ class TokenClassifier(Task):
             )
         return labels.astype("int32")
 
-    def _data(self, x, y=None, sample_weight=None, *args, **kwargs):
-        data = super()._data(x, y, sample_weight, *args, **kwargs)
-        if isinstance(x, dict) and sample_weight is None and PADDING_MASK in x:
-            data["sample_weight"] = np.asarray(x[PADDING_MASK], "float32")
-        return data
+    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of ready inputs, in which padding weighs 0, see `Task`."""
+        if training and sample_weight is None and PADDING_MASK in inputs:
+            sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
+        return super().ready_examples(inputs, y, sample_weight, training)
 
-    def _weigh_classes(self, data, kwargs):
-        """Multiplies the weights of tokens by those of their tags.
+    def check_class_weight(self, class_weight, x):
+        """Raises where weights of tags do not fit the task, or `x` is a dataset.
 
-        Keras refuses class weights beside the weights of tokens, and takes the tags of a sentence
-        for the scores of one label.
+        Keras takes the tags of a sentence for the scores of one label.
         """
-        class_weight = kwargs.pop("class_weight")
-        wrong = [tag for tag in class_weight if tag not in range(self.num_classes)]
-        if wrong:
-            raise ValueError(
-                f"`class_weight` must have keys from 0 to {self.num_classes - 1}, numbers of tags. "
-                f"Received: {wrong}."
+        if not (isinstance(x, dict) or self.is_raw(x)):
+            raise TypeError(
+                "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
+                f"Received: {type(x).__name__}. Let it yield sample weights."
             )
-        of_tags = np.array([class_weight.get(tag, 1.0) for tag in range(self.num_classes)])
-        if self.crf and not (of_tags > 0).all():
+        if self.crf and not all(weight > 0 for weight in class_weight.values()):
             raise ValueError(
                 "With a CRF weights of tags must be above 0, since a word of weight 0 is no part "
                 "of its sentence's chain, and its neighbours would follow one another. Received: "
                 f"{class_weight}. Give the tag a small weight, such as 0.01."
             )
-        x = data["x"]
-        if isinstance(x, BucketedBatches):
-            weights = x.sample_weight.values * of_tags[x.labels.values]
-            x.sample_weight = Ragged.from_flat(weights.astype("float32"), x.sample_weight.lengths)
-        elif isinstance(x, dict):
-            weights = 1.0 if data["sample_weight"] is None else np.asarray(data["sample_weight"])
-            weights = weights[:, None] if np.ndim(weights) == 1 else weights
-            data["sample_weight"] = (weights * of_tags[data["y"]]).astype("float32")
-        else:
-            raise TypeError(
-                "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
-                f"Received: {type(x).__name__}. Let it yield sample weights."
-            )
 
     def is_raw(self, x):
-        """Whether `x` holds sentences: a str, or a list, array or column of str or word lists.
+        """Whether `x` holds sentences: a str, or a list, array or column of str or word lists."""
+        return isinstance(x, str) or (is_column(x) and not _are_numbers(x))
 
-        Raises:
-            TypeError: `x` is a tuple, which could be two sentences or a pair.
-        """
-        if isinstance(x, tuple):
-            raise TypeError(
-                "Sentences must come in a list, an array or a column. Received: a tuple. Pass "
-                "list(sentences); pairs of texts have no tags."
-            )
-        return isinstance(x, list) or super().is_raw(x)
-
-    def raw_batches(self, x, y=None, sample_weight=None, batch_size=32, shuffle=False, epoch=0):
-        """Returns the batches of windows over sentences, see `Task.raw_batches`.
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of windows over sentences, see `Task`.
 
         Args:
             x: sentences, see the class.
             y: for each sentence a list of as many tags as it has words, by name or number.
             sample_weight: float `(num_sentences,)`, or `None`.
-            batch_size: int, windows in a batch.
-            shuffle: bool.
-            epoch: int.
+            training: bool.
         """
         sentences = self._words_of(x)
-        labels = None if y is None else self._numbers_of(sentences, y)
         windows = self._cut(sentences)
-        options = {"batch_size": batch_size, "shuffle": shuffle, "epoch": epoch}
-        if labels is not None:
-            if not len(labels):
-                raise ValueError("There must be words to train or to measure on. Received: none.")
-            words = windows.words.values
-            counts = (words >= 0).astype("float32")
-            if sample_weight is not None:
-                of_windows = np.asarray(sample_weight, "float32")[windows.sentences]
-                counts *= np.repeat(of_windows, windows.words.lengths)
-            options["sample_weight"] = Ragged.from_flat(counts, windows.words.lengths)
-            # Where there is no word, number -1 finds the 0 at the end.
-            values = np.append(labels, np.int32(0))[words]
-            options["labels"] = Ragged.from_flat(values, windows.words.lengths)
-        return self.bucketed(windows.words.lengths, self._packing(windows), **options)
+        examples = self._examples_of(windows)
+        if not training:
+            return examples
+        labels = self._numbers_of(sentences, y)
+        if not len(labels):
+            raise ValueError("There must be words to train or to measure on. Received: none.")
+        words = windows.words.values
+        counts = (words >= 0).astype("float32")
+        if sample_weight is not None:
+            of_windows = np.asarray(sample_weight, "float32")[windows.sentences]
+            counts *= np.repeat(of_windows, windows.words.lengths)
+        # Where there is no word, number -1 finds the 0 at the end.
+        values = np.append(labels, np.int32(0))[words]
+        return dataclasses.replace(
+            examples,
+            labels=Ragged.from_flat(values, windows.words.lengths),
+            sample_weight=Ragged.from_flat(counts, windows.words.lengths),
+        )
+
+    def _examples_of(self, windows):
+        def make_inputs(rows, length):
+            return self.preprocessor.pack(windows.ids.take(rows), length=length)
+
+        return Examples(
+            windows.words.lengths, make_inputs, buckets=buckets_of(self.preprocessor.max_length)
+        )
 
     def _words_of(self, sentences):
         """Returns sentences as lists of words."""
         return [_slices(text, spans) for text, spans in self._placed(sentences)]
 
     def _placed(self, sentences):
-        self.check_has_preprocessor()
+        check_has_preprocessor(self)
         return place_words(self.preprocessor.tokenizer, as_sentences(sentences))
 
     def _cut(self, sentences):
-        max_length = self.preprocessor.max_length
-        stride = self.stride or max(1, (max_length - 2) // 2)
-        return cut_words(self.preprocessor.tokenizer, sentences, max_length, stride)
-
-    def _packing(self, windows):
-        def make_inputs(rows, length):
-            return self.preprocessor.pack(windows.ids.take(rows), length=length)
-
-        return make_inputs
+        tokenizer, max_length = self.preprocessor.tokenizer, self.preprocessor.max_length
+        stride = self.stride or max(1, self.preprocessor.room() // 2)
+        return cut_words(tokenizer, sentences, max_length, stride)
 
     def _numbers_of(self, sentences, tags):
         """Returns the numbers of all sentences' tags, int32 `(num_words,)`, checked one by one."""
@@ -367,21 +317,14 @@ class TokenClassifier(Task):
         numbers = {name: number for number, name in enumerate(names)}
         numbers |= {number: number for number in range(self.num_classes)}
         flat = []
-        rows = tags.tolist() if hasattr(tags, "tolist") else tags
-        for index, (words, row) in enumerate(zip(sentences, rows, strict=True)):
-            row = row.tolist() if hasattr(row, "tolist") else row
-            if isinstance(row, str) or not hasattr(row, "__len__"):
-                raise TypeError(
-                    "Tags must be a list for each sentence, with one tag a word. Received for "
-                    f"sentence {index}: {row!r}."
-                )
+        for index, (words, row) in enumerate(zip(sentences, _rows(tags), strict=True)):
             if len(row) != len(words):
                 raise ValueError(
                     f"Each word needs one tag. Received {len(words)} words and {len(row)} tags in "
                     f"sentence {index}: {_shortened(words)} with {_shortened(row)}."
                 )
             for place, tag in enumerate(row):
-                number = numbers.get(tag) if isinstance(tag, str) or _is_int(tag) else None
+                number = numbers.get(tag) if isinstance(tag, str) or is_int(tag) else None
                 if number is None:
                     raise ValueError(self._unknown_tag(tag, words[place], place, index))
                 flat.append(number)
@@ -407,7 +350,8 @@ class TokenClassifier(Task):
         Args:
             x: sentences or ready inputs, see the class.
             batch_size: int, 32 by default.
-            **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
+            **kwargs: `verbose`, and for ready inputs `steps`, `callbacks`, see
+                `keras.Model.predict`.
 
         Returns:
             float32 `(batch, seq_len, num_classes)`; for raw sentences a list of float32
@@ -420,32 +364,14 @@ class TokenClassifier(Task):
             return super().predict(x, batch_size=batch_size, **kwargs)
         return self._predict_words(self._words_of(x), batch_size, **kwargs)
 
-    def _predict_words(self, sentences, batch_size=None, **kwargs):
+    def _predict_words(self, sentences, batch_size=None, verbose=0):
         if not sentences:
             return []
         windows = self._cut(sentences)
-        batch_size = batch_size or DEFAULT_BATCH_SIZE
-        lengths = windows.words.lengths
-        # Few of them, since each is a call of its own.
-        buckets = length_buckets(self.preprocessor.max_length, step=16)
-        padded = bucket_lengths(lengths, buckets)
-        if len(padded) <= batch_size:
-            # One batch at the longest length costs less than compiling for several.
-            padded[:] = padded.max()
         num_words = [len(words) for words in sentences]
         logits = np.zeros((sum(num_words), self.num_classes), "float32")
-        # One length after the other, since all outputs of a call must have the same shape.
-        for length in np.unique(padded)[::-1].tolist():
-            rows = np.flatnonzero(padded == length)
-            part = windows._replace(ids=windows.ids.take(rows))
-            batches = self.bucketed(
-                padded[rows],
-                self._packing(part),
-                shuffle=False,
-                batch_size=min(batch_size, 1 << (len(rows) - 1).bit_length()),
-            )
-            outputs = batches.restore_order(super().predict(batches, **kwargs))
-            words = windows.words.take(rows).to_dense(length, padding=-1)
+        for rows, outputs in self.predict_rows(self._examples_of(windows), batch_size, verbose):
+            words = windows.words.take(rows).to_dense(outputs.shape[1], padding=-1)
             logits[words[words >= 0]] = outputs[words >= 0]
         return np.split(logits, np.cumsum(num_words)[:-1])
 
@@ -567,7 +493,7 @@ class TokenClassifier(Task):
         if self.crf:
             of_tags = self._by_chain(self.head.crf.marginals, logits)
         else:
-            of_tags = [_softmax(rows) for rows in logits]
+            of_tags = [softmax(rows) for rows in logits]
         return [p[np.arange(len(t)), t] for p, t in zip(of_tags, tags, strict=True)]
 
     def _by_chain(self, compute, logits):
@@ -634,14 +560,20 @@ class TokenClassifier(Task):
         }
 
 
-def _check_tags(num_classes, label_names):
-    if not (_is_int(num_classes) and 2 <= num_classes <= 2**16):
-        raise ValueError(f"`num_classes` must be an int from 2. Received: {num_classes!r}.")
-    check_label_names(label_names, num_classes)
+def _are_numbers(x):
+    return getattr(getattr(x, "dtype", None), "kind", "O") in "iufb"
 
 
-def _is_int(value):
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+def _rows(tags):
+    """Returns the tags of each sentence, a list of lists."""
+    rows = tags.tolist() if hasattr(tags, "tolist") else as_column(tags, "y")
+    for index, row in enumerate(rows):
+        if not is_column(row):
+            raise TypeError(
+                "Tags must be a list for each sentence, with one tag a word. Received for "
+                f"sentence {index}: {row!r}."
+            )
+    return [as_column(row) for row in rows]
 
 
 def _slices(text, spans):
@@ -651,8 +583,3 @@ def _slices(text, spans):
 def _shortened(values, most=8):
     shown = ", ".join(repr(value) for value in values[:most])
     return f"[{shown}{', ...' if len(values) > most else ''}]"
-
-
-def _softmax(rows):
-    exponentials = np.exp(rows - rows.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)

@@ -2,8 +2,8 @@
 
 from bert_keras.training.callbacks import BestOnMetric as BestOnMetric
 from bert_keras.training.callbacks import GradualUnfreezing as GradualUnfreezing
-from bert_keras.training.callbacks import stages_from_the_top as stages_from_the_top
 from bert_keras.training.checkpoint import TrainingCheckpoint as TrainingCheckpoint
+from bert_keras.training.consistency import SeveralMasks as SeveralMasks
 from bert_keras.training.contrastive import CosineRegression as CosineRegression
 from bert_keras.training.contrastive import MultipleNegativesRanking as MultipleNegativesRanking
 from bert_keras.training.contrastive import TripletLoss as TripletLoss
@@ -13,7 +13,8 @@ from bert_keras.training.losses import SparseCrossentropy as SparseCrossentropy
 from bert_keras.training.losses import consistency_loss as consistency_loss
 from bert_keras.training.optimizer import AdamW as AdamW
 from bert_keras.training.optimizer import Lamb as Lamb
-from bert_keras.training.optimizer import layer_wise_decay as layer_wise_decay
 from bert_keras.training.schedules import PhasedSchedule as PhasedSchedule
 from bert_keras.training.schedules import WarmupDecay as WarmupDecay
+from bert_keras.training.stages import layer_wise_decay as layer_wise_decay
+from bert_keras.training.stages import stages_from_the_top as stages_from_the_top
 from bert_keras.training.training_log import TrainingLog as TrainingLog

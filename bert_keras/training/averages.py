@@ -4,6 +4,8 @@ import contextlib
 
 import keras
 
+from bert_keras.training.interrupts import settled_by, signals_wait
+
 
 def inner_optimizer(model):
     """Returns the optimizer that makes the steps, from within a loss-scaling one where needed."""
@@ -11,7 +13,7 @@ def inner_optimizer(model):
 
 
 @contextlib.contextmanager
-def averages_in_place(model):
+def averages_in_place(model, is_wanted=True):
     """While open, gives a model the averages of its weights; then its own weights, bit for bit.
 
     The averages are those that the optimizer keeps with `use_ema`; without them, and before the
@@ -20,23 +22,28 @@ def averages_in_place(model):
 
     Args:
         model: a compiled `keras.Model`.
+        is_wanted: bool, `False` changes nothing.
     """
     optimizer = inner_optimizer(model)
-    if not getattr(optimizer, "use_ema", False) or not (optimizer.built and has_moved(optimizer)):
+    has_averages = is_wanted and getattr(optimizer, "use_ema", False)
+    if not (has_averages and optimizer.built and has_moved(optimizer)):
         yield
         return
     variables = model.trainable_variables
     own = [variable.numpy() for variable in variables]
-    optimizer.finalize_variable_values(variables)
-    for variable in variables:
-        # On JAX weights and averages of Keras's optimizers are now one buffer, which `evaluate`
-        # would give away.
-        variable.assign(keras.ops.copy(variable))
-    try:
-        yield
-    finally:
+
+    def put_back():
         for variable, value in zip(variables, own, strict=True):
             variable.assign(value)
+
+    with settled_by(put_back):
+        with signals_wait():
+            optimizer.finalize_variable_values(variables)
+            for variable in variables:
+                # On JAX weights and averages of Keras's optimizers are now one buffer, which
+                # `evaluate` would give away.
+                variable.assign(keras.ops.copy(variable))
+        yield
 
 
 def has_moved(optimizer):

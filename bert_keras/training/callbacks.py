@@ -1,11 +1,12 @@
 """Callbacks for fine-tuning: the best epoch by any metric, and gradual unfreezing."""
 
-import json
 import math
-import os
+from pathlib import Path
 
 import keras
 
+from bert_keras.checks import check_choice, check_int
+from bert_keras.files import read_json, replacing_files, write_json
 from bert_keras.training.averages import averages_in_place, inner_optimizer
 
 
@@ -64,19 +65,17 @@ class BestOnMetric(keras.callbacks.Callback):
         super().__init__()
         if not callable(measure):
             raise ValueError(f"`measure` must be a function of the model. Received: {measure!r}.")
-        if mode not in ("max", "min"):
-            raise ValueError(f"`mode` must be 'max' or 'min'. Received: {mode!r}.")
-        if patience is not None and patience < 1:
-            raise ValueError(f"`patience` must be at least 1, or None. Received: {patience!r}.")
+        if patience is not None:
+            check_int("patience", patience, advice="None never stops early.")
         if path is not None and not str(path).endswith(".keras"):
             raise ValueError(f"`path` must end in '.keras'. Received: {str(path)!r}.")
         self.measure = measure
         self.name = name
-        self.mode = mode
+        self.mode = check_choice("mode", mode, ("max", "min"))
         self.patience = patience
         self.min_delta = min_delta
         self.restore_best_weights = restore_best_weights
-        self.path = None if path is None else str(path)
+        self.path = None if path is None else Path(path)
         self.verbose = verbose
         self.best = None
         self.best_epoch = None
@@ -84,13 +83,17 @@ class BestOnMetric(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         self.best = self.best_epoch = self._best_weights = self._first_epoch = None
         if self.path:  # Now, not when an epoch's work would be lost.
-            os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def on_epoch_begin(self, epoch, logs=None):
         if self._first_epoch is None:
             self._first_epoch = epoch
-            if epoch and self.path and os.path.exists(f"{self.path}.json"):
+            if epoch and self.path and self._value_path.exists():
                 self._read_best()
+
+    @property
+    def _value_path(self):
+        return self.path.with_name(f"{self.path.name}.json")
 
     def on_epoch_end(self, epoch, logs=None):
         with averages_in_place(self.model):
@@ -117,17 +120,13 @@ class BestOnMetric(keras.callbacks.Callback):
     def _write_best(self):
         if not self.path:
             return
-        partial = f"{self.path}.partial.keras"
-        self.model.save(partial)
-        os.replace(partial, self.path)
         state = {"name": self.name, "value": self.best, "epoch": self.best_epoch}
-        with open(f"{partial}.json", "w", encoding="utf-8") as file:
-            json.dump(state, file)
-        os.replace(f"{partial}.json", f"{self.path}.json")
+        with replacing_files(self.path.parent) as folder:
+            self.model.save(folder / self.path.name)
+            write_json(folder / self._value_path.name, state)
 
     def _read_best(self):
-        with open(f"{self.path}.json", encoding="utf-8") as file:
-            state = json.load(file)
+        state = read_json(self._value_path)
         if state["name"] != self.name:
             raise ValueError(
                 f"{self.path} is the best by {state['name']!r}, and this run chooses by "
@@ -185,7 +184,7 @@ class GradualUnfreezing(keras.callbacks.Callback):
 
     Example:
     ```python
-    model.fit(x, y, epochs=8, callbacks=[GradualUnfreezing(stages_from_the_top(num_layers=6))])
+    model.fit(x, y, epochs=8, callbacks=[GradualUnfreezing(stages_from_the_top(model.backbone))])
     ```
 
     Reference:
@@ -194,12 +193,8 @@ class GradualUnfreezing(keras.callbacks.Callback):
 
     def __init__(self, stages, epochs_per_stage=1):
         super().__init__()
-        if epochs_per_stage < 1:
-            raise ValueError(
-                f"`epochs_per_stage` must be at least 1. Received: {epochs_per_stage!r}."
-            )
         self.stages = [list(stage) for stage in stages]
-        self.epochs_per_stage = epochs_per_stage
+        self.epochs_per_stage = check_int("epochs_per_stage", epochs_per_stage)
 
     def on_train_begin(self, logs=None):
         self._optimizer = inner_optimizer(self.model)
@@ -219,22 +214,3 @@ class GradualUnfreezing(keras.callbacks.Callback):
             self._optimizer.freeze(*stage)
         for stage in self.stages[:num_thawed]:
             self._optimizer.unfreeze(*stage)
-
-
-def stages_from_the_top(num_layers, layers_per_stage=1):
-    """Returns the stages of `GradualUnfreezing` for a backbone: last layer first, embeddings last.
-
-    The pooler and everything outside the backbone are in no stage and move from the beginning.
-
-    Args:
-        num_layers: int, encoder layers of the backbone.
-        layers_per_stage: int, how many of them thaw together.
-
-    Returns:
-        List of lists of regular expressions.
-    """
-    from_the_top = [rf"(^|/)encoder/layer_{i}/" for i in reversed(range(num_layers))]
-    stages = [
-        from_the_top[i : i + layers_per_stage] for i in range(0, num_layers, layers_per_stage)
-    ]
-    return [*stages, [r"(^|/)embeddings/"]]

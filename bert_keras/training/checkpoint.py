@@ -1,7 +1,7 @@
 """Checkpoints from which a killed run goes on as if nothing had happened."""
 
+import contextlib
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -9,10 +9,11 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from bert_keras.training.random_state import backend_state, set_backend_state
+from bert_keras.checks import check_int
+from bert_keras.files import read_json, replacing, write_json
+from bert_keras.training.random_state import GoOn, as_json
 
 _STEP_FOLDER = re.compile(r"step_(\d+)")
-_PARTIAL = ".partial-"
 
 
 class TrainingCheckpoint(keras.callbacks.Callback):
@@ -26,8 +27,8 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     backend's own operations do (on a GPU they may have to be told to). `keras.callbacks.
     BackupAndRestore` keeps no seed generators.
 
-    A checkpoint is a folder `step_00001000` with `variables.npz` and `state.json`. It is written
-    under another name and renamed when it is complete, so a folder of that name always is.
+    A checkpoint is a folder `step_00001000` with `variables.npz` and `state.json`. The latter is
+    the last to be written and the first to be deleted, so with it a checkpoint is complete.
 
     Checkpoints are made between epochs of `fit`: set `steps_per_epoch` to a small share of the run.
     One is made at the end of each `fit` too. Restoring happens by itself when `fit` begins
@@ -61,39 +62,24 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     def __init__(self, folder, every=1000, settings=None, keep=2):
         super().__init__()
-        if every < 1 or keep < 1:
-            raise ValueError(
-                f"`every` and `keep` must be at least 1. Received: every={every}, keep={keep}."
-            )
         self.folder = Path(folder)
-        self.every = every
+        self.every = check_int("every", every)
         self.settings = json.loads(json.dumps(settings))
-        self.keep = keep
+        self.keep = check_int("keep", keep)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._remove_partial()
-        self._source = self._newest()
+        for path in self._step_folders():
+            if not (path / "state.json").exists():  # A killed run was writing it, or deleting it.
+                shutil.rmtree(path, ignore_errors=True)
+        self._source = next(reversed(self._step_folders()), None)
         self._last_saved = self.step = 0
         if self._source is not None:
             state = _read_state(self._source)
             self._check_settings(state)
             self._last_saved = self.step = state["step"]
 
-    def _newest(self):
-        found = self._step_folders()
-        return found[-1] if found else None
-
     def _step_folders(self):
-        found = {}
-        for path in self.folder.iterdir():
-            match = _STEP_FOLDER.fullmatch(path.name)
-            if match:
-                found[int(match[1])] = path
-        return [found[step] for step in sorted(found)]
-
-    def _remove_partial(self):
-        """Removes what runs that were killed while they wrote, or deleted, have left."""
-        for path in self.folder.glob(f"{_PARTIAL}*"):
-            shutil.rmtree(path, ignore_errors=True)
+        found = [path for path in self.folder.iterdir() if _STEP_FOLDER.fullmatch(path.name)]
+        return sorted(found, key=lambda path: int(_STEP_FOLDER.fullmatch(path.name)[1]))
 
     def _check_settings(self, state):
         differences = _differences(state["settings"], self.settings)
@@ -123,23 +109,25 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._build_optimizer()
-        self._random_state = backend_state()
-        self._is_first_batch = True
+        self._go_on(as_json(self.model))
         self._batches_done = 0
+
+    def _go_on(self, random_state):
+        # Torch's loader draws a number when it is made, once for each `fit`: a run that goes on has
+        # made one more.
+        self._random_numbers = GoOn(random_state, has_one_loader=True)
+        self._random_numbers.set_model(self.model)
 
     def on_epoch_begin(self, epoch, logs=None):
         # Not before: Keras may run the model once for its shapes when `fit` begins.
         self._batches_done = 0
         if self._source is not None:
-            self._random_state = self._restore()
+            self._go_on(self._restore())
             self._source = None
+        self._random_numbers.on_epoch_begin(epoch)
 
     def on_train_batch_begin(self, batch, logs=None):
-        if self._is_first_batch:
-            # Torch's loader draws a number when it is made, once for each `fit`: a run that goes on
-            # has made one more.
-            set_backend_state(self._random_state)
-            self._is_first_batch = False
+        self._random_numbers.on_train_batch_begin(batch)
 
     def on_train_batch_end(self, batch, logs=None):
         self._batches_done = batch + 1
@@ -158,50 +146,31 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     def save(self):
         """Writes a checkpoint of the present state, and deletes those that are too old."""
-        final = self.folder / f"step_{self.step:08d}"
-        partial = self.folder / f"{_PARTIAL}{os.getpid()}-{final.name}"
-        partial.mkdir()
-        arrays = backend_state()
-        for kind, variables in self._variables().items():
-            for i, variable in enumerate(variables):
-                arrays[f"{kind}/{i}"] = _storable(keras.ops.convert_to_numpy(variable))
-        with open(partial / "variables.npz", "wb") as file:
+        folder = self.folder / f"step_{self.step:08d}"
+        if folder.exists():
+            self._delete(folder)
+        folder.mkdir()
+        arrays = {
+            name: _storable(keras.ops.convert_to_numpy(variable))
+            for name, variable in self._variables().items()
+        }
+        with replacing(folder / "variables.npz") as path, open(path, "wb") as file:
             np.savez(file, **arrays)
-            _flush(file)
-        state = {"step": self.step, "settings": self.settings, "backend": keras.backend.backend()}
-        with open(partial / "state.json", "w", encoding="utf-8") as file:
-            json.dump(state, file, indent=2)
-            _flush(file)
-        if final.exists():
-            self._delete(final)
-        os.replace(partial, final)
+        state = {"step": self.step, "settings": self.settings, "random_state": as_json(self.model)}
+        write_json(folder / "state.json", state)
         self._last_saved = self.step
         for path in self._step_folders()[: -self.keep]:
             self._delete(path)
 
-    def _delete(self, path):
-        # Renamed first: a half-deleted folder must not look like a checkpoint.
-        trash = self.folder / f"{_PARTIAL}{os.getpid()}-old-{path.name}"
-        os.replace(path, trash)
-        shutil.rmtree(trash)
+    def _delete(self, folder):
+        (folder / "state.json").unlink()
+        shutil.rmtree(folder)
 
     def _restore(self):
-        """Assigns all variables; returns the state of the random number generators."""
-        path = self._source / "variables.npz"
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-        except Exception as error:  # zipfile, zlib and NumPy each have their own
-            raise ValueError(
-                f"{path} is damaged: {error}. Delete its folder to go on from the checkpoint "
-                "before it."
-            ) from error
-        random_state = {name: arrays.pop(name) for name in list(arrays) if "rng" in name}
-        wanted = {
-            f"{kind}/{i}": variable
-            for kind, variables in self._variables().items()
-            for i, variable in enumerate(variables)
-        }
+        """Assigns all variables; returns the state of the random numbers."""
+        with _reading(self._source / "variables.npz") as path, np.load(path) as file:
+            arrays = {name: file[name] for name in file.files}
+        wanted = self._variables()
         misfits = sorted(set(wanted) ^ set(arrays)) + [
             f"{variable.path} {tuple(variable.shape)} <- {arrays[name].shape}"
             for name, variable in wanted.items()
@@ -214,27 +183,30 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             )
         for name, variable in wanted.items():
             variable.assign(_restored(arrays[name], variable))
-        return random_state
+        return _read_state(self._source)["random_state"]
 
     def _variables(self):
-        """Returns what is saved by kind; the model's variables include its seed generators."""
-        return {"model": self.model.variables, "optimizer": self.model.optimizer.variables}
+        """Returns what is saved, by name; the model's variables include its seed generators."""
+        kinds = {"model": self.model.variables, "optimizer": self.model.optimizer.variables}
+        return {f"{kind}/{i}": v for kind, found in kinds.items() for i, v in enumerate(found)}
 
 
-def _flush(file):
-    file.flush()
-    os.fsync(file.fileno())
+@contextlib.contextmanager
+def _reading(path):
+    """Yields the path of a checkpoint's file, and says so where it cannot be read."""
+    try:
+        yield path
+    except Exception as error:  # zipfile, zlib and NumPy each have their own
+        raise ValueError(
+            f"{path} is damaged: {error!r}. Delete its folder to go on from the checkpoint before "
+            "it."
+        ) from error
 
 
 def _read_state(folder):
-    try:
-        state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-        return {"step": int(state["step"]), "settings": state["settings"]}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"{folder / 'state.json'} is damaged: {error!r}. Delete its folder to go on from the "
-            "checkpoint before it."
-        ) from error
+    with _reading(folder / "state.json") as path:
+        state = read_json(path)
+        return {name: state[name] for name in ("step", "settings", "random_state")}
 
 
 def _differences(saved, given):

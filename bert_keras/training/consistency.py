@@ -1,21 +1,33 @@
 """R-Drop and multi-sample dropout: several dropout masks for each example of a batch."""
 
+import inspect
+
 import keras
 from keras import ops
 
-from bert_keras.training.losses import AsComputed
+from bert_keras.checks import check_int, check_number
+from bert_keras.training.losses import AsComputed, SparseCrossentropy, consistency_loss
 
 
 class SeveralMasks:
-    """Trains a `keras.Model` on several dropout masks for each example, for its base `Task`.
+    """Trains a task on several dropout masks for each example; stands before the task's class.
 
     With `consistency=alpha` (R-Drop) a training step reads its batch twice, in one pass over twice
     the rows, and minimises
 
     `mean(loss of both passes) + alpha * mean(disagreement of the passes)`,
 
-    where for classes the disagreement is `(KL(p || q) + KL(q || p)) / 2`. The paper's equation adds
-    the losses of both passes; its authors' code averages them, as here.
+    where the disagreement follows from the task's own loss:
+
+    | own loss | disagreement of two outputs |
+    |---|---|
+    | cross-entropy | `(KL(p || q) + KL(q || p)) / 2` of the classes, see `consistency_loss` |
+    | binary cross-entropy | the same of each label, which is there or not, their mean |
+    | squared error | the squared differences, their mean |
+
+    the last being that of normal distributions about each score, with the variance 1/2 for which
+    the squared error is a log-likelihood. The paper's equation adds the losses of both passes; its
+    authors' code averages them, as here. A step takes twice as long.
 
     With `dropout_samples=k` (multi-sample dropout) the head alone draws `k` masks on what it reads
     of each pass, and the loss is the mean of the `k` losses. That is not the loss of the mean of
@@ -25,80 +37,97 @@ class SeveralMasks:
     that any loss, `sample_weight` and `class_weight` count as without. Metrics, evaluation,
     prediction and calls outside of a training step see one row for each example.
 
-    A subclass has `disagreement(first, second)`, float `(batch, ...)` for two outputs of the model,
-    where it can train for consistency.
+    Args:
+        *args: those of the task.
+        consistency: float from 0, how many times the disagreement counts; the paper uses from 0.1
+            to 5. `None` for one pass.
+        dropout_samples: int from 1, dropout masks of a `TextClassifier`'s head.
+        **kwargs: those of the task.
+
+    Raises:
+        ValueError: a value is out of range, or this task has no such thing.
+
+    Example:
+    ```python
+    @keras.saving.register_keras_serializable(package="mine")
+    class Regularized(SeveralMasks, bert_keras.TextClassifier):
+        pass
+
+    classifier = Regularized.from_preset("minilm_l6_en_uncased", num_classes=2, consistency=1.0)
+    ```
 
     Reference:
         [Liang et al., 2021](https://arxiv.org/abs/2106.14448), section 2.2, and
         https://github.com/dropreg/R-Drop; [Inoue, 2019](https://arxiv.org/abs/1905.09788).
     """
 
-    # A subclass whose head draws several masks says so, and asks it for `masks_now` of them.
-    has_dropout_samples = False
-    disagreement = None
-
-    _consistency = None
-    _dropout_samples = 1
     # How many training steps are being traced, or on PyTorch computed. More than one where
     # TensorFlow's MirroredStrategy switches between replicas in the middle of a step.
     _steps_under_way = 0
 
-    def set_masks(self, consistency, dropout_samples):
-        """Takes what `compile` says.
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        # What the constructor hands on to the task's, which has the names in its signature.
+        task = cls.__mro__[cls.__mro__.index(SeveralMasks) + 1]
+        own = set(inspect.signature(task.__init__).parameters) - {"self", "args", "kwargs"}
+        cls.shared_arguments = (*getattr(task, "shared_arguments", ()), *sorted(own))
+        # A preset's head for that task is one for this.
+        others = getattr(task, "takes_head_of", {})
+        cls.takes_head_of = {**others, task.__name__: {"head/": "head/"}}
 
-        Args:
-            consistency: float from 0, or `None` for one pass.
-            dropout_samples: int from 1.
-
-        Raises:
-            ValueError: a value is out of range, or this task has no such thing.
-        """
-        is_number = isinstance(consistency, (int, float)) and not isinstance(consistency, bool)
-        if consistency is not None and not (is_number and 0 <= consistency < float("inf")):
-            raise ValueError(
-                "`consistency` must be a finite number from 0, or None for a single pass. "
-                f"Received: {consistency!r}."
-            )
-        is_int = isinstance(dropout_samples, int) and not isinstance(dropout_samples, bool)
-        if not is_int or dropout_samples < 1:
-            raise ValueError(
-                f"`dropout_samples` must be an int from 1. Received: {dropout_samples!r}."
-            )
-        if consistency is not None and self.disagreement is None:
-            raise ValueError(
-                f"`consistency` is for tasks whose outputs of two passes can be compared, which "
-                f"this {type(self).__name__} does not say how to. Received: {consistency!r}. "
-                "Compile with consistency=None, and raise the backbone's dropout instead."
-            )
-        if dropout_samples > 1 and not self.has_dropout_samples:
+    def __init__(self, *args, consistency=None, dropout_samples=1, **kwargs):
+        super().__init__(*args, **kwargs)
+        if consistency is not None:
+            check_number("consistency", consistency, advice="None is for a single pass.")
+            self._check_can_be_compared(consistency)
+        check_int("dropout_samples", dropout_samples)
+        # A head that answers once a choice, or of other vectors, has other rows.
+        if dropout_samples > 1 and not (
+            hasattr(self, "num_classes") and hasattr(self.head, "num_masks")
+        ):
             raise ValueError(
                 f"`dropout_samples` is for a TextClassifier. Received: {dropout_samples} for a "
-                f"{type(self).__name__}. Compile with dropout_samples=1; where `consistency` is "
-                "possible, it draws two masks for the whole model."
+                f"{type(self).__name__}. Use dropout_samples=1; where `consistency` is possible, "
+                "it draws two masks for the whole model."
             )
-        self._consistency = consistency
-        self._dropout_samples = dropout_samples
+        self.consistency = consistency
+        self.dropout_samples = dropout_samples
 
-    @property
-    def masks_now(self):
-        """How many dropout masks the head draws in the call under way."""
-        return self._dropout_samples if self._steps_under_way else 1
+    def _check_can_be_compared(self, consistency):
+        own_loss = self.default_loss(label_smoothing=0.0)
+        if type(own_loss) not in _DISAGREEMENTS:
+            raise ValueError(
+                "`consistency` compares classes, labels or scores of two passes, each with a loss "
+                f"of its own. Received: {consistency!r} for a {type(self).__name__}, whose loss is "
+                f"{getattr(own_loss, 'name', own_loss)!r}. Use consistency=None and raise the "
+                "backbone's dropout instead; a TokenClassifier must have crf=False."
+            )
+        self._disagreement = _DISAGREEMENTS[type(own_loss)]
 
     @property
     def _num_passes(self):
-        return 1 if self._consistency is None else 2
+        return 1 if self.consistency is None else 2
+
+    @property
+    def _num_masks(self):
+        """How many rows a training step has of each example; 1 outside of it."""
+        return self._num_passes * self.dropout_samples if self._steps_under_way else 1
 
     def train_step(self, *args):
-        """Like `keras.Model.train_step`, on as many masks as `compile` says."""
+        """Like `keras.Model.train_step`, on several masks."""
         *state, data = args
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-        if self._num_passes == 2:
-            x = _repeated(x, 2)
-        self._steps_under_way += 1
+        x = _repeated(x, self._num_passes)
+        self._change_steps(1)
         try:
             return super().train_step(*state, (x, y, sample_weight))
         finally:
-            self._steps_under_way -= 1
+            self._change_steps(-1)
+
+    def _change_steps(self, change):
+        self._steps_under_way += change
+        if self.dropout_samples > 1:
+            self.head.num_masks = self.dropout_samples if self._steps_under_way else 1
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Returns the loss, see `keras.Model.compute_loss` and this class's docstring.
@@ -110,31 +139,51 @@ class SeveralMasks:
             sample_weight: float, `(batch, ...)`, or `None`.
             training: bool.
         """
-        num_masks = self._num_passes * self._dropout_samples
-        if not self._steps_under_way or num_masks == 1:
-            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        num_masks = self._num_masks
         y, sample_weight = _repeated((y, sample_weight), num_masks)
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
-        if not self._consistency:
+        if num_masks == 1 or not self.consistency:
             return loss
         passes = ops.split(y_pred, num_masks)
         first, second = (ops.concatenate(passes[i::2]) for i in (0, 1))
         if sample_weight is not None:
             sample_weight = ops.split(sample_weight, 2)[0]
         between = AsComputed(reduction="mean_with_sample_weight")
-        disagreement = self.disagreement(first, second)
-        return loss + self._consistency * between(disagreement, disagreement, sample_weight)
+        disagreement = self._disagreement(first, second)
+        return loss + self.consistency * between(disagreement, disagreement, sample_weight)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Like `keras.Model.compute_metrics`, of one row for each example."""
-        num_masks = self._num_passes * self._dropout_samples
-        if self._steps_under_way and num_masks > 1:
-            y_pred = ops.split(y_pred, num_masks)[0]
+        if self._num_masks > 1:
+            y_pred = ops.split(y_pred, self._num_masks)[0]
         return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    def get_config(self):
+        own = {"consistency": self.consistency, "dropout_samples": self.dropout_samples}
+        return {**super().get_config(), **own}
+
+
+def _of_labels(first, second):
+    """Returns `(batch,)`, for logits `(batch, num_labels)`."""
+    return 0.5 * ops.mean((ops.sigmoid(first) - ops.sigmoid(second)) * (first - second), axis=-1)
+
+
+def _of_scores(first, second):
+    """Returns `(batch,)`, for scores `(batch, num_scores)`."""
+    return ops.mean(ops.square(first - second), axis=-1)
+
+
+_DISAGREEMENTS = {
+    SparseCrossentropy: consistency_loss,
+    keras.losses.BinaryCrossentropy: _of_labels,
+    keras.losses.MeanSquaredError: _of_scores,
+}
 
 
 def _repeated(tensors, times):
     """Returns tensors, or `None`, one after the other along the first axis."""
+    if times == 1:
+        return tensors
     return keras.tree.map_structure(
         lambda x: None if x is None else ops.concatenate([x] * times), tensors
     )

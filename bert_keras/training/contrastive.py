@@ -7,6 +7,8 @@ All take the vectors of the texts that belong together, `(batch, num_texts, hidd
 import keras
 from keras import ops
 
+from bert_keras.checks import check_choice, check_number
+
 DISTANCES = ("cosine", "euclidean")
 
 
@@ -48,9 +50,7 @@ class MultipleNegativesRanking(keras.losses.Loss):
 
     def __init__(self, scale=20.0, symmetric=False, reduction="mean_with_sample_weight", **kwargs):
         super().__init__(reduction=reduction, **kwargs)
-        if not scale > 0:
-            raise ValueError(f"`scale` must be above 0. Received: {scale!r}.")
-        self.scale = scale
+        self.scale = check_number("scale", scale, above=0.0)
         self.symmetric = symmetric
 
     def call(self, y_true, y_pred):
@@ -131,12 +131,8 @@ class TripletLoss(keras.losses.Loss):
         self, margin=0.5, distance="cosine", reduction="mean_with_sample_weight", **kwargs
     ):
         super().__init__(reduction=reduction, **kwargs)
-        if not margin > 0:
-            raise ValueError(f"`margin` must be above 0. Received: {margin!r}.")
-        if distance not in DISTANCES:
-            raise ValueError(f"`distance` must be one of {DISTANCES}. Received: {distance!r}.")
-        self.margin = margin
-        self.distance = distance
+        self.margin = check_number("margin", margin, above=0.0)
+        self.distance = check_choice("distance", distance, DISTANCES)
 
     def call(self, y_true, y_pred):
         check_num_texts(y_pred, 3, 3)

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from bert_keras.checks import check_number, check_rates
+
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SparseCrossentropy(keras.losses.Loss):
@@ -40,10 +42,7 @@ class SparseCrossentropy(keras.losses.Loss):
 
     def __init__(self, label_smoothing=0.0, reduction="mean_with_sample_weight", **kwargs):
         super().__init__(reduction=reduction, **kwargs)
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(
-                f"`label_smoothing` must be at least 0 and below 1. Received: {label_smoothing!r}."
-            )
+        check_rates(label_smoothing=label_smoothing)
         self.label_smoothing = label_smoothing
 
     def call(self, y_true, y_pred):
@@ -81,9 +80,7 @@ class FocalCrossentropy(keras.losses.Loss):
 
     def __init__(self, gamma=2.0, reduction="mean_with_sample_weight", **kwargs):
         super().__init__(reduction=reduction, **kwargs)
-        if gamma < 0:
-            raise ValueError(f"`gamma` must be at least 0. Received: {gamma!r}.")
-        self.gamma = gamma
+        self.gamma = check_number("gamma", gamma)
 
     def call(self, y_true, y_pred):
         of_labels, of_outputs = tuple(y_true.shape), tuple(y_pred.shape)

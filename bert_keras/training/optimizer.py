@@ -10,46 +10,11 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.checks import check_rates
 from bert_keras.training import fused
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
-
-
-def layer_wise_decay(num_layers, rate, head=1.0):
-    """Returns learning-rate multipliers that fall with the distance from the head.
-
-    Lower layers hold general knowledge and need smaller steps: a layer at depth `d` moves at
-    `rate ** (num_layers + 1 - d)` times the learning rate, with depth 0 for the embeddings, `i + 1`
-    for encoder layer `i`, and `num_layers + 1` for the pooler. They are known by `embeddings/`,
-    `encoder/layer_i/` and `pooler/` in a variable's path, whatever the backbone is called.
-
-    Args:
-        num_layers: int, encoder layers of the backbone.
-        rate: float, above 0 and at most 1; Sun et al. found 0.95 best.
-        head: float, multiplier of everything else.
-
-    Returns:
-        List of (pattern, multiplier), the `learning_rate_multipliers` of `AdamW`.
-
-    Example:
-    ```python
-    AdamW(2e-5, learning_rate_multipliers=layer_wise_decay(12, rate=0.95, head=5.0))
-    ```
-
-    Reference:
-        [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.4, where the top layer
-        has multiplier 1, not `rate`; the convention here is that of
-        [ELECTRA](https://arxiv.org/abs/2003.10555), where the pooler stands above it.
-    """
-    if not 0 < rate <= 1:
-        raise ValueError(f"`rate` must be above 0 and at most 1. Received: {rate!r}.")
-    multipliers = [(r"(^|/)embeddings/", rate ** (num_layers + 1))]
-    for i in range(num_layers):
-        multipliers.append((rf"(^|/)encoder/layer_{i}/", rate ** (num_layers - i)))
-    # Not a row for the pooler, of which there would be a warning where it does not train.
-    multipliers.append((r"^(?!(.*/)?(embeddings|encoder/layer_\d+|pooler)/)", head))
-    return multipliers
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -133,11 +98,7 @@ class AdamW(keras.optimizers.Optimizer):
         super().__init__(
             learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs
         )
-        if not (0 <= beta_1 < 1 and 0 <= beta_2 < 1):
-            raise ValueError(
-                "`beta_1` and `beta_2` must be at least 0 and below 1. Received: "
-                f"beta_1={beta_1!r}, beta_2={beta_2!r}."
-            )
+        check_rates(beta_1=beta_1, beta_2=beta_2)
         if self.gradient_accumulation_steps and self.ema_overwrite_frequency:
             raise ValueError(
                 "`ema_overwrite_frequency` counts batches and `gradient_accumulation_steps` makes "

@@ -1,35 +1,10 @@
 """Where a model's random numbers stand: dropout's seeds and, on PyTorch, the global generators."""
 
 import base64
+import functools
 
 import keras
 import numpy as np
-
-
-def backend_state():
-    """Returns the state that Keras leaves to the backend, uint8 arrays by name: only PyTorch's."""
-    if keras.backend.backend() != "torch":
-        return {}
-    import torch
-
-    states = {"rng/cpu": torch.get_rng_state().numpy().copy()}
-    for i in range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0):
-        states[f"rng/cuda_{i}"] = torch.cuda.get_rng_state(i).numpy().copy()
-    return states
-
-
-def set_backend_state(states):
-    """Sets what `backend_state` returned."""
-    if keras.backend.backend() != "torch":
-        return
-    import torch
-
-    for name, state in states.items():
-        tensor = torch.from_numpy(state.copy())
-        if name == "rng/cpu":
-            torch.set_rng_state(tensor)
-        elif (device := int(name.rpartition("_")[2])) < torch.cuda.device_count():
-            torch.cuda.set_rng_state(tensor, device)
 
 
 def as_json(model):
@@ -38,8 +13,8 @@ def as_json(model):
         "backend": keras.backend.backend(),
         "seeds": [keras.ops.convert_to_numpy(seed).tolist() for seed in _seeds(model)],
         "generators": {
-            name: base64.b64encode(state.tobytes()).decode("ascii")
-            for name, state in backend_state().items()
+            name: base64.b64encode(get().numpy().tobytes()).decode("ascii")
+            for name, (get, _) in _generators().items()
         },
     }
 
@@ -78,15 +53,27 @@ class GoOn(keras.callbacks.Callback):
 
     def _set_generators(self):
         """Sets the backend's generators, the first time that it is called."""
-        if self._state is not None:
-            set_backend_state(
-                {
-                    name: np.frombuffer(base64.b64decode(text), dtype="uint8")
-                    for name, text in self._state["generators"].items()
-                }
-            )
-        self._state = None
+        state, self._state = self._state, None
+        for name, (_, set_state) in _generators().items() if state is not None else ():
+            if name in state["generators"]:
+                values = np.frombuffer(base64.b64decode(state["generators"][name]), "uint8")
+                set_state(keras.ops.convert_to_tensor(values.copy()).cpu())
 
 
 def _seeds(model):
     return [variable for variable in model.variables if "seed_generator_state" in variable.path]
+
+
+def _generators():
+    """Returns what Keras leaves to the backend: `(get, set)` of a state by name; only PyTorch's."""
+    if keras.backend.backend() != "torch":
+        return {}
+    import torch
+
+    found = {"cpu": (torch.get_rng_state, torch.set_rng_state)}
+    for i in range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0):
+        found[f"cuda_{i}"] = (
+            functools.partial(torch.cuda.get_rng_state, i),
+            functools.partial(torch.cuda.set_rng_state, device=i),
+        )
+    return found

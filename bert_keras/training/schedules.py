@@ -6,6 +6,8 @@ import math
 import keras
 from keras import ops
 
+from bert_keras.checks import check_choice, check_int, check_number, is_int, is_number
+
 _DECAYS = ("linear", "cosine", "polynomial", "constant")
 
 
@@ -43,7 +45,6 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     Raises:
         ValueError: an argument is outside its range.
-        TypeError: `total_steps` or `warmup` is not a number of the stated kind.
 
     Example:
     ```python
@@ -65,26 +66,18 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         end_learning_rate=0.0,
         power=1.0,
     ):
-        if decay not in _DECAYS:
-            raise ValueError(f"`decay` must be one of {_DECAYS}. Received: {decay!r}.")
-        if isinstance(total_steps, bool) or total_steps != int(total_steps):
-            raise TypeError(f"`total_steps` must be a whole number. Received: {total_steps!r}.")
-        if total_steps < 1:
-            raise ValueError(f"`total_steps` must be at least 1. Received: {total_steps!r}.")
         if not 0 <= end_learning_rate <= peak_learning_rate:
             raise ValueError(
                 "Rates must satisfy 0 <= `end_learning_rate` <= `peak_learning_rate`. Received: "
                 f"end_learning_rate={end_learning_rate!r}, "
                 f"peak_learning_rate={peak_learning_rate!r}."
             )
-        if power <= 0:
-            raise ValueError(f"`power` must be above 0. Received: {power!r}.")
         self.peak_learning_rate = peak_learning_rate
-        self.total_steps = int(total_steps)
+        self.total_steps = check_int("total_steps", total_steps)
         self.warmup = warmup
-        self.decay = decay
+        self.decay = check_choice("decay", decay, _DECAYS)
         self.end_learning_rate = end_learning_rate
-        self.power = power
+        self.power = check_number("power", power, above=0.0)
         self.warmup_steps = _warmup_steps(warmup, self.total_steps)
 
     def __call__(self, step):
@@ -173,17 +166,10 @@ class PhasedSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def _warmup_steps(warmup, total_steps):
-    if isinstance(warmup, bool) or not isinstance(warmup, (int, float)):
-        raise TypeError(
-            "`warmup` must be a float (a fraction of the steps) or an int (a number of steps). "
-            f"Received: {warmup!r}."
-        )
-    limit = 1 if isinstance(warmup, float) else total_steps
-    if not 0 <= warmup < limit:
+    limit = total_steps if is_int(warmup) else 1
+    if not (is_number(warmup) and 0 <= warmup < limit):
         raise ValueError(
             f"`warmup` must be at least 0 and below {limit}: a float is a fraction of the steps, "
             f"an int a number of the {total_steps} steps. Received: {warmup!r}."
         )
-    if isinstance(warmup, float):
-        return min(round(warmup * total_steps), total_steps - 1)
-    return warmup
+    return warmup if is_int(warmup) else min(round(warmup * total_steps), total_steps - 1)

@@ -2,13 +2,14 @@
 
 import importlib.util
 import json
-import os
 import shutil
 import statistics
 import time
 from pathlib import Path
 
 import keras
+
+from bert_keras.files import write_text
 
 
 class TrainingLog(keras.callbacks.Callback):
@@ -47,7 +48,7 @@ class TrainingLog(keras.callbacks.Callback):
         self.evaluate = evaluate
         self.evaluate_every = evaluate_every
         self.lines = [line for line in read_log(self.path) if line["step"] <= step]
-        self._rewrite()
+        write_text(self.path, "".join(map(_as_text, self.lines)))
         self._write_scalars = None
         if tensorboard and importlib.util.find_spec("tensorflow") is not None:
             self._write_scalars = _scalar_writer(self.path.parent / "tensorboard")
@@ -59,11 +60,6 @@ class TrainingLog(keras.callbacks.Callback):
         """Median over the epochs of the whole run, or `None` where none was measured."""
         found = [line["tokens_per_second"] for line in self.lines if "tokens_per_second" in line]
         return statistics.median(found) if found else None
-
-    def _rewrite(self):
-        partial = self.path.with_name(f".partial-{os.getpid()}-{self.path.name}")
-        partial.write_text("".join(map(_as_text, self.lines)), encoding="utf-8")
-        os.replace(partial, self.path)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._started, self._batches_done = time.perf_counter(), 0

@@ -21,10 +21,16 @@ import time
 
 import keras
 import numpy as np
+import sklearn.metrics
 
 import bert_keras
-from bert_keras import datasets, metrics
-from bert_keras.training import BestOnMetric, GradualUnfreezing, stages_from_the_top
+from bert_keras import datasets
+from bert_keras.training import (
+    BestOnMetric,
+    GradualUnfreezing,
+    SeveralMasks,
+    stages_from_the_top,
+)
 
 PRESET = os.environ.get("PRESET", "minilm_l6_en_uncased")
 NUM_TRAIN = int(os.environ.get("NUM_TRAIN", "96"))
@@ -48,10 +54,18 @@ def measure(classifier):
     return classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True)["accuracy"]
 
 
-def fine_tune(name, source=PRESET, options=None, seed=0, fit=None, **compile_arguments):
+def fine_tune(
+    name,
+    source=PRESET,
+    options=None,
+    seed=0,
+    fit=None,
+    task=bert_keras.TextClassifier,
+    **compile_arguments,
+):
     """Trains a classifier, prints how it did next to the plain recipe, and returns it."""
     keras.utils.set_random_seed(seed)
-    classifier = bert_keras.TextClassifier.from_preset(
+    classifier = task.from_preset(
         source, label_names=train.label_names, **{"pooling": "mean", **(options or {})}
     )
     classifier.compile(**{"learning_rate": 1e-4, **compile_arguments})
@@ -117,7 +131,7 @@ print(f"standard error of an accuracy on {len(dev)} examples {error:.3f}")
 
 def f1(model):
     chosen = model.predict(dev.texts, verbose=0).argmax(-1)
-    return metrics.precision_recall_f1(dev.labels, chosen, average="binary")["f1"]
+    return sklearn.metrics.f1_score(dev.labels, chosen)
 
 
 print("\n3. Rate and epochs")
@@ -148,8 +162,8 @@ fine_tune("constant, no warm-up", decay="constant", warmup=0)
 print("\n4. Change less")
 fine_tune("layer-wise decay 0.9", layer_decay=0.9)
 fine_tune("head x 10", head_multiplier=10.0)
-num_layers = fine_tune("first 3 layers frozen", options={"frozen": 3}).backbone.num_layers
-unfreezing = GradualUnfreezing(stages_from_the_top(num_layers, layers_per_stage=3))
+backbone = fine_tune("first 3 layers frozen", options={"frozen": 3}).backbone
+unfreezing = GradualUnfreezing(stages_from_the_top(backbone, layers_per_stage=3))
 fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
 
 # ## 5. Say less than the labels do
@@ -167,10 +181,16 @@ fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
 # On MRPC and WNUT-17 (multi-sample dropout on MRPC alone) none of these gained beyond the noise;
 # R-Drop's seeds on WNUT-17 lay between 0.35 and 0.50. Nor did a CRF, `TokenClassifier(crf=True)`.
 
+
+@keras.saving.register_keras_serializable(package="playbook")
+class Regularized(SeveralMasks, bert_keras.TextClassifier):
+    """Trained on several dropout masks."""
+
+
 print("\n5. Regularise")
 fine_tune("label smoothing 0.1", label_smoothing=0.1)
-fine_tune("R-Drop", consistency=1.0)
-fine_tune("multi-sample dropout", dropout_samples=5)
+fine_tune("R-Drop", task=Regularized, options={"consistency": 1.0})
+fine_tune("multi-sample dropout", task=Regularized, options={"dropout_samples": 5})
 fine_tune("averaged weights", ema_momentum=0.9)
 
 # ## 6. Texts without labels
@@ -234,7 +254,7 @@ print("\n9. Mistakes")
 classifier = plain[0]
 chosen = classifier.predict(dev.texts, verbose=0).argmax(-1)
 wrong = np.flatnonzero(chosen != dev.labels)
-print(metrics.confusion_matrix(dev.labels, chosen, num_classes=2), "rows are the true classes")
+print(sklearn.metrics.confusion_matrix(dev.labels, chosen), "rows are the true classes")
 for found in bert_keras.integrated_gradients(classifier, [dev.texts[row] for row in wrong[:3]]):
     order = np.argsort(-np.abs(found.scores))[:3]
     words = ", ".join(f"{found.tokens[place]} {found.scores[place]:+.2f}" for place in order)

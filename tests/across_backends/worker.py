@@ -15,7 +15,7 @@ import keras
 import numpy as np
 
 import bert_keras
-from bert_keras.training import GradualUnfreezing, stages_from_the_top
+from bert_keras.training import GradualUnfreezing, SeveralMasks, stages_from_the_top
 from bert_keras.training.averages import inner_optimizer
 
 TEXTS = ["a b c", "d e f g", "h", "a a a b b", "g f e d c b a", "b c"] * 4
@@ -44,9 +44,15 @@ def parts(num_layers=2, dropout=0.0, dtype=None):
     return {"backbone": backbone, "preprocessor": preprocessor}
 
 
+@keras.saving.register_keras_serializable(package="tests")
+class Regularized(SeveralMasks, bert_keras.TextClassifier):
+    """Trained by R-Drop."""
+
+
 def classifier(recipe=None, num_layers=2, dropout=0.0, dtype=None, **options):
     made = parts(num_layers, dropout, dtype)
-    task = bert_keras.TextClassifier(**made, label_names=["no", "yes"], **options)
+    make = Regularized if "consistency" in options else bert_keras.TextClassifier
+    task = make(**made, label_names=["no", "yes"], **options)
     recipe = recipe or {}
     own = isinstance(recipe.get("optimizer"), keras.optimizers.Optimizer)
     task.compile(**recipe if own else {"learning_rate": 3e-3, **recipe})
@@ -69,7 +75,7 @@ TRAINED = {
         {"optimizer": "lamb", "learning_rate": 3e-2, "decay": "cosine"}, lora_rank=2
     ),
     # On another backend these draw other masks and round otherwise; bit for bit on their own.
-    "dropout_and_consistency": lambda: classifier({"consistency": 1.0}, dropout=0.1),
+    "dropout_and_consistency": lambda: classifier(consistency=1.0, dropout=0.1),
     "float16": lambda: classifier(dtype="mixed_float16"),
 }
 
@@ -157,7 +163,7 @@ class InTheMiddle(keras.callbacks.Callback):
 def train(name, task, found, first=0, callbacks=()):
     callbacks = list(callbacks)
     if name == "two_of_four_layers_unfrozen":
-        callbacks.insert(0, GradualUnfreezing(stages_from_the_top(num_layers=4)))
+        callbacks.insert(0, GradualUnfreezing(stages_from_the_top(task.backbone)))
     options = {"batch_size": 8, "initial_epoch": first, "epochs": EPOCHS, "verbose": 0}
     task.fit(TEXTS, LABELS, callbacks=callbacks, **options)
     found[f"{name}, trained on"] = answers(name, task)

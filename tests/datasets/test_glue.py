@@ -231,7 +231,7 @@ def test_a_split_whose_file_is_absent_says_what_the_folder_holds(tmp_path):
 def test_unknown_tasks_and_splits_list_the_known_ones(tmp_path):
     with pytest.raises(ValueError, match=r"one of \['cola', 'sst2'.*Received: 'imdb'"):
         load_glue("imdb", tmp_path, "dev")
-    with pytest.raises(ValueError, match=r"one of \['train', 'dev', 'test'\]. Received: 'valid'"):
+    with pytest.raises(ValueError, match=r"one of \('train', 'dev', 'test'\). Received: 'valid'"):
         load_glue("sst2", tmp_path, "valid")
 
 

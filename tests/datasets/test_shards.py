@@ -9,11 +9,11 @@ from bert_keras.datasets import open_shard, read_manifest
 from bert_keras.datasets.shards import (
     check_shard,
     file_sha256,
-    replacing,
     shard_name,
     write_manifest,
     write_shard,
 )
+from bert_keras.files import replacing
 
 ARRAYS = {
     "token_ids": np.array([2, 60000, 3], np.uint16),

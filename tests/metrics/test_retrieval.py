@@ -103,7 +103,7 @@ def test_bad_arrays_are_refused():
             function([[0.5, 1.0]], [0, 1, 0])
         with pytest.raises(ValueError, match="query 1"):
             function([[0.5, 1.0], [0.5, 1.0]], [[1, 0], [0, 0]])
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="an int from 1"):
         retrieval.recall_at_k([[0.5, 1.0]], [0], 0)
     with pytest.raises(ValueError, match="same number of columns"):
         retrieval.cosine_similarity_matrix([[1.0, 2.0]], [[1.0]])

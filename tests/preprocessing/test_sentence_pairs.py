@@ -15,8 +15,10 @@ from bert_keras.preprocessing.sentence_pairs import (
     pack_segments,
     sentence_order_segments,
 )
+from bert_keras.tokenizers import Layout
 
 CLS, SEP = 1, 2
+LAYOUT = Layout((CLS,), (SEP,), (SEP,), 1)
 
 
 def make_documents(num_documents, seed=0, longest=40, most_sentences=30):
@@ -149,7 +151,7 @@ def test_rows_fit_and_no_segment_is_empty():
     documents = join_documents(make_documents(30, longest=400), SEP)
     for length in (5, 16, 128):
         segments = next_sentence_segments(documents, length, seed=length)
-        rows, _ = pack_segments(documents, segments, cls_id=CLS, sep_id=SEP)
+        rows, _ = pack_segments(documents, segments, LAYOUT)
         assert rows.lengths.max() == length
         for pair in (segments.first, segments.second):
             assert (pair[:, 1] > pair[:, 0]).all()
@@ -236,7 +238,7 @@ def test_full_sentences_use_every_token_once():
     lists = make_documents(30, longest=60)
     documents = join_documents(lists, SEP)
     segments = full_sentence_segments(documents, 34)
-    rows, second_starts = pack_segments(documents, segments, cls_id=CLS, sep_id=SEP)
+    rows, second_starts = pack_segments(documents, segments, LAYOUT)
     tokens = [id for row in rows.to_lists() for id in row if id > SEP]
     assert tokens == [id for document in lists for sentence in document for id in sentence]
     assert rows.lengths.max() <= 34
@@ -247,15 +249,13 @@ def test_full_sentences_use_every_token_once():
 def test_full_sentences_go_on_into_the_next_document_behind_a_separator():
     documents = join_documents([[[10, 11], [12]], [[20], [21, 22, 23]]], SEP)
     segments = full_sentence_segments(documents, 8)
-    rows, _ = pack_segments(documents, segments, cls_id=CLS, sep_id=SEP)
+    rows, _ = pack_segments(documents, segments, LAYOUT)
     assert rows.to_lists() == [[1, 10, 11, 12, 2, 20, 2], [1, 21, 22, 23, 2]]
 
 
 def test_full_sentences_cut_a_sentence_that_is_longer_than_a_row():
     documents = join_documents([[list(range(10, 27)), [50]]], SEP)
-    rows, _ = pack_segments(
-        documents, full_sentence_segments(documents, 10), cls_id=CLS, sep_id=SEP
-    )
+    rows, _ = pack_segments(documents, full_sentence_segments(documents, 10), LAYOUT)
     assert [row[1:-1] for row in rows.to_lists()] == [
         list(range(10, 18)),
         list(range(18, 26)),
@@ -268,7 +268,7 @@ def test_pairs_are_packed_with_their_special_tokens():
     segments = sentence_pairs.Segments(
         np.array([[0, 2], [4, 5]]), np.array([[2, 3], [0, 2]]), np.zeros(2), np.zeros(2)
     )
-    rows, second_starts = pack_segments(documents, segments, cls_id=CLS, sep_id=SEP)
+    rows, second_starts = pack_segments(documents, segments, LAYOUT)
     assert rows.to_lists() == [[1, 10, 11, 2, 12, 2], [1, 20, 2, 10, 11, 2]]
     assert second_starts.tolist() == [4, 3]
 

@@ -14,6 +14,7 @@ from bert_keras.preprocessing import (
     take_windows,
     windows,
 )
+from bert_keras.tokenizers import Layout
 
 documents = st.lists(st.integers(0, 30), min_size=1, max_size=5)
 
@@ -92,8 +93,7 @@ def test_columns_of_packed_windows_know_their_tokens():
     inputs = pack(
         questions.take(cut.documents),
         take_windows(contexts, cut),
-        cls_id=2,
-        sep_id=3,
+        layout=Layout((2,), (3,), (3,), 1),
         pad_id=0,
         max_length=max_length,
         truncation="only_second",

@@ -60,7 +60,7 @@ def test_accumulated_gradients_make_the_step_of_the_large_batch():
         )
         # A constant rate: what is compared is the gradient.
         task.optimizer.learning_rate = 1e-3
-        task._has_own_recipe = False
+        task.recipe.is_own = False
         fit(task, batch_size)
         results.append(weights(task))
     for path, value in results[0].items():
@@ -99,7 +99,7 @@ def test_arguments_that_would_not_count_are_refused():
     with pytest.raises(ValueError, match=r"\['ema_momentum', 'layer_decay'\].*AdamW"):
         task.compile(bert_keras.AdamW(1e-4), layer_decay=0.9, ema_momentum=0.99)
     # What is refused changes nothing.
-    assert task._has_own_recipe
+    assert task.recipe.is_own
     task.compile(keras.optimizers.SGD(0.1))
     with pytest.raises(ValueError, match="decay='polynomial'"):
         task.compile(decay_power=2.0)

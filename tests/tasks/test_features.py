@@ -29,7 +29,7 @@ def frozen_tagger(**options):
     )
 
 
-def run(task, x, y, learning_rate=0.05, **options):
+def run(task, x, y, learning_rate=0.05, cached=False, **options):
     """Returns the head's weights, how far they moved, and the history."""
     # With its own epsilon Adam makes steps of the rounding where a gradient is next to 0.
     multipliers = task.learning_rate_multipliers()
@@ -39,6 +39,13 @@ def run(task, x, y, learning_rate=0.05, **options):
     before = [keras.ops.convert_to_numpy(weight) for weight in task.head.weights]
     keras.utils.set_random_seed(5)
     options = {"epochs": 3, "batch_size": 4, "verbose": 0, **options}
+    if cached:
+        read = {"sample_weight": options.pop("sample_weight", None), "verbose": 0}
+        x, y = bert_keras.encode_features(task, x, y, **read), None
+        if "validation_data" in options:
+            options["validation_data"] = bert_keras.encode_features(
+                task, *options["validation_data"], verbose=0
+            )
     history = task.fit(x, y, **options).history
     after = [keras.ops.convert_to_numpy(weight) for weight in task.head.weights]
     moved = max(np.abs(a - b).max() for a, b in zip(after, before, strict=True))
@@ -49,7 +56,7 @@ def check_cache_changes_nothing(make, x, y, **options):
     plain, moved, history = run(make(), x, y, **options)
     task = make()
     frozen = [keras.ops.convert_to_numpy(weight) for weight in task.backbone.weights]
-    cached, _, history_of_cached = run(task, x, y, cache_features=True, **options)
+    cached, _, history_of_cached = run(task, x, y, cached=True, **options)
     assert moved > 0.05, "the head learns"
     for one, other in zip(cached, plain, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
@@ -74,7 +81,7 @@ def test_a_classifier_learns_the_same_from_cached_vectors(pooling):
 def test_ready_inputs_and_pairs_and_weights_are_cached_too():
     packed = tiny_preprocessor()(TEXTS, TEXTS[::-1])
     weights = np.linspace(0.5, 2, len(TEXTS))
-    options = {"sample_weight": weights, "validation_split": 0.3, "epochs": 2}
+    options = {"sample_weight": weights, "epochs": 2}
     check_cache_changes_nothing(frozen_classifier, packed, LABELS, **options)
     check_cache_changes_nothing(frozen_classifier, (TEXTS, TEXTS[::-1]), LABELS, **options)
 
@@ -107,7 +114,8 @@ def test_the_encoder_reads_each_text_once_and_the_task_takes_text_as_before(tmp_
         on_epoch_end=lambda epoch, logs: read.append("end of an epoch")
     )
     task.backbone.call = counted
-    task.fit(TEXTS, LABELS, epochs=3, cache_features=True, callbacks=[told], verbose=0)
+    features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
+    task.fit(features, epochs=3, callbacks=[told], verbose=0)
     assert "end of an epoch" not in read[:-3] and read[-3:] == ["end of an epoch"] * 3
     del task.backbone.call
     assert task.classify(TEXTS[0])["label"] in (0, 1)
@@ -128,26 +136,24 @@ class Batches(keras.utils.PyDataset):
 
 @pytest.mark.once
 def test_a_dataset_to_validate_on_is_read_as_it_comes():
-    history = frozen_classifier().fit(
-        TEXTS, LABELS, validation_data=Batches(), cache_features=True, verbose=0
-    )
+    task = frozen_classifier()
+    features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
+    history = task.fit(features, validation_data=Batches(), verbose=0)
     assert np.isfinite(history.history["val_loss"]).all()
 
 
 @pytest.mark.once
 def test_what_cannot_be_cached_is_refused():
     with pytest.raises(ValueError, match="Received: frozen=None"):
-        tiny_classifier().fit(TEXTS, LABELS, cache_features=True)
+        bert_keras.encode_features(tiny_classifier(), TEXTS, LABELS)
     with pytest.raises(TypeError, match="all examples at once"):
-        frozen_classifier().fit(Batches(), cache_features=True)
-    thawed = frozen_classifier()
-    thawed.backbone.encoder.trainable = thawed.backbone.trainable = True
+        bert_keras.encode_features(frozen_classifier(), Batches())
     with pytest.raises(ValueError, match="weights of the backbone that train"):
-        thawed.fit(TEXTS, LABELS, cache_features=True)
+        bert_keras.encode_features(tiny_classifier(frozen=1), TEXTS, LABELS)
     options = {"preprocessor": tiny_preprocessor(), "frozen": "backbone"}
     for other in (
         bert_keras.LongTextClassifier(tiny_backbone(), **options),
         bert_keras.MultipleChoice(tiny_backbone(), **options),
     ):
         with pytest.raises(ValueError, match="is for `TextClassifier` and `TokenClassifier`"):
-            other.fit(TEXTS, LABELS, cache_features=True)
+            bert_keras.encode_features(other, TEXTS, LABELS)

@@ -19,7 +19,7 @@ from tiny import tiny_backbone, tiny_classifier
 import bert_keras
 from bert_keras.presets.assign import relative_path
 from bert_keras.presets.safetensors_io import read_safetensors
-from bert_keras.training.optimizer import layer_wise_decay
+from bert_keras.training.stages import layer_wise_decay
 
 LORA_TARGETS = list(tiny_backbone().adaptable)
 
@@ -120,7 +120,7 @@ def test_every_task_takes_adapters_and_keeps_them_in_its_config(make):
 def test_layer_wise_decay_finds_the_adapters_and_weight_decay_acts_on_them():
     task = adapted_task()
     optimizer = bert_keras.AdamW(
-        1e-3, weight_decay=0.1, learning_rate_multipliers=layer_wise_decay(2, 0.5)[1:]
+        1e-3, weight_decay=0.1, learning_rate_multipliers=layer_wise_decay(task.backbone, 0.5)[1:]
     )
     task.compile(optimizer)
     optimizer.build(task.trainable_variables)

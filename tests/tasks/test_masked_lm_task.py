@@ -6,9 +6,10 @@ from checks import (
     check_config_round_trip,
     check_everything_is_built,
     check_saved_and_reloaded,
+    perplexity,
     to_numpy,
 )
-from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
+from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 from bert_keras.preprocessing.masking import Masking, TokenKinds
@@ -85,11 +86,11 @@ def test_the_loss_is_the_mean_over_masked_positions_of_the_whole_batch():
         inputs, labels, sample_weight=weights, batch_size=3, verbose=0, return_dict=True
     )
     logits = model.predict(inputs, verbose=0)
-    perplexity = bert_keras.metrics.masked_perplexity(labels, logits, weights)
-    assert results["loss"] == pytest.approx(np.log(perplexity), rel=1e-5)
-    assert results["perplexity"] == pytest.approx(perplexity, rel=1e-5)
-    accuracy = bert_keras.metrics.masked_accuracy(labels, logits.argmax(-1), weights)
-    assert results["accuracy"] == pytest.approx(accuracy)
+    expected = perplexity(labels, logits, weights)
+    assert results["loss"] == pytest.approx(np.log(expected), rel=1e-5)
+    assert results["perplexity"] == pytest.approx(expected, rel=1e-5)
+    is_right = labels == logits.argmax(-1)
+    assert results["accuracy"] == pytest.approx(np.average(is_right, weights=weights))
 
 
 def test_it_learns_texts_that_repeat_and_fills_them():
@@ -113,7 +114,7 @@ def test_it_learns_texts_that_repeat_and_fills_them():
 
 def test_masks_are_new_in_each_epoch_of_fit_and_the_same_in_each_evaluation():
     model = tiny_model()
-    data = model._data(TEXTS, shuffle=True)["x"]
+    data = batches_of(model, TEXTS, training=True, shuffle=True)
     first = [data[i][0]["token_ids"] for i in range(len(data))]
     data.on_epoch_begin()
     _ = [data[i] for i in range(len(data))]
@@ -129,13 +130,13 @@ def test_masked_batches_are_padded_alike_on_each_backend():
     backbone = tiny_backbone(max_sequence_length=48)
     model = bert_keras.MaskedLM(backbone, preprocessor=tiny_preprocessor(max_length=48))
     for shuffle in (True, False):
-        found = model.masked_batches(TEXTS, shuffle=shuffle).batches.buckets
+        found = batches_of(model, TEXTS, shuffle=shuffle, training=True).batches.buckets
         assert found == (16, 24, 32, 40, 48)
 
 
 def test_labels_are_the_tokens_that_stood_there():
     model = tiny_model(masking={"rate": 0.4})
-    data = model._data(TEXTS, shuffle=True, batch_size=8)["x"]
+    data = batches_of(model, TEXTS, training=True, shuffle=True, batch_size=8)
     inputs, labels, weights = data[0]
     original = model.preprocessor(TEXTS, length=16)["token_ids"]
     rows = data.batches.batches[0][0]
@@ -171,7 +172,8 @@ def test_score_is_the_sum_of_each_token_s_log_probability_when_it_is_masked():
     rows = [model.preprocessor.tokenizer(text) for text in texts]
     places = [(row, place) for row, ids in enumerate(rows) for place in range(len(ids))]
     hidden = [[*rows[r][:p], MASK, *rows[r][p + 1 :]] for r, p in places]
-    inputs = pack(hidden, cls_id=2, sep_id=3, pad_id=0, max_length=16)
+    layout = model.preprocessor.tokenizer.layout
+    inputs = pack(hidden, layout=layout, pad_id=0, max_length=16)
     logits = model.predict(inputs, verbose=0).astype("float64")
     expected = np.zeros(len(texts))
     for found, (row, place) in zip(logits[:, 1:], places, strict=True):
@@ -252,7 +254,7 @@ def test_evaluation_masks_a_text_alike_whatever_the_batches(strategy):
     texts = ["a b c d e f g h", "b", "ab cd ef gh a b", "c d", "hgf edcba hg fe"]
 
     def masked(batch_size):
-        batches = model.masked_batches(texts, batch_size=batch_size, shuffle=False)
+        batches = batches_of(model, texts, batch_size=batch_size, shuffle=False, training=True)
         found = {}
         for number, (rows, _) in enumerate(batches.batches.batches):
             inputs, labels, weights = batches[number]

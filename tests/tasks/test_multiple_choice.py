@@ -10,6 +10,7 @@ from checks import (
     check_saved_and_reloaded,
     to_numpy,
 )
+from tiny import batches_of
 
 import bert_keras
 
@@ -233,7 +234,7 @@ def test_label_smoothing_needs_equally_many_choices():
     with pytest.raises(ValueError, match="as many choices"):
         model.fit((CONTEXTS, CHOICES), [0, 0, 0], verbose=0)
     with pytest.raises(ValueError, match="as many choices"):
-        model.fit(model.raw_batches((CONTEXTS, CHOICES), batch_size=3)[0][0], [0] * 3, verbose=0)
+        model.fit(batches_of(model, (CONTEXTS, CHOICES), batch_size=3)[0][0], [0] * 3, verbose=0)
 
 
 def test_the_registered_name_is_the_file_format():

@@ -9,6 +9,7 @@ from checks import (
     check_everything_is_built,
     check_saved_and_reloaded,
 )
+from tiny import batches_of
 
 import bert_keras
 from bert_keras.datasets import QuestionExample
@@ -138,7 +139,7 @@ def test_fit_learns_from_examples_with_and_without_answers(tmp_path):
 
 def test_the_loss_is_the_mean_of_both_cross_entropies_over_windows():
     qa = tiny_qa()
-    batches = qa.raw_batches((QUESTIONS, CONTEXTS), ANSWERS, batch_size=100)
+    batches = batches_of(qa, (QUESTIONS, CONTEXTS), ANSWERS, batch_size=100)
     inputs, labels = batches[0][:2]
     num_windows = len(qa.cut((QUESTIONS, CONTEXTS)))
     logits = qa.predict({name: x[:num_windows] for name, x in inputs.items()}, verbose=0)
@@ -154,7 +155,7 @@ def test_the_loss_is_the_mean_of_both_cross_entropies_over_windows():
 
 def test_labels_of_windows_are_the_answer_where_it_is_whole_and_cls_elsewhere():
     qa = tiny_qa()
-    batches = qa.raw_batches((QUESTIONS, CONTEXTS), ANSWERS, batch_size=100)
+    batches = batches_of(qa, (QUESTIONS, CONTEXTS), ANSWERS, batch_size=100)
     inputs, labels = batches[0][:2]
     answers = []
     for ids, start, end in zip(inputs["token_ids"], *labels.values(), strict=True):
@@ -176,14 +177,14 @@ def test_ready_inputs_take_labels_as_a_dict_or_a_tuple():
 def test_examples_of_the_reader_become_the_batches_that_columns_do():
     qa = tiny_qa()
     columns = (["a b", "c", "e"], [CONTEXTS[0], "b a", "e f g"]), [("f g", 9), ("a", 2), None]
-    batches = [qa.raw_batches(*x, batch_size=3) for x in (as_columns(examples()), columns)]
+    batches = [batches_of(qa, *x, batch_size=3) for x in (as_columns(examples()), columns)]
     for index in range(len(batches[0])):
         assert_same_structure_close(batches[0][index], batches[1][index], 0)
 
 
 def test_sample_weights_count_questions():
     qa = tiny_qa()
-    batches = qa.raw_batches((QUESTIONS, CONTEXTS), ANSWERS, sample_weight=[1, 2, 3, 0])
+    batches = batches_of(qa, (QUESTIONS, CONTEXTS), ANSWERS, sample_weight=[1, 2, 3, 0])
     weights = batches[0][2]["start_logits"]
     # Windows a question: 3, 1, 2, 1; those that only fill the batch weigh 0.
     assert sorted(weights[weights > 0].tolist()) == [1, 1, 1, 2, 3, 3]
@@ -202,7 +203,7 @@ def test_answers_that_cannot_be_trained_on_are_left_out_and_counted():
         QuestionExample("9", "a", "\u200b", (), is_impossible=True),
     ]
     with pytest.warns(UserWarning, match="left out") as caught:
-        batches = qa.raw_batches(*as_columns(rows), batch_size=50)
+        batches = batches_of(qa, *as_columns(rows), batch_size=50)
     message = str(caught[0].message)
     assert message.startswith("7 of 10 examples are left out")
     for reason in (
@@ -219,7 +220,7 @@ def test_answers_that_cannot_be_trained_on_are_left_out_and_counted():
     assert (batches[0][0]["padding_mask"].sum(1) > 0).sum() >= len(kept)
     assert len(batches) == 1
     with pytest.raises(ValueError, match="1 of 1 examples are left out"):
-        qa.raw_batches((["a"], ["\u200b"]), [None])
+        batches_of(qa, (["a"], ["\u200b"]), [None])
 
 
 # Answers

@@ -139,7 +139,7 @@ def test_a_layer_frozen_by_hand_is_frozen_after_loading(tmp_path):
 
 
 @pytest.mark.parametrize("num_segments", [0, 1])
-def test_pairs_need_two_segments_or_none(num_segments):
+def test_pairs_without_segments_are_told_apart_by_what_stands_between_them(num_segments):
     source = tiny_classifier()
     backbone = bert_keras.BertBackbone(
         len(VOCABULARY), 1, 2, 16, 16, max_sequence_length=16, num_segments=num_segments
@@ -147,12 +147,33 @@ def test_pairs_need_two_segments_or_none(num_segments):
     task = bert_keras.TextClassifier(backbone, preprocessor=source.preprocessor)
     pairs = (TEXTS, TEXTS[::-1])
     assert num_examples(pairs) == len(TEXTS)
-    if num_segments == 1:
-        with pytest.raises(ValueError, match="num_segments=1"):
-            task.predict(pairs, verbose=0)
-    else:
-        assert np.isfinite(task.predict(pairs, verbose=0)).all()
+    assert "segment_ids" not in task.preprocessor(pairs)
+    assert "segment_ids" in source.preprocessor(pairs)
+    assert np.isfinite(task.predict(pairs, verbose=0)).all()
     assert np.isfinite(task.predict(TEXTS, verbose=0)).all()
+    with pytest.raises(ValueError, match="segment_ids"):
+        task.predict(source.preprocessor(pairs), verbose=0)
+
+
+def test_what_one_task_froze_trains_in_the_next_on_the_same_backbone():
+    source = tiny_classifier()
+    frozen = bert_keras.TextClassifier(
+        source.backbone, preprocessor=source.preprocessor, frozen="backbone"
+    )
+    before = values(source.backbone.weights)
+    frozen.fit(TEXTS, LABELS, verbose=0)
+    for old, new in zip(before, values(source.backbone.weights), strict=True):
+        np.testing.assert_array_equal(new, old)
+    other = bert_keras.TextClassifier(source.backbone, preprocessor=source.preprocessor)
+    for task in (other, source):
+        task.fit(TEXTS, LABELS, verbose=0)
+        moved = [
+            np.abs(new - old).max()
+            for old, new in zip(before, values(source.backbone.weights), strict=True)
+        ]
+        assert max(moved) > 0
+        before = values(source.backbone.weights)
+    assert source.backbone.trainable
 
 
 class Batches(keras.utils.PyDataset):

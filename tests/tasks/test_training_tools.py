@@ -5,7 +5,9 @@ import warnings
 import keras
 import numpy as np
 import pytest
-from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+import scipy.stats
+import sklearn.metrics
+from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras import metrics
@@ -147,8 +149,8 @@ def test_callbacks_that_keep_other_weights_than_the_averages_are_told_of(tmp_pat
 PARTS = ("head/", "pooler/", "layer_1/", "layer_0/", "embeddings/")
 
 
-def unfreezing():
-    return GradualUnfreezing(stages_from_the_top(num_layers=2))
+def unfreezing(task):
+    return GradualUnfreezing(stages_from_the_top(task.backbone))
 
 
 def moments_of(task, part):
@@ -163,7 +165,7 @@ def moments_of(task, part):
 def test_gradual_unfreezing_holds_each_part_bit_for_bit_until_its_epoch():
     task, weights = classifier(num_layers=2), Weights()
     task.compile(bert_keras.AdamW(1e-2), jit_compile=JIT)
-    fit(task, epochs=4, callbacks=[unfreezing(), weights])
+    fit(task, epochs=4, callbacks=[unfreezing(task), weights])
     for epoch, (before, after) in enumerate(
         zip(weights.history, weights.history[1:], strict=False)
     ):
@@ -181,10 +183,10 @@ def test_gradual_unfreezing_holds_each_part_bit_for_bit_until_its_epoch():
 def test_what_is_thawed_has_moments_as_at_the_beginning_of_a_run():
     task = classifier(num_layers=2)
     task.compile(bert_keras.AdamW(1e-2, global_clipnorm=None), jit_compile=JIT)
-    fit(task, epochs=2, callbacks=[unfreezing()])
+    fit(task, epochs=2, callbacks=[unfreezing(task)])
     updates, moments = moments_of(task, "layer_0/")
     assert not updates.any() and not any(np.any(m) or np.any(v) for m, v in moments)
-    fit(task, initial_epoch=2, epochs=3, callbacks=[unfreezing()])
+    fit(task, initial_epoch=2, epochs=3, callbacks=[unfreezing(task)])
     for part, count in (("head/", 3), ("layer_1/", 2), ("layer_0/", 1), ("embeddings/", 0)):
         assert moments_of(task, part)[0].tolist() == [count] * len(moments_of(task, part)[0])
     _, moments = moments_of(task, "layer_0/")
@@ -200,7 +202,7 @@ def test_saved_when_half_is_thawed_it_goes_on_bit_for_bit(tmp_path):
         task = classifier(num_layers=2)
         schedule = bert_keras.WarmupDecay(1e-2, total_steps=8)
         task.compile(bert_keras.AdamW(schedule), jit_compile=JIT)
-        fit(task, epochs=2, batch_size=4, callbacks=[unfreezing()])
+        fit(task, epochs=2, batch_size=4, callbacks=[unfreezing(task)])
         return task
 
     straight = half_trained()
@@ -211,7 +213,7 @@ def test_saved_when_half_is_thawed_it_goes_on_bit_for_bit(tmp_path):
     assert not any("layer_1/" in path for path in loaded.optimizer.frozen_paths)
     before = values(loaded)
     for task in (straight, loaded):
-        fit(task, initial_epoch=2, epochs=4, batch_size=4, callbacks=[unfreezing()])
+        fit(task, initial_epoch=2, epochs=4, batch_size=4, callbacks=[unfreezing(task)])
     after = values(loaded)
     for path, value in values(straight).items():
         np.testing.assert_array_equal(after[path], value, err_msg=path)
@@ -248,7 +250,8 @@ def squad_f1():
 
 def matthews_correlation():
     def measure(model):
-        return metrics.matthews_correlation(LABELS, model.predict(READY, verbose=0).argmax(-1))
+        chosen = model.predict(READY, verbose=0).argmax(-1)
+        return sklearn.metrics.matthews_corrcoef(LABELS, chosen)
 
     return classifier(), READY, LABELS, measure
 
@@ -259,7 +262,7 @@ def spearman_of_scores():
     scores = np.cos(np.arange(8.0))
 
     def measure(model):
-        return metrics.spearman(scores, model.predict(READY, verbose=0).ravel())
+        return scipy.stats.spearmanr(scores, model.predict(READY, verbose=0).ravel()).statistic
 
     return task, READY, scores, measure
 
@@ -355,7 +358,7 @@ def test_class_weights_of_unknown_tags_and_of_datasets_are_refused():
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, tiny_preprocessor())
     with pytest.raises(ValueError, match=r"from 0 to 1.*\[2\]"):
         tagger.fit([["a"]], [[1]], class_weight={2: 1.0}, verbose=0)
-    batches = tagger.raw_batches([["a"]], [[1]])
+    batches = batches_of(tagger, [["a"]], [[1]])
 
     class Dataset(keras.utils.PyDataset):
         def __len__(self):

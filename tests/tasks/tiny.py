@@ -29,3 +29,9 @@ def tiny_classifier(backbone=None, **options):
     return bert_keras.TextClassifier(
         backbone or tiny_backbone(), **{"preprocessor": tiny_preprocessor(), **options}
     )
+
+
+def batches_of(task, x, y=None, sample_weight=None, training=None, **options):
+    """Returns the batches that `fit` reads, or without labels those of the same rows."""
+    training = y is not None if training is None else training
+    return task.batches(task.examples(x, y, sample_weight, training), **options)

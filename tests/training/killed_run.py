@@ -3,7 +3,7 @@
 python tests/training/killed_run.py WHERE STEP flags of pretrain.py...
 
 WHERE is `batch` (in the middle of an epoch), `writing` (a checkpoint's file is half written),
-`renaming` (the new checkpoint is there, the old one not deleted) or `never`.
+`deleting` (the new checkpoint is there, the old one too) or `never`.
 """
 
 import os
@@ -14,6 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
 
+import numpy as np
 import pretrain
 from absl import app
 
@@ -35,16 +36,17 @@ class Killed(checkpoint.TrainingCheckpoint):
 
     def save(self):
         if where == "writing" and self.step == step:
-            checkpoint._flush = half_written
+            np.savez = half_written
         super().save()
 
-    def _delete(self, path):
-        if where == "renaming" and self.step == step:
+    def _delete(self, folder):
+        if where == "deleting" and self.step == step:
             kill_myself()
-        super()._delete(path)
+        super()._delete(folder)
 
 
-def half_written(file):
+def half_written(file, savez=np.savez, **arrays):
+    savez(file, **arrays)
     file.flush()
     os.truncate(file.fileno(), file.tell() // 2)
     kill_myself()

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from bert_keras.training.callbacks import BestOnMetric, GradualUnfreezing, stages_from_the_top
+from bert_keras.training.callbacks import BestOnMetric, GradualUnfreezing
 from bert_keras.training.optimizer import AdamW, Lamb
 
 X = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
@@ -291,11 +291,3 @@ def test_an_optimizer_that_cannot_freeze_is_refused():
     model = make_model(keras.optimizers.Adam())
     with pytest.raises(ValueError, match="Adam"):
         model.fit(X, Y, verbose=0, callbacks=[GradualUnfreezing(STAGES)])
-
-
-def test_stages_from_the_top():
-    assert stages_from_the_top(3, layers_per_stage=2) == [
-        [r"(^|/)encoder/layer_2/", r"(^|/)encoder/layer_1/"],
-        [r"(^|/)encoder/layer_0/"],
-        [r"(^|/)embeddings/"],
-    ]

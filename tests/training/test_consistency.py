@@ -7,6 +7,7 @@ from checks import to_numpy
 from tiny import LETTERS, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras.training import SeveralMasks
 
 IDS = np.array([[2, 5, 6, 3], [2, 7, 3, 0], [2, 8, 9, 3]])
 INPUTS = {"token_ids": IDS, "padding_mask": IDS > 0}
@@ -16,6 +17,16 @@ WEIGHTS = np.array([1.0, 3.0, 0.5], "float32")
 SAME_MASKS = {"jit_compile": keras.backend.backend() == "jax"}
 
 
+def with_masks(task):
+    """Returns a registered class of a task that trains on several masks."""
+    made = type(f"Regularized{task.__name__}", (SeveralMasks, task), {})
+    return keras.saving.register_keras_serializable(package="tests")(made)
+
+
+Classifier = with_masks(bert_keras.TextClassifier)
+Plain = bert_keras.TextClassifier
+
+
 def sgd(rate=0.0, **options):
     return keras.optimizers.SGD(rate, **options)
 
@@ -23,7 +34,8 @@ def sgd(rate=0.0, **options):
 def noisy(make, *args, **options):
     """Returns a task whose dropout makes passes differ a lot."""
     keras.utils.set_random_seed(0)
-    model = make(tiny_backbone(dropout=0.3, initializer_range=0.5), *args, **options)
+    backbone = tiny_backbone(dropout=0.3, initializer_range=0.5)
+    model = make(backbone, *args, preprocessor=tiny_preprocessor(), **options)
     head = model.head.dense.kernel
     head.assign(np.cos(3.0 * np.arange(head.shape[0] * head.shape[1])).reshape(head.shape))
     return model
@@ -62,9 +74,10 @@ def step(model, inputs, labels, weights=None):
     return model.train_on_batch(inputs, labels, sample_weight=weights, return_dict=True)
 
 
-def check_step(model, inputs, labels, weights, loss, disagreement, alpha):
+def check_step(model, inputs, labels, weights, loss, disagreement):
     """Compares a step with `loss(output, labels)` and `disagreement(first, second)` by hand."""
-    model.compile(sgd(), consistency=alpha, **SAME_MASKS)
+    model.compile(sgd(), **SAME_MASKS)
+    alpha = model.consistency
     outputs = rewound(model, lambda: to_numpy(model(twice(inputs), training=True)))
     first, second = np.split(outputs, 2)
     between = np.average(disagreement(first, second), weights=weights)
@@ -76,9 +89,9 @@ def check_step(model, inputs, labels, weights, loss, disagreement, alpha):
 
 
 def test_single_labels_and_metrics_of_one_pass():
-    model = noisy(tiny_classifier, num_classes=3)
+    model = noisy(Classifier, num_classes=3, consistency=2.0)
     labels = np.array([0, 1, 2])
-    first, logs = check_step(model, INPUTS, labels, WEIGHTS, crossentropy, symmetric_kl, 2.0)
+    first, logs = check_step(model, INPUTS, labels, WEIGHTS, crossentropy, symmetric_kl)
     right = first.argmax(-1) == labels
     np.testing.assert_allclose(float(logs["accuracy"]), np.average(right, weights=WEIGHTS))
 
@@ -99,42 +112,50 @@ def test_several_labels():
         return np.mean((one_way(p, q) + one_way(q, p)) / 2, axis=-1)
 
     labels = np.array([[1, 0], [0, 0], [1, 1]], "float32")
-    model = noisy(tiny_classifier, problem_type="multi_label")
-    check_step(model, INPUTS, labels, WEIGHTS, loss, disagreement, 0.5)
+    model = noisy(Classifier, problem_type="multi_label", consistency=0.5)
+    check_step(model, INPUTS, labels, WEIGHTS, loss, disagreement)
 
 
 @pytest.mark.once
 def test_scores():
-    model = noisy(tiny_classifier, num_classes=1, problem_type="regression")
-    check_step(model, INPUTS, OF_SCORES[2], WEIGHTS, squares, squares, 0.7)
+    model = noisy(Classifier, num_classes=1, problem_type="regression", consistency=0.7)
+    check_step(model, INPUTS, OF_SCORES[2], WEIGHTS, squares, squares)
 
 
 def test_tags_of_tokens_count_by_their_weights():
-    model = noisy(bert_keras.TokenClassifier, num_classes=3)
+    model = noisy(with_masks(bert_keras.TokenClassifier), num_classes=3, consistency=1.0)
     labels, weights = IDS % 3, (IDS > 4).astype("float32")
-    check_step(model, INPUTS, labels, weights, crossentropy, symmetric_kl, 1.0)
+    check_step(model, INPUTS, labels, weights, crossentropy, symmetric_kl)
 
 
 @pytest.mark.once
 def test_choices_that_are_not_there_agree():
-    model = noisy(bert_keras.MultipleChoice)
+    model = noisy(with_masks(bert_keras.MultipleChoice), consistency=1.0)
     ids = np.stack([IDS, IDS[::-1], np.zeros_like(IDS)], axis=1)
     inputs = {"token_ids": ids, "padding_mask": ids > 0}
-    check_step(model, inputs, LABELS, WEIGHTS, crossentropy, symmetric_kl, 1.0)
+    check_step(model, inputs, LABELS, WEIGHTS, crossentropy, symmetric_kl)
 
 
 @pytest.mark.once
 def test_pairs_of_texts():
-    model = noisy(bert_keras.NextSentencePrediction)
-    check_step(model, INPUTS, LABELS, WEIGHTS, crossentropy, symmetric_kl, 1.0)
+    model = noisy(with_masks(bert_keras.NextSentencePrediction), consistency=1.0)
+    check_step(model, INPUTS, LABELS, WEIGHTS, crossentropy, symmetric_kl)
+
+
+@pytest.mark.once
+def test_masked_tokens_count_by_their_weights():
+    model = noisy(with_masks(bert_keras.MaskedLM), consistency=1.0)
+    inputs = {**INPUTS, "mask_positions": np.array([[1, 2], [1, 0], [1, 2]])}
+    labels, weights = IDS[:, 1:3], np.array([[1, 1], [1, 0], [1, 2]], "float32")
+    check_step(model, inputs, labels, weights, crossentropy, symmetric_kl)
 
 
 @pytest.mark.once
 def test_alpha_0_is_training_on_every_example_twice():
     ends = []
     for alpha, times in ((0.0, 1), (None, 2)):
-        model = noisy(tiny_classifier)
-        model.compile(sgd(0.1), consistency=alpha)
+        model = noisy(Classifier, consistency=alpha)
+        model.compile(sgd(0.1))
         keras.utils.set_random_seed(5)
         inputs = {name: np.concatenate([value] * times) for name, value in INPUTS.items()}
         step(model, inputs, np.tile(LABELS, times), np.tile(WEIGHTS, times))
@@ -149,8 +170,9 @@ def test_without_dropout_nothing_changes_with_class_weights_and_accumulation_too
     ends = []
     for options in ({"consistency": 3.0}, {"dropout_samples": 2}, {}):
         keras.utils.set_random_seed(0)
-        model = tiny_classifier(tiny_backbone(dropout=0.0))
-        model.compile(sgd(0.5, gradient_accumulation_steps=2), **options)
+        make = Classifier if options else Plain
+        model = make(tiny_backbone(dropout=0.0), preprocessor=tiny_preprocessor(), **options)
+        model.compile(sgd(0.5, gradient_accumulation_steps=2))
         data = (texts, [0, 1, 1, 0])
         history = model.fit(
             *data, batch_size=2, epochs=2, shuffle=False, class_weight={0: 1.0, 1: 3.0},
@@ -188,13 +210,17 @@ OF_SCORES = (
 )
 def test_samples_of_dropout_average_their_losses(alpha, problem):
     loss, disagreement, labels, options = problem
-    model = noisy(tiny_classifier, **options)
-    model.compile(sgd(), consistency=alpha, dropout_samples=3, **SAME_MASKS)
+    model = noisy(Classifier, **options, consistency=alpha, dropout_samples=3)
+    model.compile(sgd(), **SAME_MASKS)
     passes = 1 if alpha is None else 2
 
     def by_hand():
         inputs = INPUTS if passes == 1 else twice(INPUTS)
-        return model.head(model.encode(inputs, training=True), num_masks=3, training=True)
+        model.head.num_masks = 3
+        try:
+            return model.head(model.encode(inputs, training=True), training=True)
+        finally:
+            model.head.num_masks = 1
 
     outputs = rewound(model, lambda: to_numpy(by_hand())).reshape(3, passes, 3, -1)
     losses = loss(outputs, np.broadcast_to(labels, (3, passes, *labels.shape)))
@@ -214,8 +240,8 @@ def test_samples_of_dropout_average_their_losses(alpha, problem):
 
 @pytest.mark.once
 def test_outside_of_a_training_step_an_example_is_a_row():
-    model = noisy(tiny_classifier)
-    model.compile(consistency=1.0, dropout_samples=4)
+    model = noisy(Classifier, consistency=1.0, dropout_samples=4)
+    step(model, INPUTS, LABELS)
     assert model(INPUTS, training=True).shape == (3, 2)
     logits = model.predict(INPUTS, verbose=0)
     loss = model.evaluate(INPUTS, LABELS, verbose=0, return_dict=True)["loss"]
@@ -225,37 +251,51 @@ def test_outside_of_a_training_step_an_example_is_a_row():
 # Elsewhere a loaded model draws other masks: its generators start anew.
 @pytest.mark.once
 def test_a_loaded_model_trains_on_likewise(tmp_path):
-    model = noisy(tiny_classifier)
-    model.compile(sgd(), consistency=2.0, dropout_samples=3, **SAME_MASKS)
+    model = noisy(Classifier, consistency=2.0, dropout_samples=3)
+    model.compile(sgd(), **SAME_MASKS)
     model.save(tmp_path / "model.keras")
     expected = rewound(model, lambda: step(model, INPUTS, LABELS))
     loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert (loaded.consistency, loaded.dropout_samples) == (2.0, 3)
+    assert loaded.get_config() == model.get_config()
     np.testing.assert_allclose(
         float(step(loaded, INPUTS, LABELS)["loss"]), float(expected["loss"]), rtol=1e-5
     )
 
 
 @pytest.mark.once
+def test_a_preset_goes_to_it_with_arguments_of_task_backbone_and_masks(tmp_path):
+    plain = tiny_classifier(num_classes=3)
+    plain.backbone.save_to_preset(tmp_path)
+    plain.preprocessor.tokenizer.save(tmp_path)
+    options = {"num_classes": 3, "attention_dropout": 0.3, "max_length": 8, "consistency": 0.5}
+    task = Classifier.from_preset(tmp_path, **options, dropout_samples=2, lora_rank=1)
+    assert (task.consistency, task.dropout_samples, task.num_classes) == (0.5, 2, 3)
+    assert (task.backbone.attention_dropout, task.preprocessor.max_length) == (0.3, 8)
+    assert np.isfinite(task.fit(["a b", "c"], [2, 0], verbose=0).history["loss"]).all()
+
+
+@pytest.mark.once
 @pytest.mark.parametrize(
-    ("make", "options", "message"),
+    ("task", "options", "message"),
     [
-        (tiny_classifier, {"consistency": -1.0}, "from 0"),
-        (tiny_classifier, {"consistency": float("nan")}, "from 0"),
-        (tiny_classifier, {"consistency": "yes"}, "from 0"),
-        (tiny_classifier, {"dropout_samples": 0}, "from 1"),
-        (tiny_classifier, {"dropout_samples": 2.0}, "from 1"),
-        (bert_keras.MaskedLM, {"consistency": 1.0}, "MaskedLM"),
+        (Plain, {"consistency": -1.0}, "from 0"),
+        (Plain, {"consistency": float("nan")}, "from 0"),
+        (Plain, {"consistency": "yes"}, "from 0"),
+        (Plain, {"dropout_samples": 0}, "from 1"),
+        (Plain, {"dropout_samples": 2.0}, "from 1"),
+        (bert_keras.Pretraining, {"consistency": 1.0}, "Pretraining"),
+        (bert_keras.QuestionAnswering, {"consistency": 1.0}, "QuestionAnswering"),
+        (bert_keras.TextEmbedder, {"consistency": 1.0}, "TextEmbedder"),
+        (
+            bert_keras.TokenClassifier,
+            {"consistency": 1.0, "crf": True, "num_classes": 2},
+            "crf=False",
+        ),
         (bert_keras.MultipleChoice, {"dropout_samples": 2}, "TextClassifier"),
         (bert_keras.LongTextClassifier, {"dropout_samples": 2}, "LongTextClassifier"),
     ],
 )
-def test_what_cannot_be_is_refused(make, options, message):
+def test_what_cannot_be_is_refused(task, options, message):
     with pytest.raises(ValueError, match=message):
-        make(tiny_backbone(), preprocessor=tiny_preprocessor()).compile(**options)
-
-
-@pytest.mark.once
-def test_a_chain_of_tags_is_refused():
-    tagger = bert_keras.TokenClassifier(tiny_backbone(), num_classes=3, crf=True)
-    with pytest.raises(ValueError, match="crf=False"):
-        tagger.compile(consistency=1.0)
+        with_masks(task)(tiny_backbone(), preprocessor=tiny_preprocessor(), **options)

@@ -10,8 +10,9 @@ from keras import ops
 from tied_model import TOKENS, Tied, make_tied_model
 
 import bert_keras
-from bert_keras.training.optimizer import AdamW, Lamb, layer_wise_decay
+from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.stages import layer_wise_decay
 
 PATHS = (
     "bert_backbone/embeddings/token_embedding/embeddings",
@@ -26,6 +27,10 @@ PATHS = (
 )
 SHAPES = ((7, 4), (4, 4), (4,), (4,), (4, 4), (4,), (4, 4), (4, 2), (2,))
 UNDECAYED = (2, 3, 5, 8)
+
+
+def tiny_backbone(**options):
+    return bert_keras.BertBackbone(10, 2, 2, 8, 16, **options)
 
 
 class Scoped(keras.layers.Layer):
@@ -179,7 +184,7 @@ def test_decay_groups_are_regular_expressions_over_paths():
 
 def test_layer_wise_decay_gives_the_stated_ratios():
     variables, values = make_variables()
-    multipliers = layer_wise_decay(num_layers=2, rate=0.5, head=3.0)
+    multipliers = layer_wise_decay(tiny_backbone(), rate=0.5, head=3.0)
     optimizer = AdamW(1e-2, weight_decay=0.0, epsilon=1e-12, learning_rate_multipliers=multipliers)
     after = train(optimizer, variables, [[np.full(s, 0.1, "float32") for s in SHAPES]])
     steps = [np.mean(old - new) / 1e-2 for old, new in zip(values, after, strict=True)]
@@ -191,7 +196,7 @@ def test_layer_wise_decay_gives_the_stated_ratios():
 def test_layer_wise_decay_equals_torch_with_a_group_for_each_variable():
     variables, values = make_variables()
     gradients = make_gradients(8)
-    multipliers = layer_wise_decay(num_layers=2, rate=0.9, head=2.0)
+    multipliers = layer_wise_decay(tiny_backbone(), rate=0.9, head=2.0)
     factors = [0.9**3, 0.81, 0.81, 0.81, 0.9, 0.9, 1.0, 2.0, 2.0]
     ours = train(AdamW(1e-2, learning_rate_multipliers=multipliers), variables, gradients)
     assert_all_close(ours, train_torch(values, gradients, [1e-2] * 8, factors))
@@ -388,7 +393,7 @@ def test_config_round_trip_under_the_registered_name():
             weight_decay=0.3,
             bias_correction=False,
             exclude_from_weight_decay=["a+"],
-            learning_rate_multipliers=layer_wise_decay(2, 0.5),
+            learning_rate_multipliers=layer_wise_decay(tiny_backbone(), 0.5),
             gradient_accumulation_steps=2,
         )
         config = keras.optimizers.serialize(optimizer)
@@ -559,9 +564,9 @@ def test_saved_in_the_middle_it_continues_bit_for_bit(tmp_path):
     ],
 )
 def test_layer_wise_decay_finds_the_parts_of_a_backbone_of_any_name(task, options):
-    backbone = bert_keras.BertBackbone(10, 2, 2, 8, 16, name="encoder_of_mine")
+    backbone = tiny_backbone(name="encoder_of_mine")
     model = task(backbone, **options)
-    optimizer = AdamW(learning_rate_multipliers=layer_wise_decay(2, 0.5, head=3.0))
+    optimizer = AdamW(learning_rate_multipliers=layer_wise_decay(backbone, 0.5, head=3.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if options.get("frozen") else "error")
         optimizer.build(model.trainable_variables)

@@ -113,21 +113,21 @@ def test_config_round_trip_under_the_registered_name():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error"),
+    "arguments",
     [
-        ({"total_steps": 0}, ValueError),
-        ({"total_steps": 2.5}, TypeError),
-        ({"warmup": 10}, ValueError),
-        ({"warmup": 1.0}, ValueError),
-        ({"warmup": -1}, ValueError),
-        ({"warmup": "a tenth"}, TypeError),
-        ({"decay": "exponential"}, ValueError),
-        ({"end_learning_rate": 2.0}, ValueError),
-        ({"power": 0.0}, ValueError),
+        {"total_steps": 0},
+        {"total_steps": 2.5},
+        {"warmup": 10},
+        {"warmup": 1.0},
+        {"warmup": -1},
+        {"warmup": "a tenth"},
+        {"decay": "exponential"},
+        {"end_learning_rate": 2.0},
+        {"power": 0.0},
     ],
 )
-def test_bad_arguments_are_refused(arguments, error):
-    with pytest.raises(error, match=next(iter(arguments))):
+def test_bad_arguments_are_refused(arguments):
+    with pytest.raises(ValueError, match=next(iter(arguments))):
         WarmupDecay(**{"peak_learning_rate": 1.0, "total_steps": 10, **arguments})
 
 

@@ -1,0 +1,55 @@
+"""The probability from which a label is predicted, tuned for each label's F1."""
+
+import numpy as np
+
+
+def tune_thresholds(true, scores, default=0.5):
+    """Finds each label's threshold with the best F1, for multi-label classification.
+
+    A label is predicted where `scores >= threshold`. Tune on the dev set, then apply to the test
+    set. Candidates are the midpoints between neighbouring distinct scores of the label, its
+    lowest score (predict always), and `default`. Of several with the same F1, the nearest to
+    `default` wins, then the lower: a label without a true example keeps `default`.
+
+    Args:
+        true: array `(num_examples, num_labels)` of 0 and 1.
+        scores: float array `(num_examples, num_labels)`, probabilities (or logits, with
+            `default=0.0`).
+        default: the threshold without tuning.
+
+    Returns:
+        A float64 array `(num_labels,)`.
+
+    Raises:
+        ValueError: on unequal shapes, no examples, or scores that are not finite.
+
+    Example:
+        >>> tune_thresholds([[1], [1], [0]], [[0.5], [0.25], [0.0]]).tolist()
+        [0.125]
+    """
+    true, scores = np.asarray(true), np.asarray(scores, dtype=np.float64)
+    if true.ndim != 2 or true.shape != scores.shape or true.size == 0:
+        raise ValueError(
+            "`true` and `scores` must both be (num_examples, num_labels), and not empty. "
+            f"Received: true {true.shape}, scores {scores.shape}."
+        )
+    if not np.isin(true, (0, 1)).all():
+        raise ValueError("`true` must hold only 0 and 1, one column per label.")
+    if not np.isfinite(scores).all():
+        raise ValueError("`scores` must be finite. Received: NaN or infinity.")
+    columns = zip(true.T.astype(bool), scores.T, strict=True)
+    return np.array([_best_threshold(labels, column, default) for labels, column in columns])
+
+
+def _best_threshold(true, scores, default):
+    distinct = np.unique(scores)
+    midpoints = distinct[:-1] + np.diff(distinct) / 2
+    candidates = np.unique(np.concatenate([midpoints, distinct[:1], [default]]))
+    order = np.argsort(scores)
+    right_below = np.concatenate([[0], np.cumsum(true[order])])
+    below = np.searchsorted(scores[order], candidates, side="left")
+    right = right_below[-1] - right_below[below]
+    predicted = len(scores) - below
+    f1 = 2 * right / np.maximum(predicted + right_below[-1], 1)  # 0 where both are none
+    best = candidates[f1 == f1.max()]
+    return best[np.argmin(np.abs(best - default))]

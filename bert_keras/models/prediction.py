@@ -1,0 +1,202 @@
+"""Outputs of a model, by one compiled function that gives nothing away.
+
+Keras's own `predict` hands the weights to a step and takes them back. On JAX they are nowhere in
+between: two threads that predict at once, or an exception, lose them. Here weights are an argument
+like the inputs (JAX) or only read (TensorFlow, PyTorch), so that any number of threads may predict
+at once, and whatever ends one of them leaves no trace.
+"""
+
+import threading
+
+import keras
+import numpy as np
+from keras.src.trainers import data_adapters
+
+from bert_keras.models import structure
+from bert_keras.preprocessing.batching import BucketedBatches
+from bert_keras.training.interrupts import signals_wait
+
+_lock = threading.Lock()
+
+
+class Prediction:
+    """From a dict of arrays to outputs on the device, compiled as the model is.
+
+    Args:
+        model: a `keras.Model` whose variables exist.
+    """
+
+    def __init__(self, model):
+        self._compiled_for = _compiled_for(model)
+        self._run = _FUNCTIONS[keras.backend.backend()](model)
+        self._shapes = set()
+        self._lock = threading.Lock()
+
+    def fits(self, model):
+        """Whether the model is still what this was compiled for."""
+        return self._compiled_for == _compiled_for(model)
+
+    def __call__(self, inputs):
+        """Returns what the model makes of a dict of arrays."""
+        shapes = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
+        if shapes in self._shapes:
+            return self._run(inputs)
+        # What compiles does so once, also where several threads ask for it.
+        with self._lock:
+            outputs = self._run(inputs)
+        self._shapes.add(shapes)
+        return outputs
+
+    def over(self, batches):
+        """Yields the outputs of batches as NumPy arrays.
+
+        A batch is handed to the device before the outputs of the one before it are waited for.
+        Signals wait meanwhile: they would leave noted in the process which layer of Keras is at
+        work, and NumPy may swallow what they raise.
+        """
+        last = None
+        for batch in batches:
+            with signals_wait():
+                outputs = self(inputs_of(batch))
+                last, done = outputs, _as_numpy(last)
+            if done is not None:
+                yield done
+        if last is not None:
+            yield _as_numpy(last)
+
+
+def prediction_of(model):
+    """Returns the `Prediction` of a model: the one it has, unless the model has changed since."""
+    with _lock:
+        if model._prediction is None or not model._prediction.fits(model):
+            model._prediction = Prediction(model)
+        return model._prediction
+
+
+def _compiled_for(model):
+    return structure.version, model.run_eagerly, model.jit_compile
+
+
+def _call(model):
+    """Returns the function of inputs that the model is in inference."""
+    options = {"training": False} if model._call_has_training_arg else {}
+    return lambda inputs: model(inputs, **options)
+
+
+def _jax_function(model):
+    call = _call(model)
+    if model.run_eagerly or not model.jit_compile:
+        return call
+    import jax
+
+    variables = model.variables
+
+    @jax.jit
+    def compiled(weights, inputs):
+        with keras.StatelessScope(zip(variables, weights, strict=True)):
+            return call(inputs)
+
+    # The values themselves: `value` also looks for scopes, once for each of a few hundred.
+    return lambda inputs: compiled([variable._value for variable in variables], inputs)
+
+
+def _tensorflow_function(model):
+    import tensorflow as tf
+
+    call = _call(model)
+    if not model.run_eagerly:
+        call = tf.function(
+            call, reduce_retracing=True, jit_compile=model.jit_compile, autograph=False
+        )
+    return lambda inputs: call({name: tf.convert_to_tensor(x) for name, x in inputs.items()})
+
+
+def _torch_function(model):
+    import torch
+
+    call = _call(model)
+    if model.jit_compile and not model.run_eagerly:
+        call = torch.compile(call)
+
+    def run(inputs):
+        with torch.inference_mode():
+            return call({name: keras.ops.convert_to_tensor(x) for name, x in inputs.items()})
+
+    return run
+
+
+_FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch": _torch_function}
+
+
+def _as_numpy(outputs):
+    """Returns outputs as NumPy arrays, which may be read-only and share their memory."""
+    return None if outputs is None else keras.tree.map_structure(_AS_NUMPY, outputs)
+
+
+def _torch_as_numpy(output):
+    # Keras makes a copy, for which it can read what NumPy cannot.
+    is_numpys = output.is_cpu and output.dtype.itemsize >= 4
+    return output.numpy() if is_numpys else keras.ops.convert_to_numpy(output)
+
+
+_AS_NUMPY = _torch_as_numpy if keras.backend.backend() == "torch" else np.asarray
+
+
+def with_progress(outputs, batches, verbose):
+    """Yields `outputs`, one for each of `batches`, and shows how far it is as Keras does."""
+    number = batches.num_batches if hasattr(batches, "num_batches") else len(batches)
+    bar = keras.utils.Progbar(number, verbose=1 if verbose == "auto" else verbose, unit_name="step")
+    done = 0
+    for done, output in enumerate(outputs, start=1):
+        bar.update(done, finalize=False)
+        yield output
+    bar.target = done
+    bar.update(done, finalize=True)
+
+
+def batches_of(x, batch_size, check):
+    """Returns batches to predict.
+
+    Args:
+        x: dict of arrays, or anything that `keras.Model.predict` takes and that yields inputs, or
+            tuples that begin with them.
+        batch_size: int, rows of a batch of arrays, or `None` for Keras's 32.
+        check: function of a dict of inputs that raises where they do not fit. It sees each batch
+            but those of this package.
+
+    Returns:
+        An iterable of dicts, and their number or `None`.
+    """
+    if isinstance(x, dict):
+        x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
+        check(x)
+        size = batch_size or 32
+        starts = range(0, len(next(iter(x.values()))), size)
+        return [{name: v[start : start + size] for name, v in x.items()} for start in starts]
+    if isinstance(x, BucketedBatches):
+        return x
+    return _Foreign(x, batch_size, check)
+
+
+class _Foreign:
+    """Batches of somebody else's dataset, as arrays, each checked."""
+
+    def __init__(self, x, batch_size, check):
+        self._adapter = data_adapters.get_data_adapter(x, batch_size=batch_size)
+        self._check = check
+        self.num_batches = self._adapter.num_batches
+
+    def __iter__(self):
+        self._adapter.on_epoch_begin()
+        try:
+            for batch in self._adapter.get_numpy_iterator():
+                inputs = inputs_of(batch)
+                self._check(inputs)
+                yield inputs
+        finally:
+            self._adapter.on_epoch_end()
+
+
+def inputs_of(batch):
+    """Returns the inputs of a batch, which is a tuple that begins with them, or they alone."""
+    return batch[0] if isinstance(batch, (tuple, list)) else batch

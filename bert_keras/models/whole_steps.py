@@ -1,0 +1,143 @@
+"""Whatever ends `fit` or `evaluate`, a model keeps the weights of its last whole step."""
+
+import contextlib
+import sys
+import threading
+
+import keras
+
+from bert_keras.training.averages import inner_optimizer
+from bert_keras.training.interrupts import settled_by, signals_wait
+
+# What Keras's steps on JAX take and return, by how much of it there is.
+_STATES = {
+    2: ("trainable_variables", "non_trainable_variables"),
+    3: ("trainable_variables", "non_trainable_variables", "metrics_variables"),
+    4: (
+        "trainable_variables",
+        "non_trainable_variables",
+        "optimizer_variables",
+        "metrics_variables",
+    ),
+}
+
+
+def whole(step):
+    """Returns a function like `step` during which signals wait."""
+
+    def whole_step(*args):
+        with signals_wait():
+            return step(*args)
+
+    return whole_step
+
+
+class _TorchSteps:
+    """On PyTorch weights change in place, one after the other: no signal comes between."""
+
+    def make_train_function(self, force=False):
+        if self.train_function is None or force:
+            super().make_train_function(force)
+            self.train_function = whole(self.train_function)
+
+    def make_test_function(self, force=False):
+        if self.test_function is None or force:
+            super().make_test_function(force)
+            self.test_function = whole(self.test_function)
+
+    def settle(self):
+        """Leaves PyTorch's training mode, which Keras's `fit` leaves at the end of an epoch."""
+        if self.training:
+            self.eval()
+
+
+class _TensorFlowSteps:
+    """On TensorFlow a step is one graph, or with `run_eagerly` as on PyTorch."""
+
+    def _make_function(self, step_function):
+        return whole(super()._make_function(step_function))
+
+    def settle(self):
+        """Does nothing: variables hold their values all the time."""
+
+
+class _JaxSteps:
+    """On JAX a step gives away the arrays of the weights and returns others.
+
+    Keras takes notice of those once the step is back, and until then nothing holds weights that
+    can be read. Here they are held from the moment on that variables do not hold them.
+    """
+
+    _jax_state = None
+    _state_thread = None
+
+    def _get_jax_state(self, purge_model_variables=False, **kinds):
+        # Variables keep the arrays that the step gives away. Without value, as Keras leaves them,
+        # they would be read as new random numbers, and saved so.
+        state = super()._get_jax_state(**kinds)
+        self._hold(state)
+        return state
+
+    def _make_function(self, step_function, concatenate_outputs=False):
+        def step(state, data):
+            with signals_wait():
+                result, state = step_function(state, data)
+                self._hold(state)
+            return result, state
+
+        return super()._make_function(step, concatenate_outputs)
+
+    def _hold(self, state):
+        # Past Keras's attributes, which look at every array.
+        self.__dict__.update(
+            _jax_state=dict(zip(_STATES[len(state)], state, strict=True)),
+            _jax_state_synced=False,
+            _state_thread=threading.get_ident(),
+        )
+
+    def settle(self):
+        """Gives the variables the values that the last step of this thread returned."""
+        if self._jax_state and self._state_thread == threading.get_ident():
+            self.jax_state_sync()
+            self._jax_state = None
+
+
+WholeSteps = {"jax": _JaxSteps, "tensorflow": _TensorFlowSteps, "torch": _TorchSteps}[
+    keras.backend.backend()
+]
+
+
+@contextlib.contextmanager
+def whole_steps(model):
+    """Within it, `fit` or `evaluate` of a model may end at any moment and by anything.
+
+    Args:
+        model: a `keras.Model` with `WholeSteps`.
+    """
+    model.settle()  # A callback of `fit` may evaluate.
+    with settled_by(model.settle):
+        yield
+
+
+@contextlib.contextmanager
+def whole_end(model):
+    """Within it, `fit` ends with averages of all weights or, by an exception, with none of them.
+
+    On JAX Keras puts them there also then, and the weights that training would go on with are lost.
+    """
+    optimizer = model.optimizer
+    if not getattr(inner_optimizer(model), "use_ema", False):
+        yield
+        return
+    outside = sys.exception()
+    finalize = whole(optimizer.finalize_variable_values)
+
+    def finalize_unless_failed(variables):
+        if sys.exception() is outside:
+            finalize(variables)
+
+    optimizer.finalize_variable_values = finalize_unless_failed
+    try:
+        yield
+    finally:
+        del optimizer.finalize_variable_values

@@ -1,0 +1,103 @@
+"""From what a user gives to `fit`, `evaluate` and `predict` to checked examples and batches."""
+
+import keras
+
+from bert_keras.inputs import check_keys
+from bert_keras.preprocessing.batching import BucketedBatches
+from bert_keras.preprocessing.checked_batches import CheckedBatches
+from bert_keras.tasks.columns import as_columns, as_labels, check_is_dataset, check_same_length
+from bert_keras.tasks.examples import Examples
+
+
+def are_examples(task, x):
+    """Whether `x` holds all examples at once, rather than being a dataset of batches."""
+    return isinstance(x, (dict, Examples)) or task.is_raw(x)
+
+
+def examples_of(task, x, y=None, sample_weight=None, training=True):
+    """Returns the `Examples` of texts or of ready inputs, see `Task.examples`."""
+    if isinstance(x, Examples):
+        return x
+    if training and y is None and task.needs_labels:
+        raise ValueError(
+            f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
+        )
+    if not isinstance(x, dict):
+        task.check_has_preprocessor()
+        x = as_columns(x, task.takes_pairs)
+        y, make = as_labels(y), task.raw_examples
+    else:
+        check_keys(x, task.input_names)
+        x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
+        make = task.ready_examples
+    check_same_length(x, y, sample_weight)
+    return make(x, y, sample_weight, training)
+
+
+def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0):
+    """Returns what `fit` reads of `Examples`, see `Task.batches`."""
+    # XLA compiles a last batch of its own size anew, which costs more than rows that weigh 0. In
+    # `evaluate` it does not pad: Keras's mean of the losses counts rows, not weights.
+    pads = keras.backend.backend() != "torch" and shuffle and task.ignores_weight_0()
+    recipe = task.recipe
+    batches = examples.batches(
+        batch_size,
+        shuffle=shuffle,
+        seed=recipe.seed or 0,
+        window=recipe.sort_window if shuffle else None,
+        pad_last_batch=pads,
+        epoch=epoch,
+    )
+    return batches if examples.finish is None else examples.finish(batches)
+
+
+def data_of(
+    task,
+    x,
+    y=None,
+    sample_weight=None,
+    batch_size=None,
+    class_weight=None,
+    shuffle=None,
+    epoch=0,
+):
+    """Returns the keywords for the data that Keras's `fit` and `evaluate` get, all checked.
+
+    Args:
+        task: a compiled `Task`.
+        x, y, sample_weight, batch_size, class_weight: see `Task.fit`.
+        shuffle: bool for `fit`, `None` for `evaluate`.
+        epoch: int, number of the first epoch.
+    """
+    if class_weight is not None:
+        task.check_class_weight(class_weight, x)
+    if are_examples(task, x):
+        examples = examples_of(task, x, y, sample_weight)
+        if class_weight is not None:
+            examples = examples.weighted(class_weight, getattr(task, "num_classes", None))
+        batches = batches_of(task, examples, batch_size, bool(shuffle), epoch)
+        # They come shuffled, by the seed and the number of the epoch.
+        return {"x": batches} if shuffle is None else {"x": batches, "shuffle": False}
+    given = {"x": checked(task, x), "y": y, "sample_weight": sample_weight}
+    given |= {"batch_size": batch_size, "class_weight": class_weight, "shuffle": shuffle}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def checked(task, x):
+    """Returns a dataset that raises at a batch whose inputs do not fit, or `x` as it is."""
+    check_is_dataset(x)
+    own = (BucketedBatches, CheckedBatches)
+    if not isinstance(x, keras.utils.PyDataset) or isinstance(x, own) or x.use_multiprocessing:
+        return x
+    return CheckedBatches(x, task.check_inputs)
+
+
+def validation_data_of(task, given, batch_size=None):
+    """Returns what Keras validates on: batches of examples, or somebody's dataset."""
+    if isinstance(given, list) and not task.is_raw(given):
+        given = tuple(given)
+    if isinstance(given, tuple):
+        return data_of(task, *given, batch_size=batch_size)["x"]
+    if given is None or not are_examples(task, given):
+        return given if given is None else checked(task, given)
+    return data_of(task, given, batch_size=batch_size)["x"]

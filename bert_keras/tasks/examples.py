@@ -1,0 +1,145 @@
+"""Examples of a task, all at once and in one form, whatever they came as."""
+
+import dataclasses
+from collections.abc import Callable
+
+import keras
+import numpy as np
+
+from bert_keras.checks import check_number, is_int
+from bert_keras.inputs import TOKEN_IDS
+from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
+from bert_keras.preprocessing.ragged import Ragged
+
+DEFAULT_BATCH_SIZE = 32
+# Tokens of a batch that PyTorch predicts on the CPU, see docs/benchmarks.md.
+TOKENS_AT_ONCE = 2048
+
+
+@dataclasses.dataclass
+class Examples:
+    """How long each row is, how some rows are packed, and what belongs to them.
+
+    A row is what one entry of a batch is: a text or pair, a window, a question with its choices.
+
+    Fields:
+        lengths: int `(num_rows,)`, packed lengths.
+        make_inputs: function of rows, int64 `(size,)`, and the length to pad to; a dict of arrays.
+        labels: as the loss takes them: an array, a `Ragged` of one a token, a dict of such, `None`.
+        sample_weight: likewise.
+        buckets: the lengths that batches are padded to; `None` for one, the longest.
+        sequences_a_row: int, sequences of the longest row: 1 but for choices and windows.
+        are_sorted: bool, whether rows of like length go into one batch; ready arrays keep together.
+        finish: function of the `BucketedBatches` that returns what `fit` reads, or `None`.
+    """
+
+    lengths: np.ndarray
+    make_inputs: Callable
+    labels: object = None
+    sample_weight: object = None
+    buckets: tuple | None = None
+    sequences_a_row: int = 1
+    are_sorted: bool = True
+    finish: Callable | None = None
+
+    @classmethod
+    def of_arrays(cls, inputs, labels=None, sample_weight=None):
+        """Returns the examples of ready inputs, a dict of NumPy arrays that was checked."""
+        shape = inputs[TOKEN_IDS].shape if TOKEN_IDS in inputs else (len(labels), 1)
+        return cls(
+            np.full(shape[0], shape[-1], np.int64),
+            lambda rows, length: {name: array[rows] for name, array in inputs.items()},
+            labels,
+            sample_weight,
+            are_sorted=False,
+        )
+
+    @classmethod
+    def of_texts(cls, preprocessor, ids, pair_ids=None, labels=None, sample_weight=None):
+        """Returns the examples of tokenized texts, or pairs, see `TextPreprocessor.tokenize`."""
+
+        def make_inputs(rows, length):
+            pairs = None if pair_ids is None else pair_ids.take(rows)
+            return preprocessor.pack(ids.take(rows), pairs, length=length)
+
+        lengths = preprocessor.packed_lengths(ids, pair_ids)
+        return cls(lengths, make_inputs, labels, sample_weight, buckets_of(preprocessor.max_length))
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def batches(self, batch_size=None, **options):
+        """Returns a `BucketedBatches` of these examples, before `finish`.
+
+        Args:
+            batch_size: int, 32 by default.
+            **options: `shuffle`, `seed`, `window`, `epoch`, `pad_last_batch`, `token_budget`.
+        """
+        return BucketedBatches(
+            self.lengths,
+            self.make_inputs,
+            labels=self.labels,
+            sample_weight=self.sample_weight,
+            batch_size=batch_size or DEFAULT_BATCH_SIZE,
+            buckets=self.buckets or (int(max(self.lengths, default=1)),),
+            **options,
+        )
+
+    def weighted(self, class_weight, num_classes=None):
+        """Returns the same examples with weights multiplied by those of their classes.
+
+        Args:
+            class_weight: dict from the number of a class to its weight, 1 for those left out.
+            num_classes: int, or `None` where the labels tell.
+
+        Raises:
+            ValueError: a key is no class, or a weight is no number from 0.
+        """
+        labels = self.labels.values if isinstance(self.labels, Ragged) else self.labels
+        count = num_classes or int(labels.max(initial=0)) + 1
+        wrong = [key for key in class_weight if not (is_int(key) and 0 <= key < count)]
+        if wrong:
+            raise ValueError(
+                f"`class_weight` must have keys from 0 to {count - 1}, numbers of classes. "
+                f"Received: {wrong}."
+            )
+        table = np.ones(count, "float32")
+        for key, weight in class_weight.items():
+            table[key] = check_number(f"class_weight[{key}]", weight)
+        weights, old = table[labels], self.sample_weight
+        if isinstance(self.labels, Ragged):
+            weights = Ragged.from_flat(weights * old.values, old.lengths)
+        elif old is not None:
+            old = np.asarray(old, "float32")
+            weights = weights * old.reshape(old.shape + (1,) * (weights.ndim - old.ndim))
+        return dataclasses.replace(self, sample_weight=weights)
+
+    def for_prediction(self, batch_size=None, weight=None):
+        """Returns the batches of `predict`, without labels, the longest first.
+
+        Args:
+            batch_size: int; by default 32, on PyTorch on the CPU as many rows as have 2,048 tokens.
+            weight: one of the model's, a tensor, which says where it computes.
+        """
+        is_torch = keras.backend.backend() == "torch"
+        on_cpu = is_torch and (weight is None or weight.device.type == "cpu")
+        budget = max(1, TOKENS_AT_ONCE // self.sequences_a_row)
+        by_tokens = batch_size is None and on_cpu and self.are_sorted
+        # Of fewer examples the next power of two: few shapes, no waste.
+        size = min(batch_size or DEFAULT_BATCH_SIZE, 1 << max(0, len(self) - 1).bit_length())
+        return dataclasses.replace(self, labels=None, sample_weight=None).batches(
+            size,
+            shuffle=False,
+            # XLA compiles a last batch of its own size anew, which costs more than further rows.
+            pad_last_batch=not is_torch,
+            token_budget=budget if by_tokens else None,
+        )
+
+
+def buckets_of(longest):
+    """Returns the lengths that batches are padded to: finer where they need no compilation.
+
+    The same lengths whatever the data, so that `evaluate` compiles no new ones.
+    """
+    is_torch = keras.backend.backend() == "torch"
+    return length_buckets(longest, step=4, first=4) if is_torch else length_buckets(longest)

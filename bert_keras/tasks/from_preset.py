@@ -1,0 +1,119 @@
+"""A task from a preset: which argument is whose, and whether the preset's head may be taken."""
+
+import warnings
+
+import keras
+import numpy as np
+
+from bert_keras.models.backbone import Backbone
+from bert_keras.models.model import arguments_of
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.presets import presets
+
+# Of a preset's task these speak of its classes; with others they mean nothing.
+_OF_CLASSES = ("num_classes", "label_names", "problem_type")
+
+
+def make_task(cls, preset, load_weights, arguments):
+    """Returns a task of a class on the backbone and the tokenizer of a preset.
+
+    Args:
+        cls: subclass of `Task`.
+        preset: see `Task.from_preset`.
+        load_weights: bool.
+        arguments: dict, the keywords that `Task.from_preset` was given.
+    """
+    source = presets.open_preset(preset)
+    given = _routed(cls, source.backbone_class(Backbone), arguments)
+    saved = source.task_arguments(cls.__name__)
+    changed = _changed(cls, saved, arguments)
+    left_out = {"name", "frozen_weights"}
+    if {"num_classes", "label_names"} & set(changed):
+        left_out |= set(_OF_CLASSES)
+    if "pooling" in changed:
+        left_out.add("head_options")
+    backbone = source.backbone(Backbone, **given["backbone"])
+    if "preprocessor" not in arguments:
+        given["task"]["preprocessor"] = _preprocessor_of(
+            source, cls.__name__, backbone, given["preprocessor"]
+        )
+    saved = {name: value for name, value in saved.items() if name not in left_out}
+    task = cls(backbone, **{**saved, **given["task"]})
+    if not load_weights:
+        return task
+    source.load_backbone_weights(backbone, task)
+    if changed:
+        warnings.warn(
+            f"The preset's head was made for other {changed} than asked for, so the head "
+            "starts at random and needs training.",
+            stacklevel=3,
+        )
+    else:
+        source.load_head_weights(task)
+    return task
+
+
+def _routed(cls, backbone_class, arguments):
+    """Returns the arguments of the task, of the backbone and of the preprocessor."""
+    known = {
+        "task": arguments_of(cls) - {"backbone"},
+        "backbone": arguments_of(backbone_class),
+        "preprocessor": arguments_of(TextPreprocessor) - {"tokenizer", "input_names"},
+    }
+    unknown = [name for name in arguments if not any(name in names for names in known.values())]
+    if unknown:
+        raise TypeError(
+            f"{cls.__name__}.from_preset takes arguments of the task, {sorted(known['task'])}"
+            f", of the backbone, {sorted(known['backbone'])}, and of the preprocessor, "
+            f"{sorted(known['preprocessor'])}. Received: {unknown}."
+        )
+    if "num_classes" in known["task"] and arguments.get("label_names") is not None:
+        arguments = {"num_classes": len(arguments["label_names"]), **arguments}
+    given = {
+        part: {name: value for name, value in arguments.items() if name in names}
+        for part, names in known.items()
+    }
+    given["backbone"].pop("name", None)
+    return given
+
+
+def _changed(cls, saved, arguments):
+    """Returns the arguments for which the preset's head is none: other classes, another pooling."""
+    asked = dict(arguments)
+    names = asked.get("label_names")
+    if names is not None:
+        asked.setdefault("num_classes", len(names))
+    changed = [
+        name
+        for name in cls.head_arguments
+        if name in asked and name in saved and asked[name] != saved[name]
+    ]
+    known = saved.get("label_names")
+    if names is None or known is None or list(known) == list(names):
+        return changed
+    if sorted(map(str, known)) == sorted(map(str, names)):
+        raise ValueError(
+            f"The head that comes with the preset knows its labels in the order {list(known)}. "
+            f"Received label_names={list(names)}. Keep the preset's order, or use other names for "
+            "other labels."
+        )
+    return changed if "num_classes" in changed else [*changed, "label_names"]
+
+
+def _preprocessor_of(source, task_name, backbone, arguments):
+    config = source.preprocessor_config(task_name)
+    if config is None:
+        tokenizer = source.tokenizer()
+        limits = (tokenizer.model_max_length, backbone.max_sequence_length)
+        longest = min((limit for limit in limits if limit), default=np.inf)
+        length = {} if longest == np.inf else {"max_length": int(longest)}
+        return TextPreprocessor(tokenizer, **{**length, **arguments})
+    config = {**config, "config": {**config["config"], **arguments}}
+    preprocessor = keras.saving.deserialize_keras_object(config)
+    if not isinstance(preprocessor, TextPreprocessor):
+        raise ValueError(
+            "The preset's preprocessor must be a TextPreprocessor. Received: "
+            f"{type(preprocessor).__name__}."
+        )
+    preprocessor.load_assets(source.folder)
+    return preprocessor

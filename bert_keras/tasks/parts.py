@@ -1,0 +1,87 @@
+"""Whether a task's backbone, preprocessor and tokenizer belong together, and what a call needs."""
+
+from bert_keras.checks import check_int
+from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+
+
+def check_backbone(backbone, task_name):
+    """Raises `TypeError` unless a task was given one of this package's backbones."""
+    if isinstance(backbone, Backbone):
+        return
+    raise TypeError(
+        "`backbone` must be a bert_keras backbone, such as `BertBackbone`. Received: "
+        f"{type(backbone).__name__}. Presets load by `{task_name}.from_preset`."
+    )
+
+
+def fitting(preprocessor, backbone):
+    """Returns a preprocessor that makes the backbone's inputs, `None` for `None`.
+
+    Raises:
+        TypeError, ValueError: it is none, or what it makes does not fit the backbone's tables.
+    """
+    if preprocessor is None:
+        return None
+    if not isinstance(preprocessor, TextPreprocessor):
+        raise TypeError(
+            "`preprocessor` must be a bert_keras `TextPreprocessor`. Received: "
+            f"{type(preprocessor).__name__}."
+        )
+    longest = backbone.max_sequence_length
+    if longest is not None and preprocessor.max_length > longest:
+        raise ValueError(
+            f"The preprocessor's `max_length` must be at most {longest}, the positions that the "
+            f"backbone knows. Received: {preprocessor.max_length}."
+        )
+    check_tokenizer(preprocessor.tokenizer, backbone)
+    return preprocessor.for_inputs(backbone.input_names)
+
+
+def check_tokenizer(tokenizer, backbone):
+    """Raises `ValueError` where a tokenizer that has its vocabulary is another checkpoint's."""
+    if not tokenizer.has_vocabulary:
+        return
+    if tokenizer.vocabulary_size > backbone.vocabulary_size:
+        raise ValueError(
+            f"The tokenizer's vocabulary has {tokenizer.vocabulary_size} tokens, the backbone "
+            f"only {backbone.vocabulary_size} embeddings. Use the tokenizer of the same "
+            "checkpoint."
+        )
+    if backbone.padding_id not in (None, tokenizer.pad_token_id):
+        raise ValueError(
+            f"The backbone counts positions by the padding id {backbone.padding_id}. Received: a "
+            f"tokenizer whose {tokenizer.pad_token!r} has the id {tokenizer.pad_token_id}. Use the "
+            "tokenizer of the same checkpoint."
+        )
+
+
+def check_has_preprocessor(task):
+    """Raises `ValueError` when raw examples came and there is nothing to tokenize them."""
+    if task.preprocessor is None:
+        raise ValueError(
+            f"This {type(task).__name__} has no preprocessor, so it cannot take text. Pass a "
+            "`TextPreprocessor` to its constructor, or the dict of arrays of bert_keras.inputs."
+        )
+
+
+def check_has_classes(task):
+    """Raises `ValueError` for a task whose examples have not one class each."""
+    if not task.has_classes:
+        raise ValueError(
+            "`class_weight` is for examples that have one class each, which those of this "
+            f"{type(task).__name__} have not. Pass `sample_weight`, one for each example."
+        )
+
+
+def check_sort_window(task, sort_window, x, shuffle):
+    """Raises `ValueError` where `fit(sort_window=...)` would not count."""
+    if sort_window is None:
+        return
+    check_int("sort_window", sort_window)
+    if not shuffle or isinstance(x, dict) or not task.is_raw(x):
+        raise ValueError(
+            "`sort_window` is for texts that are shuffled; ready inputs are not sorted. "
+            f"Received: sort_window={sort_window} with shuffle={shuffle} and x a "
+            f"{type(x).__name__}."
+        )

@@ -1,0 +1,269 @@
+"""BERT's recipe of fine-tuning: what `compile` was asked, and the optimizer of each run."""
+
+import contextlib
+import random
+import re
+import warnings
+
+import keras
+
+from bert_keras.training.averages import inner_optimizer
+from bert_keras.training.optimizer import AdamW, Lamb
+from bert_keras.training.random_state import GoOn, as_json
+from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.stages import layer_wise_decay
+
+# What it makes by itself.
+OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}
+# What it can be asked, see `Task.compile`.
+DEFAULTS = {
+    "learning_rate": 5e-5,
+    "weight_decay": 0.01,
+    "warmup": 0.1,
+    "decay": "linear",
+    "decay_power": 1.0,
+    "layer_decay": 1.0,
+    "head_multiplier": 1.0,
+    "ema_momentum": None,
+    "gradient_accumulation_steps": None,
+}
+
+
+class Recipe:
+    """What `compile` was asked; makes the optimizer of one run of `fit` after another.
+
+    Args:
+        optimizer: `"auto"` or `"lamb"`, which it makes, or an optimizer, which it leaves as it is.
+        loss: `"auto"` for the task's own, or a loss.
+        label_smoothing: float, for the task's own loss.
+        weighted_metrics: `"auto"` for the task's own, or metrics.
+        **kwargs: values for names of `DEFAULTS`, and further arguments of `keras.Model.compile`.
+
+    Attributes:
+        is_own: bool, whether it makes the optimizer.
+        seed: int, of the order of examples in the run under way, or `None` before the first.
+        sort_window: int or `None`, see `BucketedBatches`.
+        is_running: bool, whether `fit` is under way.
+
+    Raises:
+        ValueError: an argument would not count.
+    """
+
+    def __init__(
+        self, optimizer="auto", loss="auto", label_smoothing=0.0, weighted_metrics="auto", **kwargs
+    ):
+        self.is_own = isinstance(optimizer, str) and optimizer in OPTIMIZERS
+        self.optimizer = optimizer if self.is_own else None
+        asked = {name: kwargs.pop(name) for name in DEFAULTS if name in kwargs}
+        self.asked = {**DEFAULTS, **asked}
+        self._check(optimizer)
+        self._loss, self._label_smoothing, self._metrics = loss, label_smoothing, weighted_metrics
+        self._others = kwargs
+        self.seed = self.sort_window = self._random_state = None
+        self.is_running = False
+
+    def _check(self, optimizer):
+        asked = self.asked
+        unused = {name: value for name, value in asked.items() if value != DEFAULTS[name]}
+        if unused and not self.is_own:
+            raise ValueError(
+                f"{sorted(unused)} are for optimizer='auto' or 'lamb', which the recipe makes. "
+                f"Received: {unused} with optimizer={optimizer!r}. Set them in that optimizer, "
+                "such as bert_keras.AdamW, or leave it out."
+            )
+        if asked["decay_power"] != 1.0 and asked["decay"] != "polynomial":
+            raise ValueError(
+                "`decay_power` is for decay='polynomial'. Received: "
+                f"decay_power={asked['decay_power']} with decay={asked['decay']!r}."
+            )
+
+    @property
+    def label_smoothing(self):
+        """The float that `compile` was given."""
+        return self._label_smoothing
+
+    @property
+    def ignores_weight_0(self):
+        """Whether rows that weigh 0 count neither in the loss nor in the metrics."""
+        return _is_auto(self._loss) and not self._others.get("metrics")
+
+    def arguments(self, task):
+        """Returns the arguments of `keras.Model.compile` but the optimizer, a dict."""
+        loss, metrics = self._loss, self._metrics
+        if _is_auto(loss):
+            loss = task.default_loss(self._label_smoothing)
+        elif self._label_smoothing:
+            raise ValueError(
+                "`label_smoothing` is for loss='auto'. Received another loss with "
+                f"label_smoothing={self._label_smoothing}: set it in that loss."
+            )
+        metrics = task.default_metrics() if _is_auto(metrics) else metrics
+        return {"loss": loss, "weighted_metrics": metrics, **self._others}
+
+    def make_optimizer(self, task, total_steps=None):
+        """Returns a new optimizer; until `fit` knows the steps, its rate is constant."""
+        asked, averages = self.asked, {}
+        if asked["ema_momentum"] is not None:
+            averages = {"use_ema": True, "ema_momentum": asked["ema_momentum"]}
+        return OPTIMIZERS[self.optimizer](
+            asked["learning_rate"] if total_steps is None else self._schedule(total_steps),
+            weight_decay=asked["weight_decay"],
+            learning_rate_multipliers=self._multipliers(task),
+            gradient_accumulation_steps=asked["gradient_accumulation_steps"],
+            **averages,
+        )
+
+    def _schedule(self, total_steps):
+        rate, warmup, decay, power = (
+            self.asked[name] for name in ("learning_rate", "warmup", "decay", "decay_power")
+        )
+        return WarmupDecay(rate, total_steps, warmup=warmup, decay=decay, power=power)
+
+    def _multipliers(self, task):
+        """Returns the task's own multipliers, then those asked for, of what trains."""
+        multipliers = list(task.learning_rate_multipliers())
+        decay, head = self.asked["layer_decay"], self.asked["head_multiplier"]
+        if (decay, head) != (1.0, 1.0):
+            paths = [variable.path for variable in task.trainable_variables]
+            multipliers += [
+                (pattern, factor)
+                for pattern, factor in layer_wise_decay(task.backbone, decay, head)
+                if any(re.search(pattern, path) for path in paths)
+            ]
+        return multipliers
+
+    def begin(self, initial_epoch, sort_window=None):
+        """Notes the beginning of a run, or that one goes on: with its order of examples."""
+        if initial_epoch == 0 or self.seed is None:
+            self.seed = random.getrandbits(31)
+        if sort_window is not None or initial_epoch == 0:
+            self.sort_window = sort_window
+
+    @contextlib.contextmanager
+    def running(self):
+        """Inside, `is_running` says so."""
+        self.is_running = True
+        try:
+            yield
+        finally:
+            self.is_running = False
+
+    def renewed(self, task):
+        """Returns a new optimizer with the settings of the task's present one."""
+        old = task.optimizer
+        return self.make_optimizer(task) if self.is_own else old.from_config(old.get_config())
+
+    def schedule(self, task, batches, steps_per_epoch, epochs, initial_epoch):
+        """Gives a new run a new optimizer, and a run that goes on a schedule up to its end.
+
+        Args:
+            task: a compiled `Task`.
+            batches: what `fit` reads.
+            steps_per_epoch: int, or `None` for all batches.
+            epochs: int, see `keras.Model.fit`.
+            initial_epoch: int, likewise.
+        """
+        if not self.is_own:
+            return
+        steps, optimizer = _num_steps(batches, steps_per_epoch), inner_optimizer(task)
+        if initial_epoch == 0 or int(optimizer.iterations) == 0:
+            frozen_paths = optimizer.frozen_paths if optimizer.built else []
+            task.compile_with(self.make_optimizer(task, max(1, steps * (epochs - initial_epoch))))
+            _freeze(task, frozen_paths)
+        elif getattr(optimizer._learning_rate, "total_steps", 0) < steps * epochs:
+            optimizer.learning_rate = self._schedule(steps * epochs)
+            task.train_function = None  # The old one holds the old schedule.
+
+    def callbacks(self, task, given, has_one_loader):
+        """Returns the callbacks of a run, those that the user gave among them.
+
+        Args:
+            task: a compiled `Task`.
+            given: a callback, a list of such, or `None`.
+            has_one_loader: bool, see `GoOn`.
+        """
+        given = given or []
+        given = list(given) if isinstance(given, (list, tuple)) else [given]
+        _warn_of_raw_weights(inner_optimizer(task), given)
+        state, self._random_state = self._random_state, None
+        return given if state is None else [GoOn(state, has_one_loader=has_one_loader), *given]
+
+    def get_config(self, task):
+        """Returns what `from_config` needs; the backend's own choices are left out."""
+        others = {name: value for name, value in self._others.items() if name != "jit_compile"}
+        compiled = {
+            "loss": self._loss,
+            "label_smoothing": self._label_smoothing,
+            "weighted_metrics": self._metrics,
+            **others,
+        }
+        return {
+            "recipe": {"optimizer": self.optimizer, **self.asked},
+            "arguments": keras.saving.serialize_keras_object(compiled),
+            "optimizer": keras.saving.serialize_keras_object(task.optimizer),
+            "has_optimizer_state": task.optimizer.built,
+            "shuffle_seed": self.seed,
+            "sort_window": self.sort_window,
+            "random_state": self._random_state or as_json(task),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        """Returns the recipe that `get_config` told of, which takes up its run, and the optimizer.
+
+        Args:
+            config: dict.
+        """
+        asked, optimizer = dict(config["recipe"]), config["optimizer"]
+        optimizer = keras.saving.deserialize_keras_object(optimizer)
+        arguments = keras.saving.deserialize_keras_object(config["arguments"])
+        recipe = cls(asked.pop("optimizer") or optimizer, **asked, **arguments)
+        recipe.seed, recipe.sort_window = config["shuffle_seed"], config["sort_window"]
+        recipe._random_state = config["random_state"]
+        return recipe, optimizer
+
+
+def _is_auto(given):
+    return isinstance(given, str) and given == "auto"
+
+
+def _num_steps(batches, steps_per_epoch):
+    """Returns the number of batches of an epoch.
+
+    Raises:
+        ValueError: nothing tells it.
+    """
+    try:
+        return steps_per_epoch or len(getattr(batches, "batches", batches))
+    except TypeError:
+        raise ValueError(
+            "The default learning-rate schedule must know how many batches an epoch has, and this "
+            f"dataset ({type(batches).__name__}) does not say. Pass `steps_per_epoch`, or an "
+            "optimizer of your own to `compile`."
+        ) from None
+
+
+def _freeze(task, paths):
+    """Freezes what was frozen in an optimizer that has not made a step."""
+    training = {variable.path for variable in task.trainable_variables}
+    paths = [path for path in paths if path in training]
+    if paths:
+        task.optimizer.build(task.trainable_variables)
+        inner_optimizer(task).freeze(*(f"^{re.escape(path)}$" for path in paths))
+
+
+def _warn_of_raw_weights(optimizer, callbacks):
+    """Warns of callbacks that keep the weights that are being averaged, and not their averages."""
+    found = [
+        type(callback).__name__
+        for callback in callbacks
+        if isinstance(callback, keras.callbacks.ModelCheckpoint)
+        or (isinstance(callback, keras.callbacks.EarlyStopping) and callback.restore_best_weights)
+    ]
+    if found and getattr(optimizer, "use_ema", False):
+        warnings.warn(
+            f"{found} keep the weights as training has them, while what is validated are their "
+            "averages (`ema_momentum`). To keep the averages of the best epoch, pass "
+            "bert_keras.training.BestOnMetric instead.",
+            stacklevel=4,
+        )

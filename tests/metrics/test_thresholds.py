@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+import sklearn.metrics as sk
+
+from bert_keras.metrics import tune_thresholds
+
+
+def best_f1_by_sklearn(true, scores):
+    """The best F1 of all cuts between scores, and of predicting nothing."""
+    if not true.any():
+        return 0.0
+    precision, recall, _ = sk.precision_recall_curve(true, scores)
+    return (2 * precision * recall / np.maximum(precision + recall, 1e-12)).max()
+
+
+def test_tuned_thresholds_reach_the_best_f1_of_an_exhaustive_search_by_sklearn():
+    rng = np.random.default_rng(7)
+    num_empty = num_ties = 0
+    for case in range(1000):
+        size = rng.integers(1, 12)
+        true = rng.random(size) < rng.choice([0.0, 0.3, 0.8])
+        scores = rng.random(size) if case % 2 else rng.integers(0, 5, size) / 4
+        (threshold,) = tune_thresholds(true[:, None], scores[:, None])
+        num_empty += not true.any()
+        num_ties += len(np.unique(scores)) < size
+        best = best_f1_by_sklearn(true, scores)
+        found = sk.f1_score(true, scores >= threshold, zero_division=0.0)
+        assert found == pytest.approx(best, abs=1e-9)
+        if sk.f1_score(true, scores >= 0.5, zero_division=0.0) == found:
+            assert threshold == 0.5
+    assert num_empty > 100 and num_ties > 100
+
+
+def test_tuned_thresholds_are_found_label_by_label():
+    rng = np.random.default_rng(9)
+    true, scores = rng.integers(0, 2, (40, 28)), rng.random((40, 28))
+    thresholds = tune_thresholds(true, scores)
+    for label in range(28):
+        alone = tune_thresholds(true[:, [label]], scores[:, [label]])
+        assert alone == thresholds[label]
+    tuned = sk.f1_score(true, scores >= thresholds, average="macro")
+    assert tuned > sk.f1_score(true, scores >= 0.5, average="macro")
+
+
+def test_tuning_prefers_the_threshold_nearest_to_the_default_then_the_lower():
+    # Right above 0.25 or above 0.75: F1 is 2/3 either way.
+    true = [[1], [0], [0], [1]]
+    scores = [[1.0], [0.5], [0.5], [0.0]]
+    assert tune_thresholds(true, scores).tolist() == [0.75]
+    assert tune_thresholds(true, scores, default=0.0).tolist() == [0.0]
+
+
+def test_tuning_does_not_depend_on_the_order_of_examples():
+    rng = np.random.default_rng(8)
+    true, scores = rng.integers(0, 2, (50, 3)), rng.integers(0, 10, (50, 3)) / 9
+    order = rng.permutation(50)
+    np.testing.assert_array_equal(
+        tune_thresholds(true, scores),
+        tune_thresholds(true[order], scores[order]),
+    )
+
+
+def test_arguments_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="finite"):
+        tune_thresholds([[0], [1]], [[0.1], [np.nan]])
+    with pytest.raises(ValueError, match="only 0 and 1"):
+        tune_thresholds([[0], [2]], [[0.1], [0.2]])
+    with pytest.raises(ValueError, match="num_examples, num_labels"):
+        tune_thresholds([0, 1], [0.1, 0.2])

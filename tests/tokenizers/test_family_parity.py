@@ -1,0 +1,231 @@
+"""Byte-pair and Unigram tokenizers against Hugging Face's, and against SentencePiece itself."""
+
+import io
+import json
+import os
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import sentencepiece
+import tokenizers
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.hard_texts import HARD_TEXTS
+from bert_keras.tokenizers import BytePairTokenizer, Layout, Tokenizer, UnigramTokenizer
+
+SPECIAL_TOKENS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+TEXTS = [*HARD_TEXTS, "The low and the lower, lowest of New York towns. " * 3] * 3
+MASK = tokenizers.AddedToken("<mask>", lstrip=True, special=True)
+README = pathlib.Path(__file__).resolve().parent.parent.parent / "README.md"
+KINDS = ["byte_pair", "xlm_roberta", "camembert"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Folders with a vocabulary each: of byte pairs, and SentencePiece files of two types."""
+    root = tmp_path_factory.mktemp("vocabularies")
+    for name in ("byte_pair", *KINDS[1:], "bpe"):
+        (root / name).mkdir()
+    trained = tokenizers.ByteLevelBPETokenizer()
+    trained.train_from_iterator(TEXTS, vocab_size=700, special_tokens=SPECIAL_TOKENS)
+    trained.save_model(str(root / "byte_pair"))
+    for kind, folders in (("unigram", KINDS[1:]), ("bpe", ["bpe"])):
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(TEXTS),
+            model_writer=model,
+            model_type=kind,
+            vocab_size=600,
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+        for folder in folders:
+            (root / folder / "sentencepiece.bpe.model").write_bytes(model.getvalue())
+    config = {"tokenizer_class": "CamembertTokenizer"}
+    (root / "camembert" / "tokenizer_config.json").write_text(json.dumps(config))
+    return root
+
+
+def make_theirs(folder, kind, **options):
+    options["mask_token"] = MASK
+    if kind == "byte_pair":
+        vocabulary, merges = str(folder / "vocab.json"), str(folder / "merges.txt")
+        return transformers.RobertaTokenizerFast(vocab=vocabulary, merges=merges, **options)
+    name = {"xlm_roberta": "XLMRoberta", "camembert": "Camembert"}[kind]
+    return getattr(transformers, f"{name}TokenizerFast").from_pretrained(str(folder), **options)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def pair(request, folders):
+    """Our tokenizer and Hugging Face's, made of the same files."""
+    folder = folders / request.param
+    return Tokenizer.load(folder), make_theirs(folder, request.param)
+
+
+def check_same(ours, theirs, text):
+    expected, encoding = theirs(text, return_offsets_mapping=True), ours.encode(text)
+    assert encoding.ids == expected["input_ids"]
+    assert encoding.offsets == expected["offset_mapping"]
+    assert encoding.word_ids == expected.word_ids()
+    assert encoding.pieces == expected.tokens()
+    assert ours(text) == theirs(text, add_special_tokens=False)["input_ids"]
+
+
+@pytest.mark.parametrize("text", HARD_TEXTS, ids=range(len(HARD_TEXTS)))
+def test_hard_texts_give_hugging_face_s_ids_offsets_and_words(pair, text):
+    check_same(*pair, text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(max_size=40))
+def test_any_text_gives_hugging_face_s_ids_and_offsets(pair, text):
+    check_same(*pair, text)
+
+
+def test_roles_and_pairs_are_hugging_face_s(pair):
+    ours, theirs = pair
+    assert ours.vocabulary_size == len(theirs)
+    assert ours.vocabulary == theirs.convert_ids_to_tokens(range(len(theirs)))
+    for role in ("cls", "sep", "pad", "mask"):
+        assert getattr(ours, f"{role}_token_id") == getattr(theirs, f"{role}_token_id")
+    assert ours.unknown_token_id == theirs.unk_token_id
+    encodings = ours.encode(HARD_TEXTS, HARD_TEXTS[::-1])
+    assert [e.ids for e in encodings] == theirs(HARD_TEXTS, HARD_TEXTS[::-1])["input_ids"]
+    assert {id for e in encodings for id in e.segment_ids} == {0}
+    cls, sep = ours.cls_token_id, ours.sep_token_id
+    assert ours.layout == Layout((cls,), (sep, sep), (sep,), 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_are_those_behind_a_space(folders, kind):
+    ours = Tokenizer.load(folders / kind)
+    options = {"add_prefix_space": True} if kind == "byte_pair" else {}
+    theirs = make_theirs(folders / kind, kind, **options)
+    words = [text.split(" ") for text in HARD_TEXTS if text]
+    expected = theirs(words, is_split_into_words=True, return_offsets_mapping=True)
+    for row, encoding in enumerate(ours.encode_words(words)):
+        assert encoding.ids == expected["input_ids"][row]
+        assert encoding.offsets == expected["offset_mapping"][row]
+        assert encoding.word_ids == expected.word_ids(row)
+    assert ours.encode_words(["New", "York"])[0] == ours.encode("\u0020New York").ids
+
+
+@pytest.mark.parametrize("with_config", [False, True])
+def test_what_is_saved_loads_here_and_in_hugging_face_s_library(pair, tmp_path, with_config):
+    ours, _ = pair
+    ours.save(tmp_path, input_names=("token_ids", "padding_mask"))
+    assert sorted(os.listdir(tmp_path)) == ["tokenizer.json", "tokenizer_config.json"]
+    if with_config:
+        (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
+    loaded = Tokenizer.load(tmp_path)
+    assert (loaded.settings, loaded.get_config()) == (ours.settings, ours.get_config())
+    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    assert "token_type_ids" not in theirs("a")
+    for text in HARD_TEXTS:
+        check_same(loaded, theirs, text)
+
+
+def test_a_config_and_the_asset_bring_a_tokenizer_back(pair, tmp_path):
+    ours, _ = pair
+    ours.save_assets(tmp_path)
+    assert os.listdir(tmp_path) == ["tokenizer.json"]
+    restored = type(ours).from_config(json.loads(json.dumps(ours.get_config())))
+    assert not restored.has_vocabulary
+    restored.load_assets(tmp_path)
+    assert restored.encode(HARD_TEXTS) == ours.encode(HARD_TEXTS)
+    assert restored.detokenize(ours.encode("a low town").ids) == "a low town"
+
+
+def test_tokenizer_json_alone_tells_the_roles(pair, tmp_path):
+    ours, _ = pair
+    ours.save_assets(tmp_path)
+    assert Tokenizer.load(tmp_path).get_config() == ours.get_config()
+    assert Tokenizer.load(tmp_path / "tokenizer.json").get_config() == ours.get_config()
+
+
+def test_words_begin_where_word_ids_change(pair):
+    ours, _ = pair
+    assert ours.continues_word is None
+    ids, lengths, starts = ours.flat_ids(HARD_TEXTS, word_starts=True)
+    for expected, found in zip(ours.flat_ids(HARD_TEXTS), (ids, lengths), strict=True):
+        np.testing.assert_array_equal(expected, found)
+    expected = []
+    for encoding in ours.encode(HARD_TEXTS, special_tokens=False):
+        words = [None, *encoding.word_ids]
+        expected += [words[i] != words[i + 1] for i in range(len(encoding.ids))]
+    assert starts.tolist() == expected and 0 < starts.mean() < 1
+
+
+def test_plain_text_has_no_special_tokens(pair):
+    ours, _ = pair
+    plain = ours.plain()
+    assert set(ours("<s> a</s><mask>")) & set(ours.special_token_ids)
+    assert not set(plain("<s> a</s><mask>")) & set(ours.special_token_ids) - {ours.unknown_token_id}
+    assert plain("a low town") == ours("a low town")
+    assert (plain.get_config(), plain.layout) == (ours.get_config(), ours.layout)
+    assert plain.mask_token_id == ours.mask_token_id
+    assert plain.plain() is plain
+
+
+def test_lone_surrogates_are_one_unknown_character(pair):
+    ours, _ = pair
+    assert ours("a\ud800b") == ours("a\ufffdb")
+
+
+def test_unigram_gives_sentence_piece_s_own_pieces(folders):
+    path = folders / "xlm_roberta" / "sentencepiece.bpe.model"
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    ours = UnigramTokenizer(path).plain()
+    for text in README.read_text(encoding="utf-8").splitlines():
+        expected = [{0: 3, 1: 0, 2: 2}.get(id, id + 1) for id in theirs.encode(text)]
+        assert ours(text) == expected, text
+
+
+def test_a_vocabulary_and_merges_may_be_lists(folders):
+    folder = folders / "byte_pair"
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    merges = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()[1:]
+    loaded = Tokenizer.load(folder)
+    for pairs in (merges, [tuple(merge.split(" ")) for merge in merges]):
+        made = BytePairTokenizer(vocabulary, pairs, model_max_length=9)
+        assert made(HARD_TEXTS) == loaded(HARD_TEXTS)
+    prefixed = BytePairTokenizer(vocabulary, merges, add_prefix_space=True)
+    assert prefixed("low") == loaded(" low")
+
+
+def test_vocabularies_that_are_not_whole_are_refused(folders, tmp_path):
+    vocabulary = json.loads((folders / "byte_pair" / "vocab.json").read_text(encoding="utf-8"))
+    with pytest.raises(ValueError, match="join two tokens"):
+        BytePairTokenizer(vocabulary, ["no such"])
+    del vocabulary["</s>"]
+    with pytest.raises(ValueError, match="Missing: sep_token='</s>'"):
+        BytePairTokenizer(vocabulary, [])
+    shutil.copy(folders / "byte_pair" / "merges.txt", tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"merges\.txt alone is no vocabulary"):
+        Tokenizer.load(tmp_path)
+    (tmp_path / "merges.txt").unlink()
+    shutil.copy(folders / "byte_pair" / "vocab.json", tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"merges\.txt"):
+        Tokenizer.load(tmp_path)
+
+
+def test_sentence_piece_files_of_another_type_or_cut_short_are_refused(folders, tmp_path):
+    with pytest.raises(ValueError, match=r"type UNIGRAM\. Received: BPE"):
+        Tokenizer.load(folders / "bpe")
+    whole = (folders / "xlm_roberta" / "sentencepiece.bpe.model").read_bytes()
+    path = tmp_path / "cut.model"
+    for part in (whole[:-1], whole[:1000], b"text", b"\x0f" * 9):
+        path.write_bytes(part)
+        with pytest.raises(ValueError, match=r"must be whole|type UNIGRAM|begin with"):
+            UnigramTokenizer(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_of_word_pieces_mean_nothing_to_others(folders, kind):
+    with pytest.raises(ValueError, match=r"\['lowercase'\] mean nothing"):
+        Tokenizer.load(folders / kind, lowercase=True)
+    assert Tokenizer.load(folders / kind, model_max_length=7).model_max_length == 7
