@@ -123,12 +123,12 @@ class HuggingFaceFolder(Checkpoint):
         return None
 
 
-def export(backbone, folder, task=None, tokenizer=None, dtype=None):
-    """Writes a folder that `transformers.AutoModel...from_pretrained` loads: all files, or none.
+def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=None):
+    """Writes a folder that `transformers.AutoModel...from_pretrained` loads, its adapters merged.
 
     Args:
         backbone: a backbone of a family that has a record of this format.
-        folder: str or path, made when missing.
+        folder: str or path, made when missing. All files are replaced, or on an error none.
         task: the task whose head and labels go along, or `None`.
         tokenizer: the tokenizer that goes along, or `None` for the task's, if any.
         dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`; `None` keeps
@@ -139,6 +139,8 @@ def export(backbone, folder, task=None, tokenizer=None, dtype=None):
             weight is too large for the dtype.
     """
     check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
+    task = None if task is None else task.without_adapters()
+    backbone = backbone.without_adapters() if task is None else task.backbone
     record = record_of(backbone)
     if record is None:
         _refuse(type(backbone).__name__, [found.backbone for found in records("HUGGING_FACE")])

@@ -15,6 +15,7 @@ saved with is not taken over: give `dtype`.
 Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 """
 
+import contextlib
 from pathlib import PureWindowsPath
 
 import h5py
@@ -118,15 +119,9 @@ class _H5Tensors(Tensors):
     def __init__(self, files):
         super().__init__({}, {})
         for file in files:
-            try:
-                with h5py.File(file) as opened:
-                    # Visits what lies in the file itself: no link, within it or to another.
-                    opened.visititems(lambda name, item, file=file: self._note(file, name, item))
-            except (OSError, RuntimeError, KeyError) as error:
-                raise ValueError(
-                    f"{file} with {file.stat().st_size} bytes is damaged or no HDF5 file "
-                    f"({error}). Download or save the preset again."
-                ) from error
+            with _opened(file) as opened:
+                # Visits what lies in the file itself: no link, within it or to another.
+                opened.visititems(lambda name, item, file=file: self._note(file, name, item))
 
     def _note(self, file, name, item):
         if not isinstance(item, h5py.Dataset):
@@ -146,22 +141,28 @@ class _H5Tensors(Tensors):
 
     def read(self, name, place):
         file, path = place
-        try:
-            with h5py.File(file) as opened:
-                dataset = opened[path]
-                array = np.asarray(dataset[()])
-                if array.dtype.itemsize == 2 and dataset.attrs.get("dtype") == "bfloat16":
-                    array = array.view(ml_dtypes.bfloat16)
-        except (OSError, RuntimeError, KeyError) as error:
-            raise ValueError(
-                f"{file} is damaged at {path!r} ({error}). Download or save the preset again."
-            ) from error
+        with _opened(file) as opened:
+            array = np.asarray(opened[path][()])
+            if array.dtype.itemsize == 2 and opened[path].attrs.get("dtype") == "bfloat16":
+                array = array.view(ml_dtypes.bfloat16)
         if array.dtype.kind != "f" and array.dtype != ml_dtypes.bfloat16:
             raise ValueError(
                 f"Weights must be floats. Received: {path!r} of dtype {array.dtype} in {file}. "
                 "Quantized presets are not supported: save it without quantization."
             )
         return array.astype(np.float32)
+
+
+@contextlib.contextmanager
+def _opened(file):
+    try:
+        with h5py.File(file) as opened:
+            yield opened
+    except (OSError, RuntimeError, KeyError) as error:
+        raise ValueError(
+            f"{file} with {file.stat().st_size} bytes is damaged or no HDF5 file ({error}). "
+            "Download or save the preset again."
+        ) from error
 
 
 def _model_files(folder):

@@ -97,12 +97,23 @@ def _same(paths):
 
 
 def save_backbone(backbone, folder):
-    """Writes a backbone's config and weights into `folder`: all files, or on an error none."""
-    _save(folder, backbone, [], {})
+    """Writes a backbone's config and weights into `folder`, its adapters merged.
+
+    Args:
+        backbone: a `Backbone`.
+        folder: str or path, made when missing. All files are replaced, or on an error none.
+    """
+    _save(folder, backbone.without_adapters(), [], {})
 
 
 def save_task(task, folder):
-    """Writes a task, with its backbone and tokenizer, into `folder`: all files, or none."""
+    """Writes a task, with its backbone and tokenizer, into `folder`, its adapters merged.
+
+    Args:
+        task: a `Task`.
+        folder: str or path, made when missing. All files are replaced, or on an error none.
+    """
+    task = task.without_adapters()
     config = task.get_config()
     saved = {
         "registered_name": keras.saving.get_registered_name(type(task)),
