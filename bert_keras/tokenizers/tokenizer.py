@@ -152,6 +152,8 @@ class Tokenizer:
         needed = ("cls_token", "sep_token", "pad_token", "unknown_token")
         needed = needed if model["type"] == "WordPiece" else needed[:3]
         require(self._ids, **{role: getattr(self, role) for role in needed})
+        if self.unknown_token not in self._ids:
+            self.unknown_token = None
         _check_sides(saved, self.pad_token)
         backend.no_padding()
         backend.no_truncation()
