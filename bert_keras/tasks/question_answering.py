@@ -407,16 +407,6 @@ class QuestionAnswering(Task):
         self.no_answer_threshold = threshold = float(threshold)
         return {"threshold": threshold, metric: best}
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "stride": self.stride,
-            "max_question_length": self.max_question_length,
-            "max_answer_length": self.max_answer_length,
-            "normalization": self.normalization,
-            "no_answer_threshold": self.no_answer_threshold,
-        }
-
 
 def _answer_tokens(windows, starts, ends):
     """Returns first and last token of each question's answer; -1 for both where it has none."""

@@ -234,17 +234,6 @@ class TextClassifier(Task):
         labels = [name for name, is_chosen in zip(named, chosen, strict=True) if is_chosen]
         return {"labels": labels, "probabilities": named}
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "dropout": self.dropout,
-            "problem_type": self.problem_type,
-            "label_names": None if self.label_names is None else list(self.label_names),
-            "pooling": self.pooling,
-            "head_options": self.head_options,
-        }
-
 
 def head_of(task, pooling, head_options):
     """Returns how a task's head pools, and its further options: as told, or as the family does.
