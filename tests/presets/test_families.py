@@ -53,7 +53,7 @@ def odd_sizes():
         "dropout": 0.31,
         "attention_dropout": 0.17,
         "layer_norm_epsilon": float(10.0 ** -rng.integers(4, 13)),
-        "initializer_range": 0.3,
+        "initializer_range": 0.2,
         "causal": False,
     }
 
