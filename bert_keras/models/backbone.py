@@ -38,7 +38,8 @@ class Backbone(Adaptable, BuiltModel):
         name: str, or `None`.
         dtype: a dtype policy or its name.
         trainable: bool.
-        **arguments: the family's, see there. `num_segments` is 1 where it has no such argument.
+        **arguments: the family's, see there. Without them `num_segments` is 1, and
+            `max_sequence_length` and `padding_id` are `None`.
 
     Call arguments:
         inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, and optional
@@ -74,7 +75,8 @@ class Backbone(Adaptable, BuiltModel):
 
     def __init__(self, *, name=None, dtype=None, trainable=True, **arguments):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        self.num_segments, self.padding_id, self.pooler = 1, None, None
+        self.num_segments, self.max_sequence_length = 1, None
+        self.padding_id = self.pooler = None
         for argument, value in arguments.items():
             setattr(self, argument, _checked(argument, value))
         self._check_number_of_parameters()
