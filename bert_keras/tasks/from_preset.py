@@ -25,7 +25,7 @@ def make_task(cls, preset, load_weights, arguments):
     """
     source = presets.open_preset(preset)
     given = _routed(cls, source.backbone_class(Backbone), arguments)
-    saved = source.task_arguments(cls.__name__)
+    saved = source.task_arguments(cls)
     changed = _changed(cls, saved, arguments)
     left_out = {"name", "frozen_weights"}
     if {"num_classes", "label_names"} & set(changed):
@@ -35,7 +35,7 @@ def make_task(cls, preset, load_weights, arguments):
     backbone = source.backbone(Backbone, **given["backbone"])
     if "preprocessor" not in arguments:
         given["task"]["preprocessor"] = _preprocessor_of(
-            source, cls.__name__, backbone, given["preprocessor"]
+            source, cls, backbone, given["preprocessor"]
         )
     saved = {name: value for name, value in saved.items() if name not in left_out}
     task = cls(backbone, **{**saved, **given["task"]})
@@ -100,8 +100,8 @@ def _changed(cls, saved, arguments):
     return changed if "num_classes" in changed else [*changed, "label_names"]
 
 
-def _preprocessor_of(source, task_name, backbone, arguments):
-    config = source.preprocessor_config(task_name)
+def _preprocessor_of(source, cls, backbone, arguments):
+    config = source.preprocessor_config(cls)
     if config is None:
         tokenizer = source.tokenizer()
         limits = (tokenizer.model_max_length, backbone.max_sequence_length)

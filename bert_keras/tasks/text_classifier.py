@@ -243,7 +243,7 @@ def head_of(task, pooling, head_options):
         pooling: str, or `None` for the family's head whole.
         head_options: dict, or `None`.
     """
-    options = {} if pooling else families.head_options(task.backbone, type(task).__name__)
+    options = {} if pooling else families.head_options(task.backbone, task)
     options.pop("dropout", None)
     pooling = pooling or options.pop("pooling", "pooler" if task.backbone.pooler else "cls")
     return pooling, options if head_options is None else dict(head_options)
@@ -251,7 +251,7 @@ def head_of(task, pooling, head_options):
 
 def dropout_of(task, dropout):
     """Returns the rate before a task's last layer: as told, the family's, or the backbone's."""
-    options = families.head_options(task.backbone, type(task).__name__)
+    options = families.head_options(task.backbone, task)
     return options.get("dropout", task.backbone.dropout) if dropout is None else dropout
 
 
