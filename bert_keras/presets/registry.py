@@ -91,4 +91,19 @@ PRESETS = {
         278_043_648,
         ("hf://FacebookAI/xlm-roberta-base",),
     ),
+    "distilbert_base_en_uncased": RegisteredPreset(
+        "6 layers, 768 wide. English, lowercased.",
+        66_362_880,
+        ("hf://distilbert/distilbert-base-uncased",),
+    ),
+    "distilbert_base_en_cased": RegisteredPreset(
+        "6 layers, 768 wide. English, case kept.",
+        65_190_912,
+        ("hf://distilbert/distilbert-base-cased",),
+    ),
+    "distilbert_base_multi_cased": RegisteredPreset(
+        "6 layers, 768 wide. 104 languages, case kept.",
+        134_734_080,
+        ("hf://distilbert/distilbert-base-multilingual-cased",),
+    ),
 }
