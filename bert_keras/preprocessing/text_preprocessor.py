@@ -15,7 +15,7 @@ from bert_keras.preprocessing.packing import (
     truncated_lengths,
 )
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tokenizers.texts import as_texts
+from bert_keras.tokenizers.texts import as_texts, check_pairs
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 DEFAULT_MAX_LENGTH = 512
@@ -148,11 +148,8 @@ class TextPreprocessor:
         return pack(starts, pair_starts, **options)[TOKEN_IDS].astype(bool)
 
     def _lengths(self, length):
-        if length is not None and length > self.max_length:
-            raise ValueError(
-                f"`length` must be at most max_length={self.max_length}. Received: {length}."
-            )
         max_length = self.max_length if length is None else length
+        check_int("length", max_length, 0, self.max_length, "Raise the preprocessor's max_length.")
         return {"max_length": max_length, "length": length, "truncation": self.truncation}
 
     def packed_lengths(self, ids, pair_ids=None):
@@ -210,9 +207,5 @@ def split_pairs(texts, pairs=None):
     if pairs is None:
         return texts, None
     pairs = [pairs] if isinstance(pairs, str) else as_texts(pairs, "pairs")
-    if len(texts) != len(pairs):
-        raise ValueError(
-            "First and second texts must be equally many. Received: "
-            f"{len(texts)} first and {len(pairs)} second texts."
-        )
+    check_pairs(texts, pairs)
     return texts, pairs

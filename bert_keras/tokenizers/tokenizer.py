@@ -23,7 +23,7 @@ from bert_keras.tokenizers.saved import (
     refuse,
     write_saved,
 )
-from bert_keras.tokenizers.texts import as_texts, describe, replace_surrogates
+from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
 
 # What a role is called where nothing but the vocabulary tells.
@@ -323,11 +323,7 @@ class Tokenizer:
         texts = as_texts(text, "text")
         if pair is not None:
             pairs = as_texts(pair, "pair")
-            if len(pairs) != len(texts):
-                raise ValueError(
-                    "First and second texts must be equally many. Received: "
-                    f"{len(texts)} first and {len(pairs)} second texts."
-                )
+            check_pairs(texts, pairs)
             texts = list(zip(texts, pairs, strict=True))
         return _encodings(self._run(texts, special_tokens))
 
