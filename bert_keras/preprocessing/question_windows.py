@@ -57,16 +57,10 @@ class QuestionWindows:
         self._text_of = np.array([places[text] for text in contexts], np.int64)
         self._tokens, self._begins, self._ends = _tokenize_with_offsets(tokenizer, list(places))
         lengths = self._tokens.lengths[self._text_of]
-        self.without_tokens = {
-            int(index): (name, texts[index])
-            for name, texts, counts in zip(
-                ("context", "question"),
-                (contexts, questions),
-                (lengths, asked.lengths),
-                strict=True,
-            )
-            for index in np.flatnonzero(counts == 0)
-        }
+        self.without_tokens = {}
+        given = ("context", contexts, lengths), ("question", questions, asked.lengths)
+        for name, texts, counts in given:
+            self.without_tokens |= {int(i): (name, texts[i]) for i in np.flatnonzero(counts == 0)}
         self.windows = cut_windows(lengths, room - kept, stride)
         self._window_ids = take_windows(self._tokens.take(self._text_of), self.windows)
         columns = len(layout.before) + kept + len(layout.between)

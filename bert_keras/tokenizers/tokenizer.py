@@ -346,13 +346,11 @@ class Tokenizer:
                 "`words` must be a list of str or a list of such lists. Received: "
                 f"{describe(words)}."
             )
-        is_one = not words or isinstance(words[0], str)
-        if is_one:
-            rows = [as_texts(words, "words")]
-        else:
-            rows = [as_texts(row, f"words[{index}]") for index, row in enumerate(words)]
-        encodings = _encodings(self._run(rows, special_tokens, are_words=True))
-        return encodings[0] if is_one else encodings
+        if not words or isinstance(words[0], str):
+            as_texts(words, "words")
+            return self.encode_words([words], special_tokens)[0]
+        rows = [as_texts(row, f"words[{index}]") for index, row in enumerate(words)]
+        return _encodings(self._run(rows, special_tokens, are_words=True))
 
     @functools.cached_property
     def _word_backend(self):
@@ -399,9 +397,7 @@ class Tokenizer:
         special = [token for token in saved["added_tokens"] if token["content"] in tokens]
         if not special:
             return self
-        saved["added_tokens"] = [
-            token for token in saved["added_tokens"] if token["content"] not in tokens
-        ]
+        saved["added_tokens"] = [t for t in saved["added_tokens"] if t not in special]
         vocabulary = saved["model"]["vocab"]
         for token in special:
             if isinstance(vocabulary, dict):
@@ -447,7 +443,7 @@ class Tokenizer:
         if made_of != TOKENIZER_FILE:
             maker = _MAKERS[made_of]
             known = inspect.signature(maker).parameters
-            refuse(overrides.keys() - known.keys() - ROLES.keys(), f"a {maker.__name__}")
+            refuse(overrides.keys() - known.keys(), f"a {maker.__name__}")
             return maker(**{name: settings[name] for name in settings if name in known})
         tokenizer = Tokenizer(**settings)
         if in_text:
@@ -503,8 +499,7 @@ def _tokens(saved):
     missing = [id for id in range(max(tokens, default=0)) if id not in tokens]
     if missing:
         raise ValueError(
-            "Ids must run from 0 without a gap. Received a tokenizer.json with no token for "
-            f"{missing[:5]}."
+            f"Ids must run from 0 without a gap. Received: no token for {missing[:5]}."
         )
     tokens = [tokens[id] for id in range(len(tokens))]
     if saved["model"]["type"] == "WordPiece":
