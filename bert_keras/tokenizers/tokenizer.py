@@ -14,15 +14,9 @@ import tokenizers
 
 from bert_keras.checks import check_int
 from bert_keras.files import write_text
+from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.layout import read_layout
 from bert_keras.tokenizers.parts import bert_template, require
-from bert_keras.tokenizers.saved import (
-    TOKENIZER_FILE,
-    open_backend,
-    read_tokenizer,
-    refuse,
-    write_saved,
-)
 from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
 
@@ -438,12 +432,12 @@ class Tokenizer:
             ValueError: a file is damaged, files of one folder disagree, a role is missing, or an
                 override means nothing to this tokenizer.
         """
-        made_of, settings = read_tokenizer(source, overrides)
+        made_of, settings = files.read_tokenizer(source, overrides)
         in_text = overrides.get("special_tokens_in_text")
-        if made_of != TOKENIZER_FILE:
+        if made_of != files.TOKENIZER_FILE:
             maker = _MAKERS[made_of]
             known = inspect.signature(maker).parameters
-            refuse(overrides.keys() - known.keys(), f"a {maker.__name__}")
+            files.refuse(overrides.keys() - known.keys(), f"a {maker.__name__}")
             return maker(**{name: settings[name] for name in settings if name in known})
         tokenizer = Tokenizer(**settings)
         if in_text:
@@ -465,16 +459,16 @@ class Tokenizer:
         self._ready()
         os.makedirs(folder, exist_ok=True)
         self.save_assets(folder)
-        write_saved(folder, self, input_names)
+        files.write_saved(folder, self, input_names)
 
     def save_assets(self, folder):
         """Writes tokenizer.json, all that the config lacks, into an existing folder."""
         text = self._ready().to_str(pretty=True)
-        write_text(os.path.join(folder, TOKENIZER_FILE), text)
+        write_text(os.path.join(folder, files.TOKENIZER_FILE), text)
 
     def load_assets(self, folder):
         """Fills the tokenizer from the tokenizer.json of a folder."""
-        self._use(open_backend(os.path.join(folder, TOKENIZER_FILE)))
+        self._use(files.open_backend(os.path.join(folder, files.TOKENIZER_FILE)))
 
     def get_config(self):
         """Returns roles and `model_max_length`; the rest travels as an asset."""
