@@ -42,7 +42,7 @@ class Prediction:
         if shapes in self._shapes:
             return self._run(inputs)
         # What compiles does so once, also where several threads ask for it.
-        with signals_wait(), self._lock:
+        with self._lock:
             outputs = self._run(inputs)
         self._shapes.add(shapes)
         return outputs
@@ -51,15 +51,18 @@ class Prediction:
         """Yields the outputs of batches as NumPy arrays.
 
         A batch is handed to the device before the outputs of the one before it are waited for.
+        Signals wait meanwhile: they would leave noted in the process which layer of Keras is at
+        work, and NumPy may swallow what they raise.
         """
         last = None
         for batch in batches:
-            outputs = self(inputs_of(batch))
-            if last is not None:
-                yield keras.tree.map_structure(_as_numpy, last)
-            last = outputs
+            with signals_wait():
+                outputs = self(inputs_of(batch))
+                last, done = outputs, _as_numpy(last)
+            if done is not None:
+                yield done
         if last is not None:
-            yield keras.tree.map_structure(_as_numpy, last)
+            yield _as_numpy(last)
 
 
 def prediction_of(model):
@@ -116,9 +119,7 @@ def _torch_function(model):
         call = torch.compile(call)
 
     def run(inputs):
-        # Layers of Keras note in the process what they are in, and a signal in between would
-        # leave it noted.
-        with torch.inference_mode(), signals_wait():
+        with torch.inference_mode():
             return call({name: keras.ops.convert_to_tensor(x) for name, x in inputs.items()})
 
     return run
@@ -127,11 +128,18 @@ def _torch_function(model):
 _FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch": _torch_function}
 
 
-def _as_numpy(output):
-    """Returns an output as a NumPy array, which may be read-only and share its memory."""
-    if keras.backend.backend() == "torch" and not (output.is_cpu and output.itemsize == 4):
-        return keras.ops.convert_to_numpy(output)
-    return np.asarray(output)
+def _as_numpy(outputs):
+    """Returns outputs as NumPy arrays, which may be read-only and share their memory."""
+    return None if outputs is None else keras.tree.map_structure(_AS_NUMPY, outputs)
+
+
+def _torch_as_numpy(output):
+    # Keras makes a copy, for which it can read what NumPy cannot.
+    is_numpys = output.is_cpu and output.dtype.itemsize >= 4
+    return output.numpy() if is_numpys else keras.ops.convert_to_numpy(output)
+
+
+_AS_NUMPY = _torch_as_numpy if keras.backend.backend() == "torch" else np.asarray
 
 
 def with_progress(outputs, batches, verbose):

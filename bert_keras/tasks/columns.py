@@ -1,5 +1,7 @@
 """Columns of texts and labels in whatever people hold them, as lists: the one place that looks."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bert_keras.tokenizers.texts import describe
@@ -16,7 +18,8 @@ def is_column(values):
     if isinstance(values, (str, bytes, dict)) or getattr(values, "ndim", 1) != 1:
         return False
     is_table = hasattr(values, "columns") or hasattr(values, "column_names")
-    return hasattr(values, "__getitem__") and hasattr(values, "__len__") and not is_table
+    is_listed = isinstance(values, Sequence) or any(hasattr(values, way) for way in _TO_LIST)
+    return is_listed and not is_table
 
 
 def as_column(values, name="x"):
@@ -78,10 +81,12 @@ def is_one_pair(x):
     return isinstance(x, tuple) and len(x) == 2 and all(isinstance(text, str) for text in x)
 
 
-def as_columns(x):
+def as_columns(x, takes_pairs=True):
     """Returns texts, or a tuple of columns of texts, with lists in the place of other columns."""
     if isinstance(x, str):
         return [x]
+    if not takes_pairs:
+        return as_column(x)
     if is_one_pair(x):  # It could mean two texts, which the preprocessor says.
         return x
     return tuple(map(as_column, x)) if is_columns(x) else as_column(x)

@@ -24,7 +24,8 @@ def examples_of(task, x, y=None, sample_weight=None, training=True):
         )
     if not isinstance(x, dict):
         task.check_has_preprocessor()
-        x, y, make = as_columns(x), as_labels(y), task.raw_examples
+        x = as_columns(x, task.takes_pairs)
+        y, make = as_labels(y), task.raw_examples
     else:
         check_keys(x, task.input_names)
         x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
@@ -57,14 +58,15 @@ def data_of(
     sample_weight=None,
     batch_size=None,
     class_weight=None,
-    shuffle=False,
+    shuffle=None,
     epoch=0,
 ):
     """Returns the keywords for the data that Keras's `fit` and `evaluate` get, all checked.
 
     Args:
         task: a compiled `Task`.
-        x, y, sample_weight, batch_size, class_weight, shuffle: see `Task.fit`.
+        x, y, sample_weight, batch_size, class_weight: see `Task.fit`.
+        shuffle: bool for `fit`, `None` for `evaluate`.
         epoch: int, number of the first epoch.
     """
     if class_weight is not None:
@@ -73,11 +75,11 @@ def data_of(
         examples = examples_of(task, x, y, sample_weight)
         if class_weight is not None:
             examples = examples.weighted(class_weight, getattr(task, "num_classes", None))
+        batches = batches_of(task, examples, batch_size, bool(shuffle), epoch)
         # They come shuffled, by the seed and the number of the epoch.
-        shuffled = {"shuffle": False} if shuffle else {}
-        return {"x": batches_of(task, examples, batch_size, shuffle, epoch), **shuffled}
+        return {"x": batches} if shuffle is None else {"x": batches, "shuffle": False}
     given = {"x": checked(task, x), "y": y, "sample_weight": sample_weight}
-    given |= {"batch_size": batch_size, "class_weight": class_weight}
+    given |= {"batch_size": batch_size, "class_weight": class_weight, "shuffle": shuffle}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -102,7 +102,7 @@ def _packing(found):
 
 def _check(task, x):
     """Raises unless the encoder says the same in every epoch, and all its inputs are at hand."""
-    if not hasattr(task.head, "read"):
+    if not task.reads_features:
         raise ValueError(
             "`encode_features` is for `TextClassifier` and `TokenClassifier`. Received: a "
             f"{type(task).__name__}. Give its `fit` the texts."

@@ -41,7 +41,7 @@ def make_task(cls, preset, load_weights, arguments):
     task = cls(backbone, **{**saved, **given["task"]})
     if not load_weights:
         return task
-    source.load_backbone_weights(backbone, reads_pooled_output=task.reads_pooled_output)
+    source.load_backbone_weights(backbone, task)
     if changed:
         warnings.warn(
             f"The preset's head was made for other {changed} than asked for, so the head "

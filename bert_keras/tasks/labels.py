@@ -76,7 +76,7 @@ def _numbers_of(names, label_names):
             f"Labels given by name need `label_names`. Received the label {names.flat[0]!r}. Pass "
             "label_names=[...] when making the classifier."
         )
-    names = _one_column(names, "name")
+    names = _one_column(names, "name an example")
     numbers = {name: i for i, name in enumerate(label_names)}
     for row, name in enumerate(names.tolist()):
         if name not in numbers:
@@ -93,15 +93,15 @@ def _one_column(labels, what):
         return labels[:, 0]
     if labels.ndim != 1:
         raise ValueError(
-            f"Labels of a single_label problem must have the shape (num_examples,), one {what} "
-            f"each. Received {labels.shape}. One-hot rows: labels.argmax(axis=-1). Several labels "
+            f"Labels of a single_label problem must have the shape (num_examples,), one {what}"
+            f". Received {labels.shape}. One-hot rows: labels.argmax(axis=-1). Several labels "
             "an example: problem_type='multi_label', and a matrix of 0 and 1 with a column a label."
         )
     return labels
 
 
 def _classes(labels, num_classes):
-    labels = _one_column(labels, "class")
+    labels = _one_column(labels, "class each")
     wrong = (labels < 0) | (labels >= num_classes) | (labels != np.floor(labels))
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -75,6 +75,7 @@ class LongTextClassifier(TextClassifier):
     """
 
     head_arguments = ("num_classes", "pooling", "combine")
+    reads_features = False
 
     def __init__(
         self,

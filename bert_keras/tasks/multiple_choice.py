@@ -220,12 +220,13 @@ def _answer(choices, logits):
 
 def _checked_columns(x):
     """Returns contexts, a list of str, and choices, a list of lists of str."""
-    if not isinstance(x, tuple) or len(x) != 2:
+    if not isinstance(x, (list, tuple)) or len(x) != 2:
         raise ValueError(
             "Multiple choice takes a tuple of contexts and of their choices, (list of str, list of "
             f"lists of str). Received: {type(x).__name__} of length {len(x)}."
         )
-    contexts, rows = as_texts(x[0], "contexts"), as_column(x[1], "choices")
+    contexts = as_texts(x[0], "contexts")
+    rows = x[1].tolist() if isinstance(x[1], np.ndarray) else as_column(x[1], "choices")
     if not contexts or len(rows) != len(contexts):
         raise ValueError(
             "There must be one list of choices for each context, and at least one context. "

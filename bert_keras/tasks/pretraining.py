@@ -60,7 +60,6 @@ class Pretraining(MaskedLM):
     """
 
     has_next_sentence = True
-    needs_labels = True
     takes_head_of = types.MappingProxyType(
         {
             "MaskedLM": {"head/masked_lm/": "head/"},
@@ -125,6 +124,10 @@ class Pretraining(MaskedLM):
     def row_labels(self, x, y):
         """Returns the label of each pair, checked; see `MaskedLM`."""
         check_pairs(x)
+        if y is None:
+            raise ValueError(
+                "Pretraining needs a label for each pair: 0 is next, 1 is random. Received: y=None."
+            )
         return encode_next_labels(y)
 
     def is_next(self, first, second, batch_size=None, verbose=0):

@@ -238,8 +238,8 @@ class QuestionAnswering(Task):
         x, y = answer_columns.as_columns(x, y)
         if y is None:
             raise ValueError(
-                "Questions need answers to train or to be evaluated. Received: y=None. Pass one of "
-                "(text, start character) a question, None for no answer."
+                "QuestionAnswering needs labels to train or to be evaluated, for each question "
+                "(text, start character), or None for no answer. Received: y=None."
             )
         questions, contexts = self._questions_of(x)
         starts, ends, unusable = answer_columns.read_answers(contexts, y)

@@ -69,6 +69,10 @@ class Task(BuiltModel):
     needs_labels = True
     # Whether each example has one class, so that `fit` can weigh it by that.
     has_classes = True
+    # Whether a tuple of columns is rows of several texts; else a tuple is a column like a list.
+    takes_pairs = True
+    # Whether the head can learn from what `encode_features` returns.
+    reads_features = False
 
     def __init__(
         self,

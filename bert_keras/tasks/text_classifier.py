@@ -66,6 +66,7 @@ class TextClassifier(Task):
     """
 
     head_arguments = ("num_classes", "pooling", "head_options")
+    reads_features = True
 
     def __init__(
         self,

@@ -102,6 +102,8 @@ class TokenClassifier(Task):
     """
 
     head_arguments = ("num_classes", "crf")
+    takes_pairs = False
+    reads_features = True
 
     def __init__(
         self,

@@ -4,6 +4,8 @@ import contextlib
 
 import keras
 
+from bert_keras.training.interrupts import settled_by, signals_wait
+
 
 def inner_optimizer(model):
     """Returns the optimizer that makes the steps, from within a loss-scaling one where needed."""
@@ -29,16 +31,19 @@ def averages_in_place(model, is_wanted=True):
         return
     variables = model.trainable_variables
     own = [variable.numpy() for variable in variables]
-    optimizer.finalize_variable_values(variables)
-    for variable in variables:
-        # On JAX weights and averages of Keras's optimizers are now one buffer, which `evaluate`
-        # would give away.
-        variable.assign(keras.ops.copy(variable))
-    try:
-        yield
-    finally:
+
+    def put_back():
         for variable, value in zip(variables, own, strict=True):
             variable.assign(value)
+
+    with settled_by(put_back):
+        with signals_wait():
+            optimizer.finalize_variable_values(variables)
+            for variable in variables:
+                # On JAX weights and averages of Keras's optimizers are now one buffer, which
+                # `evaluate` would give away.
+                variable.assign(keras.ops.copy(variable))
+        yield
 
 
 def has_moved(optimizer):

@@ -11,6 +11,7 @@ from checks import (
 from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_preprocessor
 
 import bert_keras
+from bert_keras.tasks.examples import buckets_of
 
 COMBINATIONS = ("mean", "max", "self_attention")
 # Windows of 6 tokens: one, one, two, three, and six, of which four are read.
@@ -186,7 +187,7 @@ def test_batches_of_every_shape_are_predicted_and_measured_in_order():
     texts, labels = ["a b", "c " * 15, "d " * 20] * 2, [0, 1, 0] * 2
     together = model.predict(texts, batch_size=2, verbose=0)
     ready = [batches_of(model, [text], batch_size=1)[0][0] for text in texts[:3]]
-    shortest = model.buckets()[0]
+    shortest = buckets_of(model.preprocessor.max_length)[0]
     assert {x["token_ids"].shape for x in ready} == {(1, 1, shortest), (1, 1, 17), (1, 2, 17)}
     alone = np.concatenate([to_numpy(model(inputs)) for inputs in ready] * 2)
     assert_close(together, alone, 1e-5)
@@ -210,7 +211,9 @@ def test_short_documents_cost_one_short_window():
     shapes = {batches[index][0]["token_ids"].shape for index in range(len(batches))}
     # One window is padded to one of few lengths; where there are more, to the longest.
     assert {shape[:2] for shape in shapes} == {(1, 1), (1, 2), (1, 3)}
-    assert {length for _, windows, length in shapes if windows == 1} <= {*model.buckets()}
+    assert {length for _, windows, length in shapes if windows == 1} <= {
+        *buckets_of(model.preprocessor.max_length)
+    }
     assert {length for _, windows, length in shapes if windows > 1} == {16}
 
 

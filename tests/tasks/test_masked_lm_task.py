@@ -172,7 +172,8 @@ def test_score_is_the_sum_of_each_token_s_log_probability_when_it_is_masked():
     rows = [model.preprocessor.tokenizer(text) for text in texts]
     places = [(row, place) for row, ids in enumerate(rows) for place in range(len(ids))]
     hidden = [[*rows[r][:p], MASK, *rows[r][p + 1 :]] for r, p in places]
-    inputs = pack(hidden, cls_id=2, sep_id=3, pad_id=0, max_length=16)
+    layout = model.preprocessor.tokenizer.layout
+    inputs = pack(hidden, layout=layout, pad_id=0, max_length=16)
     logits = model.predict(inputs, verbose=0).astype("float64")
     expected = np.zeros(len(texts))
     for found, (row, place) in zip(logits[:, 1:], places, strict=True):

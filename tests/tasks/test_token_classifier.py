@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from checks import (
     assert_close,
+    assert_same_structure_close,
     check_config_round_trip,
     check_everything_is_built,
     check_saved_and_reloaded,
@@ -436,6 +437,15 @@ def test_names_need_label_names():
         tiny_tagger(label_names=None).fit(SENTENCES, TAGS)
 
 
+@pytest.mark.once
+def test_tuples_of_rows_are_columns_like_lists():
+    tagger = tiny_tagger()
+    sentences, tags = zip(*zip(SENTENCES, TAGS, strict=True), strict=True)
+    expected = batches_of(tagger, SENTENCES, TAGS, batch_size=16)[0]
+    assert_same_structure_close(batches_of(tagger, sentences, tags, batch_size=16)[0], expected, 0)
+    assert tagger.predict_tags(sentences) == tagger.predict_tags(SENTENCES)
+
+
 @pytest.mark.parametrize(
     ("sentences", "tags", "error", "message"),
     [
@@ -444,7 +454,6 @@ def test_names_need_label_names():
         (SENTENCES, None, ValueError, "labels"),
         ([["Ada", None]], [["O", "O"]], TypeError, "word 1 of sentence 0"),
         ([["Ada"], 3], [["O"], ["O"]], TypeError, "sentence 1: 3"),
-        (tuple(SENTENCES), TAGS, TypeError, "a tuple"),
         ([], [], ValueError, "There must be words"),
         ([[], []], [[], []], ValueError, "There must be words"),
     ],
@@ -535,7 +544,8 @@ def reference_logits(model, inputs):
 
 def test_logits_equal_transformers_in_and_out(tmp_path, transformers):
     reference = reference_folder(transformers, tmp_path / "theirs")
-    with pytest.warns(UserWarning, match="pooler"):  # their head does without one
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # of a pooler that neither head reads
         tagger = bert_keras.TokenClassifier.from_preset(tmp_path / "theirs")
     assert tagger.label_names == tuple(NAMES)
     assert tagger.dropout == 0.25
@@ -570,8 +580,7 @@ def test_a_chain_on_a_checkpoint_without_one_starts_as_a_softmax(tmp_path, trans
     reference_folder(transformers, tmp_path)
     with pytest.warns(UserWarning, match="head/crf"):
         chained = bert_keras.TokenClassifier.from_preset(tmp_path, crf=True)
-    with pytest.warns(UserWarning, match="pooler"):
-        plain = bert_keras.TokenClassifier.from_preset(tmp_path)
+    plain = bert_keras.TokenClassifier.from_preset(tmp_path)
     assert chained.predict_tags(SENTENCES) == plain.predict_tags(SENTENCES)
 
 

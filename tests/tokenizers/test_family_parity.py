@@ -190,8 +190,8 @@ def test_a_vocabulary_and_merges_may_be_lists(folders):
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     merges = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()[1:]
     loaded = Tokenizer.load(folder)
-    for given in (merges, [tuple(merge.split(" ")) for merge in merges]):
-        made = BytePairTokenizer(vocabulary, given, model_max_length=9)
+    for pairs in (merges, [tuple(merge.split(" ")) for merge in merges]):
+        made = BytePairTokenizer(vocabulary, pairs, model_max_length=9)
         assert made(HARD_TEXTS) == loaded(HARD_TEXTS)
     prefixed = BytePairTokenizer(vocabulary, merges, add_prefix_space=True)
     assert prefixed("low") == loaded(" low")
@@ -214,13 +214,13 @@ def test_vocabularies_that_are_not_whole_are_refused(folders, tmp_path):
 
 
 def test_sentence_piece_files_of_another_type_or_cut_short_are_refused(folders, tmp_path):
-    with pytest.raises(ValueError, match="type UNIGRAM. Received: BPE"):
+    with pytest.raises(ValueError, match=r"type UNIGRAM\. Received: BPE"):
         Tokenizer.load(folders / "bpe")
     whole = (folders / "xlm_roberta" / "sentencepiece.bpe.model").read_bytes()
     path = tmp_path / "cut.model"
     for part in (whole[:-1], whole[:1000], b"text", b"\x0f" * 9):
         path.write_bytes(part)
-        with pytest.raises(ValueError, match="must be whole|type UNIGRAM|must begin"):
+        with pytest.raises(ValueError, match=r"must be whole|type UNIGRAM|begin with"):
             UnigramTokenizer(path)
 
 

@@ -5,10 +5,10 @@ https://github.com/google-research/bert, `modeling.py` and `run_*.py`;
 https://github.com/keras-team/keras-hub, `models/bert`.
 """
 
-from bert_keras.presets.families.record import Head, Record
+from bert_keras.presets.families.record import Head, Record, side_by_side
 
 BACKBONE = "bert_keras>BertBackbone"
-CONFIG = {
+SIZES = {
     "vocab_size": "vocabulary_size",
     "num_hidden_layers": "num_layers",
     "num_attention_heads": "num_heads",
@@ -16,9 +16,9 @@ CONFIG = {
     "intermediate_size": "intermediate_dim",
     "hidden_dropout_prob": "dropout",
     "attention_probs_dropout_prob": "attention_dropout",
-    "layer_norm_eps": "layer_norm_epsilon",
     "initializer_range": "initializer_range",
 }
+TABLES = {"max_position_embeddings": "max_sequence_length", "type_vocab_size": "num_segments"}
 # The first of several names for one activation is the one that is written.
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -32,27 +32,13 @@ ACTIVATIONS = {
 }
 ALLOWED = {"position_embedding_type": ("absolute",), "add_cross_attention": (False, None)}
 
-LAYER = {
-    "attention/query": "attention.self.query",
-    "attention/key": "attention.self.key",
-    "attention/value": "attention.self.value",
-    "attention/output": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "feed_forward/intermediate": "intermediate.dense",
-    "feed_forward/output": "output.dense",
-    "feed_forward_norm": "output.LayerNorm",
-}
 
-
-def block_rows(theirs, layer):
+def block_rows(theirs, parts):
     """Returns the rows of every encoder block, of a dict, our part -> theirs."""
+    kinds = {part: "norm" if part.endswith("norm") else "dense" for part in parts}
     return tuple(
-        (
-            f"encoder/layer_{{i}}/{part}",
-            f"{theirs}.{name}",
-            "norm" if part.endswith("norm") else "dense",
-        )
-        for part, name in layer.items()
+        (f"encoder/layer_{{i}}/{part}", f"{theirs}.{name}", kinds[part])
+        for part, name in parts.items()
     )
 
 
@@ -61,29 +47,23 @@ ROWS = (
     ("embeddings/position_embedding", "embeddings.position_embeddings", "embedding"),
     ("embeddings/segment_embedding", "embeddings.token_type_embeddings", "embedding"),
     ("embeddings/layer_norm", "embeddings.LayerNorm", "norm"),
-    *block_rows("encoder.layer.{i}", LAYER),
+    *block_rows(
+        "encoder.layer.{i}",
+        {
+            "attention/query": "attention.self.query",
+            "attention/key": "attention.self.key",
+            "attention/value": "attention.self.value",
+            "attention/output": "attention.output.dense",
+            "attention_norm": "attention.output.LayerNorm",
+            "feed_forward/intermediate": "intermediate.dense",
+            "feed_forward/output": "output.dense",
+            "feed_forward_norm": "output.LayerNorm",
+        },
+    ),
     ("pooler/dense", "pooler.dense", "dense"),
 )
 
-
-def _masked_lm(layer):
-    return (
-        (f"{layer}/dense", "cls.predictions.transform.dense", "dense"),
-        (f"{layer}/layer_norm", "cls.predictions.transform.LayerNorm", "norm"),
-        (layer, "cls.predictions", "bias"),
-    )
-
-
-def _next_sentence(layer):
-    return ((f"{layer}/dense", "cls.seq_relationship", "dense"),)
-
-
-TIED = {
-    "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
-    "cls.predictions.decoder.bias": "cls.predictions.bias",
-}
 CLASSIFIER = (("head/dense", "classifier", "dense"),)
-PARTS = ("head/masked_lm/", "head/next_sentence/")
 POOLER = {"pooling": "pooler"}
 CLASSES = ("num_classes", "label_names", "dropout")
 DROPOUT = "classifier_dropout"
@@ -98,28 +78,35 @@ TOKEN_CLASSIFIER = Head(
 QUESTION_ANSWERING = Head((("head/dense", "qa_outputs", "dense"),), "ForQuestionAnswering")
 MULTIPLE_CHOICE = Head(CLASSIFIER, "ForMultipleChoice", POOLER, ("dropout",), DROPOUT)
 
+_MASKED_LM = Head(
+    (
+        ("head/dense", "cls.predictions.transform.dense", "dense"),
+        ("head/layer_norm", "cls.predictions.transform.LayerNorm", "norm"),
+        ("head", "cls.predictions", "bias"),
+    ),
+    "ForMaskedLM",
+    tied={
+        "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    },
+)
+_NEXT_SENTENCE = Head(
+    (("head/dense", "cls.seq_relationship", "dense"),), "ForNextSentencePrediction"
+)
 HUGGING_FACE = Record(
     backbone=BACKBONE,
     names={"bert": "Bert"},
-    config={
-        **CONFIG,
-        "max_position_embeddings": "max_sequence_length",
-        "type_vocab_size": "num_segments",
-        "is_decoder": "causal",
-    },
+    config={**SIZES, **TABLES, "layer_norm_eps": "layer_norm_epsilon", "is_decoder": "causal"},
     activation=("hidden_act", ACTIVATIONS),
     allowed=ALLOWED,
     rows=ROWS,
     prefix="bert.",
     heads={
-        "MaskedLM": Head(_masked_lm("head"), "ForMaskedLM", tied=TIED),
+        "MaskedLM": _MASKED_LM,
         "MultipleChoice": MULTIPLE_CHOICE,
-        "NextSentencePrediction": Head(_next_sentence("head"), "ForNextSentencePrediction"),
-        "Pretraining": Head(
-            _masked_lm("head/masked_lm") + _next_sentence("head/next_sentence"),
-            "ForPreTraining",
-            tied=TIED,
-            parts=PARTS,
+        "NextSentencePrediction": _NEXT_SENTENCE,
+        "Pretraining": side_by_side(
+            "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_NEXT_SENTENCE
         ),
         "QuestionAnswering": QUESTION_ANSWERING,
         "TextClassifier": Head(
@@ -130,55 +117,36 @@ HUGGING_FACE = Record(
 )
 
 
-def _to_tf1(rows):
+def _scopes(rows, prefix=""):
     """Returns rows with the names of TensorFlow's scopes."""
     return tuple(
-        (ours, theirs.replace("layer.{i}", "layer_{i}").replace(".", "/"), kind)
+        (ours, prefix + theirs.replace("layer.{i}", "layer_{i}").replace(".", "/"), kind)
         for ours, theirs, kind in rows
     )
 
 
-def _masked_lm_tf1(layer):
-    return (*_to_tf1(_masked_lm(layer)[:2]), (layer, "cls/predictions/output", "bias"))
-
-
-def _by_hand(theirs, layer="head"):
-    """The heads of Google's scripts that are no layers: their kernels are `(output, input)`."""
-    return ((f"{layer}/dense", theirs, "by_hand"),)
-
-
+_MASKED_LM_TF1 = Head(_scopes(_MASKED_LM.rows))
+# The heads of Google's scripts that are no layers have kernels `(output, input)`.
+_NEXT_SENTENCE_TF1 = Head((("head/dense", "cls/seq_relationship/output", "by_hand"),))
 TF1 = Record(
     backbone=BACKBONE,
     names={},
-    config={
-        theirs: ours
-        for theirs, ours in HUGGING_FACE.config.items()
-        if theirs not in ("layer_norm_eps", "is_decoder")
-    },
-    # The approximation, as in `modeling.gelu`, where Hugging Face's "gelu" is exact.
-    activation=(
-        "hidden_act",
-        {"gelu": "gelu_tanh", "relu": "relu", "tanh": "tanh", "linear": "linear"},
-    ),
-    rows=tuple((ours, f"bert/{theirs}", kind) for ours, theirs, kind in _to_tf1(ROWS)),
+    config={**SIZES, **TABLES},
+    # "gelu" is the approximation, as in `modeling.gelu`; Hugging Face's is exact.
+    activation=("hidden_act", {"gelu": "gelu_tanh"} | {n: n for n in ("relu", "tanh", "linear")}),
+    rows=_scopes(ROWS, "bert/"),
     heads={
-        "QuestionAnswering": Head(_by_hand("cls/squad/output")),
+        "QuestionAnswering": Head((("head/dense", "cls/squad/output", "by_hand"),)),
         "TextClassifier": Head(
-            _by_hand("output"), options=POOLER, says=("num_classes", "problem_type")
+            (("head/dense", "output", "by_hand"),), "", POOLER, ("num_classes", "problem_type")
         ),
-        "Pretraining": Head(
-            (
-                *_masked_lm_tf1("head/masked_lm"),
-                *_by_hand("cls/seq_relationship/output", "head/next_sentence"),
-            ),
-            parts=PARTS,
-        ),
-        "MaskedLM": Head(_masked_lm_tf1("head")),
-        "NextSentencePrediction": Head(_by_hand("cls/seq_relationship/output")),
+        "Pretraining": side_by_side(masked_lm=_MASKED_LM_TF1, next_sentence=_NEXT_SENTENCE_TF1),
+        "MaskedLM": _MASKED_LM_TF1,
+        "NextSentencePrediction": _NEXT_SENTENCE_TF1,
     },
 )
 
-_HUB_LAYER = (
+_HUB_ROWS = (
     ("attention/query", "self_attention_layer/query_dense", "split_into_heads"),
     ("attention/key", "self_attention_layer/key_dense", "split_into_heads"),
     ("attention/value", "self_attention_layer/value_dense", "split_into_heads"),
@@ -189,14 +157,11 @@ _HUB_LAYER = (
     ("feed_forward_norm", "feedforward_layer_norm", "norm"),
 )
 _HUB_BLOCK = "layers/transformer_encoder"
+_HUB_CONFIG = (*list(SIZES.values())[:6], *TABLES.values())
 KERAS_HUB = Record(
     backbone=BACKBONE,
     names={"BertBackbone": "Bert"},
-    config={
-        name: name
-        for name in (*HUGGING_FACE.config.values(),)
-        if name not in ("attention_dropout", "layer_norm_epsilon", "initializer_range", "causal")
-    },
+    config=dict(zip(_HUB_CONFIG, _HUB_CONFIG, strict=True)),
     activation=None,
     fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12},
     rows=(
@@ -206,11 +171,8 @@ KERAS_HUB = Record(
         ("embeddings/layer_norm", "layers/layer_normalization", "norm"),
         ("pooler/dense", "layers/dense", "dense"),
         # The first layer has no number, the second the number 1.
-        *((f"encoder/layer_0/{a}", f"{_HUB_BLOCK}/{b}", kind) for a, b, kind in _HUB_LAYER),
-        *(
-            (f"encoder/layer_{{i}}/{a}", f"{_HUB_BLOCK}_{{i}}/{b}", kind, 1)
-            for a, b, kind in _HUB_LAYER
-        ),
+        *((f"encoder/layer_0/{a}", f"{_HUB_BLOCK}/{b}", c) for a, b, c in _HUB_ROWS),
+        *((f"encoder/layer_{{i}}/{a}", f"{_HUB_BLOCK}_{{i}}/{b}", c, 1) for a, b, c in _HUB_ROWS),
     ),
     optional=(),
     # Left out: `BertMaskedLM`, whose head has the exact GELU on an encoder with the approximate

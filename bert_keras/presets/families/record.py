@@ -84,3 +84,22 @@ class Record(NamedTuple):
     optional: tuple[str, ...] = ("pooler/",)
     prefix: str = ""
     skipped: tuple[str, ...] = ()
+
+
+def side_by_side(architecture="", **heads):
+    """Returns the head of several heads, each of which a checkpoint may lack.
+
+    Args:
+        architecture: see `Head`.
+        **heads: `Head`; our paths have their names after `head/`.
+    """
+    return Head(
+        tuple(
+            (ours.replace("head", f"head/{name}", 1), *row)
+            for name, head in heads.items()
+            for ours, *row in head.rows
+        ),
+        architecture,
+        tied={tied: original for head in heads.values() for tied, original in head.tied.items()},
+        parts=tuple(f"head/{name}/" for name in heads),
+    )

@@ -20,7 +20,7 @@ def _rows(arguments):
 HUGGING_FACE = Record(
     backbone="bert_keras>RobertaBackbone",
     names={"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"},
-    config={**bert.CONFIG, "pad_token_id": "padding_id"},
+    config={**bert.SIZES, "layer_norm_eps": "layer_norm_epsilon", "pad_token_id": "padding_id"},
     activation=("hidden_act", bert.ACTIVATIONS),
     fields=(Field("max_sequence_length", _positions, _rows),),
     allowed={**bert.ALLOWED, "type_vocab_size": (1,), "is_decoder": (False,)},

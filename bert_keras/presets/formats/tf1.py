@@ -32,7 +32,7 @@ _KINDS = {
     "norm": [("gamma", "/gamma", None), ("beta", "/beta", None)],
     "dense": [("kernel", "/kernel", None), ("bias", "/bias", None)],
     "by_hand": [("kernel", "_weights", "transpose"), ("bias", "_bias", None)],
-    "bias": [("bias", "_bias", None)],
+    "bias": [("bias", "/output_bias", None)],
 }
 
 

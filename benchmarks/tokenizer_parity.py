@@ -1,0 +1,158 @@
+"""How many texts have the tokens and offsets of transformers' fast tokenizers, kind by kind.
+
+    python benchmarks/tokenizer_parity.py --wordpiece vocab.txt \\
+        --byte_pair encoder.json,vocab.bpe --text books/ --text more.txt.gz
+
+Hard texts, natural lines drawn from all files, and random Unicode. A vocabulary of byte pairs that
+lacks RoBERTa's special tokens gets them behind its last. Without `--unigram FILE` a SentencePiece
+model is trained on the files first. Unigram is compared with SentencePiece itself as well, by its
+tokens in text without special ones.
+"""
+
+import json
+import pathlib
+import random
+import tempfile
+import unicodedata
+import warnings
+
+import sentencepiece
+import tokenizers
+import transformers
+from absl import app, flags
+from hard_texts import HARD_TEXTS
+
+from bert_keras.datasets import find_text_files, read_documents
+from bert_keras.tokenizers import BytePairTokenizer, UnigramTokenizer, WordPieceTokenizer
+
+FLAGS = flags.FLAGS
+flags.DEFINE_multi_string("text", None, "Text files, plain or gzip, or folders.", required=True)
+flags.DEFINE_string("wordpiece", None, "A vocab.txt.")
+flags.DEFINE_list("byte_pair", None, "A vocabulary as JSON, and merges.")
+flags.DEFINE_string("unigram", None, "A SentencePiece file.")
+flags.DEFINE_integer("num_lines", 3000, "Natural lines.")
+flags.DEFINE_integer("num_random", 2000, "Random strings.")
+flags.DEFINE_integer("seed", 0, "Of the draws.")
+
+MASK = tokenizers.AddedToken("<mask>", lstrip=True, special=True)
+
+
+def main(argv):
+    lines = natural_lines()
+    texts = {"hard": HARD_TEXTS, "natural": lines, "random": random_texts()}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (ours, theirs) in pairs(lines, pathlib.Path(folder)).items():
+            report(name, {kind: count_same(ours, theirs, texts[kind]) for kind in texts}, texts)
+            if name.startswith("unigram"):
+                path = pathlib.Path(folder, "sentencepiece.bpe.model")
+                same = {kind: count_same_pieces(ours, path, texts[kind]) for kind in texts}
+                report("unigram beside SentencePiece", same, texts)
+                unmarked = list(filter(has_no_mark, texts["random"]))
+                same = {"random without marks": count_same_pieces(ours, path, unmarked)}
+                report("unigram beside SentencePiece", same, {"random without marks": unmarked})
+
+
+def has_no_mark(text):
+    """Whether no character of a text is a combining mark."""
+    return not any(unicodedata.category(character)[0] == "M" for character in text)
+
+
+def report(name, same, texts):
+    found = ", ".join(f"{kind} {same[kind]} of {len(texts[kind])}" for kind in same)
+    print(f"{name:30}{found}", flush=True)
+
+
+def natural_lines():
+    """Returns lines with text, drawn evenly from all files together."""
+    files = [file for path in FLAGS.text for file in find_text_files(path)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = read_documents(files, "file", "line", "replace")
+        lines = [line for document in found for line in document if line.strip()]
+    chosen = random.Random(FLAGS.seed).sample(lines, min(FLAGS.num_lines, len(lines)))
+    print(f"{len(chosen)} of {len(lines)} lines of {len(files)} files")
+    return chosen
+
+
+def random_texts():
+    """Returns strings of characters from all of Unicode, half of them from its first blocks."""
+    draw = random.Random(FLAGS.seed)
+
+    def character():
+        while True:
+            limit = draw.choice([0x250, 0x3000, 0x11000, 0x110000])
+            code = draw.randrange(limit)
+            if not 0xD800 <= code < 0xE000:
+                return chr(code)
+
+    return [
+        "".join(character() for _ in range(draw.randint(1, 40))) for _ in range(FLAGS.num_random)
+    ]
+
+
+def pairs(lines, folder):
+    """Returns our and their tokenizer of each kind."""
+    found = {}
+    if FLAGS.wordpiece:
+        for name, lowercase in (("wordpiece, uncased", True), ("wordpiece, cased", False)):
+            ours = WordPieceTokenizer(FLAGS.wordpiece, lowercase=lowercase)
+            theirs = transformers.BertTokenizerFast(FLAGS.wordpiece, do_lower_case=lowercase)
+            found[name] = ours, theirs
+    if FLAGS.byte_pair:
+        vocabulary = json.loads(pathlib.Path(FLAGS.byte_pair[0]).read_text(encoding="utf-8"))
+        for token in ("<s>", "<pad>", "</s>", "<unk>", "<mask>"):
+            vocabulary.setdefault(token, len(vocabulary))
+        ours = BytePairTokenizer(vocabulary, FLAGS.byte_pair[1])
+        merges = pathlib.Path(FLAGS.byte_pair[1]).read_text(encoding="utf-8").split("\n")[1:]
+        merges = [tuple(merge.split(" ")) for merge in merges if merge]
+        theirs = transformers.RobertaTokenizerFast(vocab=vocabulary, merges=merges, mask_token=MASK)
+        found["byte pairs"] = ours, theirs
+    path = folder / "sentencepiece.bpe.model"
+    if FLAGS.unigram:
+        path.write_bytes(pathlib.Path(FLAGS.unigram).read_bytes())
+    else:
+        train_unigram(lines, path)
+    for name, kind in (
+        ("xlm_roberta", transformers.XLMRobertaTokenizerFast),
+        ("camembert", transformers.CamembertTokenizerFast),
+    ):
+        theirs = kind.from_pretrained(str(folder), mask_token=MASK)
+        found[f"unigram, {name}"] = UnigramTokenizer(path, name), theirs
+    return found
+
+
+def train_unigram(lines, path):
+    with open(path, "wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=file,
+            vocab_size=8000,
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+
+
+def count_same(ours, theirs, texts):
+    """Returns how many texts have the same ids and offsets."""
+    expected = theirs(list(texts), return_offsets_mapping=True)
+    return sum(
+        (encoding.ids, encoding.offsets) == (ids, offsets)
+        for encoding, ids, offsets in zip(
+            ours.encode(list(texts)),
+            expected["input_ids"],
+            expected["offset_mapping"],
+            strict=True,
+        )
+    )
+
+
+def count_same_pieces(ours, path, texts):
+    """Returns how many texts have the ids that SentencePiece gives them."""
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    names = [ours.token_to_id(theirs.id_to_piece(id)) for id in range(theirs.get_piece_size())]
+    expected = [[names[id] for id in row] for row in theirs.encode(list(texts))]
+    return sum(map(list.__eq__, ours.plain()(list(texts)), expected))
+
+
+if __name__ == "__main__":
+    app.run(main)

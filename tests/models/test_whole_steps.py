@@ -1,0 +1,231 @@
+"""Whatever ends `fit`, `evaluate` or `predict`, and whenever: the weights are those of a whole step.
+
+`INTERRUPTS=200 pytest tests/models/test_whole_steps.py` interrupts each of them so many times.
+"""
+
+import _thread
+import os
+import random
+import threading
+import time
+
+import bert_keras
+import keras
+import numpy as np
+import pytest
+from tiny import tiny_backbone, tiny_classifier
+
+INTERRUPTS = int(os.environ.get("INTERRUPTS", 12))
+NUM_STEPS = 6
+
+
+def make_task(**options):
+    # Without dropout, so that the same steps make the same weights.
+    task = tiny_classifier(tiny_backbone(dropout=0.0), dropout=0.0)
+    task.compile(bert_keras.AdamW(1e-2, **options))
+    task.optimizer.build(task.trainable_variables)
+    return task
+
+
+def data(num_steps=NUM_STEPS):
+    """Batches of one shape, so that nothing is compiled anew."""
+    generator = np.random.default_rng(0)
+    inputs = {"token_ids": generator.integers(5, 20, (4 * num_steps, 6)).astype("int32")}
+    return inputs, np.arange(4 * num_steps) % 2
+
+
+class Run:
+    """A training run that can be begun again, and the weights after each of its steps."""
+
+    def __init__(self, task):
+        self.task = task
+        self.inputs, self.labels = data()
+        self.variables = [*task.variables, *task.optimizer.variables]
+        self.start = self.values()
+        self.steps = [self.start]
+        keep = keras.callbacks.LambdaCallback(on_train_batch_end=self._keep)
+        keep.set_model(task)
+        self.fit(callbacks=[keep])
+        self.end = self.values()
+
+    def _keep(self, batch, logs):
+        self.task.settle()
+        self.steps.append(self.values())
+
+    def values(self):
+        return [np.array(keras.ops.convert_to_numpy(variable)) for variable in self.variables]
+
+    def fit(self, epochs=1, **options):
+        options = {"verbose": 0, "shuffle": False, "batch_size": 4, "epochs": epochs, **options}
+        validation_data = ({"token_ids": self.inputs["token_ids"][:4]}, self.labels[:4])
+        self.task.fit(self.inputs, self.labels, validation_data=validation_data, **options)
+
+    def evaluate(self):
+        self.task.evaluate(self.inputs, self.labels, batch_size=4, verbose=0)
+
+    def predict(self):
+        return self.task.predict(self.inputs, batch_size=4, verbose=0)
+
+    def begin_again(self):
+        for variable, value in zip(self.variables, self.start, strict=True):
+            variable.assign(value)
+
+    def check(self, is_at_start=False):
+        """Raises unless all values are those after one whole step, and of use."""
+        values = self.values()
+        expected = [self.start] if is_at_start else [*self.steps, self.end]
+        assert any(is_equal(values, step) for step in expected), "Half a step is left."
+        assert np.isfinite(self.predict()).all()
+
+
+def is_equal(values, others):
+    """Whether all values are the same; a step moves them by a hundredth."""
+    return all(np.allclose(a, b, atol=1e-6) for a, b in zip(values, others, strict=True))
+
+
+def interrupted(function, seconds):
+    """Calls a function and interrupts it, as Ctrl-C does, once so many seconds are over.
+
+    Returns:
+        Whether it was interrupted before its end.
+    """
+    is_done = False
+    timer = threading.Timer(seconds, _thread.interrupt_main)
+    try:
+        timer.start()
+        function()
+        is_done = True
+        timer.join()
+        time.sleep(0.1)  # The signal comes here at the latest, unless NumPy swallowed it.
+    except KeyboardInterrupt:
+        return not is_done
+    return False
+
+
+def seconds_of(function):
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def check_interrupts(run, method):
+    function, is_fit = getattr(run, method), method == "fit"
+    run.begin_again()
+    function()
+    run.begin_again()
+    duration = seconds_of(function)
+    moments = random.Random(0)
+    count = 0
+    for _ in range(INTERRUPTS):
+        run.begin_again()
+        count += interrupted(function, moments.uniform(0, duration))
+        run.check(is_at_start=not is_fit)
+    print(f"{method}: {count} of {INTERRUPTS} were interrupted")
+    assert count > INTERRUPTS / 4
+
+
+def test_an_interrupt_at_any_moment_leaves_the_weights_of_a_whole_step(tmp_path):
+    run = Run(make_task())
+    for method in ("predict", "evaluate", "fit"):
+        check_interrupts(run, method)
+    run.task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    answers = again.predict(run.inputs, batch_size=4, verbose=0)
+    np.testing.assert_array_equal(answers, run.predict())
+    run.begin_again()
+    run.fit()
+    assert is_equal(run.values(), run.end)
+
+
+def test_an_interrupt_leaves_the_averaged_weights_or_their_averages_but_no_mixture():
+    run = Run(make_task(use_ema=True, ema_momentum=0.5))
+    check_interrupts(run, "fit")
+
+
+class Failing(keras.utils.PyDataset):
+    """Batches of which the one of this number cannot be read."""
+
+    def __init__(self, inputs, labels, number):
+        super().__init__()
+        self.inputs, self.labels, self.number = inputs, labels, number
+
+    def __len__(self):
+        return NUM_STEPS
+
+    def __getitem__(self, index):
+        if index == self.number:
+            raise OSError("the disk is gone")
+        rows = slice(4 * index, 4 * index + 4)
+        return {"token_ids": self.inputs["token_ids"][rows]}, self.labels[rows]
+
+
+def failing_callback(event, number):
+    def fail(batch, logs=None):
+        if batch == number:
+            raise RuntimeError("no more")
+
+    return keras.callbacks.LambdaCallback(**{event: fail})
+
+
+def test_an_exception_leaves_the_weights_of_a_whole_step():
+    run = Run(make_task())
+    for number in (0, 1, 4):
+        batches = Failing(run.inputs, run.labels, number)
+        for function in (
+            lambda: run.task.evaluate(batches, verbose=0),
+            lambda: run.task.predict(batches, verbose=0),
+            lambda: run.task.predict(batches, verbose=0, steps=NUM_STEPS),
+            lambda: run.task.evaluate(
+                run.inputs,
+                run.labels,
+                batch_size=4,
+                verbose=0,
+                callbacks=[failing_callback("on_test_batch_begin", number)],
+            ),
+        ):
+            run.begin_again()
+            with pytest.raises(Exception, match="the disk is gone|no more"):
+                function()
+            run.check(is_at_start=True)
+        run.begin_again()
+        with pytest.raises(Exception, match="the disk is gone"):
+            run.task.fit(batches, shuffle=False, verbose=0)
+        run.check()
+        for event, done in (("on_train_batch_begin", 0), ("on_train_batch_end", 1)):
+            run.begin_again()
+            with pytest.raises(RuntimeError, match="no more"):
+                run.fit(callbacks=[failing_callback(event, number)])
+            assert is_equal(run.values(), run.steps[number + done])
+
+
+def test_a_callback_may_predict_and_evaluate_between_two_steps():
+    run = Run(make_task())
+    answers = []
+
+    def ask(batch, logs):
+        # Not through the callback's own model, for which Keras sees to that.
+        answers.append(run.predict())
+        run.evaluate()
+
+    run.begin_again()
+    run.fit(callbacks=[keras.callbacks.LambdaCallback(on_train_batch_end=ask)])
+    assert is_equal(run.values(), run.end)
+    for values, answer in zip(run.steps[1:], answers, strict=True):
+        for variable, value in zip(run.variables, values, strict=True):
+            variable.assign(value)
+        np.testing.assert_allclose(run.predict(), answer, atol=1e-6)
+
+
+def test_one_batch_at_a_time_may_be_interrupted_too():
+    run = Run(make_task())
+    inputs = {"token_ids": run.inputs["token_ids"][:4]}
+    for function, steps in (
+        (lambda: run.task.train_on_batch(inputs, run.labels[:4]), run.steps[:2]),
+        (lambda: run.task.test_on_batch(inputs, run.labels[:4]), run.steps[:1]),
+    ):
+        run.begin_again()
+        duration = seconds_of(function)
+        for share in (0.2, 0.5, 0.8):
+            run.begin_again()
+            interrupted(function, share * duration)
+            assert any(is_equal(run.values(), step) for step in steps)
