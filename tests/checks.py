@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import scipy.special
 
+from bert_keras.models.backbone import Backbone
 from bert_keras.presets.assign import relative_path
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -163,3 +164,43 @@ def check_weight_paths(backbone, golden, folder):
         names = []
         file.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
     assert sorted(names) == expected["h5"]
+
+
+def check_equals_transformers(reference, inputs, folder):
+    """A backbone of transformers' files has its hidden states, attentions and outputs.
+
+    Args:
+        reference: the `transformers` model, with eager attention; its weights are changed.
+        inputs: dict of arrays.
+        folder: an empty folder.
+
+    Returns:
+        Our backbone.
+    """
+    import torch
+
+    reference.eval()
+    with torch.no_grad():
+        for parameter in reference.parameters():  # the initial zeros and ones hide mix-ups
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    reference.save_pretrained(folder)
+    backbone = Backbone.from_preset(folder)
+    names = {"token_ids": "input_ids", "padding_mask": "attention_mask"}
+    names["segment_ids"] = "token_type_ids"
+    tensors = {names[key]: torch.tensor(array).long() for key, array in inputs.items()}
+    with torch.no_grad():
+        expected = reference(**tensors, output_hidden_states=True, output_attentions=True)
+    mask = inputs["padding_mask"]
+    actual = backbone(inputs, return_hidden_states=True, return_attentions=True)
+    for a, b in zip(actual["hidden_states"], expected.hidden_states, strict=True):
+        np.testing.assert_allclose(to_numpy(a)[mask], b.numpy()[mask], atol=1e-5)
+    for a, b in zip(actual["attentions"], expected.attentions, strict=True):
+        np.testing.assert_allclose(to_numpy(a), b.numpy(), atol=1e-5)
+    fused = {key: to_numpy(array) for key, array in backbone(inputs).items()}
+    last = expected.last_hidden_state.numpy()
+    np.testing.assert_allclose(fused["sequence_output"][mask], last[mask], atol=1e-5)
+    if backbone.pooler is not None:
+        np.testing.assert_allclose(
+            fused["pooled_output"], expected.pooler_output.numpy(), atol=1e-5
+        )
+    return backbone

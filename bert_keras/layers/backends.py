@@ -4,13 +4,17 @@ The one place for the peculiarities of backends. Each has its figures in docs/be
 is not named here computes as `keras.ops` does.
 
 - Attention: JAX and PyTorch have a function for all of it (`FUSED`).
-- Dense layers: XLA on CPUs sums a product of bfloat16 slowly where the result is bfloat16. Asked
-  for a float32 result, which is rounded afterwards, it is faster. That has no forward-mode
-  derivative (`jax.jvp`).
+- Dense layers: PyTorch multiplies float32 by Intel's MKL, which on AMD's processors is slower than
+  oneDNN. The public way to oneDNN is a convolution of size 1 x 1. Below some 500 rows the two are
+  level. A convolution keeps its input for the backward pass even where the kernel is frozen.
+- XLA on CPUs sums a product of bfloat16 slowly where the result is bfloat16. Asked for a float32
+  result, which is rounded afterwards, it is faster. That has no forward-mode derivative
+  (`jax.jvp`).
 - Dropout: cheap random numbers on JAX, and on PyTorch's CPU.
 """
 
 import functools
+import platform
 
 import keras
 import numpy as np
@@ -19,6 +23,10 @@ from keras import ops
 # Whether Keras's `ops.dot_product_attention` takes over where dropout is inactive. TensorFlow has
 # no kernel for it, and Keras the same formula. On GPUs it was not measured.
 FUSED = {"jax": True, "tensorflow": False, "torch": True}
+# oneDNN takes over a convolution on one thread from this many images on.
+IMAGES = 16
+# Fewer rows are not worth the way to oneDNN.
+LEAST_ROWS = 512
 
 
 def has_fused_attention(dtype):
@@ -56,11 +64,56 @@ def dense(x, kernel, bias=None):
         float tensor `(..., units)`, of the dtype of `x`.
     """
     x, kernel = ops.convert_to_tensor(x), ops.convert_to_tensor(kernel)
-    if keras.backend.backend() == "jax" and _is_bfloat16_on_a_cpu(x, kernel):
+    backend = keras.backend.backend()
+    if backend == "torch" and _is_for_onednn(x, kernel):
+        return _by_onednn(x, kernel, None if bias is None else ops.convert_to_tensor(bias))
+    if backend == "jax" and _is_bfloat16_on_a_cpu(x, kernel):
         product = _rounded_afterwards()(x, kernel)
     else:
         product = ops.matmul(x, kernel)
     return product if bias is None else ops.add(product, bias)
+
+
+def _is_for_onednn(x, kernel):
+    import torch
+
+    return (
+        # In a graph it would be fixed by one input's sizes.
+        not torch.compiler.is_compiling()
+        and not torch.jit.is_tracing()
+        and x.device.type == "cpu"
+        and x.dtype == kernel.dtype == torch.float32
+        and x.dim() > 2
+        and torch.backends.mkldnn.enabled
+        and _has_slow_mkl()
+        and (rows := x.numel() // max(x.shape[-1], 1)) >= LEAST_ROWS
+        and rows % IMAGES == 0
+    )
+
+
+@functools.cache
+def _has_slow_mkl():
+    """Whether PyTorch multiplies by MKL on a processor of AMD, and has oneDNN too."""
+    import torch
+
+    if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
+        return False
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            return "AuthenticAMD" in file.read(4096)
+    except OSError:  # Not Linux.
+        return "AuthenticAMD" in platform.processor()
+
+
+def _by_onednn(x, kernel, bias):
+    """Reads rows as pixels of `IMAGES` images with `input_dim` channels, without a copy."""
+    import torch
+
+    input_dim, units = kernel.shape
+    images = x.reshape(IMAGES, -1, 1, input_dim).permute(0, 3, 1, 2)
+    filters = kernel.t().reshape(units, input_dim, 1, 1)
+    result = torch.nn.functional.conv2d(images, filters, bias)
+    return result.permute(0, 2, 3, 1).reshape(*x.shape[:-1], units)
 
 
 def _is_bfloat16_on_a_cpu(x, kernel):

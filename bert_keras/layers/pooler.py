@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from bert_keras.checks import check_choice
 from bert_keras.layers.initializer import bert_initializer
 
 
@@ -69,8 +70,7 @@ def pool(outputs, padding_mask, pooling):
     Raises:
         ValueError: `pooling` is unknown, or asks for a pooler that the backbone does not have.
     """
-    if pooling not in POOLINGS:
-        raise ValueError(f"`pooling` must be one of {POOLINGS}. Received: {pooling!r}.")
+    check_choice("pooling", pooling, POOLINGS)
     if pooling == "pooler":
         if "pooled_output" not in outputs:
             raise ValueError(

@@ -3,14 +3,13 @@
 import inspect
 from types import MappingProxyType
 
-import keras
 from keras import ops
 
 from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel
-from bert_keras.models.quantized import check_not_quantized, quantized_config
+from bert_keras.models.quantized import check_not_quantized
 from bert_keras.presets import presets
 
 # More than any published encoder has, and less than what would exhaust a machine: a config read
@@ -39,7 +38,8 @@ class Backbone(Adaptable, BuiltModel):
         name: str, or `None`.
         dtype: a dtype policy or its name.
         trainable: bool.
-        **arguments: the family's, see there. `num_segments` is 1 where it has no such argument.
+        **arguments: the family's, see there. Without them `num_segments` is 1, and
+            `max_sequence_length` and `padding_id` are `None`.
 
     Call arguments:
         inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, and optional
@@ -75,7 +75,8 @@ class Backbone(Adaptable, BuiltModel):
 
     def __init__(self, *, name=None, dtype=None, trainable=True, **arguments):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        self.num_segments, self.padding_id, self.pooler = 1, None, None
+        self.num_segments, self.max_sequence_length = 1, None
+        self.padding_id = self.pooler = None
         for argument, value in arguments.items():
             setattr(self, argument, _checked(argument, value))
         self._check_number_of_parameters()
@@ -170,14 +171,8 @@ class Backbone(Adaptable, BuiltModel):
 
     def get_config(self):
         """Returns the constructor's arguments, and what is quantized."""
-        names = [p.name for p in inspect.signature(type(self)).parameters.values()]
-        return {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": dtype_config(self),
-            **{name: getattr(self, name) for name in names if name != "kwargs"},
-            **quantized_config(self),
-        }
+        names = [name for name in inspect.signature(type(self)).parameters if name != "kwargs"]
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
@@ -245,8 +240,3 @@ def _checked(name, value):
     elif name == "activation" and not (isinstance(value, str) or callable(value)):
         raise ValueError(f"`activation` must be a name or a function. Received: {value!r}.")
     return value
-
-
-def dtype_config(layer):
-    """Returns a layer's dtype policy as config: a name where a name says it all."""
-    return keras.dtype_policies.serialize(layer.dtype_policy)

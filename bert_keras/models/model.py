@@ -7,7 +7,12 @@ import numpy as np
 
 from bert_keras.inputs import check_keys
 from bert_keras.models.prediction import batches_of, prediction_of, with_progress
-from bert_keras.models.quantized import check_can_quantize, quantize_again, replacing_weights
+from bert_keras.models.quantized import (
+    check_can_quantize,
+    quantize_again,
+    quantized_config,
+    replacing_weights,
+)
 from bert_keras.models.tensorflow_data import call_untuned
 from bert_keras.models.whole_steps import WholeSteps, whole_end, whole_steps
 
@@ -91,6 +96,15 @@ class BuiltModel(WholeSteps, keras.Model):
         check_can_quantize(self, mode, config)
         with replacing_weights():
             super().quantize(mode, config=config, filters=filters, **kwargs)
+
+    def get_config(self):
+        """Returns what all models' configs have: name, dtype, and which layers are quantized."""
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            **quantized_config(self),
+        }
 
     def get_build_config(self):
         """Returns `None`: construction builds everything, so loading has nothing to rebuild."""

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from bert_keras.checks import check_choice, check_int
 from bert_keras.preprocessing.ragged import Ragged
 
 
@@ -173,28 +174,21 @@ class BucketedBatches(keras.utils.PyDataset):
         lengths = np.asarray(lengths, dtype=np.int64)
         if not len(lengths):
             raise ValueError("Batches need at least one row. Received: none.")
-        if batch_size < 1 or (window is not None and window < 1):
-            raise ValueError(
-                "`batch_size` and `window` must be at least 1. Received: "
-                f"batch_size={batch_size}, window={window}."
-            )
+        self.batch_size = check_int("batch_size", batch_size)
         if window is None:
             window = min(max(len(lengths) // (20 * batch_size), 4), 100)
+        self.window = check_int("window", window)
         self.make_inputs = make_inputs
         self.labels = _as_columns(labels, len(lengths), "labels")
         self.sample_weight = _as_columns(sample_weight, len(lengths), "sample_weight")
-        if token_budget is not None and (token_budget < 1 or pad_last_batch or shuffle):
+        if token_budget is not None:
             # Shuffled, the epochs would have different numbers of batches.
-            raise ValueError(
-                "`token_budget` must be at least 1, and needs shuffle=False and "
-                f"pad_last_batch=False. Received: token_budget={token_budget}, shuffle={shuffle}, "
-                f"pad_last_batch={pad_last_batch}."
-            )
-        self.batch_size = batch_size
+            check_choice("shuffle", shuffle, (False,), "`token_budget` needs it.")
+            check_choice("pad_last_batch", pad_last_batch, (False,), "`token_budget` needs it.")
+            check_int("token_budget", token_budget)
         self.token_budget = token_budget
         self.shuffle = shuffle
         self.seed = seed
-        self.window = window
         self.pad_last_batch = pad_last_batch
         self.buckets = tuple(buckets or length_buckets(int(lengths.max())))
         self.lengths = lengths
@@ -218,8 +212,10 @@ class BucketedBatches(keras.utils.PyDataset):
             generator = np.random.default_rng([self.seed, self._epoch])
             order = generator.permutation(len(self.lengths))
             size = self.window * self.batch_size
-            windows = [order[start : start + size] for start in range(0, len(order), size)]
-            batches = [batch for rows in windows for batch in self._cut(rows)]
+            starts = range(0, len(order), size)
+            batches = [
+                batch for start in starts for batch in self._cut(order[start : start + size])
+            ]
             batches = [batches[index] for index in generator.permutation(len(batches))]
         else:
             batches = self._cut(np.arange(len(self.lengths)))
@@ -254,13 +250,10 @@ class BucketedBatches(keras.utils.PyDataset):
     def _weights(self, rows, length):
         if not isinstance(self.labels, dict):
             return self._column_weights(self.labels, self.sample_weight, rows, length)
-        given = self.sample_weight
-        weights = {
-            key: self._column_weights(
-                column, given.get(key) if isinstance(given, dict) else given, rows, length
-            )
-            for key, column in self.labels.items()
-        }
+        given, weights = self.sample_weight, {}
+        for key, column in self.labels.items():
+            weight = given.get(key) if isinstance(given, dict) else given
+            weights[key] = self._column_weights(column, weight, rows, length)
         if all(weight is None for weight in weights.values()):
             return None
         ones = np.ones(len(rows), np.float32)
@@ -342,17 +335,11 @@ def _as_columns(columns, num_rows, name):
     if columns is None:
         return None
     if isinstance(columns, dict):
-        return {
-            key: _as_columns(column, num_rows, f"{name}[{key!r}]")
-            for key, column in columns.items()
-        }
-    if not isinstance(columns, Ragged):
-        columns = np.asarray(columns)
+        return {k: _as_columns(v, num_rows, f"{name}[{k!r}]") for k, v in columns.items()}
+    columns = columns if isinstance(columns, Ragged) else np.asarray(columns)
     if len(columns) != num_rows:
-        raise ValueError(
-            f"`{name}` must have one entry for each of the {num_rows} rows. Received: "
-            f"{len(columns)}."
-        )
+        rule = f"`{name}` must have one entry for each of the {num_rows} rows"
+        raise ValueError(f"{rule}. Received: {len(columns)}.")
     return columns
 
 
@@ -361,12 +348,10 @@ def _vary_first_two(batches, lengths):
 
     One of them alone may differ from a third in another axis, where lengths stand for shapes.
     """
-    for place, extreme in enumerate((max, min)):
-        if place < len(batches):
-            found = extreme(
-                range(place, len(batches)), key=lambda index: lengths[batches[index][0]].max()
-            )
-            batches[place], batches[found] = batches[found], batches[place]
+    for place, extreme in zip(range(len(batches)), (max, min), strict=False):
+        places = range(place, len(batches))
+        found = extreme(places, key=lambda index: lengths[batches[index][0]].max())
+        batches[place], batches[found] = batches[found], batches[place]
     return batches
 
 

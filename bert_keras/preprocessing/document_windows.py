@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bert_keras.preprocessing.ragged import positions_of
 from bert_keras.preprocessing.windows import Windows, cut_windows
 
 
@@ -44,7 +45,7 @@ def document_windows(lengths, window_length, stride, num_windows, truncation="lo
     lengths = np.asarray(lengths, dtype=np.int64)
     cut = cut_windows(lengths, window_length, stride)
     counts = np.bincount(cut.documents, minlength=len(lengths))
-    place = np.arange(len(cut.documents)) - np.repeat(np.cumsum(counts) - counts, counts)
+    _, place = positions_of(counts)
     num_first = {"tail": 0, "head_tail": (num_windows + 1) // 2}.get(truncation, num_windows)
     from_the_end = np.repeat(counts, counts) - 1 - place
     is_kept = (place < num_first) | (from_the_end < num_windows - num_first)

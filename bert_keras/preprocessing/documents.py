@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.ragged import Ragged, positions_of
 
 # Different words remembered; a corpus has some hundred thousands, noise has no end of them.
 WORDS_REMEMBERED = 500_000
@@ -65,8 +65,7 @@ def cut_long_sentences(lengths, longest):
         counts: int64 `(num_sentences,)`, pieces of each sentence, 1 for most, 0 for empty ones.
     """
     counts = -(-lengths // longest)
-    owners = np.repeat(np.arange(len(lengths)), counts)
-    position = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    owners, position = positions_of(counts)
     return np.minimum(lengths[owners] - position * longest, longest), counts
 
 
@@ -119,7 +118,7 @@ class CachedTokenizer:
         found = self._table.take(numbers)
         ends = np.concatenate([[0], np.cumsum(found.lengths)])
         borders = np.concatenate([np.flatnonzero(numbers == 0), [len(numbers)]])
-        return flatten(found), np.diff(ends[borders], prepend=0)
+        return found.flat(), np.diff(ends[borders], prepend=0)
 
     def _learn(self):
         new = self._numbers.take_new()
@@ -147,10 +146,3 @@ class _Numbers(dict):
         """Returns the words numbered since the last call."""
         new, self._new = self._new, []
         return new
-
-
-def flatten(rows):
-    """Returns the values of a `Ragged`'s rows one after the other, as one array."""
-    begins = np.cumsum(rows.lengths) - rows.lengths
-    position = np.arange(int(rows.lengths.sum()))
-    return rows.values[position + np.repeat(rows.starts - begins, rows.lengths)]

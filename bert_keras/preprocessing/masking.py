@@ -5,6 +5,9 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from bert_keras.checks import check_choice, check_int, check_number
+from bert_keras.preprocessing.ragged import positions_of
+
 STRATEGIES = ("pieces", "whole_words", "spans")
 
 
@@ -58,6 +61,20 @@ class TokenKinds(NamedTuple):
         if is_special.all():
             raise ValueError("A vocabulary must hold more than special tokens.")
         return cls(tokenizer.mask_token_id, is_special, tokenizer.continues_word)
+
+    def word_starts(self, token_ids):
+        """Returns bool of the shape of the ids, whether a word begins at each token.
+
+        Raises:
+            ValueError: the vocabulary does not tell.
+        """
+        if self.continues_word is None:
+            raise ValueError(
+                "Whole words and spans need to know where words begin, which this vocabulary does "
+                "not tell. Received no `word_starts`: pass those of "
+                "`TextPreprocessor.word_starts`, or choose strategy='pieces'."
+            )
+        return ~self.continues_word[token_ids]
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -113,29 +130,20 @@ class Masking:
         span_probability=0.2,
         max_span_length=10,
     ):
-        if not 0 < rate < 1:
-            raise ValueError(f"`rate` must lie between 0 and 1. Received: {rate}.")
-        if min(mask_share, random_share) < 0 or mask_share + random_share > 1 + 1e-9:
+        self.rate = check_number("rate", rate, below=1.0, above=0.0)
+        self.mask_share = check_number("mask_share", mask_share)
+        self.random_share = check_number("random_share", random_share)
+        if mask_share + random_share > 1 + 1e-9:
             raise ValueError(
-                "`mask_share` and `random_share` must be at least 0, and at most 1 together. "
-                f"Received: {mask_share} and {random_share}."
+                "`mask_share` and `random_share` must be at most 1 together. Received: "
+                f"{mask_share} and {random_share}."
             )
-        if strategy not in STRATEGIES:
-            raise ValueError(f"`strategy` must be one of {STRATEGIES}. Received: {strategy!r}.")
-        if max_predictions is not None and max_predictions < 1:
-            raise ValueError(f"`max_predictions` must be at least 1. Received: {max_predictions}.")
-        if not 0 < span_probability < 1 or max_span_length < 1:
-            raise ValueError(
-                "`span_probability` must lie between 0 and 1, `max_span_length` be at least 1. "
-                f"Received: {span_probability} and {max_span_length}."
-            )
-        self.rate = rate
-        self.mask_share = mask_share
-        self.random_share = random_share
-        self.strategy = strategy
+        self.strategy = check_choice("strategy", strategy, STRATEGIES)
+        if max_predictions is not None:
+            check_int("max_predictions", max_predictions)
         self.max_predictions = max_predictions
-        self.span_probability = span_probability
-        self.max_span_length = max_span_length
+        self.span_probability = check_number("span_probability", span_probability, 0, 1, 0)
+        self.max_span_length = check_int("max_span_length", max_span_length)
 
     def num_predictions(self, sequence_length):
         """Returns the width of the outputs for rows of this length."""
@@ -149,15 +157,7 @@ class Masking:
 
     def get_config(self):
         """Returns the constructor's arguments, ready for JSON."""
-        return {
-            "rate": self.rate,
-            "mask_share": self.mask_share,
-            "random_share": self.random_share,
-            "strategy": self.strategy,
-            "max_predictions": self.max_predictions,
-            "span_probability": self.span_probability,
-            "max_span_length": self.max_span_length,
-        }
+        return dict(vars(self))
 
     @classmethod
     def from_config(cls, config):
@@ -186,12 +186,8 @@ def mask_rows_alike(token_ids, kinds, numbers, masking, padding_mask, word_start
         ValueError: an id is outside the vocabulary.
     """
     shape = (len(token_ids), masking.num_predictions(token_ids.shape[1]))
-    masked = MaskedTokens(
-        token_ids.astype(np.int32),
-        np.zeros(shape, np.int32),
-        np.zeros(shape, np.int32),
-        np.zeros(shape, np.float32),
-    )
+    zeros = (np.zeros(shape, dtype) for dtype in (np.int32, np.int32, np.float32))
+    masked = MaskedTokens(token_ids.astype(np.int32), *zeros)
     lengths = np.sum(padding_mask, axis=1, dtype=np.int64).tolist()
     for place, (number, length) in enumerate(zip(numbers.tolist(), lengths, strict=True)):
         row = (slice(place, place + 1), slice(length))
@@ -250,22 +246,13 @@ def mask_tokens(token_ids, kinds, generator, masking=None, padding_mask=None, wo
     width = masking.num_predictions(token_ids.shape[1])
     budgets = np.clip(np.rint(num_tokens * masking.rate).astype(np.int64), 1, width)
     if masking.strategy == "pieces":
-        is_chosen = _choose_pieces(is_candidate, budgets, generator)
-        groups = None
+        is_chosen, groups = _choose_pieces(is_candidate, budgets, generator), None
     else:
-        if word_starts is None and kinds.continues_word is None:
-            raise ValueError(
-                f"Masking by {masking.strategy!r} must know where words begin, which this "
-                "vocabulary does not tell. Received no `word_starts`. Pass them, see "
-                "`TextPreprocessor.word_starts`, or choose strategy='pieces'."
-            )
         if word_starts is None:
-            word_starts = ~kinds.continues_word[token_ids]
+            word_starts = kinds.word_starts(token_ids)
         words = _Words(is_candidate, np.asarray(word_starts).astype(bool))
-        if masking.strategy == "whole_words":
-            is_chosen, groups = words.choose(budgets, generator), None
-        else:
-            is_chosen, groups = words.choose_spans(budgets, generator, masking)
+        choose = words.choose if masking.strategy == "whole_words" else words.choose_spans
+        is_chosen, groups = choose(budgets, generator, masking)
     return _replace(token_ids, is_chosen, groups, width, kinds, generator, masking)
 
 
@@ -301,8 +288,13 @@ class _Words:
         rows, columns = np.nonzero(begins & before)
         self.follows[rows, numbers[rows, columns]] = True
 
-    def choose(self, budgets, generator):
-        """Chooses words in random order, passing over those that do not fit any more."""
+    def choose(self, budgets, generator, masking):
+        """Chooses words in random order, passing over those that do not fit any more.
+
+        Returns:
+            is_chosen: bool `(batch, seq_len)`.
+            groups: None, every token is replaced by itself.
+        """
         keys = np.where(self.lengths > 0, generator.random(self.lengths.shape, np.float32), 2.0)
         order = np.argsort(keys, axis=1)
         lengths = np.take_along_axis(self.lengths, order, axis=1)
@@ -315,7 +307,7 @@ class _Words:
                 break
         is_chosen = np.zeros_like(is_taken)
         np.put_along_axis(is_chosen, order, is_taken, axis=1)
-        return self._tokens(is_chosen)
+        return self._of_tokens(is_chosen, False), None
 
     def choose_spans(self, budgets, generator, masking):
         """Chooses spans of words until no word fits any more.
@@ -339,9 +331,7 @@ class _Words:
             spans[active] = np.where(is_taken, number, spans[active])
             left[active] -= np.sum(self.lengths[active] * is_taken, axis=1)
             number += 1
-        groups = np.where(
-            self.of_token < 0, -1, np.take_along_axis(spans, np.maximum(self.of_token, 0), axis=1)
-        )
+        groups = self._of_tokens(spans, -1)
         return groups >= 0, groups
 
     def _span(self, rows, begins, wanted, left, is_free):
@@ -355,9 +345,9 @@ class _Words:
         # From the first word on, up to the first that cannot be taken.
         return behind & (np.cumsum(behind & ~is_open, axis=1) == 0)
 
-    def _tokens(self, is_chosen_word):
-        found = np.take_along_axis(is_chosen_word, np.maximum(self.of_token, 0), axis=1)
-        return found & (self.of_token >= 0)
+    def _of_tokens(self, of_words, otherwise):
+        found = np.take_along_axis(of_words, np.maximum(self.of_token, 0), axis=1)
+        return np.where(self.of_token < 0, otherwise, found)
 
 
 def span_lengths(probability, longest):
@@ -368,27 +358,19 @@ def span_lengths(probability, longest):
 
 def _replace(token_ids, is_chosen, groups, width, kinds, generator, masking):
     rows, columns = np.nonzero(is_chosen)
-    counts = is_chosen.sum(axis=1)
-    places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    _, places = positions_of(is_chosen.sum(axis=1))
     shape = (len(token_ids), width)
     positions, labels = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     weights = np.zeros(shape, np.float32)
     positions[rows, places] = columns
     labels[rows, places] = token_ids[rows, columns]
     weights[rows, places] = 1
-    if groups is None:
-        draws = generator.random(len(rows))
-    else:
-        draws = generator.random(shape)[rows, groups[rows, columns]]
+    draws = generator.random(len(rows) if groups is None else shape)
+    draws = draws if groups is None else draws[rows, groups[rows, columns]]
     ordinary = np.flatnonzero(~kinds.is_special)
     random_ids = ordinary[generator.integers(len(ordinary), size=len(rows))]
-    seen = np.where(
-        draws < masking.mask_share,
-        kinds.mask_id,
-        np.where(
-            draws < masking.mask_share + masking.random_share, random_ids, labels[rows, places]
-        ),
-    )
+    is_random = draws < masking.mask_share + masking.random_share
+    seen = np.where(is_random, random_ids, labels[rows, places])
     masked = token_ids.astype(np.int32)
-    masked[rows, columns] = seen
+    masked[rows, columns] = np.where(draws < masking.mask_share, kinds.mask_id, seen)
     return MaskedTokens(masked, positions, labels, weights)

@@ -7,7 +7,7 @@ import threading
 import keras
 import numpy as np
 
-from bert_keras.checks import check_int
+from bert_keras.checks import check_choice, check_int
 from bert_keras.datasets.shards import check_shard, json_sha256, open_shard, read_manifest
 from bert_keras.datasets.tfrecord import read_records
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
@@ -109,36 +109,23 @@ class PretrainingBatches(keras.utils.PyDataset):
         self.start_step = check_int("start_step", start_step, 0)
         self.input_names = (*(INPUT_NAMES if input_names is None else input_names), MASK_POSITIONS)
         self.verify = verify
-        self.has_next_sentence = self._checked_next_sentence(has_next_sentence)
-        self.sequence_length = self._checked_length(sequence_length)
+        has_pairs = self.manifest["objective"] != "full_sentences"
+        if not has_pairs:
+            advice = f"{self.folder} holds full sentences, no pairs: train a MaskedLM."
+            check_choice("has_next_sentence", has_next_sentence, (None, False), advice)
+        self.has_next_sentence = has_pairs if has_next_sentence is None else has_next_sentence
+        stored = self.manifest["sequence_length"]
+        advice = "Make data of that length: create_pretraining_data.py --sequence_length."
+        length = stored if sequence_length is None else sequence_length
+        self.sequence_length = check_int("sequence_length", length, stored, advice=advice)
         self.tokenizer = self._checked_tokenizer()
         self.masking, self.num_predictions = self._checked_masking(masking, num_predictions)
         self._kinds = TokenKinds.from_tokenizer(self.tokenizer)
         self._counts = np.array([shard["num_examples"] for shard in self.manifest["shards"]])
         self.batches_per_epoch = self._count_batches()
-        self._shards = collections.OrderedDict()
-        self._orders = collections.OrderedDict()
+        self._shards, self._orders = collections.OrderedDict(), collections.OrderedDict()
         self._verified = set()
         self._lock = threading.Lock()
-
-    def _checked_next_sentence(self, has_next_sentence):
-        has_pairs = self.manifest["objective"] != "full_sentences"
-        if has_next_sentence and not has_pairs:
-            raise ValueError(
-                "`has_next_sentence` needs pairs. Received: data of full sentences in "
-                f"{self.folder}. Leave it out and train a MaskedLM."
-            )
-        return has_pairs if has_next_sentence is None else has_next_sentence
-
-    def _checked_length(self, sequence_length):
-        stored = self.manifest["sequence_length"]
-        if sequence_length is not None and sequence_length < stored:
-            raise ValueError(
-                f"`sequence_length` must be at least that of the data, {stored}. Received: "
-                f"{sequence_length}. Make data of that length: create_pretraining_data.py "
-                f"--sequence_length={sequence_length}."
-            )
-        return sequence_length or stored
 
     def _checked_tokenizer(self):
         tokenizer = Tokenizer.load(self.folder)
@@ -152,44 +139,28 @@ class PretrainingBatches(keras.utils.PyDataset):
 
     def _checked_masking(self, masking, num_predictions):
         """Returns how to mask, None for data that is masked, and the number of predictions."""
-        stored = self.manifest["masking"]
-        if stored is not None:
-            if masking is not None:
-                raise ValueError(
-                    f"The data in {self.folder} was masked when it was made, and cannot be masked "
-                    "again. Leave `masking` out, or make data without --static_masking."
-                )
-            stored_predictions = self.manifest["num_predictions"]
-            if num_predictions is not None and num_predictions < stored_predictions:
-                raise ValueError(
-                    f"`num_predictions` must be at least that of the data, {stored_predictions}. "
-                    f"Received: {num_predictions}."
-                )
-            return None, num_predictions or stored_predictions
-        masking = Masking() if masking is None else masking
-        if num_predictions is not None:
-            raise ValueError(
-                "`num_predictions` is for data that is already masked. Received: "
-                f"{num_predictions}. Set `Masking(max_predictions=...)`."
-            )
-        return masking, masking.num_predictions(self.sequence_length)
+        if self.manifest["masking"] is None:
+            masking = Masking() if masking is None else masking
+            advice = "The data is not masked yet: set `Masking(max_predictions=...)`."
+            check_choice("num_predictions", num_predictions, (None,), advice)
+            return masking, masking.num_predictions(self.sequence_length)
+        advice = "The data was masked when it was made: leave it out, or drop --static_masking."
+        check_choice("masking", masking, (None,), advice)
+        stored = self.manifest["num_predictions"]
+        return None, check_int("num_predictions", num_predictions or stored, stored)
 
     def _count_batches(self):
         total, size = int(self._counts.sum()), self.batch_size * self.process_count
-        if self.shuffle:
-            if total < size:
-                raise ValueError(
-                    f"There must be a batch of examples for all processes, {size}. Received: "
-                    f"{total} examples in {self.folder}. Lower `batch_size`, or make more data."
-                )
-            return total // size
-        count = -(-total // size)
-        if self.start_step >= count:
+        if not self.shuffle:
+            count = -(-total // size)
+            check_int("start_step", self.start_step, 0, count - 1, "Unshuffled data ends.")
+            return count
+        if total < size:
             raise ValueError(
-                f"`start_step` must be one of the {count} batches of data that is not shuffled. "
-                f"Received: {self.start_step}."
+                f"There must be a batch of examples for all processes, {size}. Received: "
+                f"{total} examples in {self.folder}. Lower `batch_size`, or make more data."
             )
-        return count
+        return total // size
 
     @property
     def num_batches(self):
@@ -205,10 +176,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         """Returns `(inputs, labels, weights)` of the batch `start_step + index`."""
         step = self.start_step + index
         if index < 0 or (not self.shuffle and step >= self.batches_per_epoch):
-            raise IndexError(
-                f"There is no batch {index}: {self.batches_per_epoch} batches, start_step "
-                f"{self.start_step}."
-            )
+            raise IndexError(f"There is no batch {step} of {self.batches_per_epoch}.")
         epoch, step_in_epoch = divmod(step, self.batches_per_epoch)
         begin = (step_in_epoch * self.process_count + self.process_index) * self.batch_size
         places = np.arange(begin, begin + self.batch_size)
@@ -232,24 +200,20 @@ class PretrainingBatches(keras.utils.PyDataset):
             index = int(indices[part[0]])
             shard = int(order[index])
             rows = places[part] - (ends[index] - self._counts[shard])
-            parts.append((self._shard(shard), row_orders(shard)[rows]))
+            arrays = self._remember(self._shards, shard, self._open, shard)
+            parts.append((arrays, row_orders(shard)[rows]))
         return parts
 
     def _order(self, epoch):
         """Returns the order of the shards, and a function that returns a shard's order of rows."""
         if not self.shuffle:
             return np.arange(len(self._counts)), lambda shard: np.arange(self._counts[shard])
-        order = self._generator(_SHARDS, epoch).permutation(len(self._counts))
-        return order, lambda shard: self._row_order(epoch, shard)
 
-    def _row_order(self, epoch, shard):
-        def make():
+        def row_order(shard):
             return self._generator(_ROWS, epoch, shard).permutation(self._counts[shard])
 
-        return self._remember(self._orders, (epoch, shard), make)
-
-    def _shard(self, index):
-        return self._remember(self._shards, index, lambda: self._open(index))
+        order = self._generator(_SHARDS, epoch).permutation(len(self._counts))
+        return order, lambda shard: self._remember(self._orders, (epoch, shard), row_order, shard)
 
     def _open(self, index):
         shard = self.manifest["shards"][index]
@@ -259,11 +223,11 @@ class PretrainingBatches(keras.utils.PyDataset):
         path = os.path.join(self.folder, shard["file"])
         return read_records(path) if path.endswith(".tfrecord") else open_shard(path)[0]
 
-    def _remember(self, cache, key, make):
+    def _remember(self, cache, key, make, shard):
         """Keeps the few last used entries of a cache; threads may share it."""
         with self._lock:
             if key not in cache:
-                cache[key] = make()
+                cache[key] = make(shard)
             cache.move_to_end(key)
             while len(cache) > SHARDS_OPEN:
                 cache.popitem(last=False)
@@ -273,8 +237,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         return np.random.default_rng([self.seed, *map(int, purpose)])
 
     def _assemble(self, parts, step, places):
-        rows = _join([_take_rows(arrays, "token_ids", "offsets", rows) for arrays, rows in parts])
-        length = self.sequence_length
+        rows, length = _take_rows(parts, "token_ids", "offsets"), self.sequence_length
         columns = np.arange(length)
         padding_mask = columns < rows.lengths[:, None]
         token_ids = rows.to_dense(length, self.tokenizer.pad_token_id).astype(np.int32)
@@ -284,7 +247,9 @@ class PretrainingBatches(keras.utils.PyDataset):
         if self.masking is None:
             masked = _stored_masks(parts, token_ids, self.num_predictions)
         else:
-            word_starts = _dense_word_starts(parts, length)
+            word_starts = None
+            if "word_starts" in parts[0][0]:
+                word_starts = _take_rows(parts, "word_starts", "offsets").to_dense(length, False)
             arguments = self.masking, padding_mask, word_starts
             if self.shuffle:
                 generator = self._generator(_MASKS, step, self.process_index)
@@ -306,37 +271,22 @@ class PretrainingBatches(keras.utils.PyDataset):
         return inputs, labels, weights
 
 
-def _take_rows(arrays, values, offsets, rows):
-    """Returns the rows of a shard as a `Ragged`, whose values are the memory map."""
-    starts = arrays[offsets][rows]
-    return Ragged(arrays[values], starts, arrays[offsets][rows + 1] - starts)
-
-
-def _join(parts):
-    """Returns the rows of several `Ragged` as one."""
-    if len(parts) == 1:
-        return parts[0]
-    values = [part[row] for part in parts for row in range(len(part))]
-    lengths = np.concatenate([part.lengths for part in parts])
-    return Ragged.from_flat(np.concatenate(values), lengths)
-
-
-def _dense_word_starts(parts, length):
-    if "word_starts" not in parts[0][0]:
-        return None
-    starts = [_take_rows(arrays, "word_starts", "offsets", rows) for arrays, rows in parts]
-    return _join(starts).to_dense(length, False)
+def _take_rows(parts, values, offsets):
+    """Returns rows of shards as a `Ragged`, on the memory map where they are all of one."""
+    taken = []
+    for arrays, rows in parts:
+        starts = arrays[offsets][rows]
+        taken.append(Ragged(arrays[values], starts, arrays[offsets][rows + 1] - starts))
+    if len(taken) == 1:
+        return taken[0]
+    lengths = np.concatenate([part.lengths for part in taken])
+    return Ragged.from_flat(np.concatenate([part.flat() for part in taken]), lengths)
 
 
 def _stored_masks(parts, token_ids, width):
     positions, labels = (
-        _join([_take_rows(arrays, name, "mask_offsets", rows) for arrays, rows in parts])
-        for name in ("mask_positions", "mask_labels")
+        _take_rows(parts, name, "mask_offsets") for name in ("mask_positions", "mask_labels")
     )
     weights = np.arange(width) < positions.lengths[:, None]
-    return (
-        token_ids,
-        positions.to_dense(width).astype(np.int32),
-        labels.to_dense(width).astype(np.int32),
-        weights.astype(np.float32),
-    )
+    dense = (rows.to_dense(width).astype(np.int32) for rows in (positions, labels))
+    return (token_ids, *dense, weights.astype(np.float32))

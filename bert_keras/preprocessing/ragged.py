@@ -5,6 +5,12 @@ import itertools
 import numpy as np
 
 
+def positions_of(lengths):
+    """Returns for each value of rows of these lengths its row, and its position within the row."""
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
 class Ragged:
     """Rows of different lengths: row `i` is `values[starts[i] : starts[i] + lengths[i]]`.
 
@@ -56,6 +62,11 @@ class Ragged:
         start = self.starts[row]
         return self.values[start : start + self.lengths[row]]
 
+    def flat(self):
+        """Returns the values of the rows one after the other."""
+        row, position = positions_of(self.lengths)
+        return self.values[self.starts[row] + position]
+
     def take(self, rows):
         """Returns the rows of an index array, in its order."""
         return Ragged(self.values, self.starts[rows], self.lengths[rows])
@@ -71,11 +82,7 @@ class Ragged:
             out: array `(num_rows, width)`, changed in place.
             columns: int or int `(num_rows,)`, where each row goes.
         """
-        row = np.repeat(np.arange(len(self)), self.lengths)
-        # Position of each value within its own row.
-        position = np.arange(len(row)) - np.repeat(
-            np.cumsum(self.lengths) - self.lengths, self.lengths
-        )
+        row, position = positions_of(self.lengths)
         columns = np.broadcast_to(columns, len(self))
         out[row, columns[row] + position] = self.values[self.starts[row] + position]
 

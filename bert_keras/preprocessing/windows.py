@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.checks import check_int
+from bert_keras.preprocessing.ragged import Ragged, positions_of
 
 
 class Windows(NamedTuple):
@@ -49,8 +50,7 @@ def cut_windows(lengths, window_length, stride):
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     window_length = np.broadcast_to(np.asarray(window_length, dtype=np.int64), lengths.shape)
-    if stride < 1:
-        raise ValueError(f"`stride` must be at least 1. Received: {stride}.")
+    check_int("stride", stride)
     if np.any(window_length < 1):
         document = int(np.argmin(window_length))
         raise ValueError(
@@ -60,8 +60,7 @@ def cut_windows(lengths, window_length, stride):
         )
     step = np.minimum(stride, window_length)
     counts = 1 + -(-np.maximum(lengths - window_length, 0) // step)
-    documents = np.repeat(np.arange(len(lengths)), counts)
-    position = np.arange(len(documents)) - np.repeat(np.cumsum(counts) - counts, counts)
+    documents, position = positions_of(counts)
     starts = position * step[documents]
     return Windows(
         documents, starts, np.minimum(window_length[documents], lengths[documents] - starts)
@@ -95,7 +94,8 @@ def max_context(windows):
     Returns:
         A `Ragged` of bool with one row per window.
     """
-    window, left = _window_tokens(windows)
+    # The token has as many to its left as its position within the window says.
+    window, left = positions_of(windows.lengths)
     length = windows.lengths[window]
     score = np.minimum(left, length - 1 - left) + 0.01 * length
     position = windows.starts[window] + left
@@ -124,10 +124,3 @@ def document_positions(windows, first_columns, length):
     columns = np.arange(length) - np.reshape(np.asarray(first_columns, dtype=np.int64), (-1, 1))
     inside = (columns >= 0) & (columns < windows.lengths[:, None])
     return np.where(inside, windows.starts[:, None] + columns, -1)
-
-
-def _window_tokens(windows):
-    """Returns for each token of each window the window and the number of tokens to its left."""
-    window = np.repeat(np.arange(len(windows.lengths)), windows.lengths)
-    begins = np.cumsum(windows.lengths) - windows.lengths
-    return window, np.arange(len(window)) - begins[window]

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.ragged import Ragged, positions_of
 from bert_keras.preprocessing.windows import cut_windows, max_context, take_windows
 
 # The library's results take many times the memory of the arrays made of them.
@@ -52,14 +52,13 @@ def cut_words(tokenizer, sentences, max_length, stride):
     is_first = np.ones(len(numbers), dtype=bool)
     is_first[1:] = numbers[1:] != numbers[:-1]
     inside = take_windows(words, windows)
-    window = np.repeat(np.arange(len(inside)), inside.lengths)
-    begins = np.cumsum(inside.lengths) - inside.lengths
-    token = np.arange(len(window))
-    piece = inside.starts[window] + token - begins[window]
+    window, place = positions_of(inside.lengths)
+    piece = inside.starts[window] + place
     lengths = inside.lengths + num_special
     with_special = np.full(int(lengths.sum()), -1, dtype=np.int64)
     counts = is_first[piece] & max_context(windows).values
-    with_special[token + num_special * window + num_before] = np.where(counts, numbers[piece], -1)
+    columns = np.arange(len(window)) + num_special * window + num_before
+    with_special[columns] = np.where(counts, numbers[piece], -1)
     return WordWindows(
         take_windows(ids, windows), Ragged.from_flat(with_special, lengths), windows.documents
     )
@@ -77,9 +76,10 @@ def _pieces(tokenizer, sentences):
             first_word += len(sentence)
     ids, words = np.array(ids, np.int32), np.array(words, np.int64)
     lost = np.setdiff1d(np.arange(first_word), words)
-    places = np.searchsorted(words, lost)
-    ids = np.insert(ids, places, tokenizer.unknown_token_id)
-    words = np.insert(words, places, lost)
+    if len(lost):
+        places = np.searchsorted(words, lost)
+        ids = np.insert(ids, places, tokenizer.unknown_token_id)
+        words = np.insert(words, places, lost)
     sentence_of_word = np.repeat(np.arange(len(sentences)), [len(words) for words in sentences])
     lengths = np.bincount(sentence_of_word[words], minlength=len(sentences))
     return Ragged.from_flat(ids, lengths), Ragged.from_flat(words, lengths)

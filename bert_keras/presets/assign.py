@@ -4,45 +4,10 @@ import os
 import pathlib
 import sys
 import warnings
-from collections.abc import Mapping
 
 from bert_keras.presets.name_map import transformed, transformed_shape
 
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
-
-
-class Tensors(Mapping):
-    """Some tensors of a checkpoint, under names of our choice, each read when it is asked for.
-
-    Args:
-        source: mapping from tensor name to `np.ndarray`; its attribute `shapes` is a dict of their
-            shapes, known without reading.
-        names: dict, name here -> name in `source`.
-    """
-
-    def __init__(self, source, names):
-        self._source, self._names = source, names
-
-    @property
-    def shapes(self):
-        """Dict of shapes by name."""
-        return {name: self._source.shapes[theirs] for name, theirs in self._names.items()}
-
-    def only(self, names):
-        """Returns those tensors of `names` that are here."""
-        return Tensors(self._source, {n: self._names[n] for n in names if n in self._names})
-
-    def __getitem__(self, name):
-        return self._source[self._names[name]]
-
-    def __contains__(self, name):
-        return name in self._names  # Mapping's own would read the tensor to find out.
-
-    def __iter__(self):
-        return iter(self._names)
-
-    def __len__(self):
-        return len(self._names)
 
 
 def assign(variables, names, tensors, *, optional=(), unread=(), source="the checkpoint"):
@@ -51,7 +16,7 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
     Args:
         variables: dict, our path -> `keras.Variable`.
         names: dict, our path -> `(tensor name, transform)`, see `name_map.expand`.
-        tensors: mapping, tensor name -> `np.ndarray`, with the attribute `shapes`, see `Tensors`.
+        tensors: `tensors.Tensors`, the checkpoint.
         optional: prefixes of our paths that may keep their initial values; a warning lists them.
         unread: prefixes of our paths that may keep them without a word: nothing reads them.
         source: str, what to call the checkpoint in messages.

@@ -5,7 +5,11 @@ See `formats.checkpoint` for the methods.
 
 from bert_keras.files import read_json
 from bert_keras.presets.formats import huggingface, keras_hub, own, tf1
+from bert_keras.presets.formats.huggingface import export_to_huggingface
+from bert_keras.presets.formats.own import save_backbone, save_task
 from bert_keras.presets.resolve import resolve
+
+__all__ = ["export_to_huggingface", "open_preset", "save_backbone", "save_task"]
 
 # The first that knows the config is taken: KerasHub's also has our own's key 'registered_name'.
 _FORMATS = (keras_hub.KerasHubFolder, own.OwnFolder, huggingface.HuggingFaceFolder)
@@ -44,23 +48,3 @@ def open_preset(preset):
         "(keys 'class_name' and 'module'), nor that of a Hugging Face or TensorFlow 1 checkpoint "
         f"(keys 'model_type' or 'hidden_size'). Its keys: {sorted(config)[:20]}."
     )
-
-
-def save_backbone(backbone, folder):
-    """Writes a backbone, its adapters merged, see `own.save_backbone`."""
-    own.save_backbone(backbone.without_adapters(), folder)
-
-
-def save_task(task, folder):
-    """Writes a task, its adapters merged, see `own.save_task`."""
-    own.save_task(task.without_adapters(), folder)
-
-
-def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=None):
-    """Writes a backbone or a task, its adapters merged, see `huggingface.export`."""
-    if task is None:
-        backbone = backbone.without_adapters()
-    else:
-        task = task.without_adapters()
-        backbone = task.backbone
-    huggingface.export(backbone, folder, task=task, tokenizer=tokenizer, dtype=dtype)

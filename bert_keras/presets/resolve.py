@@ -6,6 +6,7 @@ mean is not its business. Two kinds of errors: `ValueError` for a source that is
 refused, `FileNotFoundError` (or another `OSError`) for one that could not be had.
 """
 
+import contextlib
 import difflib
 import fnmatch
 import importlib.util
@@ -21,34 +22,15 @@ CONFIG_FILES = ("config.json", "bert_config.json")
 
 # What is downloaded from a Hugging Face repository: the files of the layouts that can be read from
 # there, and nothing else (no pickles, no copies of the weights in other formats).
-DOWNLOADED_FILES = (
-    "config.json",
-    "metadata.json",
-    "preprocessor.json",
-    "task.json",
-    "task.weights.h5",
-    *TOKENIZER_FILES,
-    "modules.json",
-    "sentence_bert_config.json",
-    "*_Pooling/config.json",
-    "assets/tokenizer/*.txt",
-    "assets/tokenizer/*.json",
-    "model.safetensors",
-    "model-*.safetensors",
-    "model.safetensors.index.json",
-    "model.weights.h5",
-    "model_*.weights.h5",
-    "model.weights.json",
-)
+_SETTINGS = ("config.json", "metadata.json", "preprocessor.json", "task.json")
+_EMBEDDINGS = ("modules.json", "sentence_bert_config.json", "*_Pooling/config.json")
+_SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
+_HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
+_KERAS_HUB = ("assets/tokenizer/*.txt", "assets/tokenizer/*.json", *_HDF5)
+DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDINGS, *_SAFETENSORS, *_KERAS_HUB)
 # And of a repository that holds none of these weights: Google's TensorFlow 1 checkpoint.
-DOWNLOADED_TF1_FILES = (
-    "bert_config.json",
-    "checkpoint",
-    "*.ckpt.index",
-    "*.ckpt.data-*",
-    "*.ckpt-*.index",
-    "*.ckpt-*.data-*",
-)
+_CHECKPOINTS = ("*.ckpt.index", "*.ckpt.data-*", "*.ckpt-*.index", "*.ckpt-*.data-*")
+DOWNLOADED_TF1_FILES = ("bert_config.json", "checkpoint", *_CHECKPOINTS)
 
 _READABLE_WEIGHTS = ("*.safetensors", "*.weights.h5", "*.index")
 _PICKLED_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle")
@@ -195,23 +177,23 @@ def _local_folder(source: str) -> pathlib.Path:
     )
 
 
-def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib.Path:
-    """Downloads a Hugging Face repository, or finds it in the cache."""
+def _client(name: str, source: str):
+    """Returns the package that downloads."""
     try:
-        import huggingface_hub
-        from huggingface_hub import errors
+        return importlib.import_module(name)
     except ImportError as error:
         raise ImportError(
-            f"Downloading {source!r} needs the package huggingface_hub: `pip install "
-            f"huggingface_hub`. {_LOCAL_WORKS}"
+            f"Downloading {source!r} needs the package {name}: `pip install {name}`. {_LOCAL_WORKS}"
         ) from error
 
+
+def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib.Path:
+    """Downloads a Hugging Face repository, or finds it in the cache."""
+    client = _client("huggingface_hub", source)
+
     def download(patterns):
-        return pathlib.Path(
-            huggingface_hub.snapshot_download(
-                repository, revision=revision, allow_patterns=list(patterns)
-            )
-        )
+        options = {"revision": revision, "allow_patterns": list(patterns)}
+        return pathlib.Path(client.snapshot_download(repository, **options))
 
     try:
         folder = download(DOWNLOADED_FILES)
@@ -219,61 +201,50 @@ def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib
             folder = download(DOWNLOADED_FILES + DOWNLOADED_TF1_FILES)
     # The client's own HTTP library differs between its versions, so its errors have no one class.
     except Exception as error:
-        raise _explained(error, errors, source, repository, revision) from error
+        raise _explained(error, source, repository, revision) from error
 
     names = _names(folder)
     if not _any_match(names, _READABLE_WEIGHTS):
-        # What was not downloaded is not in the folder: ask, to say what is there instead.
-        try:
-            names = huggingface_hub.HfApi().list_repo_files(repository, revision=revision)
-        except Exception:
-            names = _names(folder)  # Offline now: say what can be said without.
+        # What was not downloaded is not in the folder: ask, to say what is there instead. Offline,
+        # say what can be said without.
+        with contextlib.suppress(Exception):
+            names = client.HfApi().list_repo_files(repository, revision=revision)
     return _checked(folder, source, names)
 
 
-def _explained(error, errors, source: str, repository: str, revision: str | None) -> OSError:
-    """Returns the error to raise for one of `huggingface_hub`, whose classes `errors` holds."""
-    if isinstance(error, errors.GatedRepoError):
-        return FileNotFoundError(
-            f"A Hugging Face repository must be open to you. Received: {source!r}, whose owner "
-            f"asks for consent. Accept the terms at https://huggingface.co/{repository} and log in "
-            f"with `hf auth login` (or set HF_TOKEN). {_LOCAL_WORKS}"
-        )
-    if isinstance(error, errors.RepositoryNotFoundError):
-        return FileNotFoundError(
-            f"A Hugging Face repository must exist. Received: {source!r}, which does not, or is "
-            "private and you are not logged in (`hf auth login`). Check the spelling of "
-            f"'owner/name'. {_LOCAL_WORKS}"
-        )
-    if isinstance(error, errors.RevisionNotFoundError):
-        return FileNotFoundError(
-            "The revision of a Hugging Face repository must be one of its branches, tags or "
-            f"commits. Received: {source!r}, where there is no {revision!r}."
-        )
-    if isinstance(error, errors.LocalEntryNotFoundError):
-        return FileNotFoundError(
-            "A Hugging Face repository must be in the local cache or within reach of the network. "
-            f"Received: {source!r}, which is neither ({_first_line(error)}). Check the connection "
-            f"and the variables HF_ENDPOINT, HF_HUB_OFFLINE and HTTPS_PROXY. {_LOCAL_WORKS}"
-        )
+def _explained(error, source: str, repository: str, revision: str | None) -> OSError:
+    """Returns the error to raise for one of `huggingface_hub`."""
+    from huggingface_hub import errors
+
+    received = f"Received: {source!r}, "
+    reasons = {
+        errors.GatedRepoError: f"A Hugging Face repository must be open to you. {received}whose "
+        f"owner asks for consent. Accept the terms at https://huggingface.co/{repository} and log "
+        f"in with `hf auth login` (or set HF_TOKEN). {_LOCAL_WORKS}",
+        errors.RepositoryNotFoundError: f"A Hugging Face repository must exist. {received}which "
+        "does not, or is private and you are not logged in (`hf auth login`). Check the spelling "
+        f"of 'owner/name'. {_LOCAL_WORKS}",
+        errors.RevisionNotFoundError: "The revision of a Hugging Face repository must be one of "
+        f"its branches, tags or commits. {received}where there is no {revision!r}.",
+        errors.LocalEntryNotFoundError: "A Hugging Face repository must be in the local cache or "
+        f"within reach of the network. {received}which is neither ({_first_line(error)}). Check "
+        "the connection and the variables HF_ENDPOINT, HF_HUB_OFFLINE and HTTPS_PROXY. "
+        f"{_LOCAL_WORKS}",
+    }
+    for kind, reason in reasons.items():
+        if isinstance(error, kind):
+            return FileNotFoundError(reason)
     return OSError(
-        f"A download must come to its end. Received: {source!r}, which failed with "
-        f"{type(error).__name__} ({_first_line(error)}). Nothing half-written is used: try again. "
-        f"{_LOCAL_WORKS}"
+        f"A download must come to its end. {received}which failed with {type(error).__name__} "
+        f"({_first_line(error)}). Nothing half-written is used: try again. {_LOCAL_WORKS}"
     )
 
 
 def _kaggle(source: str, handle: str) -> pathlib.Path:
     """Downloads a Kaggle model, or finds it in the cache."""
+    client = _client("kagglehub", source)
     try:
-        import kagglehub
-    except ImportError as error:
-        raise ImportError(
-            f"Downloading {source!r} needs the package kagglehub: `pip install kagglehub`. "
-            f"{_LOCAL_WORKS}"
-        ) from error
-    try:
-        folder = pathlib.Path(kagglehub.model_download(handle))
+        folder = pathlib.Path(client.model_download(handle))
     # As for Hugging Face; an error that carries an HTTP response says whether the model exists.
     except Exception as error:
         status = getattr(getattr(error, "response", None), "status_code", None)

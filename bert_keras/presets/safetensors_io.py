@@ -8,7 +8,7 @@ checkpoints, bfloat16 and errors that name the file and the way out.
 
 import os
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import ml_dtypes
 import numpy as np
@@ -16,6 +16,7 @@ import safetensors
 import safetensors.numpy
 
 from bert_keras.files import read_json, replacing, write_json
+from bert_keras.presets.tensors import Tensors, way_out
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
@@ -25,29 +26,13 @@ LARGEST_FILE = 5 * 10**9
 # The format's dtypes that NumPy has, and bfloat16, which `ml_dtypes` (a dependency of Keras) adds
 # to NumPy when it is imported: the safetensors package finds it there.
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-_DTYPES = {
-    "F64": "float64",
-    "F32": "float32",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "I64": "int64",
-    "I32": "int32",
-    "I16": "int16",
-    "I8": "int8",
-    "U64": "uint64",
-    "U32": "uint32",
-    "U16": "uint16",
-    "U8": "uint8",
-    "BOOL": "bool",
-}
+_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+_DTYPES |= {f"{k[0].upper()}{n}": f"{k}{n}" for k in ("int", "uint") for n in (64, 32, 16, 8)}
+_DTYPES["BOOL"] = "bool"
 
 
-class SafetensorsCheckpoint(Mapping):
-    """The tensors of a checkpoint by name, each read from disk when it is asked for.
-
-    Opening reads and checks the headers only. `checkpoint[name]` reads one tensor through a memory
-    map into an array of its own and keeps no copy, so that a checkpoint is never held twice in
-    memory; asking twice reads twice. No file stays open in between.
+class SafetensorsCheckpoint(Tensors):
+    """The tensors of a checkpoint by name, read through a memory map; no file stays open.
 
     Attributes:
         shapes: dict from tensor name to shape, known without reading the tensor.
@@ -55,23 +40,13 @@ class SafetensorsCheckpoint(Mapping):
             some); Hugging Face writes `{"format": "pt"}`.
     """
 
-    def __init__(self, file_of: Mapping[str, pathlib.Path], shapes, metadata):
-        self._file_of = file_of
-        self.shapes = shapes
+    def __init__(self, places, shapes, metadata):
+        super().__init__(places, shapes)
         self.metadata = metadata
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        array = _open(self._file_of[name]).get_tensor(name)
+    def read(self, name, place):
+        array = _open(place).get_tensor(name)
         return array.astype(np.float32) if array.dtype == _BFLOAT16 else array
-
-    def __contains__(self, name) -> bool:
-        return name in self._file_of  # Mapping's own would read the tensor to find out.
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._file_of)
-
-    def __len__(self) -> int:
-        return len(self._file_of)
 
 
 def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
@@ -105,28 +80,28 @@ def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
     """
     path = _locate(pathlib.Path(source))
     if not path.name.endswith(".index.json"):
-        file_of, shapes, metadata = _read_header(path)
-        return SafetensorsCheckpoint(file_of, shapes, metadata)
+        shapes, metadata = _read_header(path)
+        return SafetensorsCheckpoint(dict.fromkeys(shapes, path), shapes, metadata)
 
     tensor_to_shard = _read_index(path)
-    file_of, shapes, metadata = {}, {}, {}
+    shapes, metadata = {}, {}
     for shard in sorted(set(tensor_to_shard.values())):
-        shard_file_of, shard_shapes, shard_metadata = _read_header(path.parent / shard)
-        for name in shard_file_of:
+        shard_shapes, shard_metadata = _read_header(path.parent / shard)
+        for name, shape in shard_shapes.items():
             # The index decides where a tensor lives; one it forgot is still there to be read, so
             # that nothing in the checkpoint goes unnoticed.
             if tensor_to_shard.setdefault(name, shard) == shard:
-                file_of[name] = shard_file_of[name]
-                shapes[name] = shard_shapes[name]
+                shapes[name] = shape
         metadata = metadata or shard_metadata
     for name, shard in tensor_to_shard.items():
-        if name not in file_of:
+        if name not in shapes:
             raise ValueError(
                 f"Each shard of a checkpoint must hold the tensors that its index names. Received: "
                 f"{path}, which expects {name!r} in {shard}, where it is not. The files are not of "
                 "one checkpoint: download all of them again."
             )
-    return SafetensorsCheckpoint(file_of, shapes, metadata)
+    places = {name: path.parent / tensor_to_shard[name] for name in shapes}
+    return SafetensorsCheckpoint(places, shapes, metadata)
 
 
 def write_safetensors(
@@ -147,9 +122,8 @@ def write_safetensors(
             `{"format": "pt"}` there.
 
     Raises:
-        TypeError: if a name or a metadata entry is not a string, or an array holds objects or
-            text.
-        ValueError: if a tensor is called `__metadata__`, a name the format reserves.
+        TypeError: if a name or a metadata entry is not a string, a tensor is called `__metadata__`,
+            a name the format reserves, or an array holds objects or text.
         FileNotFoundError: if the folder does not exist.
     """
     path = pathlib.Path(path)
@@ -158,7 +132,6 @@ def write_safetensors(
             "A safetensors file must be written into a folder that exists. Received: "
             f"{str(path)!r}. Create {str(path.parent)!r} first."
         )
-    metadata = dict(metadata) if metadata else None
     for key, value in (metadata or {}).items():
         if not (isinstance(key, str) and isinstance(value, str)):
             raise TypeError(
@@ -168,8 +141,16 @@ def write_safetensors(
     # `asarray` and not `ascontiguousarray`, which turns a scalar into an array of one element.
     arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
     for name, array in arrays.items():
-        _check_writable(name, array)
-
+        if not isinstance(name, str) or name == "__metadata__":
+            raise TypeError(
+                "Tensor names must be strings other than '__metadata__', which is reserved. "
+                f"Received: {name!r}."
+            )
+        if array.dtype.name not in _DTYPES.values():
+            raise TypeError(
+                f"Tensors must have one of the dtypes {', '.join(_DTYPES.values())}. Received: "
+                f"{name!r} of dtype {array.dtype}. Convert it with `astype`."
+            )
     with replacing(path) as temporary:
         safetensors.numpy.save_file(arrays, temporary, metadata=metadata)
 
@@ -221,8 +202,8 @@ def _locate(source: pathlib.Path) -> pathlib.Path:
     )
 
 
-def _read_header(path: pathlib.Path) -> tuple[dict, dict, dict]:
-    """Returns the file of each tensor, the shape of each tensor, and the header's free text."""
+def _read_header(path: pathlib.Path) -> tuple[dict, dict]:
+    """Returns the shape of each tensor, and the header's free text."""
     checkpoint = _open(path)
     shapes = {}
     for name in checkpoint.keys():  # noqa: SIM118 (`safe_open` is no mapping)
@@ -234,7 +215,7 @@ def _read_header(path: pathlib.Path) -> tuple[dict, dict, dict]:
                 "float16 or bfloat16 with the library that wrote it."
             )
         shapes[name] = tuple(tensor.get_shape())
-    return dict.fromkeys(shapes, path), shapes, dict(checkpoint.metadata() or {})
+    return shapes, dict(checkpoint.metadata() or {})
 
 
 def _open(path: pathlib.Path):
@@ -244,17 +225,8 @@ def _open(path: pathlib.Path):
     except safetensors.SafetensorError as error:
         raise ValueError(
             f"A safetensors file must be whole and well-formed. Received: {path} with "
-            f"{path.stat().st_size} bytes: {error}. {_way_out(path)}"
+            f"{path.stat().st_size} bytes: {error}. {way_out(path)}"
         ) from error
-
-
-def _way_out(path: pathlib.Path) -> str:
-    """Says what to do about a file that is no safetensors file."""
-    with open(path, "rb") as file:
-        start = file.read(32)
-    if start.startswith(b"version https://git-lfs"):
-        return "It is a Git LFS pointer, not the weights: run `git lfs pull` in its repository."
-    return "It is damaged or was not copied to its end: download it again."
 
 
 def _read_index(path: pathlib.Path) -> dict[str, str]:
@@ -283,20 +255,3 @@ def _read_index(path: pathlib.Path) -> dict[str, str]:
                 "is incomplete: download it again."
             )
     return tensor_to_shard
-
-
-def _check_writable(name: str, array: np.ndarray) -> None:
-    if not isinstance(name, str):
-        raise TypeError(
-            f"Tensor names must be strings. Received: {name!r} of type {type(name).__name__}."
-        )
-    if name == "__metadata__":
-        raise ValueError(
-            "A tensor cannot be called '__metadata__', a name reserved by the safetensors format. "
-            "Pass free text as `metadata`."
-        )
-    if array.dtype.name not in _DTYPES.values():
-        raise TypeError(
-            f"Tensors must have one of the dtypes {', '.join(_DTYPES.values())}. Received: "
-            f"{name!r} of dtype {array.dtype}. Convert it with `astype`."
-        )

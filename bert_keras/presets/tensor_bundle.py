@@ -12,11 +12,12 @@ used, and every tensor against its checksum when it is read.
 import math
 import os
 import pathlib
-from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
+
+from bert_keras.presets.tensors import Tensors, way_out
 
 # Much more than BERT-large with its optimizer's slots needs: 1,200 tensors, 60 KiB of index.
 _LARGEST_INDEX = 2**24
@@ -29,21 +30,10 @@ _MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
 _TRAILER_SIZE = 5  # of a block: compression, checksum
 
 # tensorflow/core/framework/types.proto -> NumPy.
-_DTYPES = {
-    1: np.dtype("<f4"),
-    2: np.dtype("<f8"),
-    3: np.dtype("<i4"),
-    4: np.dtype("u1"),
-    5: np.dtype("<i2"),
-    6: np.dtype("i1"),
-    9: np.dtype("<i8"),
-    10: np.dtype("?"),
-    14: np.dtype(ml_dtypes.bfloat16),
-    17: np.dtype("<u2"),
-    19: np.dtype("<f2"),
-    22: np.dtype("<u4"),
-    23: np.dtype("<u8"),
-}
+_KINDS = ("f4", "f8", "i4", "u1", "i2", "i1", "i8", "?", "u2", "f2", "u4", "u8")
+_NUMBERS = (1, 2, 3, 4, 5, 6, 9, 10, 17, 19, 22, 23)
+_DTYPES = {n: np.dtype(f"<{kind}") for n, kind in zip(_NUMBERS, _KINDS, strict=True)}
+_DTYPES[14] = np.dtype(ml_dtypes.bfloat16)
 
 
 class _Entry(NamedTuple):
@@ -57,41 +47,23 @@ class _Entry(NamedTuple):
     checksum: int
 
 
-class TensorBundle(Mapping):
-    """The tensors of a TensorFlow checkpoint by name, each read and verified when asked for.
+class TensorBundle(Tensors):
+    """The tensors of a TensorFlow checkpoint by name, each read and verified when asked for."""
 
-    Attributes:
-        shapes: dict from tensor name to shape, known without reading the tensor.
-    """
-
-    def __init__(self, entries):
-        self._entries = entries
-        self.shapes = {name: entry.shape for name, entry in entries.items()}
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        entry = self._entries[name]
-        if entry.dtype is None:
+    def read(self, name, place):
+        if place.dtype is None:
             raise ValueError(
-                f"A tensor must hold numbers to be read. Received: {name!r} in {entry.path}, "
+                f"A tensor must hold numbers to be read. Received: {name!r} in {place.path}, "
                 "which holds something else."
             )
-        data = np.fromfile(entry.path, np.uint8, count=entry.size, offset=entry.offset)
-        if data.size != entry.size or masked_crc32c(data) != entry.checksum:
+        data = np.fromfile(place.path, np.uint8, count=place.size, offset=place.offset)
+        if data.size != place.size or masked_crc32c(data) != place.checksum:
             raise ValueError(
                 f"A tensor must have the checksum of its index. Received: {name!r} in "
-                f"{entry.path}, which has not. The file is damaged: download it again."
+                f"{place.path}, which has not. The file is damaged: download it again."
             )
-        array = data.view(entry.dtype).reshape(entry.shape)
+        array = data.view(place.dtype).reshape(place.shape)
         return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
-
-    def __contains__(self, name) -> bool:
-        return name in self._entries  # Mapping's own would read the tensor to find out.
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
 
 def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
@@ -129,11 +101,12 @@ def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
     try:
         if size > _LARGEST_INDEX:
             raise _DamagedError(f"more than {_LARGEST_INDEX} bytes are no index")
-        return TensorBundle(_entries(_read_table(path.read_bytes()), prefix))
+        entries = _entries(_read_table(path.read_bytes()), prefix)
+        return TensorBundle(entries, {name: entry.shape for name, entry in entries.items()})
     except _DamagedError as error:
         raise ValueError(
             f"The index of a TensorFlow checkpoint must be whole and agree with its data files. "
-            f"Received: {path} with {size} bytes: {error}. {_way_out(path)}"
+            f"Received: {path} with {size} bytes: {error}. {way_out(path)}"
         ) from error
 
 
@@ -158,14 +131,6 @@ def masked_crc32c(data):
 
 class _DamagedError(Exception):
     """What is wrong with an index; the reader's caller knows which file it is."""
-
-
-def _way_out(path):
-    with open(path, "rb") as file:
-        start = file.read(32)
-    if start.startswith(b"version https://git-lfs"):
-        return "It is a Git LFS pointer, not the index: run `git lfs pull` in its repository."
-    return "If a file is damaged or was not copied to its end, download it again."
 
 
 # The table

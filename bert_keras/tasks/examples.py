@@ -114,16 +114,17 @@ class Examples:
             weights = weights * old.reshape(old.shape + (1,) * (weights.ndim - old.ndim))
         return dataclasses.replace(self, sample_weight=weights)
 
-    def for_prediction(self, batch_size=None, on_cpu=True):
+    def for_prediction(self, batch_size=None, weight=None):
         """Returns the batches of `predict`, without labels, the longest first.
 
         Args:
             batch_size: int; by default 32, on PyTorch on the CPU as many rows as have 2,048 tokens.
-            on_cpu: bool, whether the model computes there.
+            weight: one of the model's, a tensor, which says where it computes.
         """
         is_torch = keras.backend.backend() == "torch"
+        on_cpu = is_torch and (weight is None or weight.device.type == "cpu")
         budget = max(1, TOKENS_AT_ONCE // self.sequences_a_row)
-        by_tokens = batch_size is None and is_torch and on_cpu and self.are_sorted
+        by_tokens = batch_size is None and on_cpu and self.are_sorted
         # Of fewer examples the next power of two: few shapes, no waste.
         size = min(batch_size or DEFAULT_BATCH_SIZE, 1 << max(0, len(self) - 1).bit_length())
         return dataclasses.replace(self, labels=None, sample_weight=None).batches(

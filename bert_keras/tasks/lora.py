@@ -10,6 +10,7 @@ import numpy as np
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import assign, relative_path
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
+from bert_keras.tasks.freezing import idle_weights
 
 LORA_ARGUMENTS = ("lora_rank", "lora_alpha", "lora_targets", "lora_layers")
 # Keys of a file's metadata.
@@ -134,7 +135,7 @@ class Lora:
     def _base_crc32(self):
         """Returns a checksum of what the adapters stand on: all frozen weights that are read."""
         adapters = {id(weight) for weight in self._task.backbone.adapter_weights}
-        idle = {id(weight) for weight in self._task.idle_weights()}
+        idle = {id(weight) for weight in idle_weights(self._task)}
         checksum = 0
         for weight in self._task.backbone.weights:
             if id(weight) not in adapters | idle:

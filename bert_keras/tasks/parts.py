@@ -15,8 +15,14 @@ def check_backbone(backbone, task_name):
     )
 
 
-def check_preprocessor(preprocessor, backbone):
-    """Raises `TypeError` or `ValueError` unless what it makes fits the backbone's tables."""
+def fitting(preprocessor, backbone):
+    """Returns a preprocessor that makes the backbone's inputs, `None` for `None`.
+
+    Raises:
+        TypeError, ValueError: it is none, or what it makes does not fit the backbone's tables.
+    """
+    if preprocessor is None:
+        return None
     if not isinstance(preprocessor, TextPreprocessor):
         raise TypeError(
             "`preprocessor` must be a bert_keras `TextPreprocessor`. Received: "
@@ -29,6 +35,7 @@ def check_preprocessor(preprocessor, backbone):
             f"backbone knows. Received: {preprocessor.max_length}."
         )
     check_tokenizer(preprocessor.tokenizer, backbone)
+    return preprocessor.for_inputs(backbone.input_names)
 
 
 def check_tokenizer(tokenizer, backbone):

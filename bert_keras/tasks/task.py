@@ -5,9 +5,8 @@ import types
 import keras
 
 from bert_keras.models.adapters import DEFAULT_TARGETS
-from bert_keras.models.backbone import dtype_config
 from bert_keras.models.model import BuiltModel
-from bert_keras.models.quantized import check_not_quantized, quantized_config
+from bert_keras.models.quantized import check_not_quantized
 from bert_keras.presets import presets
 from bert_keras.tasks import data, freezing, parts
 from bert_keras.tasks.columns import is_texts, split_off_end
@@ -16,7 +15,7 @@ from bert_keras.tasks.features import has_features, outputs_of
 from bert_keras.tasks.from_preset import make_task
 from bert_keras.tasks.lora import LORA_ARGUMENTS, Lora
 from bert_keras.training.averages import averages_in_place
-from bert_keras.training.recipe import Recipe, num_steps
+from bert_keras.training.recipe import Recipe
 
 
 class Task(BuiltModel):
@@ -89,10 +88,7 @@ class Task(BuiltModel):
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
         self.backbone = backbone
-        if preprocessor is not None:
-            parts.check_preprocessor(preprocessor, backbone)
-            preprocessor = preprocessor.for_inputs(backbone.input_names)
-        self.preprocessor = preprocessor
+        self.preprocessor = parts.fitting(preprocessor, backbone)
         freezing.check_frozen(frozen, backbone.num_layers)
         self.frozen = frozen
         self._lora = Lora(self, lora_rank, lora_alpha, lora_targets, lora_layers)
@@ -128,10 +124,6 @@ class Task(BuiltModel):
     def reads_pooled_output(self):
         """Whether the task's output depends on the backbone's pooler."""
         return getattr(self, "pooling", None) == "pooler"
-
-    def idle_weights(self):
-        """Returns the weights of the backbone that this task leaves as they are, a list."""
-        return freezing.idle_weights(self)
 
     trainable_variables = freezing.trained("trainable_variables")
     non_trainable_variables = freezing.all_but("trainable_variables", of="variables")
@@ -351,9 +343,7 @@ class Task(BuiltModel):
         given["validation_data"] = data.validation_data_of(
             self, validation_data, validation_batch_size or batch_size
         )
-        if self.recipe.is_own:
-            steps = num_steps(given["x"], steps_per_epoch)
-            self.recipe.schedule(self, steps, epochs, initial_epoch)
+        self.recipe.schedule(self, given["x"], steps_per_epoch, epochs, initial_epoch)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         given |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
         with self.recipe.running():
@@ -367,7 +357,7 @@ class Task(BuiltModel):
         """
         if keras.backend.backend() == "torch":
             self.zero_grad()
-        with freezing.without_gradients(self.idle_weights()):
+        with freezing.without_gradients(freezing.idle_weights(self)):
             return super().train_step(*args)
 
     def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
@@ -417,8 +407,7 @@ class Task(BuiltModel):
 
     def prediction_batches(self, examples, batch_size=None):
         """Returns the batches that `predict` reads of `Examples`, see `Examples.for_prediction`."""
-        device = getattr(self.backbone.weights[0].value, "device", None)
-        return examples.for_prediction(batch_size, getattr(device, "type", "cpu") == "cpu")
+        return examples.for_prediction(batch_size, self.backbone.weights[0].value)
 
     def predict_rows(self, examples, batch_size=None, verbose=0):
         """Yields for each batch of `Examples` the numbers of its rows and their outputs."""
@@ -508,14 +497,11 @@ class Task(BuiltModel):
     def get_config(self):
         by_hand = freezing.frozen_by_hand(self)
         return {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": dtype_config(self),
+            **super().get_config(),
             "backbone": keras.saving.serialize_keras_object(self.backbone),
             "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
             "frozen": self.frozen,
             **self._lora.get_config(),
-            **quantized_config(self),
             **({"frozen_weights": by_hand} if by_hand else {}),
         }
 

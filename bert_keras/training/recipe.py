@@ -153,16 +153,19 @@ class Recipe:
         old = task.optimizer
         return self.make_optimizer(task) if self.is_own else old.from_config(old.get_config())
 
-    def schedule(self, task, steps, epochs, initial_epoch):
+    def schedule(self, task, batches, steps_per_epoch, epochs, initial_epoch):
         """Gives a new run a new optimizer, and a run that goes on a schedule up to its end.
 
         Args:
             task: a compiled `Task`.
-            steps: int, batches of an epoch.
+            batches: what `fit` reads.
+            steps_per_epoch: int, or `None` for all batches.
             epochs: int, see `keras.Model.fit`.
             initial_epoch: int, likewise.
         """
-        optimizer = inner_optimizer(task)
+        if not self.is_own:
+            return
+        steps, optimizer = _num_steps(batches, steps_per_epoch), inner_optimizer(task)
         if initial_epoch == 0 or int(optimizer.iterations) == 0:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
             task.compile_with(self.make_optimizer(task, max(1, steps * (epochs - initial_epoch))))
@@ -224,7 +227,7 @@ def _is_auto(given):
     return isinstance(given, str) and given == "auto"
 
 
-def num_steps(batches, steps_per_epoch=None):
+def _num_steps(batches, steps_per_epoch):
     """Returns the number of batches of an epoch.
 
     Raises:

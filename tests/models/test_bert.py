@@ -6,6 +6,7 @@ from checks import (
     assert_close,
     check_backbone,
     check_config_round_trip,
+    check_equals_transformers,
     check_saved_and_reloaded,
     random_inputs,
     to_numpy,
@@ -161,36 +162,8 @@ def test_outputs_equal_transformers(tmp_path, activation, layer_norm_epsilon, nu
         use_cache=False,
     )
     config._attn_implementation = "eager"  # the fused one returns no attentions
-    reference = transformers.BertModel(config).eval()
-    with torch.no_grad():
-        for parameter in reference.parameters():  # the initial zeros and ones hide mix-ups
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    reference.save_pretrained(tmp_path)
-    backbone = bert_keras.BertBackbone.from_preset(tmp_path)
-    inputs = random_inputs(num_segments=num_segments)
-    segment_ids = inputs.get("segment_ids", np.zeros_like(inputs["token_ids"]))
-    with torch.no_grad():
-        expected = reference(
-            input_ids=torch.tensor(inputs["token_ids"]),
-            token_type_ids=torch.tensor(segment_ids),
-            attention_mask=torch.tensor(inputs["padding_mask"]).long(),
-            output_hidden_states=True,
-            output_attentions=True,
-        )
-    actual = backbone(inputs, return_hidden_states=True, return_attentions=True)
-    mask = inputs["padding_mask"]
-    for a, b in zip(actual["hidden_states"], expected.hidden_states, strict=True):
-        np.testing.assert_allclose(to_numpy(a)[mask], b.numpy()[mask], atol=1e-5)
-    for a, b in zip(actual["attentions"], expected.attentions, strict=True):
-        np.testing.assert_allclose(to_numpy(a), b.numpy(), atol=1e-5)
-    fused = backbone(inputs)
-    np.testing.assert_allclose(
-        to_numpy(fused["sequence_output"])[mask],
-        expected.last_hidden_state.numpy()[mask],
-        atol=1e-5,
-    )
-    np.testing.assert_allclose(
-        to_numpy(fused["pooled_output"]), expected.pooler_output.numpy(), atol=1e-5
+    check_equals_transformers(
+        transformers.BertModel(config), random_inputs(num_segments=num_segments), tmp_path
     )
 
 

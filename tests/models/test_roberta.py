@@ -1,30 +1,9 @@
 import keras
 import numpy as np
 import pytest
-from checks import TINY, check_backbone, to_numpy
+from checks import TINY, check_backbone, check_equals_transformers, to_numpy
 
 import bert_keras
-from bert_keras.presets.assign import relative_path
-
-# Our part of a path -> theirs, in the order in which they are replaced.
-NAMES = [
-    ("token_embedding/embeddings", "word_embeddings/weight"),
-    ("position_embedding/embeddings", "position_embeddings/weight"),
-    ("segment_embedding/embeddings", "token_type_embeddings/weight"),
-    ("layer_norm", "LayerNorm"),
-    ("layer_", "layer/"),
-    ("attention_norm", "attention/output/LayerNorm"),
-    ("feed_forward_norm", "output/LayerNorm"),
-    ("attention/output/bias", "attention/output/dense/bias"),
-    ("attention/output/kernel", "attention/output/dense/kernel"),
-    *[(f"attention/{name}", f"attention/self/{name}") for name in ("query", "key", "value")],
-    ("feed_forward/intermediate", "intermediate/dense"),
-    ("feed_forward/output", "output/dense"),
-    ("gamma", "weight"),
-    ("beta", "bias"),
-    ("kernel", "weight"),
-    ("/", "."),
-]
 
 
 def tiny_backbone(**overrides):
@@ -61,72 +40,29 @@ def test_a_padding_id_outside_the_vocabulary_is_refused(padding_id):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_outputs_equal_transformers(seed):
+def test_outputs_equal_transformers(seed, tmp_path):
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     num_heads, padding_id, longest = (int(rng.integers(*r)) for r in ((1, 5), (0, 4), (5, 15)))
-    sizes = {
-        "vocabulary_size": int(rng.integers(20, 70)),
-        "num_layers": int(rng.integers(1, 4)),
-        "num_heads": num_heads,
-        "hidden_dim": num_heads * int(rng.integers(3, 8)),
-        "intermediate_dim": int(rng.integers(5, 40)),
-    }
-    activation = ("gelu", "gelu_tanh", "relu", "silu")[seed]
     config = transformers.RobertaConfig(
-        vocab_size=sizes["vocabulary_size"],
-        num_hidden_layers=sizes["num_layers"],
+        vocab_size=int(rng.integers(20, 70)),
+        num_hidden_layers=int(rng.integers(1, 4)),
         num_attention_heads=num_heads,
-        hidden_size=sizes["hidden_dim"],
-        intermediate_size=sizes["intermediate_dim"],
-        hidden_act={"gelu_tanh": "gelu_new"}.get(activation, activation),
+        hidden_size=num_heads * int(rng.integers(3, 8)),
+        intermediate_size=int(rng.integers(5, 40)),
+        hidden_act=("gelu", "gelu_new", "relu", "silu")[seed],
         max_position_embeddings=longest + padding_id + 1,
         type_vocab_size=1,
         initializer_range=0.3,
         pad_token_id=padding_id,
     )
     config._attn_implementation = "eager"  # the fused one returns no attentions
-    reference = transformers.RobertaModel(config).eval()
-    with torch.no_grad():
-        for parameter in reference.parameters():  # the initial zeros and ones hide mix-ups
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    backbone = bert_keras.RobertaBackbone(
-        **sizes,
-        activation=activation,
-        layer_norm_epsilon=config.layer_norm_eps,
-        max_sequence_length=longest,
-        padding_id=padding_id,
-    )
-    tensors = reference.state_dict()
-    for variable in backbone.weights:
-        name = path = relative_path(variable)
-        for ours, theirs in NAMES:
-            name = name.replace(ours, theirs)
-        array = tensors.pop(name).numpy()
-        variable.assign(array.T if path.endswith("kernel") else array)
-    assert not tensors
-    ids = rng.integers(padding_id + 1, sizes["vocabulary_size"], (4, longest))
+    ids = rng.integers(padding_id + 1, config.vocab_size, (4, longest))
     places = np.arange(longest)  # padding on the right, none, on the left, and anywhere
     mask = np.stack([places < 3, places >= 0, places > 2, rng.random(longest) < 0.6])
-    ids = np.where(mask, ids, padding_id)
-    with torch.no_grad():
-        expected = reference(
-            input_ids=torch.tensor(ids),
-            attention_mask=torch.tensor(mask).long(),
-            output_hidden_states=True,
-            output_attentions=True,
-        )
-    inputs = {"token_ids": ids, "padding_mask": mask}
-    actual = backbone(inputs, return_hidden_states=True, return_attentions=True)
-    for a, b in zip(actual["hidden_states"], expected.hidden_states, strict=True):
-        np.testing.assert_allclose(to_numpy(a)[mask], b.numpy()[mask], atol=1e-5)
-    for a, b in zip(actual["attentions"], expected.attentions, strict=True):
-        np.testing.assert_allclose(to_numpy(a), b.numpy(), atol=1e-5)
-    fused = backbone(inputs)["pooled_output"]
-    for pooled in (actual["pooled_output"], fused):
-        some = mask[:, 0]  # the first token of the others is padding
-        np.testing.assert_allclose(
-            to_numpy(pooled)[some], expected.pooler_output.numpy()[some], atol=1e-5
-        )
+    inputs = {"token_ids": np.where(mask, ids, padding_id), "padding_mask": mask}
+    backbone = check_equals_transformers(transformers.RobertaModel(config), inputs, tmp_path)
+    assert isinstance(backbone, bert_keras.RobertaBackbone)
+    assert backbone.max_sequence_length == longest

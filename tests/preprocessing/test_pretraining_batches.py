@@ -233,7 +233,9 @@ def test_rows_may_be_padded_further_but_not_cut(folders):
     wide = PretrainingBatches(folders["dynamic"], 8, sequence_length=32)
     assert wide[0][0]["token_ids"].shape == (8, 32)
     assert wide.num_predictions == 5
-    with pytest.raises(ValueError, match="at least that of the data, 24"):
+    with pytest.raises(
+        ValueError, match=r"`sequence_length` must be an int from 24\. Received: 16"
+    ):
         PretrainingBatches(folders["dynamic"], 8, sequence_length=16)
     assert PretrainingBatches(folders["static"], 8, num_predictions=9)[0][2]["masked_lm"].shape == (
         8,
@@ -253,9 +255,9 @@ def test_masking_follows_its_settings(folders):
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("static", {"masking": Masking()}, "was masked when it was made"),
-        ("static", {"num_predictions": 4}, "at least that of the data, 5"),
-        ("dynamic", {"num_predictions": 9}, "is for data that is already masked"),
+        ("static", {"masking": Masking()}, "data was masked when it was made"),
+        ("static", {"num_predictions": 4}, "`num_predictions` must be an int from 5. Received: 4"),
+        ("dynamic", {"num_predictions": 9}, "`num_predictions` .* not masked yet"),
         ("dynamic", {"batch_size": 0}, "`batch_size` must be an int from 1"),
         ("dynamic", {"batch_size": 4000}, "There must be a batch of examples"),
         (
@@ -264,8 +266,8 @@ def test_masking_follows_its_settings(folders):
             "`process_index` must be an int from 0 to 1",
         ),
         ("dynamic", {"start_step": -1}, "`start_step` must be an int from 0"),
-        ("dynamic", {"start_step": 200, "shuffle": False}, "`start_step` must be one of the"),
-        ("single", {"has_next_sentence": True}, "needs pairs"),
+        ("dynamic", {"start_step": 200, "shuffle": False}, "`start_step` must be an int from 0 to"),
+        ("single", {"has_next_sentence": True}, "holds full sentences, no pairs"),
     ],
 )
 def test_wrong_arguments_are_refused(folders, kind, options, message):

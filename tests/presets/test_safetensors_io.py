@@ -304,7 +304,7 @@ class TestWriting:
             ({"a": np.array([object()])}, None, TypeError, "object"),
             ({"a": np.ones(2, "complex64")}, None, TypeError, "complex64"),
             ({1: np.ones(2)}, None, TypeError, "names must be strings"),
-            ({"__metadata__": np.ones(2)}, None, ValueError, "reserved"),
+            ({"__metadata__": np.ones(2)}, None, TypeError, "reserved"),
             ({"a": np.ones(2)}, {"step": 3}, TypeError, "'step': 3"),
         ],
     )

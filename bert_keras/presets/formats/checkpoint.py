@@ -91,20 +91,13 @@ class Checkpoint(Preset):
 
     def _backbone_arguments(self, cls):
         record, config = self.record, {**self.record.defaults, **self.config}
-        arguments = {
-            **record.fixed,
-            **{ours: config[theirs] for theirs, ours in record.config.items() if theirs in config},
+        given = {theirs: ours for theirs, ours in record.config.items() if theirs in config}
+        arguments = {**record.fixed, **{ours: config[theirs] for theirs, ours in given.items()}}
+        optional = {
+            n for n, p in inspect.signature(cls).parameters.items() if p.default is not p.empty
         }
-        needed = [
-            name
-            for name, parameter in inspect.signature(cls).parameters.items()
-            if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
-        ]
-        if missing := [
-            theirs
-            for theirs, ours in record.config.items()
-            if ours in needed and ours not in arguments
-        ]:
+        required = [theirs for theirs, ours in record.config.items() if ours not in optional]
+        if missing := [theirs for theirs in required if theirs not in given]:
             raise ValueError(
                 f"{self.path} lacks {missing}, without which the model's shape is unknown."
             )
@@ -166,10 +159,12 @@ class Checkpoint(Preset):
             return {}
         said = {name: getattr(self, f"_{name}")(head) for name in head.says}
         if "pooling" in head.options:
-            options = dict(head.options)
-            said["pooling"] = options.pop("pooling")
-            options.pop("dropout", None)
-            said["head_options"] = options
+            said["pooling"] = head.options["pooling"]
+            said["head_options"] = {
+                name: value
+                for name, value in head.options.items()
+                if name in ("hidden_activation", "dropout_first")
+            }
         return {name: value for name, value in said.items() if value is not None}
 
     def load_head_weights(self, task):

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice
 from bert_keras.files import replacing_files, write_json
-from bert_keras.presets.assign import Tensors, by_path, warn
+from bert_keras.presets.assign import by_path, warn
 from bert_keras.presets.families import record_of, records
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import Checkpoint, kind_of
@@ -71,7 +71,7 @@ class HuggingFaceFolder(Checkpoint):
                 # Of tensors that are one, a file may hold either.
                 if name in names and original not in names:
                     names[original] = names.pop(name)
-        return Tensors(checkpoint, names)
+        return checkpoint.renamed(names)
 
     def load_head_weights(self, task):
         head = self.record.heads.get(kind_of(task, self.record.heads), Head())
@@ -123,12 +123,12 @@ class HuggingFaceFolder(Checkpoint):
         return None
 
 
-def export(backbone, folder, task=None, tokenizer=None, dtype=None):
-    """Writes a folder that `transformers.AutoModel...from_pretrained` loads: all files, or none.
+def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=None):
+    """Writes a folder that `transformers.AutoModel...from_pretrained` loads, its adapters merged.
 
     Args:
         backbone: a backbone of a family that has a record of this format.
-        folder: str or path, made when missing.
+        folder: str or path, made when missing. All files are replaced, or on an error none.
         task: the task whose head and labels go along, or `None`.
         tokenizer: the tokenizer that goes along, or `None` for the task's, if any.
         dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`; `None` keeps
@@ -139,6 +139,8 @@ def export(backbone, folder, task=None, tokenizer=None, dtype=None):
             weight is too large for the dtype.
     """
     check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
+    task = None if task is None else task.without_adapters()
+    backbone = backbone.without_adapters() if task is None else task.backbone
     record = record_of(backbone)
     if record is None:
         _refuse(type(backbone).__name__, [found.backbone for found in records("HUGGING_FACE")])

@@ -15,7 +15,7 @@ saved with is not taken over: give `dtype`.
 Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 """
 
-from collections.abc import Mapping
+import contextlib
 from pathlib import PureWindowsPath
 
 import h5py
@@ -23,9 +23,9 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.files import read_json
-from bert_keras.presets.assign import Tensors
 from bert_keras.presets.families import records
 from bert_keras.presets.formats.checkpoint import Checkpoint
+from bert_keras.presets.tensors import Tensors
 
 # A classifier's activation -> our `problem_type`; ours gives logits, and applies it in
 # `probabilities`.
@@ -85,8 +85,7 @@ class KerasHubFolder(Checkpoint):
         has_head = self._is_of(task_class_name) and path.is_file()
         tensors = _H5Tensors([path] if has_head else [])
         # Training leaves the optimizer's state there.
-        kept = (name for name in tensors if not name.startswith("optimizer/"))
-        return Tensors(tensors, {name: name for name in kept})
+        return tensors.only(name for name in tensors if not name.startswith("optimizer/"))
 
     def _is_of(self, task_class_name):
         head = self.record.heads.get(task_class_name)
@@ -111,28 +110,18 @@ class KerasHubFolder(Checkpoint):
         return self._task.get(head.dropout)
 
 
-class _H5Tensors(Mapping):
-    """The arrays of Keras weights files by their paths, each read when it is asked for.
+class _H5Tensors(Tensors):
+    """The arrays of Keras weights files by their paths.
 
     Paths have no leading underscores and begin with `layers`, whatever version of Keras wrote them.
-
-    Attributes:
-        shapes: dict from path to shape, known without reading the array.
     """
 
     def __init__(self, files):
-        self.shapes = {}
-        self._places = {}
+        super().__init__({}, {})
         for file in files:
-            try:
-                with h5py.File(file) as opened:
-                    # Visits what lies in the file itself: no link, within it or to another.
-                    opened.visititems(lambda name, item, file=file: self._note(file, name, item))
-            except (OSError, RuntimeError, KeyError) as error:
-                raise ValueError(
-                    f"{file} with {file.stat().st_size} bytes is damaged or no HDF5 file "
-                    f"({error}). Download or save the preset again."
-                ) from error
+            with _opened(file) as opened:
+                # Visits what lies in the file itself: no link, within it or to another.
+                opened.visititems(lambda name, item, file=file: self._note(file, name, item))
 
     def _note(self, file, name, item):
         if not isinstance(item, h5py.Dataset):
@@ -150,18 +139,12 @@ class _H5Tensors(Mapping):
         self._places[canonical] = (file, name)
         self.shapes[canonical] = item.shape or ()
 
-    def __getitem__(self, name):
-        file, path = self._places[name]
-        try:
-            with h5py.File(file) as opened:
-                dataset = opened[path]
-                array = np.asarray(dataset[()])
-                if array.dtype.itemsize == 2 and dataset.attrs.get("dtype") == "bfloat16":
-                    array = array.view(ml_dtypes.bfloat16)
-        except (OSError, RuntimeError, KeyError) as error:
-            raise ValueError(
-                f"{file} is damaged at {path!r} ({error}). Download or save the preset again."
-            ) from error
+    def read(self, name, place):
+        file, path = place
+        with _opened(file) as opened:
+            array = np.asarray(opened[path][()])
+            if array.dtype.itemsize == 2 and opened[path].attrs.get("dtype") == "bfloat16":
+                array = array.view(ml_dtypes.bfloat16)
         if array.dtype.kind != "f" and array.dtype != ml_dtypes.bfloat16:
             raise ValueError(
                 f"Weights must be floats. Received: {path!r} of dtype {array.dtype} in {file}. "
@@ -169,14 +152,17 @@ class _H5Tensors(Mapping):
             )
         return array.astype(np.float32)
 
-    def __contains__(self, name):
-        return name in self._places
 
-    def __iter__(self):
-        return iter(self._places)
-
-    def __len__(self):
-        return len(self._places)
+@contextlib.contextmanager
+def _opened(file):
+    try:
+        with h5py.File(file) as opened:
+            yield opened
+    except (OSError, RuntimeError, KeyError) as error:
+        raise ValueError(
+            f"{file} with {file.stat().st_size} bytes is damaged or no HDF5 file ({error}). "
+            "Download or save the preset again."
+        ) from error
 
 
 def _model_files(folder):

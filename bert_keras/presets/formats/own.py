@@ -13,7 +13,7 @@ import functools
 import keras
 
 from bert_keras.files import read_json, replacing_files, write_json
-from bert_keras.presets.assign import Tensors, assign, by_path
+from bert_keras.presets.assign import assign, by_path
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
@@ -89,9 +89,7 @@ class OwnFolder(Preset):
         return read_safetensors(self.folder)
 
     def _tensors(self, is_wanted):
-        return Tensors(
-            self._checkpoint, {name: name for name in self._checkpoint if is_wanted(name)}
-        )
+        return self._checkpoint.only(filter(is_wanted, self._checkpoint))
 
 
 def _same(paths):
@@ -99,12 +97,23 @@ def _same(paths):
 
 
 def save_backbone(backbone, folder):
-    """Writes a backbone's config and weights into `folder`: all files, or on an error none."""
-    _save(folder, backbone, [], {})
+    """Writes a backbone's config and weights into `folder`, its adapters merged.
+
+    Args:
+        backbone: a `Backbone`.
+        folder: str or path, made when missing. All files are replaced, or on an error none.
+    """
+    _save(folder, backbone.without_adapters(), [], {})
 
 
 def save_task(task, folder):
-    """Writes a task, with its backbone and tokenizer, into `folder`: all files, or none."""
+    """Writes a task, with its backbone and tokenizer, into `folder`, its adapters merged.
+
+    Args:
+        task: a `Task`.
+        folder: str or path, made when missing. All files are replaced, or on an error none.
+    """
+    task = task.without_adapters()
     config = task.get_config()
     saved = {
         "registered_name": keras.saving.get_registered_name(type(task)),

@@ -14,7 +14,6 @@ Reference: https://github.com/google-research/bert.
 import functools
 import re
 
-from bert_keras.presets.assign import Tensors
 from bert_keras.presets.families import records
 from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tensor_bundle import read_tensor_bundle
@@ -61,7 +60,7 @@ class Tf1Folder(Checkpoint):
                 f"{next(iter(sorted(tensors)))!r}. Convert it with the library that wrote it."
             )
         kept = (name for name in tensors if not name.endswith(_SLOT_ENDINGS))
-        return Tensors(tensors, {name: name for name in kept if name not in _COUNTERS})
+        return tensors.only(name for name in kept if name not in _COUNTERS)
 
 
 def holds_tf1(folder):

@@ -1,0 +1,30 @@
+"""Compiled functions are given up where layers got other variables, and nowhere else."""
+
+import keras
+import pytest
+from checks import TINY, random_inputs
+
+import bert_keras
+from bert_keras.models import structure
+
+
+@pytest.mark.once
+def test_each_change_of_a_layer_s_variables_counts(tmp_path):
+    backbone = bert_keras.BertBackbone(**TINY)
+    changes = [
+        lambda: backbone.add_adapters(2),
+        lambda: backbone.merge_adapters(),
+        lambda: backbone.quantize("int8"),
+    ]
+    for change in changes:
+        before = structure.version
+        change()
+        assert structure.version > before
+    before = structure.version
+    backbone(random_inputs(), training=True)
+    backbone.trainable = False
+    backbone.set_weights(backbone.get_weights())
+    backbone.save(tmp_path / "backbone.keras")
+    assert structure.version == before
+    keras.models.load_model(tmp_path / "backbone.keras")
+    assert structure.version > before  # It was quantized again.
