@@ -138,8 +138,8 @@ class BuiltModel(WholeSteps, keras.Model):
 
         Args:
             x: dict of arrays, see `bert_keras.inputs`, or a `keras.utils.PyDataset`, a
-                `tf.data.Dataset`, a torch `DataLoader` or a generator of such dicts, or of tuples
-                that begin with them.
+                `tf.data.Dataset` or a torch `DataLoader` of such dicts or of tuples that begin with
+                them, or a generator of such tuples.
             batch_size: int, rows of a batch of arrays, 32 by default.
             verbose: `"auto"` and 1 for a progress bar, 2 for a line at the end, 0 for neither.
             steps: int, number of batches. With it, with `callbacks`, and where weights are

@@ -187,10 +187,14 @@ class _Foreign:
         self.num_batches = self._adapter.num_batches
 
     def __iter__(self):
-        self._adapter.on_epoch_begin()
+        adapter = self._adapter
+        # Of a `DataLoader`'s dicts Keras's own iterator reads the keys.
+        is_loader = isinstance(adapter, data_adapters.TorchDataLoaderAdapter)
+        batches = adapter.get_torch_dataloader() if is_loader else adapter.get_numpy_iterator()
+        adapter.on_epoch_begin()
         try:
-            for batch in self._adapter.get_numpy_iterator():
-                inputs = inputs_of(batch)
+            for batch in batches:
+                inputs = keras.tree.map_structure(keras.ops.convert_to_numpy, inputs_of(batch))
                 self._check(inputs)
                 yield inputs
         finally:

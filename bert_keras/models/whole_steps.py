@@ -52,10 +52,18 @@ class _TorchSteps:
 
 
 class _TensorFlowSteps:
-    """On TensorFlow a step is one graph, or with `run_eagerly` as on PyTorch."""
+    """On TensorFlow a step is one graph, which reads its batch itself."""
 
     def _make_function(self, step_function):
-        return whole(super()._make_function(step_function))
+        import tensorflow as tf
+
+        def step(data):
+            # Else what does not need the batch, as weight decay and the count of steps, is done
+            # also where there is none.
+            with tf.control_dependencies([x for x in tf.nest.flatten(data) if tf.is_tensor(x)]):
+                return step_function(data)
+
+        return whole(super()._make_function(step))
 
     def settle(self):
         """Does nothing: variables hold their values all the time."""

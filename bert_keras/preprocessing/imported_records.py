@@ -14,7 +14,11 @@ from bert_keras.datasets.shards import (
     write_shard,
 )
 from bert_keras.datasets.tfrecord import read_records, record_sizes
-from bert_keras.preprocessing.pretraining_data import describe_shard, describe_vocabulary
+from bert_keras.preprocessing.pretraining_data import (
+    describe_shard,
+    describe_vocabulary,
+    token_statistics,
+)
 
 
 def import_records(paths, tokenizer, output_dir, progress=None):
@@ -80,10 +84,8 @@ def import_records(paths, tokenizer, output_dir, progress=None):
         "input": {"files": [os.path.basename(path) for path in paths], **counts},
         "counts": counts,
         "statistics": {
-            "mean_length": round(sums["example_tokens"] / num_examples, 3),
             "not_next_share": round(sums["not_next"] / num_examples, 5),
-            "predictions_share": round(sums["predictions"] / sums["example_tokens"], 5),
-            **sums,
+            **token_statistics(sums, num_examples),
         },
         "shards": shards,
     }

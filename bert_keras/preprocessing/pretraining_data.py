@@ -23,11 +23,10 @@ from bert_keras.datasets.shards import (
 from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import check_tensorflow, write_records
 from bert_keras.files import read_json, write_json
-from bert_keras.preprocessing.masking import Masking, TokenKinds
+from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
 from bert_keras.preprocessing.sentence_pairs import (
     OBJECTIVES,
     Segments,
-    copy_slices,
     full_sentence_segments,
     next_sentence_segments,
     pack_segments,
@@ -37,6 +36,9 @@ from bert_keras.preprocessing.token_store import open_tokens, store_tokens
 from bert_keras.preprocessing.workers import STATE, Workers
 
 FORMATS = ("safetensors", "tfrecord")
+# The arguments that tell one set of examples from another, beside the text and the tokenizer.
+SETTINGS = ("objective", "sequence_length", "duplicates", "masking", "short_probability")
+SETTINGS += ("random_probability", "short_per", "seed", "format", "examples_per_shard")
 # Holds what an unfinished run needs to go on.
 UNFINISHED_FOLDER = ".unfinished"
 TOKENS_PER_TASK = 1 << 20
@@ -121,55 +123,42 @@ def create_pretraining_data(
         FileNotFoundError: an input is no file.
         ImportError: `format="tfrecord"` without TensorFlow.
     """
-    settings = {
-        "objective": objective,
-        "sequence_length": sequence_length,
-        "duplicates": duplicates,
-        "masking": None if masking is None else masking.get_config(),
-        "num_predictions": None if masking is None else masking.num_predictions(sequence_length),
-        "short_probability": short_probability,
-        "random_probability": random_probability,
-        "short_per": short_per,
-        "seed": seed,
-        "format": format,
-        "examples_per_shard": examples_per_shard,
-    }
+    given = locals()
+    settings = {name: given[name] for name in SETTINGS}
+    settings["masking"] = None if masking is None else masking.get_config()
     _check(settings, tokenizer)
+    settings["num_predictions"] = masking and masking.num_predictions(sequence_length)
     files = find_text_files(input_files)
     sizes = sum(map(os.path.getsize, files))
-    reading = {
-        "documents": documents,
-        "sentences_per_line": bool(sentences_per_line),
-        "word_segmenter": _name(word_segmenter),
-        "errors": errors,
-    }
     about = {
         "vocabulary": describe_vocabulary(tokenizer),
-        "reading": reading,
+        "reading": {
+            "documents": documents,
+            "sentences_per_line": bool(sentences_per_line),
+            "word_segmenter": _name(word_segmenter),
+            "errors": errors,
+        },
         "input": {"files": [os.path.basename(path) for path in files], "bytes": sizes},
     }
-    digests = [[os.path.basename(path), file_sha256(path)] for path in files]
-    key = json_sha256([digests, reading, about["vocabulary"], FORMAT_VERSION])
-    state = {
-        "tokenizer": tokenizer.plain(),
-        "sentences_per_line": bool(sentences_per_line),
-        "word_segmenter": word_segmenter,
-        "settings": settings,
-        "fingerprint": json_sha256([key, settings]),
-        "output_dir": os.fspath(output_dir),
-    }
-    manifest = _finished(output_dir, state["fingerprint"])
+    fingerprint = json_sha256([list(map(file_sha256, files)), about, settings, FORMAT_VERSION])
+    manifest = _finished(output_dir, fingerprint)
     if manifest is None:
+        state = {name: given[name] for name in ("sentences_per_line", "word_segmenter")} | {
+            "tokenizer": tokenizer.plain(),
+            "settings": settings,
+            "output_dir": os.fspath(output_dir),
+            "unfinished": os.path.join(output_dir, UNFINISHED_FOLDER, fingerprint),
+        }
         count = max(1, min(os.cpu_count() or 1, sizes // BYTES_PER_PROCESS))
         with Workers(num_workers or count, **state) as workers:
             passages = "line" if sentences_per_line else "paragraph"
             texts = read_documents(files, documents, passages, errors)
-            made = _make(workers, texts, key, progress or (lambda message: None))
+            made = _make(workers, texts, progress or (lambda message: None))
         tokenizer.save(output_dir)
-        manifest = {"version": FORMAT_VERSION, "fingerprint": state["fingerprint"]}
-        manifest |= {**settings, **about, **made}
+        manifest = {"version": FORMAT_VERSION, "fingerprint": fingerprint, **settings, **about}
+        manifest |= made
         write_manifest(output_dir, manifest)
-    _remove_leftovers(output_dir, manifest)
+    _remove_leftovers(output_dir, manifest["shards"])
     return manifest
 
 
@@ -192,20 +181,24 @@ def describe_shard(path, count):
     }
 
 
-def _make(workers, texts, key, progress):
+def _make(workers, texts, progress):
     """Writes all shards; returns what the manifest says of them."""
-    settings, output_dir = STATE["settings"], STATE["output_dir"]
-    unfinished = os.path.join(output_dir, UNFINISHED_FOLDER)
-    os.makedirs(unfinished, exist_ok=True)
-    _remove_others(output_dir, unfinished, STATE["fingerprint"])
+    settings, output_dir, unfinished = (
+        STATE[name] for name in ("settings", "output_dir", "unfinished")
+    )
+    if not os.path.isdir(unfinished):
+        # What a killed run with other settings has left.
+        os.makedirs(output_dir, exist_ok=True)
+        _remove_leftovers(output_dir)
+        os.makedirs(unfinished)
     try:
-        counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), key, progress)
+        counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), progress)
         _check_known(counts)
         segments = _cut(workers, settings, progress)
     except ValueError:
         # Refused: nothing here is of use to another call.
         STATE.pop("corpus", None)
-        _remove_leftovers(output_dir, {"shards": []})
+        _remove_leftovers(output_dir)
         raise
     shards, statistics = _write_shards(workers, segments, settings, progress)
     return {
@@ -282,21 +275,10 @@ def _finished(output_dir, fingerprint):
     return manifest
 
 
-def _remove_others(output_dir, unfinished, fingerprint):
-    """Removes the shards that an unfinished run with other settings noted as its own."""
-    for name in os.listdir(unfinished):
-        note_path = os.path.join(unfinished, name)
-        is_note = name.startswith("examples-") and name.endswith(".json")
-        if is_note and read_json(note_path)["fingerprint"] != fingerprint:
-            for path in (os.path.join(output_dir, name.removesuffix(".json")), note_path):
-                if os.path.exists(path):
-                    os.remove(path)
-
-
-def _remove_leftovers(output_dir, manifest):
+def _remove_leftovers(output_dir, shards=()):
     """Removes what unfinished runs have left beside the shards of a manifest."""
     shutil.rmtree(os.path.join(output_dir, UNFINISHED_FOLDER), ignore_errors=True)
-    kept = {shard["file"] for shard in manifest["shards"]}
+    kept = {shard["file"] for shard in shards}
     for name in os.listdir(output_dir):
         if name not in kept and (_SHARD.fullmatch(name) or _PARTIAL.fullmatch(name)):
             os.remove(os.path.join(output_dir, name))
@@ -305,7 +287,7 @@ def _remove_leftovers(output_dir, manifest):
 def _corpus():
     """Returns `Documents` and word starts, opened once in each process."""
     if "corpus" not in STATE:
-        folder = os.path.join(STATE["output_dir"], UNFINISHED_FOLDER, "tokens")
+        folder = os.path.join(STATE["unfinished"], "tokens")
         STATE["corpus"] = open_tokens(folder, STATE["tokenizer"])
     return STATE["corpus"]
 
@@ -317,10 +299,8 @@ def _cut(workers, settings, progress):
     """Returns the `Segments` of all passes over all documents, shuffled."""
     documents, _ = _corpus()
     if settings["objective"] == "full_sentences":
-        num_special = STATE["tokenizer"].layout.num_special()
-        part = full_sentence_segments(
-            documents, settings["sequence_length"], num_special=num_special
-        )
+        layout = STATE["tokenizer"].layout
+        part = full_sentence_segments(documents, settings["sequence_length"], layout)
         parts = [part] * settings["duplicates"]
     else:
         tasks = itertools.product(range(settings["duplicates"]), _document_ranges(documents))
@@ -328,7 +308,8 @@ def _cut(workers, settings, progress):
         for part in workers.map(_cut_documents, tasks):
             parts.append(part)
             progress(f"{sum(len(part.not_next) for part in parts):,} examples cut")
-    columns = [np.concatenate(column) for column in list(zip(*parts, strict=True))[:4]]
+    *columns, skipped = zip(*parts, strict=True)
+    columns = [np.concatenate(column) for column in columns]
     if not len(columns[0]):
         raise ValueError(
             "The text must give at least one example. Received: none, since pairs of consecutive "
@@ -336,8 +317,7 @@ def _cut(workers, settings, progress):
             "end documents where they should not?"
         )
     order = np.random.default_rng([settings["seed"], _ORDER]).permutation(len(columns[0]))
-    skipped = sum(part.num_skipped for part in parts)
-    return Segments(*(column[order] for column in columns), skipped)
+    return Segments(*(column[order] for column in columns), sum(skipped))
 
 
 def _document_ranges(documents):
@@ -355,8 +335,7 @@ def _cut_documents(task):
     if settings["objective"] == "next_sentence":
         names += ["random_probability", "short_per"]
         cut = next_sentence_segments
-    options = {name: settings[name] for name in names}
-    options["num_special"] = STATE["tokenizer"].layout.num_special(is_pair=True)
+    options = {name: settings[name] for name in names} | {"layout": STATE["tokenizer"].layout}
     return cut(documents, duplicate=duplicate, which=which, **options)
 
 
@@ -376,15 +355,19 @@ def _write_shards(workers, segments, settings, progress):
         entries.append(entry)
         sums.update(part)
         progress(f"{len(entries)} of {count} shards written")
-    statistics = {
-        "mean_length": round(sums["example_tokens"] / total, 3),
-        "short_share": round(float(np.mean(segments.is_short)), 5),
-    }
+    statistics = {"short_share": round(float(np.mean(segments.is_short)), 5)}
     if settings["objective"] != "full_sentences":
         statistics["not_next_share"] = round(float(np.mean(segments.not_next)), 5)
-    if settings["masking"] is not None:
-        statistics["predictions_share"] = round(sums["predictions"] / sums["example_tokens"], 5)
-    return entries, statistics | dict(sums)
+    return entries, statistics | token_statistics(sums, total)
+
+
+def token_statistics(sums, num_examples):
+    """Returns what a manifest says of the lengths of rows, and of the masks where there are any."""
+    statistics = {"mean_length": round(sums["example_tokens"] / num_examples, 3), **sums}
+    if "predictions" in sums:
+        share = sums["predictions"] / sums["example_tokens"]
+        statistics["predictions_share"] = round(share, 5)
+    return statistics
 
 
 def _write_shard(task):
@@ -393,10 +376,11 @@ def _write_shard(task):
     settings, folder = STATE["settings"], STATE["output_dir"]
     name = shard_name(index, count, settings["format"])
     path = os.path.join(folder, name)
-    note_path = os.path.join(folder, UNFINISHED_FOLDER, f"{name}.json")
-    note = _read_note(note_path, path)
-    if note is not None:
-        return note["entry"], note["sums"]
+    note_path = os.path.join(STATE["unfinished"], f"{name}.json")
+    if os.path.exists(note_path) and os.path.exists(path):
+        entry, sums = read_json(note_path, list)
+        if entry["sha256"] == file_sha256(path):
+            return entry, sums
     arrays = _shard_arrays(index, Segments(*columns))
     if settings["format"] == "tfrecord":
         write_records(path, arrays, settings["sequence_length"], settings["num_predictions"])
@@ -406,17 +390,8 @@ def _write_shard(task):
     sums = {"example_tokens": int(arrays["offsets"][-1])}
     if "mask_offsets" in arrays:
         sums["predictions"] = int(arrays["mask_offsets"][-1])
-    write_json(note_path, {"fingerprint": STATE["fingerprint"], "entry": entry, "sums": sums})
+    write_json(note_path, [entry, sums])
     return entry, sums
-
-
-def _read_note(note_path, path):
-    """Returns what an earlier run noted of a shard, or None where that does not hold."""
-    if not (os.path.exists(note_path) and os.path.exists(path)):
-        return None
-    note = read_json(note_path)
-    is_same = note["fingerprint"] == STATE["fingerprint"]
-    return note if is_same and note["entry"]["sha256"] == file_sha256(path) else None
 
 
 def _shard_arrays(index, segments):
@@ -424,23 +399,16 @@ def _shard_arrays(index, segments):
     tokenizer, settings = STATE["tokenizer"], STATE["settings"]
     documents, word_starts = _corpus()
     rows, second_starts = pack_segments(documents, segments, tokenizer.layout)
-    arrays = {
-        "token_ids": rows.values,
-        "offsets": _offsets(rows.lengths),
-        "second_starts": second_starts,
-    }
+    arrays = {"token_ids": rows.values, "second_starts": second_starts}
+    arrays["offsets"] = _offsets(rows.lengths)
     if settings["objective"] != "full_sentences":
         arrays["is_random_next"] = segments.not_next
     if word_starts is not None:
-        starts = np.ones(len(rows.values), bool)
-        first, second = segments.first, segments.second
-        num_before = len(tokenizer.layout.before)
-        for pair, columns in ((first, num_before), (second, second_starts)):
-            lengths = pair[:, 1] - pair[:, 0]
-            copy_slices(word_starts, pair[:, 0], starts, rows.starts + columns, lengths)
-        arrays["word_starts"] = starts
+        documents = documents._replace(token_ids=word_starts)
+        word_starts, _ = pack_segments(documents, segments, tokenizer.layout.of_ones())
+        arrays["word_starts"] = word_starts.values
     if settings["masking"] is not None:
-        arrays |= _masked(arrays, np.random.default_rng([settings["seed"], _MASKS, index]))
+        arrays |= _masked(rows, word_starts, index)
     return arrays
 
 
@@ -448,22 +416,20 @@ def _offsets(lengths):
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
-def _masked(arrays, generator):
+def _masked(rows, word_starts, index):
     """Returns the arrays of a shard that static masking changes or adds."""
     tokenizer, settings = STATE["tokenizer"], STATE["settings"]
-    columns = np.arange(settings["sequence_length"])
-    padding_mask = columns < np.diff(arrays["offsets"])[:, None]
-    dense = np.full(padding_mask.shape, tokenizer.pad_token_id, np.int32)
-    dense[padding_mask] = arrays["token_ids"]
-    word_starts = None
-    if "word_starts" in arrays:
-        word_starts = np.zeros(padding_mask.shape, bool)
-        word_starts[padding_mask] = arrays["word_starts"]
-    masking = Masking.from_config(settings["masking"])
-    kinds = TokenKinds.from_tokenizer(tokenizer)
-    masked = masking(dense, kinds, generator, padding_mask, word_starts)
+    length, dtype = settings["sequence_length"], rows.values.dtype
+    padding_mask = np.arange(length) < rows.lengths[:, None]
+    masked = mask_tokens(
+        rows.to_dense(length, tokenizer.pad_token_id),
+        TokenKinds.from_tokenizer(tokenizer),
+        np.random.default_rng([settings["seed"], _MASKS, index]),
+        Masking.from_config(settings["masking"]),
+        padding_mask,
+        None if word_starts is None else word_starts.to_dense(length),
+    )
     is_real = masked.weights > 0
-    dtype = arrays["token_ids"].dtype
     return {
         "token_ids": masked.token_ids[padding_mask].astype(dtype),
         "mask_offsets": _offsets(is_real.sum(axis=1)),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_keras.checks import check_choice
 from bert_keras.preprocessing.ragged import Ragged
 
 OBJECTIVES = ("next_sentence", "sentence_order", "full_sentences")
@@ -35,6 +36,7 @@ class Segments(NamedTuple):
 def next_sentence_segments(
     documents,
     sequence_length,
+    layout,
     *,
     seed=0,
     duplicate=0,
@@ -42,7 +44,6 @@ def next_sentence_segments(
     random_probability=0.5,
     short_per="example",
     which=None,
-    num_special=3,
 ):
     """Cuts documents into pairs of segments for next sentence prediction.
 
@@ -63,13 +64,13 @@ def next_sentence_segments(
     Args:
         documents: `Documents`, at least two.
         sequence_length: int, the longest row, special tokens included.
+        layout: `Layout`, the special tokens of a row.
         seed: int.
         duplicate: int, the number of this pass over the documents, which draws other pairs.
         short_probability: float.
         random_probability: float, how often B is random where it could be the next.
         short_per: `"example"` or `"document"`.
         which: range of documents to cut; None for all.
-        num_special: int, the special tokens of a row.
 
     Returns:
         `Segments`, in the order of the documents.
@@ -85,25 +86,16 @@ def next_sentence_segments(
             f"another one. Received: {documents.num_documents}. Cut the text into documents by "
             "blank lines or files, or use 'sentence_order' or 'full_sentences'."
         )
-    if short_per not in ("example", "document"):
-        raise ValueError(f"`short_per` must be 'example' or 'document'. Received: {short_per!r}.")
-    cutter = _Cutter(documents, sequence_length, short_probability, num_special)
-    which = range(documents.num_documents) if which is None else which
-    for document in which:
+    check_choice("short_per", short_per, ("example", "document"))
+    cutter = _Cutter(documents, sequence_length, layout, short_probability)
+    for document in range(documents.num_documents) if which is None else which:
         generator = document_generator(seed, duplicate, document)
         cutter.cut_next(document, generator, random_probability, short_per == "example")
     return cutter.segments()
 
 
 def sentence_order_segments(
-    documents,
-    sequence_length,
-    *,
-    seed=0,
-    duplicate=0,
-    short_probability=0.1,
-    which=None,
-    num_special=3,
+    documents, sequence_length, layout, *, seed=0, duplicate=0, short_probability=0.1, which=None
 ):
     """Cuts documents into pairs of consecutive segments, swapped half of the time, as in ALBERT.
 
@@ -115,11 +107,11 @@ def sentence_order_segments(
     Args:
         documents: `Documents`.
         sequence_length: int, the longest row, special tokens included.
+        layout: `Layout`, the special tokens of a row.
         seed: int.
         duplicate: int, the number of this pass over the documents.
         short_probability: float, how often a shorter target length is drawn for an example.
         which: range of documents to cut; None for all.
-        num_special: int, the special tokens of a row.
 
     Returns:
         `Segments`, in the order of the documents.
@@ -129,14 +121,13 @@ def sentence_order_segments(
 
     Reference: Lan et al. 2020, https://arxiv.org/abs/1909.11942, section 3.1.
     """
-    cutter = _Cutter(documents, sequence_length, short_probability, num_special)
-    which = range(documents.num_documents) if which is None else which
-    for document in which:
+    cutter = _Cutter(documents, sequence_length, layout, short_probability)
+    for document in range(documents.num_documents) if which is None else which:
         cutter.cut_ordered(document, document_generator(seed, duplicate, document))
     return cutter.segments()
 
 
-def full_sentence_segments(documents, sequence_length, *, num_special=2):
+def full_sentence_segments(documents, sequence_length, layout):
     """Cuts the corpus into rows of whole sentences, as many as fit: RoBERTa's FULL-SENTENCES.
 
     A row goes on into the next document, behind a separator. A sentence that is longer than a row
@@ -145,7 +136,7 @@ def full_sentence_segments(documents, sequence_length, *, num_special=2):
     Args:
         documents: `Documents`.
         sequence_length: int, the longest row, special tokens included.
-        num_special: int, the special tokens of a row.
+        layout: `Layout`, the special tokens of a row.
 
     Returns:
         `Segments`.
@@ -155,7 +146,7 @@ def full_sentence_segments(documents, sequence_length, *, num_special=2):
 
     Reference: Liu et al. 2019, https://arxiv.org/abs/1907.11692, section 4.2.
     """
-    budget = _budget(sequence_length, num_special)
+    budget = _budget(sequence_length, layout.num_special())
     starts, ends = memoryview(documents.sentence_starts), memoryview(documents.sentence_ends)
     rows, begin, sentence = [], 0, 0
     while sentence < len(ends):
@@ -248,13 +239,13 @@ def _budget(sequence_length, num_special):
 class _Cutter:
     """The loops over sentences, on borders alone: no token is copied."""
 
-    def __init__(self, documents, sequence_length, short_probability, num_special):
+    def __init__(self, documents, sequence_length, layout, short_probability):
         # Memory views give plain ints, several times quicker than scalars of NumPy.
         self.starts = memoryview(np.ascontiguousarray(documents.sentence_starts))
         self.ends = memoryview(np.ascontiguousarray(documents.sentence_ends))
         self.firsts = documents.first_sentences.tolist()
         self.num_documents = documents.num_documents
-        self.budget = _budget(sequence_length, num_special)
+        self.budget = _budget(sequence_length, layout.num_special(is_pair=True))
         self.short_probability = short_probability
         self.rows, self.num_skipped = [], 0
 

@@ -15,7 +15,6 @@ from bert_keras.preprocessing.packing import (
     truncated_lengths,
 )
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.texts import as_texts
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
@@ -144,11 +143,9 @@ class TextPreprocessor:
         Returns:
             Bool `(batch, length)`, True at special tokens and padding.
         """
-        layout = self.tokenizer.layout
-        ones = Layout(*((1,) * len(part) for part in layout[:3]), layout.second_segment)
-        options = {"layout": ones, "pad_id": 1, "input_names": (TOKEN_IDS,)}
-        packed = pack(starts, pair_starts, **options, **self._lengths(length))
-        return packed[TOKEN_IDS].astype(bool)
+        options = {"layout": self.tokenizer.layout.of_ones(), "pad_id": 1}
+        options |= {"input_names": (TOKEN_IDS,), **self._lengths(length)}
+        return pack(starts, pair_starts, **options)[TOKEN_IDS].astype(bool)
 
     def _lengths(self, length):
         if length is not None and length > self.max_length:

@@ -2,14 +2,12 @@
 
 import collections
 import itertools
-import json
 import os
-import shutil
 
 import numpy as np
 
 from bert_keras.datasets.sentences import split_sentences
-from bert_keras.datasets.shards import replacing
+from bert_keras.files import read_json, write_json
 from bert_keras.preprocessing.documents import (
     CachedTokenizer,
     Documents,
@@ -28,14 +26,13 @@ CHARACTERS_PER_TASK = 1 << 20
 LONGEST_SENTENCE = 512
 
 
-def store_tokens(workers, texts, folder, key, progress):
+def store_tokens(workers, texts, folder, progress):
     """Tokenizes a corpus into a folder, unless it is there already.
 
     Args:
         workers: `Workers` with the state `tokenizer`, `word_segmenter`, `sentences_per_line`.
         texts: iterable of documents, each a list of passages.
-        folder: str, emptied where it holds anything else.
-        key: str, what the corpus and the settings are told by.
+        folder: str, of this corpus and these settings.
         progress: function of a str.
 
     Returns:
@@ -46,17 +43,12 @@ def store_tokens(workers, texts, folder, key, progress):
     """
     store_path = os.path.join(folder, STORE_FILE)
     if os.path.exists(store_path):
-        with open(store_path, encoding="utf-8") as file:
-            store = json.load(file)
-        if store["key"] == key:
-            return store["counts"]
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
+        return read_json(store_path)
+    os.makedirs(folder, exist_ok=True)
     counts = _write_tokens(workers, texts, folder, progress)
     if not counts.get("documents"):
         raise ValueError("Pre-training needs text. Received: files without any token.")
-    with replacing(store_path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        json.dump({"key": key, "counts": counts}, file)
+    write_json(store_path, counts)
     return counts
 
 
@@ -69,7 +61,7 @@ def open_tokens(folder, tokenizer):
 
     Returns:
         documents: `Documents` on a memory map.
-        word_starts: bool `(total,)`, a memory map, or None where no word segmenter was used.
+        word_starts: bool `(total,)`, a memory map, or None where the vocabulary tells.
     """
     with np.load(os.path.join(folder, BORDERS_FILE)) as saved:
         borders = sentence_borders(saved["lengths"], saved["per_document"])
@@ -124,7 +116,7 @@ def tokenize_documents(documents):
 
     Returns:
         A dict: `token_ids`, a separator behind each document; `word_starts`, bool of the same
-        shape, or of none without a word segmenter; `lengths`, tokens of each sentence;
+        shape, or of none where the vocabulary tells; `lengths`, tokens of each sentence;
         `per_document`, sentences of each document that has any; `counts`, a dict of ints.
     """
     tokenizer = STATE["tokenizer"]
@@ -133,6 +125,7 @@ def tokenize_documents(documents):
     pieces, num_pieces = cut_long_sentences(lengths, LONGEST_SENTENCE)
     document = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     per_document = np.bincount(document, num_pieces, len(rows)).astype(np.int64)
+    unknown = -1 if tokenizer.unknown_token is None else tokenizer.unknown_token_id
     counts = {
         "documents": int(np.sum(per_document > 0)),
         "empty_documents": int(np.sum(per_document == 0)),
@@ -141,24 +134,22 @@ def tokenize_documents(documents):
         "cut_sentences": int(np.sum(num_pieces > 1)),
         "empty_sentences": int(np.sum(num_pieces == 0)),
         "tokens": len(ids),
-        "unknown_tokens": int(np.sum(ids == tokenizer.unknown_token_id)),
+        "unknown_tokens": int(np.sum(ids == unknown)),
         "bytes": sum(len(text.encode("utf-8", "replace")) for row in rows for text in row),
     }
     per_document = per_document[per_document > 0]
     starts, ends, _ = sentence_borders(pieces, per_document)
     begins = np.cumsum(pieces) - pieces
-    flat = np.full(len(ids) + len(per_document), tokenizer.sep_token_id, id_dtype(tokenizer))
-    copy_slices(ids, begins, flat, starts, ends - starts)
-    flat_starts = np.ones(len(flat) if word_starts is not None else 0, bool)
-    if word_starts is not None:
-        copy_slices(word_starts, begins, flat_starts, starts, ends - starts)
-    return {
-        "token_ids": flat,
-        "word_starts": flat_starts,
-        "lengths": pieces,
-        "per_document": per_document,
-        "counts": counts,
-    }
+    part = {"lengths": pieces, "per_document": per_document, "counts": counts}
+    for name, values, separator, dtype in (
+        ("token_ids", ids, tokenizer.sep_token_id, id_dtype(tokenizer)),
+        ("word_starts", word_starts, True, bool),
+    ):
+        size = 0 if values is None else len(ids) + len(per_document)
+        part[name] = np.full(size, separator, dtype)
+        if size:
+            copy_slices(values, begins, part[name], starts, ends - starts)
+    return part
 
 
 def _sentences(passages):
@@ -186,9 +177,8 @@ def _segmented(tokenizer, sentences):
     word than that of the token before.
     """
     ids, starts = [], []
-    for sentence, encoding in zip(
-        sentences, tokenizer.encode(sentences, special_tokens=False), strict=True
-    ):
+    encodings = tokenizer.encode(sentences, special_tokens=False)
+    for sentence, encoding in zip(sentences, encodings, strict=True):
         numbers = _word_numbers(sentence)
         places = np.array([begin for begin, _ in encoding.offsets], np.int64)
         ids.append(encoding.ids)

@@ -1,14 +1,18 @@
 """RoBERTa's tokenizer: bytes, joined pair by pair in the order in which training joined them."""
 
 import keras
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
 
-from bert_keras.tokenizers.backends import byte_pair_backend
-from bert_keras.tokenizers.saved import make
+from bert_keras.files import read_json
+from bert_keras.tokenizers.parts import add_special_tokens, require
+from bert_keras.tokenizers.saved import arguments_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.tokenizers.vocabulary import read_vocabulary
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class BytePairTokenizer(Tokenizer):
+class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
     """Splits text into the byte-level byte-pair tokens of GPT-2 and RoBERTa.
 
     Text is split into words with the space before them, their bytes are written as 256 printable
@@ -48,5 +52,25 @@ class BytePairTokenizer(Tokenizer):
         unknown_token="<unk>",
         model_max_length=None,
     ):
-        backend, roles = make(byte_pair_backend, locals())
-        super().__init__(backend, **roles)
+        arguments = arguments_of(locals())
+        if not isinstance(vocabulary, dict):
+            vocabulary = read_json(vocabulary)
+        if not isinstance(merges, (list, tuple)):
+            merges = [line for line in read_vocabulary(merges) if line and line[:8] != "#version"]
+        pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else merge for merge in merges]
+        require(vocabulary, cls_token=cls_token, sep_token=sep_token, pad_token=pad_token)
+        try:
+            backend = tokenizers.Tokenizer(models.BPE(vocabulary, pairs))
+        except Exception as error:
+            raise ValueError(
+                f"Merges must join two tokens of the vocabulary to a third. Received: {error}. Are "
+                "the two files of one tokenizer?"
+            ) from error
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
+        backend.decoder = decoders.ByteLevel()
+        sep, cls = ((token, vocabulary[token]) for token in (sep_token, cls_token))
+        backend.post_processor = processors.RobertaProcessing(
+            sep, cls, add_prefix_space=add_prefix_space
+        )
+        add_special_tokens(backend, [cls_token, pad_token, sep_token, unknown_token], mask_token)
+        super().__init__(backend, **arguments)

@@ -4,12 +4,20 @@ They are taken as they stand: KerasHub's `BertTokenizer` keeps accents unless to
 Google's code strips them whenever it lowercases.
 """
 
-import json
 import os
 
+from bert_keras.files import read_json
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 
 _VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
+# Names there, ours, and what holds where a name is missing.
+_SETTINGS = {
+    "lowercase": ("lowercase", False),
+    "strip_accents": ("strip_accents", False),
+    "split_on_cjk": ("split_chinese", True),
+    "oov_token": ("unknown_token", "[UNK]"),
+    "special_tokens_in_strings": ("special_tokens_in_text", False),
+}
 
 
 def is_keras_hub_folder(folder):
@@ -30,42 +38,28 @@ def read_keras_hub_tokenizer(folder):
         ValueError: a file is damaged, or the tokenizer is not BERT's kind.
     """
     path = os.path.join(folder, "tokenizer.json")
-    saved = _read_config(path, required_class="BertTokenizer")
-    if saved.get("suffix_indicator", "##") != "##" or not saved.get("split", True):
+    class_name, saved = _read_config(path)
+    suffix, is_split = saved.get("suffix_indicator", "##"), saved.get("split", True)
+    if (class_name, suffix, is_split) != ("BertTokenizer", "##", True):
         raise ValueError(
-            "Text must be split into words, and pieces that continue a word begin with '##'. "
-            f"Received: suffix_indicator={saved.get('suffix_indicator')!r}, "
-            f"split={saved.get('split')!r} in {path}."
+            "KerasHub's tokenizer must be a BertTokenizer that splits text into words, and whose "
+            f"pieces that continue a word begin with '##'. Received: {class_name!r} with "
+            f"suffix_indicator={suffix!r}, split={is_split!r} in {path}."
         )
-    settings = {
-        "vocabulary": read_vocabulary(os.path.join(folder, _VOCABULARY)),
-        "lowercase": saved.get("lowercase", False),
-        "strip_accents": saved.get("strip_accents", False),
-        "split_chinese": saved.get("split_on_cjk", True),
-        "unknown_token": saved.get("oov_token", "[UNK]"),
-        "special_tokens_in_text": saved.get("special_tokens_in_strings", False),
-    }
+    settings = {ours: saved.get(name, default) for name, (ours, default) in _SETTINGS.items()}
+    settings["vocabulary"] = read_vocabulary(os.path.join(folder, _VOCABULARY))
     path = os.path.join(folder, "preprocessor.json")
-    if os.path.isfile(path):
-        length = _read_config(path).get("sequence_length")
-        if length is not None:
-            settings["model_max_length"] = int(length)
+    if os.path.isfile(path) and (length := _read_config(path)[1].get("sequence_length")):
+        settings["model_max_length"] = int(length)
     return settings
 
 
-def _read_config(path, required_class=None):
+def _read_config(path):
     try:
-        with open(path, encoding="utf-8") as file:
-            saved = json.load(file)
-        class_name, config = saved["class_name"], dict(saved["config"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        saved = read_json(path)
+        return saved["class_name"], dict(saved["config"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
             "KerasHub's settings must be a JSON object with 'class_name' and 'config'. Received: "
             f"{path} ({type(error).__name__}: {error})."
         ) from error
-    if required_class is not None and class_name != required_class:
-        raise ValueError(
-            f"The tokenizer must be KerasHub's {required_class}. Received: {class_name!r} in "
-            f"{path}."
-        )
-    return config

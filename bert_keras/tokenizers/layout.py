@@ -24,6 +24,10 @@ class Layout(NamedTuple):
         """Returns how many special tokens stand around a text, or around a pair."""
         return len(self.before) + len(self.after) + (len(self.between) if is_pair else 0)
 
+    def of_ones(self):
+        """Returns the layout with 1 for every id, for flags that are packed as tokens are."""
+        return Layout(*((1,) * len(part) for part in self[:3]), self.second_segment)
+
 
 def read_layout(saved):
     """Returns the `Layout` of a post-processor, or None where it adds no special token.

@@ -1,6 +1,5 @@
 """Tokenizers in files: Hugging Face's, Google's, KerasHub's, and those of SentencePiece."""
 
-import inspect
 import json
 import os
 import pathlib
@@ -8,7 +7,6 @@ import pathlib
 import tokenizers
 
 from bert_keras.files import read_json, write_json
-from bert_keras.tokenizers.backends import byte_pair_backend, unigram_backend, wordpiece_backend
 from bert_keras.tokenizers.keras_hub_settings import (
     is_keras_hub_folder,
     read_keras_hub_tokenizer,
@@ -59,56 +57,46 @@ def read_tokenizer(source, overrides):
         overrides: dict, arguments of `Tokenizer` and of the makers that go before what files say.
 
     Returns:
-        backend: `tokenizers.Tokenizer`.
-        arguments: dict, what the files and `overrides` say of the arguments of `Tokenizer`.
+        made_of: str, what it is made of: "tokenizer.json", "vocab.txt", "vocab.json" or "model".
+        settings: dict, what the files and `overrides` say, arguments of the maker among them.
     """
     source = pathlib.Path(source)
     if not source.exists():
         raise FileNotFoundError(f"A tokenizer's file or folder must exist. Received: {source}.")
-    settings, path = {}, source
     if is_keras_hub_folder(source):
-        settings = read_keras_hub_tokenizer(source)
-        path = source / "vocabulary.txt"
-    elif source.is_dir():
-        settings, path = _read_configs(source), _vocabulary_file(source)
-    settings |= overrides
+        return "vocab.txt", read_keras_hub_tokenizer(source) | overrides
+    config, path = {}, source
+    if source.is_dir():
+        config, path = _read_configs(source), _vocabulary_file(source)
+    settings = config | overrides
     if path.suffix == ".model":
-        return make(unigram_backend, settings | {"model": path}, overrides)
+        return "model", settings | {"model": path}
     if path.name == "vocab.json":
-        files = {"vocabulary": path, "merges": path.with_name("merges.txt")}
-        return make(byte_pair_backend, settings | files, overrides)
+        return path.name, settings | {"vocabulary": path, "merges": path.with_name("merges.txt")}
     if path.suffix == ".json":
         lines_path = path.with_name("vocab.txt") if source.is_dir() else None
-        return _changed(path, lines_path, settings, overrides), _arguments(settings)
-    if "vocabulary" not in settings:
-        settings = _read_lines(path, source.is_dir()) | settings
+        backend = _changed(path, lines_path, settings, overrides)
+        return TOKENIZER_FILE, arguments_of(settings) | {"backend": backend}
+    settings = _read_lines(path, source.is_dir()) | settings
     if "lowercase" not in settings:
         named = named_lowercased(source)
         looked = looks_lowercased(settings["vocabulary"])
         settings["lowercase"] = looked if named is None else named
-    return make(wordpiece_backend, settings, overrides)
+    return "vocab.txt", settings
 
 
-def make(backend_of, settings, overrides=()):
-    """Makes a backend of those of the settings that it has arguments for.
-
-    Args:
-        backend_of: one of the functions of `bert_keras.tokenizers.backends`.
-        settings: dict.
-        overrides: names of settings that must mean something to the backend.
-
-    Returns:
-        backend: `tokenizers.Tokenizer`.
-        arguments: dict, what the settings say of the other arguments of `Tokenizer`.
-    """
-    known = inspect.signature(backend_of).parameters
-    _refuse({*overrides} - {*known, *_ARGUMENTS}, backend_of.__name__)
-    backend = backend_of(**{name: settings[name] for name in known if name in settings})
-    return backend, _arguments(settings)
-
-
-def _arguments(settings):
+def arguments_of(settings):
+    """Returns those of the settings that are arguments of `Tokenizer`: roles and length."""
     return {name: settings[name] for name in _ARGUMENTS if name in settings}
+
+
+def refuse(names, kind):
+    """Raises `ValueError` if there are names of settings that mean nothing to a tokenizer."""
+    if names:
+        raise ValueError(
+            f"{sorted(names)} mean nothing to this tokenizer, {kind}. Leave them out, or change "
+            "its tokenizer.json."
+        )
 
 
 def open_backend(path):
@@ -213,14 +201,6 @@ def _joined(ids, lines, folder):
     return [tokens.get(id) for id in range(max(tokens, default=-1) + 1)]
 
 
-def _refuse(names, kind):
-    if names:
-        raise ValueError(
-            f"{sorted(names)} mean nothing to this tokenizer ({kind}). Leave them out, or change "
-            "its tokenizer.json."
-        )
-
-
 def _changed(path, lines_path, settings, overrides):
     """Returns the backend of a tokenizer.json, changed as the settings say."""
     backend = open_backend(path)
@@ -244,7 +224,7 @@ def _changed(path, lines_path, settings, overrides):
                 for id, line in enumerate(vocabulary)
                 if id not in known and line is not None
             }
-    _refuse(overrides.keys() - allowed, f"{model['type']} in {path}")
+    refuse(overrides.keys() - allowed, f"{model['type']} in {path}")
     if saved != json.loads(text):
         backend = tokenizers.Tokenizer.from_str(json.dumps(saved))
     backend.add_special_tokens(list(settings.get("added_tokens", ())))

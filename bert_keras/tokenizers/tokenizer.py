@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 import itertools
 import json
 import os
@@ -13,9 +14,15 @@ import tokenizers
 
 from bert_keras.checks import check_int
 from bert_keras.files import write_text
-from bert_keras.tokenizers.backends import bert_template, require
 from bert_keras.tokenizers.layout import read_layout
-from bert_keras.tokenizers.saved import TOKENIZER_FILE, open_backend, read_tokenizer, write_saved
+from bert_keras.tokenizers.parts import bert_template, require
+from bert_keras.tokenizers.saved import (
+    TOKENIZER_FILE,
+    open_backend,
+    read_tokenizer,
+    refuse,
+    write_saved,
+)
 from bert_keras.tokenizers.texts import as_texts, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
 
@@ -28,6 +35,8 @@ ROLES = {
     "unknown_token": ("[UNK]", "<unk>"),
 }
 TEXTS_AT_ONCE = 2048
+# The subclasses, by the file that each is made of.
+_MAKERS = {}
 
 
 class Encoding(NamedTuple):
@@ -114,6 +123,11 @@ class Tokenizer:
     [(0, 0), (0, 2), (2, 5), (5, 9), (0, 0)]
     """
 
+    def __init_subclass__(cls, made_of=None, **options):
+        super().__init_subclass__(**options)
+        if made_of is not None:
+            _MAKERS[made_of] = cls
+
     def __init__(
         self,
         backend=None,
@@ -152,6 +166,8 @@ class Tokenizer:
         needed = ("cls_token", "sep_token", "pad_token", "unknown_token")
         needed = needed if model["type"] == "WordPiece" else needed[:3]
         require(self._ids, **{role: getattr(self, role) for role in needed})
+        if self.unknown_token not in self._ids:
+            self.unknown_token = None
         _check_sides(saved, self.pad_token)
         backend.no_padding()
         backend.no_truncation()
@@ -430,13 +446,18 @@ class Tokenizer:
             ValueError: a file is damaged, files of one folder disagree, a role is missing, or an
                 override means nothing to this tokenizer.
         """
-        backend, arguments = read_tokenizer(source, overrides)
-        tokenizer = Tokenizer(backend, **arguments)
+        made_of, settings = read_tokenizer(source, overrides)
         in_text = overrides.get("special_tokens_in_text")
+        if made_of != TOKENIZER_FILE:
+            maker = _MAKERS[made_of]
+            known = inspect.signature(maker).parameters
+            refuse(overrides.keys() - known.keys() - ROLES.keys(), f"a {maker.__name__}")
+            return maker(**{name: settings[name] for name in settings if name in known})
+        tokenizer = Tokenizer(**settings)
         if in_text:
             known = [token for token in tokenizer._role_tokens() if token in tokenizer._ids]
-            backend.add_special_tokens(known)
-            tokenizer._use(backend)
+            tokenizer._backend.add_special_tokens(known)
+            tokenizer._use(tokenizer._backend)
         return tokenizer.plain() if in_text is False else tokenizer
 
     def save(self, folder, input_names=None):

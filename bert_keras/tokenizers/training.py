@@ -9,7 +9,7 @@ from collections import Counter
 
 import tokenizers
 
-from bert_keras.tokenizers.backends import bert_normalizer
+from bert_keras.tokenizers.parts import bert_normalizer
 from bert_keras.tokenizers.texts import describe, replace_surrogates
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -42,7 +42,7 @@ def train_wordpiece(
     Args:
         files: path of a UTF-8 text file, or a list of such paths.
         texts: iterable of str, in place of `files`. An iterator that can be read only once is
-            written to a temporary file, since the text is read three times.
+            written to a temporary file, since the text is read several times.
         vocabulary_size: int, an upper bound: small texts give fewer tokens.
         lowercase: bool, as the tokenizer that will use the vocabulary.
         strip_accents: bool or None, likewise.
@@ -66,15 +66,22 @@ def train_wordpiece(
     ['##w', 'lo', 'low']
     """
     normalizer = bert_normalizer(lowercase, strip_accents, split_chinese)
-    special_tokens = list(special_tokens)
+    shorten = _shortener(normalizer, split_chinese)
     with tempfile.TemporaryDirectory() as folder:
-        texts = _as_rereadable(files, texts, folder)
-        texts = _without_long_words(texts, normalizer, split_chinese)
-        alphabet = _alphabet(texts, normalizer, limit_alphabet)
+        whole = _as_rereadable(files, texts, folder)
+
+        def shortened():
+            return (shorten(text)[0] for text in whole())
+
+        num_long = sum(shorten(text)[1] for text in whole())
+        if num_long:
+            message = f"Left out {num_long} word(s) of more than {LONGEST_WORD} characters."
+            warnings.warn(message, stacklevel=2)
+        alphabet = _alphabet(shortened(), normalizer, limit_alphabet)
         # One merge-free run finds the characters that occur inside words.
-        found = _train(texts, normalizer, [], alphabet, vocabulary_size=0, min_frequency=1)
+        found = _train(shortened(), normalizer, [], alphabet, vocabulary_size=0, min_frequency=1)
         characters = sorted(alphabet) + sorted(piece for piece in found if len(piece) > 1)
-        fixed = special_tokens + [piece for piece in characters if piece not in special_tokens]
+        fixed = list(dict.fromkeys([*special_tokens, *characters]))
         if len(fixed) > vocabulary_size:
             raise ValueError(
                 "`vocabulary_size` must hold the special tokens and the alphabet. Received: "
@@ -83,7 +90,7 @@ def train_wordpiece(
                 "inside of words. Raise it, or lower `limit_alphabet`."
             )
         # Listed as special tokens, the characters get their ids in this order.
-        ids = _train(texts, normalizer, fixed, alphabet, vocabulary_size, min_frequency)
+        ids = _train(shortened(), normalizer, fixed, alphabet, vocabulary_size, min_frequency)
     return sorted(ids, key=ids.get)
 
 
@@ -100,13 +107,13 @@ def _train(texts, normalizer, first_tokens, alphabet, vocabulary_size, min_frequ
         limit_alphabet=len(alphabet),
         show_progress=False,
     )
-    backend.train_from_iterator(texts(), trainer)
+    backend.train_from_iterator(texts, trainer)
     return backend.get_vocab()
 
 
 def _alphabet(texts, normalizer, limit):
     counts = Counter()
-    for text in texts():
+    for text in texts:
         counts.update(normalizer.normalize_str(text))
     characters = [character for character in counts if not character.isspace()]
     if not characters:
@@ -114,29 +121,21 @@ def _alphabet(texts, normalizer, limit):
     return sorted(characters, key=lambda character: (-counts[character], character))[:limit]
 
 
-def _without_long_words(texts, normalizer, split_chinese):
-    """Returns a function like `texts` without words that are too long; warns once of how many."""
+def _shortener(normalizer, split_chinese):
+    """Returns a function that leaves too long words out of a text, and tells how many."""
     borders = re.escape(string.punctuation) + "。，、" + ("\u4e00-\u9fff" if split_chinese else "")
     may_be_long = re.compile(rf"[^\s{borders}]{{{LONGEST_WORD + 1}}}").search
     split = tokenizers.pre_tokenizers.BertPreTokenizer().pre_tokenize_str
-    count, is_counted = 0, False
 
-    def shortened():
-        nonlocal count, is_counted
-        for text in texts():
-            if may_be_long(text):
-                words = [word for word, _ in split(normalizer.normalize_str(text))]
-                kept = [word for word in words if len(word) <= LONGEST_WORD]
-                count += 0 if is_counted else len(words) - len(kept)
-                text = " ".join(kept) if len(kept) < len(words) else text
-            yield text
-        if count and not is_counted:
-            warnings.warn(
-                f"Left out {count} word(s) of more than {LONGEST_WORD} characters.", stacklevel=5
-            )
-        is_counted = True
+    def shorten(text):
+        if not may_be_long(text):
+            return text, 0
+        words = [word for word, _ in split(normalizer.normalize_str(text))]
+        kept = [word for word in words if len(word) <= LONGEST_WORD]
+        num_long = len(words) - len(kept)
+        return " ".join(kept) if num_long else text, num_long
 
-    return shortened
+    return shorten
 
 
 def _as_rereadable(files, texts, folder):

@@ -1,14 +1,23 @@
 """XLM-R's and CamemBERT's tokenizer: the most probable way to cut a text into pieces."""
 
 import keras
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from bert_keras.tokenizers.backends import unigram_backend
-from bert_keras.tokenizers.saved import make
+from bert_keras.checks import check_choice
+from bert_keras.tokenizers.parts import add_special_tokens
+from bert_keras.tokenizers.sentence_pieces import read_sentence_pieces
 from bert_keras.tokenizers.tokenizer import Tokenizer
+
+# What stands before the pieces of a file, and how many of its own it replaces.
+IDS = {
+    "xlm_roberta": (["<s>", "<pad>", "</s>", "<unk>"], 3),
+    "camembert": (["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"], 1),
+}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class UnigramTokenizer(Tokenizer):
+class UnigramTokenizer(Tokenizer, made_of="model"):
     """Splits text into the pieces of a SentencePiece model of the Unigram type.
 
     Characters are normalized as the file says, spaces become `▁` in front of words, and every word
@@ -34,5 +43,21 @@ class UnigramTokenizer(Tokenizer):
     """
 
     def __init__(self, model, ids="xlm_roberta", model_max_length=None):
-        backend, roles = make(unigram_backend, locals())
-        super().__init__(backend, **roles)
+        pieces, charsmap = read_sentence_pieces(model)
+        first, num_replaced = IDS[check_choice("ids", ids, IDS)]
+        scores = [(token, -100.0 if token == "<unk>NOTUSED" else 0.0) for token in first]
+        scores += [*pieces[num_replaced:], ("<mask>", 0.0)]
+        backend = tokenizers.Tokenizer(models.Unigram(scores, unk_id=3, byte_fallback=False))
+        if charsmap:
+            backend.normalizer = normalizers.Precompiled(charsmap)
+        backend.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+        )
+        backend.decoder = decoders.Metaspace(prepend_scheme="always")
+        backend.post_processor = processors.TemplateProcessing(
+            single="<s> $A </s>",
+            pair="<s> $A </s> </s> $B </s>",
+            special_tokens=[(token, backend.token_to_id(token)) for token in ("<s>", "</s>")],
+        )
+        add_special_tokens(backend, ["<s>", "</s>", *first], "<mask>")
+        super().__init__(backend, model_max_length=model_max_length)

@@ -1,14 +1,17 @@
 """BERT's tokenizer: clean, split at spaces and punctuation, then longest match first."""
 
 import keras
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers
 
-from bert_keras.tokenizers.backends import wordpiece_backend
-from bert_keras.tokenizers.saved import make
+from bert_keras.tokenizers.parts import bert_normalizer, bert_template, require
+from bert_keras.tokenizers.saved import arguments_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.tokenizers.vocabulary import numbered
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class WordPieceTokenizer(Tokenizer):
+class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
     """Splits text into the WordPiece tokens of a BERT vocabulary.
 
     Control characters are dropped, every CJK character becomes a word of its own, text is
@@ -65,5 +68,19 @@ class WordPieceTokenizer(Tokenizer):
         max_characters_per_word=100,
         model_max_length=None,
     ):
-        backend, roles = make(wordpiece_backend, locals())
-        super().__init__(backend, **roles)
+        ids, arguments = numbered(vocabulary), arguments_of(locals())
+        required = {f"added_tokens[{i}]": token for i, token in enumerate(added_tokens)}
+        required |= {"unknown_token": unknown_token, "cls_token": cls_token, "sep_token": sep_token}
+        require(ids, pad_token=pad_token, **required)
+        longest = int(max_characters_per_word)
+        backend = tokenizers.Tokenizer(
+            models.WordPiece(ids, unk_token=unknown_token, max_input_chars_per_word=longest)
+        )
+        backend.normalizer = bert_normalizer(lowercase, strip_accents, split_chinese)
+        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        backend.decoder = decoders.WordPiece(prefix="##")
+        backend.post_processor = bert_template(ids, cls_token, sep_token)
+        in_text = [pad_token, unknown_token, cls_token, sep_token, mask_token]
+        never_split = [*added_tokens, *(in_text if special_tokens_in_text else ())]
+        backend.add_special_tokens([token for token in never_split if token in ids])
+        super().__init__(backend, **arguments)

@@ -90,7 +90,7 @@ def test_the_same_draws_give_the_examples_of_googles_rules(sequence_length, long
         parts = uncut_pairs(lists, index, sequence_length, generator, monkeypatch)
         whole, cut = whole + parts[0], cut + parts[1]
     segments = next_sentence_segments(
-        documents, sequence_length, seed=7, duplicate=3, short_per="document"
+        documents, sequence_length, LAYOUT, seed=7, duplicate=3, short_per="document"
     )
     rows = rows_of(documents, segments)
     assert [row[2] for row in rows] == [row[2] for row in cut]
@@ -107,7 +107,7 @@ def test_tokens_are_cut_from_either_side_as_by_coins():
     lists = [[list(range(10, 80)), list(range(80, 150))], [list(range(150, 160))]] * 1500
     documents = join_documents(lists, SEP)
     options = {"short_probability": 0.0, "random_probability": 0.0}
-    segments = next_sentence_segments(documents, 103, **options)
+    segments = next_sentence_segments(documents, 103, LAYOUT, **options)
     is_pair = segments.not_next == 0
     assert is_pair.sum() == 1500
     # 20 tokens of each go: binomial, 10 from the front, variance 5.
@@ -122,7 +122,7 @@ def test_tokens_are_cut_from_either_side_as_by_coins():
 
 def test_half_of_the_second_segments_are_random_and_from_other_documents():
     documents = join_documents(make_documents(60, longest=8, most_sentences=600), SEP)
-    segments = next_sentence_segments(documents, 32, seed=1)
+    segments = next_sentence_segments(documents, 32, LAYOUT, seed=1)
     document_of = np.repeat(np.arange(60), np.diff(documents.first_sentences))
     a_place = np.searchsorted(documents.sentence_ends, segments.first[:, 0], side="right")
     b_place = np.searchsorted(documents.sentence_ends, segments.second[:, 0], side="right")
@@ -139,7 +139,9 @@ def test_half_of_the_second_segments_are_random_and_from_other_documents():
 
 def test_short_targets_are_drawn_per_document_as_google_does_if_asked():
     documents = join_documents(make_documents(50, longest=4, most_sentences=60), SEP)
-    segments = next_sentence_segments(documents, 64, short_probability=0.5, short_per="document")
+    segments = next_sentence_segments(
+        documents, 64, LAYOUT, short_probability=0.5, short_per="document"
+    )
     place = np.searchsorted(documents.sentence_ends, segments.first[:, 0], side="right")
     document = np.searchsorted(documents.first_sentences, place, side="right")
     per_document = {number: set(segments.is_short[document == number]) for number in document}
@@ -150,7 +152,7 @@ def test_short_targets_are_drawn_per_document_as_google_does_if_asked():
 def test_rows_fit_and_no_segment_is_empty():
     documents = join_documents(make_documents(30, longest=400), SEP)
     for length in (5, 16, 128):
-        segments = next_sentence_segments(documents, length, seed=length)
+        segments = next_sentence_segments(documents, length, LAYOUT, seed=length)
         rows, _ = pack_segments(documents, segments, LAYOUT)
         assert rows.lengths.max() == length
         for pair in (segments.first, segments.second):
@@ -160,7 +162,7 @@ def test_rows_fit_and_no_segment_is_empty():
 def test_both_sides_are_truncated():
     lists = [[list(range(10, 30)), list(range(30, 50))], [list(range(50, 90))]] * 40
     documents = join_documents(lists, SEP)
-    segments = next_sentence_segments(documents, 20, short_probability=0.0)
+    segments = next_sentence_segments(documents, 20, LAYOUT, short_probability=0.0)
     starts = documents.sentence_starts
     cut_front = ~np.isin(segments.first[:, 0], starts)
     cut_back = ~np.isin(segments.first[:, 1], documents.sentence_ends)
@@ -171,27 +173,31 @@ def test_both_sides_are_truncated():
 def test_documents_can_be_shared_out_in_any_way():
     documents = join_documents(make_documents(11), SEP)
     for cut in (next_sentence_segments, sentence_order_segments):
-        whole = rows_of(documents, cut(documents, 32, seed=4, duplicate=1))
+        whole = rows_of(documents, cut(documents, 32, LAYOUT, seed=4, duplicate=1))
         parts = [range(0, 3), range(3, 4), range(4, 11)]
         shared = [
             row
             for which in parts
-            for row in rows_of(documents, cut(documents, 32, seed=4, duplicate=1, which=which))
+            for row in rows_of(
+                documents, cut(documents, 32, LAYOUT, seed=4, duplicate=1, which=which)
+            )
         ]
         assert shared == whole
-        assert rows_of(documents, cut(documents, 32, seed=4, duplicate=2)) != whole
-        assert rows_of(documents, cut(documents, 32, seed=5, duplicate=1)) != whole
+        assert rows_of(documents, cut(documents, 32, LAYOUT, seed=4, duplicate=2)) != whole
+        assert rows_of(documents, cut(documents, 32, LAYOUT, seed=5, duplicate=1)) != whole
 
 
 def test_a_document_of_one_sentence_gets_a_random_partner():
     documents = join_documents([[[10, 11]], [[20, 21]]], SEP)
-    segments = next_sentence_segments(documents, 16, short_probability=0.0)
+    segments = next_sentence_segments(documents, 16, LAYOUT, short_probability=0.0)
     assert rows_of(documents, segments) == [([10, 11], [20, 21], 1), ([20, 21], [10, 11], 1)]
 
 
 def test_the_random_document_is_never_the_own_one():
     documents = join_documents([[[10]] * 3000, [[20]]], SEP)
-    segments = next_sentence_segments(documents, 5, short_probability=0.0, random_probability=1.0)
+    segments = next_sentence_segments(
+        documents, 5, LAYOUT, short_probability=0.0, random_probability=1.0
+    )
     for a, b, _ in rows_of(documents, segments):
         assert set(a) != set(b)
 
@@ -199,21 +205,21 @@ def test_the_random_document_is_never_the_own_one():
 def test_a_single_document_has_no_random_partner():
     documents = join_documents([[[10, 11], [12]]], SEP)
     with pytest.raises(ValueError, match="needs at least two documents"):
-        next_sentence_segments(documents, 16)
-    assert len(sentence_order_segments(documents, 16).not_next) == 1
-    assert len(full_sentence_segments(documents, 16).not_next) == 1
+        next_sentence_segments(documents, 16, LAYOUT)
+    assert len(sentence_order_segments(documents, 16, LAYOUT).not_next) == 1
+    assert len(full_sentence_segments(documents, 16, LAYOUT).not_next) == 1
 
 
 def test_a_row_needs_room_for_two_tokens():
     documents = join_documents([[[10, 11], [12]]] * 2, SEP)
     for cut in (next_sentence_segments, sentence_order_segments):
         with pytest.raises(ValueError, match="room for 3 special tokens"):
-            cut(documents, 4)
+            cut(documents, 4, LAYOUT)
 
 
 def test_sentence_order_swaps_half_of_consecutive_segments():
     documents = join_documents(make_documents(80, longest=8, most_sentences=100), SEP)
-    segments = sentence_order_segments(documents, 40, short_probability=0.0)
+    segments = sentence_order_segments(documents, 40, LAYOUT, short_probability=0.0)
     swapped = segments.not_next == 1
     first = np.where(swapped[:, None], segments.second, segments.first)
     second = np.where(swapped[:, None], segments.first, segments.second)
@@ -229,7 +235,7 @@ def test_sentence_order_swaps_half_of_consecutive_segments():
 
 def test_sentence_order_leaves_out_a_sentence_that_has_no_other():
     documents = join_documents([[[10]], [[20], [21]], [[30] * 9, [31] * 9, [32] * 9]], SEP)
-    segments = sentence_order_segments(documents, 16, short_probability=0.0)
+    segments = sentence_order_segments(documents, 16, LAYOUT, short_probability=0.0)
     assert segments.num_skipped == 2
     assert len(segments.not_next) == 2
 
@@ -237,7 +243,7 @@ def test_sentence_order_leaves_out_a_sentence_that_has_no_other():
 def test_full_sentences_use_every_token_once():
     lists = make_documents(30, longest=60)
     documents = join_documents(lists, SEP)
-    segments = full_sentence_segments(documents, 34)
+    segments = full_sentence_segments(documents, 34, LAYOUT)
     rows, second_starts = pack_segments(documents, segments, LAYOUT)
     tokens = [id for row in rows.to_lists() for id in row if id > SEP]
     assert tokens == [id for document in lists for sentence in document for id in sentence]
@@ -248,14 +254,14 @@ def test_full_sentences_use_every_token_once():
 
 def test_full_sentences_go_on_into_the_next_document_behind_a_separator():
     documents = join_documents([[[10, 11], [12]], [[20], [21, 22, 23]]], SEP)
-    segments = full_sentence_segments(documents, 8)
+    segments = full_sentence_segments(documents, 8, LAYOUT)
     rows, _ = pack_segments(documents, segments, LAYOUT)
     assert rows.to_lists() == [[1, 10, 11, 12, 2, 20, 2], [1, 21, 22, 23, 2]]
 
 
 def test_full_sentences_cut_a_sentence_that_is_longer_than_a_row():
     documents = join_documents([[list(range(10, 27)), [50]]], SEP)
-    rows, _ = pack_segments(documents, full_sentence_segments(documents, 10), LAYOUT)
+    rows, _ = pack_segments(documents, full_sentence_segments(documents, 10, LAYOUT), LAYOUT)
     assert [row[1:-1] for row in rows.to_lists()] == [
         list(range(10, 18)),
         list(range(18, 26)),
@@ -276,4 +282,4 @@ def test_pairs_are_packed_with_their_special_tokens():
 def test_an_unknown_way_to_draw_lengths_is_refused():
     documents = join_documents([[[10]], [[11]]], SEP)
     with pytest.raises(ValueError, match="`short_per` must be"):
-        next_sentence_segments(documents, 16, short_per="corpus")
+        next_sentence_segments(documents, 16, LAYOUT, short_per="corpus")

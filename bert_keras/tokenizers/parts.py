@@ -1,0 +1,42 @@
+"""Parts of the `tokenizers` library that several kinds of tokenizers are put together from."""
+
+import tokenizers
+from tokenizers import normalizers, processors
+
+
+def require(ids, **tokens):
+    """Raises `ValueError` unless the vocabulary holds the tokens; their names are arguments'."""
+    missing = [f"{name}={token!r}" for name, token in tokens.items() if token not in ids]
+    if missing:
+        raise ValueError(
+            f"The vocabulary must hold every special token. Missing: {', '.join(missing)}. "
+            f"Received: {len(ids)} tokens, the first are {list(ids)[:5]}. Name the vocabulary's "
+            "own special tokens, or check that this vocabulary is the one you mean."
+        )
+
+
+def bert_normalizer(lowercase, strip_accents, split_chinese):
+    """Returns BERT's cleaning of text."""
+    return normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=bool(split_chinese),
+        strip_accents=None if strip_accents is None else bool(strip_accents),
+        lowercase=bool(lowercase),
+    )
+
+
+def bert_template(ids, cls_token, sep_token):
+    """Returns the post-processor that makes `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`."""
+    return processors.TemplateProcessing(
+        single=[cls_token, "$A", sep_token],
+        pair=[cls_token, "$A", sep_token, "$B:1", f"{sep_token}:1"],
+        special_tokens=[(cls_token, ids[cls_token]), (sep_token, ids[sep_token])],
+    )
+
+
+def add_special_tokens(backend, tokens, mask_token):
+    """Has tokens of the vocabulary found in text as they stand; the mask takes a space with it."""
+    known = [token for token in tokens if backend.token_to_id(token) is not None]
+    if backend.token_to_id(mask_token) is not None:
+        known.append(tokenizers.AddedToken(mask_token, lstrip=True))
+    backend.add_special_tokens(known)
