@@ -1,6 +1,5 @@
 """The one base class of all backbones, and what everything else may ask of them."""
 
-import inspect
 from types import MappingProxyType
 
 from keras import ops
@@ -8,7 +7,7 @@ from keras import ops
 from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
 from bert_keras.models.adapters import Adaptable
-from bert_keras.models.model import BuiltModel
+from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.models.quantized import check_not_quantized
 from bert_keras.presets import presets
 
@@ -171,8 +170,7 @@ class Backbone(Adaptable, BuiltModel):
 
     def get_config(self):
         """Returns the constructor's arguments, and what is quantized."""
-        names = [name for name in inspect.signature(type(self)).parameters if name != "kwargs"]
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+        return {**super().get_config(), **settings_of(self)}
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):

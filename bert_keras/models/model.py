@@ -16,6 +16,9 @@ from bert_keras.models.quantized import (
 from bert_keras.models.tensorflow_data import call_untuned
 from bert_keras.models.whole_steps import WholeSteps, whole_end, whole_steps
 
+_MODEL_ARGUMENTS = ("name", "dtype", "trainable")
+_MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
 
 class BuiltModel(WholeSteps, keras.Model):
     """A `keras.Model` whose variables all exist after construction.
@@ -30,12 +33,13 @@ class BuiltModel(WholeSteps, keras.Model):
     - Whatever ends `fit` or `evaluate`, an exception or Ctrl-C, leaves the weights as the last
       whole step had them. Signals wait for the end of a step.
 
-    A subclass sets `input_names` and has a method `check_arrays(inputs)`.
+    A subclass sets `input_names`, has a method `check_arrays(inputs)`, and keeps each argument of
+    its constructor as an attribute of the same name, from which its config is made.
     """
 
     input_names = ()
-    # Arguments that a subclass's constructor hands on by `**kwargs`.
-    shared_arguments = ()
+    # Arguments of a parent's constructor that this class decides itself.
+    decided_arguments = ()
     _prediction = None
 
     def __call__(self, inputs, *args, **kwargs):
@@ -189,7 +193,24 @@ class BuiltModel(WholeSteps, keras.Model):
 
 
 def arguments_of(cls):
-    """Returns the names of the arguments that `cls(...)` takes, a set of str."""
-    own = set(inspect.signature(cls.__init__).parameters) - {"self", "kwargs"}
-    own |= set(getattr(cls, "shared_arguments", ()))
-    return own | ({"name", "dtype", "trainable"} if issubclass(cls, keras.Model) else set())
+    """Returns the names of the arguments that `cls(...)` takes, and hands on, a set of str."""
+    is_model = issubclass(cls, BuiltModel)
+    names = set(_MODEL_ARGUMENTS if is_model else ())
+    for part in cls.__mro__[: cls.__mro__.index(BuiltModel) if is_model else 1]:
+        parameters = inspect.signature(part.__init__).parameters if "__init__" in vars(part) else {}
+        names |= {name for name, p in parameters.items() if p.kind not in _MANY}
+        if parameters and all(p.kind != p.VAR_KEYWORD for p in parameters.values()):
+            break
+    return names - {"self", *getattr(cls, "decided_arguments", ())}
+
+
+def settings_of(model, but=()):
+    """Returns the constructor's arguments but Keras's, from the attributes, a dict.
+
+    Args:
+        model: a `BuiltModel`.
+        but: names to leave out.
+    """
+    names = sorted(arguments_of(type(model)) - {*_MODEL_ARGUMENTS, *but})
+    values = {name: getattr(model, name) for name in names}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}

@@ -76,4 +76,19 @@ PRESETS = {
         333_579_264,
         ("hf://google-bert/bert-large-cased",),
     ),
+    "roberta_base_en_cased": RegisteredPreset(
+        "12 layers, 768 wide. English, case kept.",
+        124_645_632,
+        ("hf://FacebookAI/roberta-base",),
+    ),
+    "roberta_large_en_cased": RegisteredPreset(
+        "24 layers, 1024 wide. English, case kept.",
+        355_359_744,
+        ("hf://FacebookAI/roberta-large",),
+    ),
+    "xlm_roberta_base_multi_cased": RegisteredPreset(
+        "12 layers, 768 wide. 100 languages, case kept.",
+        278_043_648,
+        ("hf://FacebookAI/xlm-roberta-base",),
+    ),
 }

@@ -25,8 +25,7 @@ def make_task(cls, preset, load_weights, arguments):
     """
     source = presets.open_preset(preset)
     given = _routed(cls, source.backbone_class(Backbone), arguments)
-    names = saved_names(cls)
-    saved = next(filter(None, map(source.task_arguments, names)), {})
+    saved = source.task_arguments(cls)
     changed = _changed(cls, saved, arguments)
     left_out = {"name", "frozen_weights"}
     if {"num_classes", "label_names"} & set(changed):
@@ -36,7 +35,7 @@ def make_task(cls, preset, load_weights, arguments):
     backbone = source.backbone(Backbone, **given["backbone"])
     if "preprocessor" not in arguments:
         given["task"]["preprocessor"] = _preprocessor_of(
-            source, names, backbone, given["preprocessor"]
+            source, cls, backbone, given["preprocessor"]
         )
     saved = {name: value for name, value in saved.items() if name not in left_out}
     task = cls(backbone, **{**saved, **given["task"]})
@@ -52,12 +51,6 @@ def make_task(cls, preset, load_weights, arguments):
     else:
         source.load_head_weights(task)
     return task
-
-
-def saved_names(cls):
-    """Returns the class names under which a preset may hold a task's whole head, its own first."""
-    others = cls.takes_head_of.items()
-    return [cls.__name__, *(name for name, parts in others if parts == {"head/": "head/"})]
 
 
 def _routed(cls, backbone_class, arguments):
@@ -107,8 +100,8 @@ def _changed(cls, saved, arguments):
     return changed if "num_classes" in changed else [*changed, "label_names"]
 
 
-def _preprocessor_of(source, names, backbone, arguments):
-    config = next(filter(None, map(source.preprocessor_config, names)), None)
+def _preprocessor_of(source, cls, backbone, arguments):
+    config = source.preprocessor_config(cls)
     if config is None:
         tokenizer = source.tokenizer()
         limits = (tokenizer.model_max_length, backbone.max_sequence_length)

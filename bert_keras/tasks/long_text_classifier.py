@@ -75,6 +75,7 @@ class LongTextClassifier(TextClassifier):
     """
 
     head_arguments = ("num_classes", "pooling", "combine")
+    decided_arguments = ("head_options",)
     reads_features = False
 
     def __init__(
@@ -190,16 +191,6 @@ class LongTextClassifier(TextClassifier):
             return {key: x[:, : max(1, length // longest)] for key, x in inputs.items()}
 
         return np.where(counts == 1, lengths, counts * longest), make_inputs
-
-    def get_config(self):
-        config = super().get_config()
-        del config["head_options"]
-        return {
-            **config,
-            "num_windows": self.num_windows,
-            "stride": self.stride,
-            "combine": self.combine,
-        }
 
 
 def _check_windows(num_windows, stride, pooling):

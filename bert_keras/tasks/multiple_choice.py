@@ -199,14 +199,6 @@ class MultipleChoice(Task):
         logits = self.predict((context, choices), batch_size=batch_size, verbose=verbose)
         return [_answer(row, scores) for row, scores in zip(choices, logits, strict=True)]
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "dropout": self.dropout,
-            "pooling": self.pooling,
-            "head_options": self.head_options,
-        }
-
 
 def _answer(choices, logits):
     logits = logits[: len(choices)]

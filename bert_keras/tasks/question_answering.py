@@ -57,6 +57,7 @@ class QuestionAnswering(Task):
         no_answer_threshold: float, or `None` to answer always, as in SQuAD 1.1. A question has no
             answer where `log P(no answer) - log P(best span)` is above it; see
             `tune_no_answer_threshold`.
+        dropout: float, rate before the dense layer; `None` takes the family's, BERT's is 0.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -88,6 +89,7 @@ class QuestionAnswering(Task):
         max_answer_length=30,
         normalization="document",
         no_answer_threshold=None,
+        dropout=None,
         frozen=None,
         **kwargs,
     ):
@@ -98,9 +100,11 @@ class QuestionAnswering(Task):
         check_choice("normalization", normalization, NORMALIZATIONS)
         self.normalization = normalization
         self.no_answer_threshold = _checked_threshold(no_answer_threshold)
+        options = families.head_options(backbone, self)
+        self.dropout = options.get("dropout", 0.0) if dropout is None else dropout
         self.head = SpanHead(
             backbone.hidden_dim,
-            dropout=families.head_options(backbone, "QuestionAnswering").get("dropout", 0.0),
+            dropout=self.dropout,
             initializer_range=backbone.initializer_range,
             dtype=self.dtype_policy,
             name="head",
@@ -406,16 +410,6 @@ class QuestionAnswering(Task):
             threshold = min(no_answer_scores.values()) - 1.0
         self.no_answer_threshold = threshold = float(threshold)
         return {"threshold": threshold, metric: best}
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "stride": self.stride,
-            "max_question_length": self.max_question_length,
-            "max_answer_length": self.max_answer_length,
-            "normalization": self.normalization,
-            "no_answer_threshold": self.no_answer_threshold,
-        }
 
 
 def _answer_tokens(windows, starts, ends):

@@ -5,7 +5,7 @@ import types
 import keras
 
 from bert_keras.models.adapters import DEFAULT_TARGETS
-from bert_keras.models.model import BuiltModel
+from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.models.quantized import check_not_quantized
 from bert_keras.presets import presets
 from bert_keras.tasks import data, freezing, parts
@@ -58,8 +58,6 @@ class Task(BuiltModel):
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
     """
 
-    # Arguments of the constructor that every task has.
-    shared_arguments = LORA_ARGUMENTS
     # Arguments whose change makes a preset's head useless.
     head_arguments = ()
     # Class of a task whose preset holds this head too -> our prefix of paths and that preset's.
@@ -500,7 +498,7 @@ class Task(BuiltModel):
             **super().get_config(),
             "backbone": keras.saving.serialize_keras_object(self.backbone),
             "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
-            "frozen": self.frozen,
+            **settings_of(self, but=("backbone", "preprocessor", *LORA_ARGUMENTS)),
             **self._lora.get_config(),
             **({"frozen_weights": by_hand} if by_hand else {}),
         }

@@ -10,7 +10,6 @@ from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.probabilities import sigmoid, softmax
 from bert_keras.presets import families
 from bert_keras.tasks.columns import is_empty, is_one_pair
-from bert_keras.tasks.from_preset import saved_names
 from bert_keras.tasks.labels import (
     PROBLEM_TYPES,
     check_label_names,
@@ -235,17 +234,6 @@ class TextClassifier(Task):
         labels = [name for name, is_chosen in zip(named, chosen, strict=True) if is_chosen]
         return {"labels": labels, "probabilities": named}
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "dropout": self.dropout,
-            "problem_type": self.problem_type,
-            "label_names": None if self.label_names is None else list(self.label_names),
-            "pooling": self.pooling,
-            "head_options": self.head_options,
-        }
-
 
 def head_of(task, pooling, head_options):
     """Returns how a task's head pools, and its further options: as told, or as the family does.
@@ -255,21 +243,15 @@ def head_of(task, pooling, head_options):
         pooling: str, or `None` for the family's head whole.
         head_options: dict, or `None`.
     """
-    options = {} if pooling else _family_options(task)
+    options = {} if pooling else families.head_options(task.backbone, task)
     options.pop("dropout", None)
     pooling = pooling or options.pop("pooling", "pooler" if task.backbone.pooler else "cls")
     return pooling, options if head_options is None else dict(head_options)
 
 
-def _family_options(task):
-    """Returns what makes a task's head that of its backbone's family, see `head_options`."""
-    options = (families.head_options(task.backbone, name) for name in saved_names(type(task)))
-    return next(filter(None, options), {})
-
-
 def dropout_of(task, dropout):
     """Returns the rate before a task's last layer: as told, the family's, or the backbone's."""
-    options = _family_options(task)
+    options = families.head_options(task.backbone, task)
     return options.get("dropout", task.backbone.dropout) if dropout is None else dropout
 
 

@@ -366,14 +366,6 @@ class TextEmbedder(Task):
             folder, self.pooling, self.normalize, longest, self.backbone.hidden_dim
         )
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "pooling": self.pooling,
-            "normalize": self.normalize,
-            "objective": self.objective,
-        }
-
 
 def _check_equally_long(columns):
     if len({len(column) for column in columns}) > 1:

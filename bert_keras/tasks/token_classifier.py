@@ -549,16 +549,6 @@ class TokenClassifier(Task):
             scores |= entity_scores(*named, scheme=scheme)
         return scores
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "dropout": self.dropout,
-            "label_names": None if self.label_names is None else list(self.label_names),
-            "crf": self.crf,
-            "stride": self.stride,
-        }
-
 
 def _are_numbers(x):
     return getattr(getattr(x, "dtype", None), "kind", "O") in "iufb"

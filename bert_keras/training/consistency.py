@@ -1,7 +1,5 @@
 """R-Drop and multi-sample dropout: several dropout masks for each example of a batch."""
 
-import inspect
-
 import keras
 from keras import ops
 
@@ -70,10 +68,7 @@ class SeveralMasks:
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        # What the constructor hands on to the task's, which has the names in its signature.
         task = cls.__mro__[cls.__mro__.index(SeveralMasks) + 1]
-        own = set(inspect.signature(task.__init__).parameters) - {"self", "args", "kwargs"}
-        cls.shared_arguments = (*getattr(task, "shared_arguments", ()), *sorted(own))
         # A preset's head for that task is one for this.
         others = getattr(task, "takes_head_of", {})
         cls.takes_head_of = {**others, task.__name__: {"head/": "head/"}}
@@ -160,10 +155,6 @@ class SeveralMasks:
         if self._num_masks > 1:
             y_pred = ops.split(y_pred, self._num_masks)[0]
         return super().compute_metrics(x, y, y_pred, sample_weight)
-
-    def get_config(self):
-        own = {"consistency": self.consistency, "dropout_samples": self.dropout_samples}
-        return {**super().get_config(), **own}
 
 
 def _of_labels(first, second):

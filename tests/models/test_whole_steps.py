@@ -1,6 +1,7 @@
 """Whatever ends `fit`, `evaluate` or `predict`, the weights are those of a whole step.
 
-`INTERRUPTS=200 pytest tests/models/test_whole_steps.py` interrupts each of them so many times.
+`INTERRUPTS=200 pytest tests/models/test_whole_steps.py` interrupts each of them so many times, also
+where no averages of the weights are kept.
 """
 
 import _thread
@@ -17,7 +18,10 @@ from tiny import tiny_backbone, tiny_classifier
 import bert_keras
 
 INTERRUPTS = int(os.environ.get("INTERRUPTS", 12))
-NUM_STEPS = 6
+NUM_STEPS = 5
+
+
+AVERAGES = {"use_ema": True, "ema_momentum": 0.5}
 
 
 def make_task(**options):
@@ -28,11 +32,17 @@ def make_task(**options):
     return task
 
 
+@pytest.fixture(scope="module", params=[AVERAGES] if INTERRUPTS < 100 else [AVERAGES, {}])
+def run(request):
+    """One for all tests, which begin it again: its steps are compiled once."""
+    return Run(make_task(**request.param))
+
+
 def data(num_steps=NUM_STEPS):
-    """Batches of one shape, so that nothing is compiled anew."""
+    """Batches of one shape and structure, so that nothing is compiled anew."""
     generator = np.random.default_rng(0)
     inputs = {"token_ids": generator.integers(5, 20, (4 * num_steps, 6)).astype("int32")}
-    return inputs, np.arange(4 * num_steps) % 2
+    return inputs, np.arange(4 * num_steps) % 2, np.ones(4 * num_steps, "float32")
 
 
 class Run:
@@ -40,7 +50,8 @@ class Run:
 
     def __init__(self, task):
         self.task = task
-        self.inputs, self.labels = data()
+        self.data = data()
+        self.inputs = self.data[0]
         self.variables = [*task.variables, *task.optimizer.variables]
         self.start = self.values()
         self.steps = [self.start]
@@ -56,13 +67,24 @@ class Run:
     def values(self):
         return [np.array(keras.ops.convert_to_numpy(variable)) for variable in self.variables]
 
-    def fit(self, epochs=1, **options):
-        options = {"verbose": 0, "shuffle": False, "batch_size": 4, "epochs": epochs, **options}
-        validation_data = ({"token_ids": self.inputs["token_ids"][:4]}, self.labels[:4])
-        self.task.fit(self.inputs, self.labels, validation_data=validation_data, **options)
+    def rows(self, number):
+        """Returns inputs, labels and weights of one batch."""
+        return keras.tree.map_structure(lambda x: x[4 * number : 4 * number + 4], self.data)
 
-    def evaluate(self):
-        self.task.evaluate(self.inputs, self.labels, batch_size=4, verbose=0)
+    def fit(self, **options):
+        self.task.fit(
+            self.inputs,
+            self.data[1],
+            sample_weight=self.data[2],
+            validation_data=self.rows(0),
+            shuffle=False,
+            batch_size=4,
+            verbose=0,
+            **options,
+        )
+
+    def evaluate(self, **options):
+        self.task.evaluate(*self.data[:2], 4, self.data[2], verbose=0, **options)
 
     def predict(self):
         return self.task.predict(self.inputs, batch_size=4, verbose=0)
@@ -125,8 +147,7 @@ def check_interrupts(run, method):
     assert count > INTERRUPTS / 4
 
 
-def test_an_interrupt_at_any_moment_leaves_the_weights_of_a_whole_step(tmp_path):
-    run = Run(make_task())
+def test_an_interrupt_at_any_moment_leaves_the_weights_of_a_whole_step(run, tmp_path):
     for method in ("predict", "evaluate", "fit"):
         check_interrupts(run, method)
     run.task.save(tmp_path / "task.keras")
@@ -138,17 +159,12 @@ def test_an_interrupt_at_any_moment_leaves_the_weights_of_a_whole_step(tmp_path)
     assert is_equal(run.values(), run.end)
 
 
-def test_an_interrupt_leaves_the_averaged_weights_or_their_averages_but_no_mixture():
-    run = Run(make_task(use_ema=True, ema_momentum=0.5))
-    check_interrupts(run, "fit")
-
-
 class Failing(keras.utils.PyDataset):
-    """Batches of which the one of this number cannot be read."""
+    """The batches of a run, of which the one of this number cannot be read."""
 
-    def __init__(self, inputs, labels, number):
+    def __init__(self, run, number):
         super().__init__()
-        self.inputs, self.labels, self.number = inputs, labels, number
+        self.run, self.number = run, number
 
     def __len__(self):
         return NUM_STEPS
@@ -156,8 +172,7 @@ class Failing(keras.utils.PyDataset):
     def __getitem__(self, index):
         if index == self.number:
             raise OSError("the disk is gone")
-        rows = slice(4 * index, 4 * index + 4)
-        return {"token_ids": self.inputs["token_ids"][rows]}, self.labels[rows]
+        return self.run.rows(index)
 
 
 def failing_callback(event, number):
@@ -168,17 +183,14 @@ def failing_callback(event, number):
     return keras.callbacks.LambdaCallback(**{event: fail})
 
 
-@pytest.mark.parametrize("number", [0, 1, 4])
-def test_an_exception_leaves_the_weights_of_a_whole_step(number):
-    run = Run(make_task())
-    batches = Failing(run.inputs, run.labels, number)
-    is_full = failing_callback("on_test_batch_begin", number)
-    task, options = run.task, {"batch_size": 4, "verbose": 0}
+@pytest.mark.parametrize("number", [0, 3])
+def test_an_exception_leaves_the_weights_of_a_whole_step(run, number):
+    task, batches = run.task, Failing(run, number)
     for function in (
         lambda: task.evaluate(batches, verbose=0),
         lambda: task.predict(batches, verbose=0),
         lambda: task.predict(batches, verbose=0, steps=NUM_STEPS),
-        lambda: task.evaluate(run.inputs, run.labels, callbacks=[is_full], **options),
+        lambda: run.evaluate(callbacks=[failing_callback("on_test_batch_begin", number)]),
     ):
         run.begin_again()
         with pytest.raises(Exception, match="the disk is"):
@@ -195,8 +207,7 @@ def test_an_exception_leaves_the_weights_of_a_whole_step(number):
         assert is_equal(run.values(), run.steps[number + done])
 
 
-def test_a_callback_may_predict_and_evaluate_between_two_steps():
-    run = Run(make_task())
+def test_a_callback_may_predict_and_evaluate_between_two_steps(run):
     answers = []
 
     def ask(batch, logs):
@@ -213,12 +224,10 @@ def test_a_callback_may_predict_and_evaluate_between_two_steps():
         np.testing.assert_allclose(run.predict(), answer, atol=1e-6)
 
 
-def test_one_batch_at_a_time_may_be_interrupted_too():
-    run = Run(make_task())
-    inputs = {"token_ids": run.inputs["token_ids"][:4]}
+def test_one_batch_at_a_time_may_be_interrupted_too(run):
     for function, steps in (
-        (lambda: run.task.train_on_batch(inputs, run.labels[:4]), run.steps[:2]),
-        (lambda: run.task.test_on_batch(inputs, run.labels[:4]), run.steps[:1]),
+        (lambda: run.task.train_on_batch(*run.rows(0)), run.steps[:2]),
+        (lambda: run.task.test_on_batch(*run.rows(0)), run.steps[:1]),
     ):
         run.begin_again()
         duration = seconds_of(function)

@@ -14,6 +14,7 @@ from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras import files
+from bert_keras.presets import safetensors_io
 from bert_keras.presets.families import bert
 from bert_keras.presets.formats.huggingface import _KINDS
 from bert_keras.presets.name_map import expand, transformed

@@ -4,6 +4,7 @@ import keras
 
 from bert_keras.presets.families import bert, roberta
 
+WHOLE = {"head/": "head/"}
 FAMILIES = (bert, roberta)
 
 
@@ -19,17 +20,31 @@ def record_of(backbone):
     return next(found, None)
 
 
-def head_options(backbone, task_class_name):
+def kind_of(task, known):
+    """Returns the class name of a task, or of a known one whose whole head the task takes.
+
+    Args:
+        task: a task, its class, or the class's name, which is returned as it is.
+        known: collection of class names.
+    """
+    if isinstance(task, str):
+        return task
+    name = task.__name__ if isinstance(task, type) else type(task).__name__
+    whole = [other for other, prefixes in task.takes_head_of.items() if prefixes == WHOLE]
+    return next((found for found in (name, *whole) if found in known), name)
+
+
+def head_options(backbone, task):
     """Returns what makes a task's head that of the backbone's family.
 
     Args:
         backbone: a backbone.
-        task_class_name: str, such as `"TextClassifier"`.
+        task: a task, its class, or the class's name, such as `"TextClassifier"`.
 
     Returns:
         A dict with some of the keys `pooling`, `hidden_activation`, `dropout_first`, `dropout` and
         `activation`, see the heads; `{}` where nothing is known.
     """
     record = record_of(backbone)
-    head = record and record.heads.get(task_class_name)
+    head = record and record.heads.get(kind_of(task, record.heads))
     return dict(head.options) if head else {}

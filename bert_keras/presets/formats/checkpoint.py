@@ -7,10 +7,11 @@ An opened preset has
 - `backbone(base, **overrides)`: a new backbone of the preset's family, with initial weights;
 - `load_backbone_weights(backbone, task=None)`;
 - `task_name()`: the registered name of the task whose head the preset holds, or `None`;
-- `task_arguments(task_class_name)`: constructor arguments that the preset holds for that task;
+- `task_arguments(task)`: constructor arguments that the preset holds for a task, given as its class
+  or the class's name;
 - `load_head_weights(task)`;
 - `tokenizer()`: the tokenizer of the folder;
-- `preprocessor_config(task_class_name)`: the saved preprocessor's config, or `None`.
+- `preprocessor_config(task)`: the saved preprocessor's config, or `None`.
 """
 
 import inspect
@@ -19,11 +20,10 @@ import re
 import keras
 
 from bert_keras.presets.assign import assign, by_path
+from bert_keras.presets.families import WHOLE, kind_of
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.name_map import expand, transformed_shape
 from bert_keras.tokenizers.tokenizer import Tokenizer
-
-_SAME = {"head/": "head/"}
 
 
 class Preset:
@@ -64,7 +64,7 @@ class Preset:
         """Returns the tokenizer whose files are in the folder."""
         return Tokenizer.load(self.folder)
 
-    def preprocessor_config(self, task_class_name):
+    def preprocessor_config(self, task):
         """Returns `None`: only our own format has a preprocessor of ours."""
         return None
 
@@ -152,10 +152,11 @@ class Checkpoint(Preset):
         found = (task for task in self.record.heads if self._is_of(task))
         return next((f"bert_keras>{task}" for task in found), None)
 
-    def task_arguments(self, task_class_name):
-        """Returns what the checkpoint says of that task: its head, labels, problem, dropout."""
-        head = self.record.heads.get(task_class_name)
-        if head is None or not self._has_head(task_class_name):
+    def task_arguments(self, task):
+        """Returns what the checkpoint says of a task: its head, labels, problem, dropout."""
+        kind = kind_of(task, self.record.heads)
+        head = self.record.heads.get(kind)
+        if head is None or not self._has_head(kind):
             return {}
         said = {name: getattr(self, f"_{name}")(head) for name in head.says}
         if "pooling" in head.options:
@@ -238,12 +239,6 @@ def weights_of(backbone):
     return by_path(weight for weight in backbone.weights if id(weight) not in adapters)
 
 
-def kind_of(task, heads):
-    """Returns the class name of a task, or of the task whose whole head it has."""
-    whole = [name for name, prefixes in task.takes_head_of.items() if prefixes == _SAME]
-    return next((n for n in (type(task).__name__, *whole) if n in heads), type(task).__name__)
-
-
 def paths_taken(task, saved):
     """Returns which weights of a task's head stand where in a saved head.
 
@@ -254,7 +249,7 @@ def paths_taken(task, saved):
     Returns:
         A dict, relative path of the weight -> path there.
     """
-    prefixes = _SAME if saved == type(task).__name__ else task.takes_head_of.get(saved, {})
+    prefixes = WHOLE if saved == type(task).__name__ else task.takes_head_of.get(saved, {})
     return {
         path: theirs + path.removeprefix(ours)
         for path in by_path(task.head.weights)

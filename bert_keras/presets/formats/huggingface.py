@@ -9,9 +9,9 @@ import numpy as np
 from bert_keras.checks import check_choice
 from bert_keras.files import replacing_files, write_json
 from bert_keras.presets.assign import by_path, warn
-from bert_keras.presets.families import record_of, records
+from bert_keras.presets.families import kind_of, record_of, records
 from bert_keras.presets.families.record import Head
-from bert_keras.presets.formats.checkpoint import Checkpoint, kind_of
+from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 

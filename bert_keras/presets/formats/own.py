@@ -14,6 +14,7 @@ import keras
 
 from bert_keras.files import read_json, replacing_files, write_json
 from bert_keras.presets.assign import assign, by_path
+from bert_keras.presets.families import kind_of
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
@@ -57,13 +58,16 @@ class OwnFolder(Preset):
         """Returns the registered name of the saved task, or `None`."""
         return self._task and self._task["registered_name"]
 
-    def task_arguments(self, task_class_name):
-        """Returns the saved task's arguments when it is of that class, else `{}`."""
-        return dict(self._task["config"]) if self._saved == task_class_name else {}
+    def task_arguments(self, task):
+        """Returns the saved task's arguments when it has that task's head, else `{}`."""
+        return dict(self._task["config"]) if self._is_of(task) else {}
 
-    def preprocessor_config(self, task_class_name):
+    def preprocessor_config(self, task):
         """Returns the saved preprocessor as Keras serialized it, or `None`."""
-        return self._task.get("preprocessor") if self._saved == task_class_name else None
+        return self._task.get("preprocessor") if self._is_of(task) else None
+
+    def _is_of(self, task):
+        return self._saved is not None and kind_of(task, [self._saved]) == self._saved
 
     def load_head_weights(self, task):
         """Assigns the head, or the part of it that is there; the rest stays, with a warning.
