@@ -20,15 +20,17 @@ _lock = threading.Lock()
 
 
 class Prediction:
-    """From a dict of arrays to outputs on the device, compiled as the model is.
+    """From a dict of arrays to outputs, compiled as the model is.
 
     Args:
         model: a `keras.Model` whose variables exist.
+        call: function of inputs that reads the model's weights; by default the model itself, in
+            inference.
     """
 
-    def __init__(self, model):
+    def __init__(self, model, call=None):
         self._compiled_for = _compiled_for(model)
-        self._run = _FUNCTIONS[keras.backend.backend()](model)
+        self._run = _FUNCTIONS[keras.backend.backend()](model, call or _inference(model))
         self._shapes = set()
         self._lock = threading.Lock()
 
@@ -58,9 +60,9 @@ class Prediction:
         for batch in batches:
             with signals_wait():
                 outputs = self(inputs_of(batch))
-                last, done = outputs, _as_numpy(last)
-            if done is not None:
-                yield done
+            if last is not None:
+                yield _as_numpy(last)
+            last = outputs
         if last is not None:
             yield _as_numpy(last)
 
@@ -77,16 +79,14 @@ def _compiled_for(model):
     return structure.version, model.run_eagerly, model.jit_compile
 
 
-def _call(model):
-    """Returns the function of inputs that the model is in inference."""
+def _inference(model):
     options = {"training": False} if model._call_has_training_arg else {}
     return lambda inputs: model(inputs, **options)
 
 
-def _jax_function(model):
-    call = _call(model)
+def _jax_function(model, call):
     if model.run_eagerly or not model.jit_compile:
-        return call
+        return lambda inputs: call(_tensors(inputs))
     import jax
 
     variables = model.variables
@@ -100,29 +100,26 @@ def _jax_function(model):
     return lambda inputs: compiled([variable._value for variable in variables], inputs)
 
 
-def _tensorflow_function(model):
+def _tensorflow_function(model, call):
     import tensorflow as tf
 
-    call = _call(model)
     if not model.run_eagerly:
         call = tf.function(
             call, reduce_retracing=True, jit_compile=model.jit_compile, autograph=False
         )
-    return lambda inputs: call({name: tf.convert_to_tensor(x) for name, x in inputs.items()})
+    return lambda inputs: call(_tensors(inputs))
 
 
-def _torch_function(model):
+def _torch_function(model, call):
     import torch
 
-    call = _call(model)
     if model.jit_compile and not model.run_eagerly:
         call = torch.compile(call)
+    return torch.inference_mode()(lambda inputs: call(_tensors(inputs)))
 
-    def run(inputs):
-        with torch.inference_mode():
-            return call({name: keras.ops.convert_to_tensor(x) for name, x in inputs.items()})
 
-    return run
+def _tensors(inputs):
+    return {name: keras.ops.convert_to_tensor(value) for name, value in inputs.items()}
 
 
 _FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch": _torch_function}
@@ -130,7 +127,8 @@ _FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch":
 
 def _as_numpy(outputs):
     """Returns outputs as NumPy arrays, which may be read-only and share their memory."""
-    return None if outputs is None else keras.tree.map_structure(_AS_NUMPY, outputs)
+    with signals_wait():
+        return keras.tree.map_structure(_AS_NUMPY, outputs)
 
 
 def _torch_as_numpy(output):

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from bert_keras.inputs import PADDING_MASK
+from bert_keras.models.prediction import Prediction
 
 # The key of the cached vectors, which then are a task's only input.
 FEATURES = "features"
@@ -70,14 +71,13 @@ def encode_features(task, x, y=None, sample_weight=None, batch_size=32, verbose=
     batches = dataclasses.replace(examples, labels=None, sample_weight=None).batches(
         batch_size, shuffle=False
     )
-    encoder, found = None, [None] * len(examples)
+    encoder, found = Prediction(task, lambda inputs: _read(task, inputs)), [None] * len(examples)
     bar = keras.utils.Progbar(
         len(batches), verbose=int(verbose in ("auto", 1)), unit_name="encoded batch"
     )
     for number, (rows, _) in enumerate(batches.batches):
         (inputs,) = batches[number]
-        encoder = encoder or _encoder(task, inputs)
-        vectors = np.asarray(encoder.predict_on_batch(inputs), "float32")
+        (vectors,) = encoder.over([inputs])
         for place, row in enumerate(rows):
             # Copies, so that no padding stays in memory.
             of_row = vectors[place]
@@ -120,9 +120,7 @@ def _check(task, x):
         )
 
 
-def _encoder(task, names):
-    """Returns a model from inputs of these names to what the task's head reads."""
-    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+def _read(task, inputs):
+    """Returns what the task's head reads."""
     outputs = task.encode(inputs, training=False)
-    read = task.head.read(outputs, inputs.get(PADDING_MASK))
-    return keras.Model(inputs, keras.ops.cast(read, "float32"))
+    return keras.ops.cast(task.head.read(outputs, inputs.get(PADDING_MASK)), "float32")

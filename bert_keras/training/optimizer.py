@@ -200,7 +200,9 @@ class AdamW(keras.optimizers.Optimizer):
 
     def apply(self, grads, trainable_variables=None):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
-        super().apply([_dense(gradient) for gradient in grads], trainable_variables)
+        grads = [_dense(gradient) for gradient in grads]
+        with _after(grads):
+            super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its moments; `learning_rate` is what `_step_sizes` returns."""
@@ -457,3 +459,16 @@ def _dense(gradient):
     import tensorflow as tf
 
     return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _after(gradients):
+    """Within it TensorFlow changes nothing before all gradients are known.
+
+    What needs none of them, such as weight decay and the count of steps, would otherwise also
+    happen in a step that fails, at an id outside its table.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return contextlib.nullcontext()
+    import tensorflow as tf
+
+    return tf.control_dependencies([gradient for gradient in gradients if gradient is not None])
