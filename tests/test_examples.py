@@ -1019,7 +1019,7 @@ def test_recipes_take_a_preset_of_any_family(run, family_preset, tmp_path, famil
     header = ("text", "pair", "label")
     rows = [(f"some text {i}", f"a word {i}", "yes" if i % 2 else "no") for i in range(12)]
     data = write(tmp_path / "pairs.tsv", [header, *rows])
-    files = [f"--train_file={data}", f"--dev_file={data}", "--pair_column=pair", "--baselines"]
+    files = [f"--train_file={data}", f"--dev_file={data}", "--pair_column=pair"]
     drawn = tmp_path / "pictures"
     run("text_classification", preset, *files, f"--plot_dir={drawn}", "--max_length=40")
     assert {"attention_layers.png", "saliency.png", "projection.png"} <= {

@@ -14,7 +14,7 @@ from bert_keras.models.quantized import (
     replacing_weights,
 )
 from bert_keras.models.tensorflow_data import call_untuned
-from bert_keras.models.whole_steps import WholeSteps, whole_end, whole_steps
+from bert_keras.models.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -119,6 +119,7 @@ class BuiltModel(WholeSteps, keras.Model):
 
     def fit(self, *args, **kwargs):
         """Like `keras.Model.fit`; whatever ends it leaves the weights of the last whole step."""
+        build_optimizer(self)
         with whole_steps(self), whole_end(self):
             return call_untuned(super().fit, *args, **kwargs)
 

@@ -127,16 +127,30 @@ def whole_steps(model):
         yield
 
 
+def build_optimizer(model):
+    """Creates the optimizer's state before the first step, all of it.
+
+    A step of TensorFlow that has to create it is traced twice, and cannot where several devices
+    have a copy each.
+    """
+    if not model.compiled or model.optimizer is None or model.optimizer.built:
+        return  # Of what is not compiled Keras says so.
+    is_tensorflow = keras.backend.backend() == "tensorflow"
+    scope = model.distribute_strategy.scope() if is_tensorflow else contextlib.nullcontext()
+    with signals_wait(), scope:
+        model.optimizer.build(model.trainable_variables)
+
+
 @contextlib.contextmanager
 def whole_end(model):
     """Within it, `fit` ends with averages of all weights or, by an exception, with none of them.
 
     On JAX Keras puts them there also then, and the weights that training would go on with are lost.
     """
-    optimizer = model.optimizer
-    if not getattr(inner_optimizer(model), "use_ema", False):
+    if not model.compiled or not getattr(inner_optimizer(model), "use_ema", False):
         yield
         return
+    optimizer = model.optimizer
     outside = sys.exception()
     finalize = whole(optimizer.finalize_variable_values)
 
