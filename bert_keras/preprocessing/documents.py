@@ -85,9 +85,8 @@ class CachedTokenizer:
 
     def __init__(self, tokenizer):
         self.tokenizer = tokenizer
-        normalizer, pre_tokenizer = (
-            tokenizer.settings[part] or {} for part in ("normalizer", "pre_tokenizer")
-        )
+        normalizer = tokenizer.settings["normalizer"] or {}
+        pre_tokenizer = tokenizer.settings["pre_tokenizer"] or {}
         added = sorted((token["content"] for token in tokenizer.settings["added_tokens"]), key=len)
         # An added token that begins otherwise, or holds a space, could be cut in the middle.
         self._can_cut = (

@@ -7,11 +7,7 @@ import numpy as np
 
 from bert_keras.datasets import shards
 from bert_keras.datasets.tfrecord import read_records, record_sizes
-from bert_keras.preprocessing.pretraining_data import (
-    describe_shard,
-    describe_vocabulary,
-    token_statistics,
-)
+from bert_keras.preprocessing import pretraining_data
 
 
 def import_records(paths, tokenizer, output_dir, progress=None):
@@ -45,10 +41,8 @@ def import_records(paths, tokenizer, output_dir, progress=None):
         )
     sizes = {path: record_sizes(path) for path in paths}
     if len(set(sizes.values())) > 1:
-        raise ValueError(
-            "All files must have rows of one length and one number of predictions. Received: "
-            f"{sizes}."
-        )
+        rule = "All files must have rows of one length and one number of predictions"
+        raise ValueError(f"{rule}. Received: {sizes}.")
     os.makedirs(output_dir, exist_ok=True)
     entries, sums = [], collections.Counter()
     for index, path in enumerate(paths):
@@ -56,7 +50,7 @@ def import_records(paths, tokenizer, output_dir, progress=None):
         _check_rows(arrays, tokenizer, path)
         shard_path = os.path.join(output_dir, shards.shard_name(index, len(paths)))
         shards.write_shard(shard_path, arrays)
-        entries.append(describe_shard(shard_path, len(arrays["offsets"]) - 1))
+        entries.append(pretraining_data.describe_shard(shard_path, len(arrays["offsets"]) - 1))
         sums["example_tokens"] += len(arrays["token_ids"])
         sums["predictions"] += len(arrays["mask_labels"])
         sums["not_next"] += int(arrays["is_random_next"].sum())
@@ -73,12 +67,12 @@ def import_records(paths, tokenizer, output_dir, progress=None):
         "sequence_length": sizes[paths[0]][0],
         "masking": {"imported": True},
         "num_predictions": sizes[paths[0]][1],
-        "vocabulary": describe_vocabulary(tokenizer),
+        "vocabulary": pretraining_data.describe_vocabulary(tokenizer),
         "input": {"files": [os.path.basename(path) for path in paths], **counts},
         "counts": counts,
         "statistics": {
             "not_next_share": round(sums["not_next"] / num_examples, 5),
-            **token_statistics(sums, num_examples),
+            **pretraining_data.token_statistics(sums, num_examples),
         },
         "shards": entries,
     }

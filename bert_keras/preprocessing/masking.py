@@ -70,9 +70,8 @@ class TokenKinds(NamedTuple):
         """
         if self.continues_word is None:
             raise ValueError(
-                "Whole words and spans need to know where words begin, which this vocabulary does "
-                "not tell. Received no `word_starts`: pass those of "
-                "`TextPreprocessor.word_starts`, or choose strategy='pieces'."
+                "Whole words and spans need `word_starts` where the vocabulary does not tell them. "
+                "Pass those of `TextPreprocessor.word_starts`, or choose strategy='pieces'."
             )
         return ~self.continues_word[token_ids]
 
@@ -133,11 +132,7 @@ class Masking:
         self.rate = check_number("rate", rate, below=1.0, above=0.0)
         self.mask_share = check_number("mask_share", mask_share)
         self.random_share = check_number("random_share", random_share)
-        if mask_share + random_share > 1 + 1e-9:
-            raise ValueError(
-                "`mask_share` and `random_share` must be at most 1 together. Received: "
-                f"{mask_share} and {random_share}."
-            )
+        check_number("mask_share + random_share", mask_share + random_share, below=1 + 1e-9)
         self.strategy = check_choice("strategy", strategy, STRATEGIES)
         if max_predictions is not None:
             check_int("max_predictions", max_predictions)

@@ -1,8 +1,7 @@
 """Batches of pre-training examples, each a pure function of the data, the seed and its number."""
 
-import collections
+import functools
 import os
-import threading
 
 import keras
 import numpy as np
@@ -123,9 +122,9 @@ class PretrainingBatches(keras.utils.PyDataset):
         self._kinds = TokenKinds.from_tokenizer(self.tokenizer)
         self._counts = np.array([shard["num_examples"] for shard in self.manifest["shards"]])
         self.batches_per_epoch = self._count_batches()
-        self._shards, self._orders = collections.OrderedDict(), collections.OrderedDict()
         self._verified = set()
-        self._lock = threading.Lock()
+        self._shard = functools.lru_cache(SHARDS_OPEN)(self._open)
+        self._row_order = functools.lru_cache(SHARDS_OPEN)(self._draw_row_order)
 
     def _checked_tokenizer(self):
         tokenizer = Tokenizer.load(self.folder)
@@ -191,7 +190,9 @@ class PretrainingBatches(keras.utils.PyDataset):
 
     def _read(self, epoch, places):
         """Returns a list of (arrays of a shard, rows in it), in the order of the places."""
-        order, row_orders = self._order(epoch)
+        order = np.arange(len(self._counts))
+        if self.shuffle:
+            order = self._generator(_SHARDS, epoch).permutation(order)
         ends = np.cumsum(self._counts[order])
         indices = np.searchsorted(ends, places, side="right")
         borders = np.flatnonzero(np.diff(indices)) + 1
@@ -200,20 +201,12 @@ class PretrainingBatches(keras.utils.PyDataset):
             index = int(indices[part[0]])
             shard = int(order[index])
             rows = places[part] - (ends[index] - self._counts[shard])
-            arrays = self._remember(self._shards, shard, self._open, shard)
-            parts.append((arrays, row_orders(shard)[rows]))
+            parts.append((self._shard(shard), self._row_order(epoch, shard)[rows]))
         return parts
 
-    def _order(self, epoch):
-        """Returns the order of the shards, and a function that returns a shard's order of rows."""
-        if not self.shuffle:
-            return np.arange(len(self._counts)), lambda shard: np.arange(self._counts[shard])
-
-        def row_order(shard):
-            return self._generator(_ROWS, epoch, shard).permutation(self._counts[shard])
-
-        order = self._generator(_SHARDS, epoch).permutation(len(self._counts))
-        return order, lambda shard: self._remember(self._orders, (epoch, shard), row_order, shard)
+    def _draw_row_order(self, epoch, shard):
+        rows = np.arange(self._counts[shard])
+        return self._generator(_ROWS, epoch, shard).permutation(rows) if self.shuffle else rows
 
     def _open(self, index):
         shard = self.manifest["shards"][index]
@@ -222,16 +215,6 @@ class PretrainingBatches(keras.utils.PyDataset):
             self._verified.add(index)
         path = os.path.join(self.folder, shard["file"])
         return read_records(path) if path.endswith(".tfrecord") else open_shard(path)[0]
-
-    def _remember(self, cache, key, make, shard):
-        """Keeps the few last used entries of a cache; threads may share it."""
-        with self._lock:
-            if key not in cache:
-                cache[key] = make(shard)
-            cache.move_to_end(key)
-            while len(cache) > SHARDS_OPEN:
-                cache.popitem(last=False)
-            return cache[key]
 
     def _generator(self, *purpose):
         return np.random.default_rng([self.seed, *map(int, purpose)])

@@ -209,17 +209,15 @@ def _check(settings, tokenizer):
         check_number(name, settings[name], below=1 + 1e-9)
     if settings["duplicates"] > 1 and masking is None and objective == "full_sentences":
         raise ValueError(
-            "`duplicates` would repeat the same rows: 'full_sentences' draws nothing, and masks "
-            f"are drawn afresh when reading. Received: duplicates={settings['duplicates']}. Leave "
-            "it out, or pass `masking`."
+            "`duplicates` would repeat the same rows of 'full_sentences'. Received: "
+            f"duplicates={settings['duplicates']} without `masking`. Leave it out, or pass that."
         )
     if settings["format"] == "tfrecord":
         check_tensorflow()
         if masking is None:
             raise ValueError(
                 "TFRecord as google-research/bert writes it holds masked rows. Received: no "
-                "`masking`. Pass one (--static_masking), or choose format='safetensors' for masks "
-                "that are fresh in each epoch."
+                "`masking`. Pass one (--static_masking), or choose format='safetensors'."
             )
     # Raises where there is no mask token.
     TokenKinds.from_tokenizer(tokenizer)
@@ -245,9 +243,8 @@ def _name(function):
     name = getattr(function, "__qualname__", "<")
     if "<" in name:
         raise ValueError(
-            "`word_segmenter` must be a function with a name of its own in a module, so that data "
-            f"of another one is told apart. Received: {function!r}. Write it by `def`, outside of "
-            "other functions."
+            "`word_segmenter` must be a function with a name of its own in a module, which tells its "
+            f"data from others'. Received: {function!r}. Write it by `def`, outside of functions."
         )
     return f"{function.__module__}:{name}"
 
@@ -302,9 +299,8 @@ def _cut(workers, settings, progress):
     columns = [np.concatenate(column) for column in columns]
     if not len(columns[0]):
         raise ValueError(
-            "The text must give at least one example. Received: none, since pairs of consecutive "
-            "sentences need documents of two sentences. Is one sentence a line, or do blank lines "
-            "end documents where they should not?"
+            "The text must give at least one example. Received: none, since pairs need documents of "
+            "two sentences. Do blank lines end documents where they should not?"
         )
     order = np.random.default_rng([settings["seed"], _ORDER]).permutation(len(columns[0]))
     return sentence_pairs.Segments(*(column[order] for column in columns), sum(skipped))

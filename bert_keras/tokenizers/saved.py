@@ -7,10 +7,7 @@ import pathlib
 import tokenizers
 
 from bert_keras.files import read_json, write_json
-from bert_keras.tokenizers.keras_hub_settings import (
-    is_keras_hub_folder,
-    read_keras_hub_tokenizer,
-)
+from bert_keras.tokenizers.keras_hub_settings import is_keras_hub_folder, read_keras_hub_tokenizer
 from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.vocabulary import (
     looks_lowercased,
@@ -24,15 +21,22 @@ TOKENIZER_FILE = "tokenizer.json"
 SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
 # What holds a vocabulary, and beside it what says something of the tokenizer.
 VOCABULARY_FILES = (TOKENIZER_FILE, "vocab.txt", "vocab.json", *SENTENCE_PIECE_FILES)
-TOKENIZER_FILES = (
-    *VOCABULARY_FILES,
+_BESIDE = (
     "merges.txt",
     "added_tokens.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
 )
-ROLES = ("cls_token", "sep_token", "pad_token", "mask_token", "unknown_token")
-_ARGUMENTS = (*ROLES, "model_max_length")
+TOKENIZER_FILES = (*VOCABULARY_FILES, *_BESIDE)
+# What a role is called where nothing but the vocabulary tells.
+ROLES = {
+    "cls_token": ("[CLS]", "<s>"),
+    "sep_token": ("[SEP]", "</s>"),
+    "pad_token": ("[PAD]", "<pad>"),
+    "mask_token": ("[MASK]", "<mask>"),
+    "unknown_token": ("[UNK]", "<unk>"),
+}
+ARGUMENTS = (*ROLES, "model_max_length")
 # Where tokenizer.json has what WordPiece's arguments and tokenizer_config.json say.
 _PLACES = {
     "lowercase": ("normalizer", "BertNormalizer", "lowercase"),
@@ -89,7 +93,7 @@ def read_tokenizer(source, overrides):
 
 def arguments_of(settings):
     """Returns those of the settings that are arguments of `Tokenizer`: roles and length."""
-    return {name: settings[name] for name in _ARGUMENTS if name in settings}
+    return {name: settings[name] for name in ARGUMENTS if name in settings}
 
 
 def refuse(names, kind):
@@ -199,13 +203,13 @@ def _joined(ids, lines, folder):
 def _changed(path, lines_path, settings, overrides):
     """Returns the backend of a tokenizer.json, changed as the settings say."""
     backend = open_backend(path)
-    text = backend.to_str()
-    saved = json.loads(text)
+    saved = json.loads(backend.to_str())
     model = saved["model"]
-    allowed = {*_ARGUMENTS}
+    allowed, is_changed = {*ARGUMENTS}, False
     for name, (part, kind, key) in _PLACES.items():
         if (saved[part] or {}).get("type") == kind:
             allowed.add(name)
+            is_changed |= settings.get(name, saved[part][key]) != saved[part][key]
             saved[part][key] = settings.get(name, saved[part][key])
     if model["type"] == "WordPiece":
         allowed |= {"added_tokens", "special_tokens_in_text"}
@@ -214,10 +218,11 @@ def _changed(path, lines_path, settings, overrides):
         _joined(ids, lines, path.parent)
         # Repeated lines are not in the vocabularies that others make of them.
         missing = set(range(len(lines))) - set(ids.values())
+        is_changed |= bool(missing)
         for id in sorted(missing):
             model["vocab"][f"{lines[id]}\n{id}" if lines[id] in ids else lines[id]] = id
     refuse(overrides.keys() - allowed, f"{model['type']} in {path}")
-    if saved != json.loads(text):
+    if is_changed:
         backend = tokenizers.Tokenizer.from_str(json.dumps(saved))
     backend.add_special_tokens(list(settings.get("added_tokens", ())))
     return backend

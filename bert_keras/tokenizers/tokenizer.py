@@ -20,14 +20,6 @@ from bert_keras.tokenizers.parts import bert_template, require
 from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
 
-# What a role is called where nothing but the vocabulary tells.
-ROLES = {
-    "cls_token": ("[CLS]", "<s>"),
-    "sep_token": ("[SEP]", "</s>"),
-    "pad_token": ("[PAD]", "<pad>"),
-    "mask_token": ("[MASK]", "<mask>"),
-    "unknown_token": ("[UNK]", "<unk>"),
-}
 TEXTS_AT_ONCE = 2048
 # The subclasses, by the file that each is made of.
 _MAKERS = {}
@@ -63,9 +55,8 @@ def _role_id(role, meaning):
         token = getattr(tokenizer, role)
         if token is None and tokenizer.has_vocabulary:
             raise ValueError(
-                f"This tokenizer has no `{role}`: none is named, and its vocabulary of "
-                f"{tokenizer.vocabulary_size} tokens holds none of {ROLES[role]}. Name one: "
-                f"`Tokenizer.load(folder, {role}=...)`."
+                f"This tokenizer has no `{role}`, and its vocabulary holds none of {files.ROLES[role]}. "
+                f"Name one: `Tokenizer.load(folder, {role}=...)`."
             )
         return tokenizer.token_to_id(token)
 
@@ -138,9 +129,7 @@ class Tokenizer:
         self.pad_token = pad_token
         self.mask_token = mask_token
         self.unknown_token = unknown_token
-        if model_max_length is not None:
-            model_max_length = check_int("model_max_length", model_max_length)
-        self.model_max_length = model_max_length
+        self.model_max_length = model_max_length and check_int("model_max_length", model_max_length)
         self._backend = None
         if backend is not None:
             self._use(backend)
@@ -151,7 +140,7 @@ class Tokenizer:
         saved = json.loads(backend.to_str())
         model, layout = saved["model"], read_layout(saved["post_processor"])
         self._vocabulary, self._ids = _tokens(saved)
-        for role, names in ROLES.items():
+        for role, names in files.ROLES.items():
             if getattr(self, role) is None:
                 named = _named_token(role, model, layout, self._vocabulary)
                 found = [name for name in (named, *names) if name in self._ids]
@@ -248,7 +237,7 @@ class Tokenizer:
         return sorted({self._ids[token] for token in self._role_tokens() if token in self._ids})
 
     def _role_tokens(self):
-        return [getattr(self, role) for role in ROLES]
+        return [getattr(self, role) for role in files.ROLES]
 
     # Text to ids
 
@@ -472,8 +461,7 @@ class Tokenizer:
 
     def get_config(self):
         """Returns roles and `model_max_length`; the rest travels as an asset."""
-        roles = {role: getattr(self, role) for role in ROLES}
-        return roles | {"model_max_length": self.model_max_length}
+        return {name: getattr(self, name) for name in files.ARGUMENTS}
 
     @classmethod
     def from_config(cls, config):
@@ -483,11 +471,9 @@ class Tokenizer:
 
 def _tokens(saved):
     """Returns the tokens by id and the ids by token of a tokenizer.json."""
-    vocabulary = saved["model"]["vocab"]
-    if isinstance(vocabulary, dict):
-        pairs = list(vocabulary.items())
-    else:
-        pairs = [(token, id) for id, (token, _) in enumerate(vocabulary)]
+    pairs = saved["model"]["vocab"]
+    is_list = isinstance(pairs, list)
+    pairs = [(token, id) for id, (token, _) in enumerate(pairs)] if is_list else [*pairs.items()]
     pairs += [(token["content"], token["id"]) for token in saved["added_tokens"]]
     ids, tokens = dict(pairs), {id: token for token, id in pairs}
     missing = [id for id in range(max(tokens, default=0)) if id not in tokens]
@@ -516,8 +502,7 @@ def _check_sides(saved, pad_token):
     if len(sides) > 1 or padding.get("pad_token", pad_token) != pad_token:
         raise ValueError(
             f"Texts are cut and filled up on the right, with {pad_token!r}. Received a "
-            f"tokenizer.json with padding={padding} and truncation={truncation}. Remove both from "
-            "the file: this package does not read them."
+            f"tokenizer.json with {padding=} and {truncation=}. Remove both from the file."
         )
 
 

@@ -71,10 +71,8 @@ def numbered(vocabulary):
     tokens = list(vocabulary)
     for index, token in enumerate(tokens):
         if not isinstance(token, str):
-            raise TypeError(
-                f"`vocabulary` must hold str only. Received: vocabulary[{index}] is "
-                f"{describe(token)}."
-            )
+            found = f"vocabulary[{index}] is {describe(token)}"
+            raise TypeError(f"`vocabulary` must hold str only. Received: {found}.")
         if "\n" in token or token.endswith("\r"):
             raise ValueError(
                 "A token must not hold a line end, vocab.txt could not keep it. Received: "
