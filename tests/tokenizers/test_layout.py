@@ -1,0 +1,86 @@
+import json
+
+import pytest
+import tokenizers
+from tokenizers import processors
+
+from bert_keras.tokenizers import Layout, Tokenizer, WordPieceTokenizer
+from bert_keras.tokenizers.layout import read_layout
+
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]
+CLS, SEP, A, B = 2, 3, 5, 6
+
+
+def template(single, pair):
+    return processors.TemplateProcessing(
+        single=single, pair=pair, special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)]
+    )
+
+
+BERT = template("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1")
+
+
+@pytest.mark.parametrize(
+    ("processor", "layout"),
+    [
+        (BERT, Layout((CLS,), (SEP,), (SEP,), 1)),
+        (processors.BertProcessing(("[SEP]", SEP), ("[CLS]", CLS)), ((CLS,), (SEP,), (SEP,), 1)),
+        (
+            processors.RobertaProcessing(("[SEP]", SEP), ("[CLS]", CLS)),
+            ((CLS,), (SEP, SEP), (SEP,), 0),
+        ),
+        (processors.Sequence([processors.ByteLevel(), BERT]), ((CLS,), (SEP,), (SEP,), 1)),
+        (template("$A [SEP]", "$A $B [SEP]"), ((), (), (SEP,), 0)),
+        (processors.ByteLevel(), None),
+    ],
+)
+def test_a_layout_is_read_off_a_post_processor(processor, layout):
+    found = read_layout(json.loads(processor.__getstate__()))
+    assert found == layout
+    if layout is not None:
+        backend = tokenizers.Tokenizer(
+            tokenizers.models.WordLevel({t: i for i, t in enumerate(TOKENS)})
+        )
+        backend.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+        backend.post_processor = processor
+        single, pair = backend.encode("a a"), backend.encode("a", "b")
+        assert single.ids == [*found.before, A, A, *found.after]
+        assert pair.ids == [*found.before, A, *found.between, B, *found.after]
+        num_after = 1 + len(found.after)
+        assert pair.type_ids[-num_after:] == [found.second_segment] * num_after
+        assert (len(single.ids) - 2, len(pair.ids) - 2) == tuple(map(found.num_special, (0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("single", "pair"),
+    [
+        ("[CLS] $A [SEP]", "[CLS] $B:1 [SEP] $A [SEP]"),
+        ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [CLS]"),
+        ("[CLS]:2 $A [SEP]", "[CLS]:2 $A [SEP] $B:1 [SEP]:1"),
+        ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:2 [SEP]:2"),
+        ("[CLS] $A [SEP]", "[CLS] $A [SEP]:1 $B [SEP]:1"),
+        ("$A $A", "$A $A $B"),
+    ],
+)
+def test_other_forms_are_refused(single, pair):
+    with pytest.raises(ValueError, match="special tokens of a tokenizer"):
+        read_layout(json.loads(template(single, pair).__getstate__()))
+
+
+@pytest.mark.parametrize("processor", [None, processors.ByteLevel(trim_offsets=False)])
+def test_without_a_template_the_roles_stand_as_in_bert(processor):
+    backend = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({t: i for i, t in enumerate(TOKENS)}, unk_token="[UNK]")
+    )
+    if processor is not None:
+        backend.post_processor = processor
+    tokenizer = Tokenizer(backend)
+    expected = WordPieceTokenizer(TOKENS)
+    assert tokenizer.layout == expected.layout == Layout((CLS,), (SEP,), (SEP,), 1)
+    assert tokenizer.encode("a", "b").ids == [CLS, A, SEP, B, SEP]
+    assert tokenizer.encode("a", "b", special_tokens=False).ids == [A, B]
+    assert tokenizer.get_config() == expected.get_config()
+
+
+def test_a_layout_of_ones_is_as_long():
+    assert Layout((7,), (8, 8), (9,), 0).of_ones() == Layout((1,), (1, 1), (1,), 0)
