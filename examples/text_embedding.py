@@ -32,6 +32,7 @@ import recipe
 import scipy.stats
 import tables
 from absl import app, flags
+from sklearn.metrics import label_ranking_average_precision_score
 
 import bert_keras
 from bert_keras import datasets, metrics
@@ -122,9 +123,12 @@ def scores(embedder, pairs):
     # A document that occurs twice is one document.
     _, index, place = np.unique(pairs.texts[1], return_index=True, return_inverse=True)
     similarities = metrics.cosine_similarity_matrix(first[true], second[index])
-    found["mrr"] = metrics.mean_reciprocal_rank(similarities, place[true])
+    # The mean reciprocal rank: each has one right document, and ties count against the model.
+    is_right = np.arange(len(index)) == place[true][:, None]
+    found["mrr"] = float(label_ranking_average_precision_score(is_right, similarities))
+    ranks = (similarities >= similarities[is_right][:, None]).sum(axis=1)
     for k in (1, 5):
-        found[f"recall_at_{k}"] = metrics.recall_at_k(similarities, place[true], k)
+        found[f"recall_at_{k}"] = float((ranks <= k).mean())
     return found
 
 

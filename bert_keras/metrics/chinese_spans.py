@@ -17,48 +17,12 @@ _CHINESE_OR_RUN = re.compile("[\u4e00-\u9fa5]|[^\u4e00-\u9fa5]+")
 
 # Penn Treebank's conventions for English words, in the order in which they apply, in lower case
 # and without the rules for characters of `_PUNCTUATION`: neither capitals nor those arrive here.
-_TREEBANK_RULES = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"[«‘„]", r" \g<0> "),
-        # A double quote opens at the beginning, after a space or a bracket; else it closes.
-        (r'^"', " `` "),
-        (r"""([ (\[{<])(?:"|'')""", r"\1 `` "),
-        (r"(?<!\w)'(?!(?:re|ve|ll|m|t|s|d|n)\b)(?=\w)", "' "),
-        # A full stop is a word of its own only at the end, before closing quotes and brackets.
-        (r"""([^.])\.([\])}>"'» ]*)\s*$""", r"\1 . \2 "),
-        # Commas stay within numbers.
-        (r",(\D)", r" , \1"),
-        (r",$", " , "),
-        (r"\.{2,}|[;@#$%&‒-―?!]", r" \g<0> "),
-        (r"([^'])' ", r"\1 ' "),
-        (r"[\]\[(){}<>»]", r" \g<0> "),
-        (r"''|\"", " '' "),
-        (r"\s+|$", " "),
-        (r"([^' ])('[smd]|') ", r"\1 \2 "),
-        (r"([^' ])('ll|'re|'ve|n't) ", r"\1 \2 "),
-        *(
-            (pattern, r" \1 \2 ")
-            for pattern in (
-                r"\b(can)(not)\b",
-                r"\b(d)('ye)\b",
-                r"\b(gim|lem)(me)\b",
-                r"\b(gon)(na)\b",
-                r"\b(got)(ta)\b",
-                r"\b(more)('n)\b",
-                r"\b(wan)(na)(?=\s)",
-                r" ('t)(is|was)\b",
-            )
-        ),
-    )
-)
 
 
 def split_words(text):
     """Splits lower-case text of a script with spaces into words, as Penn Treebank does.
 
-    Equals `nltk.word_tokenize(text, preserve_line=True)` of NLTK 3.10. Double quotes become
-    "``" and "''".
+    Double quotes become "``" and "''".
 
     Args:
         text: a string, the part of an answer between two Chinese characters.
@@ -66,13 +30,21 @@ def split_words(text):
     Returns:
         List of words.
 
+    Raises:
+        ImportError: the package nltk is not installed.
+
     Example:
         >>> split_words("it's 1,000 km.")
         ['it', "'s", '1,000', 'km', '.']
     """
-    for pattern, replacement in _TREEBANK_RULES:
-        text = pattern.sub(replacement, text)
-    return text.split()
+    try:
+        from nltk import word_tokenize
+    except ImportError as error:
+        raise ImportError(
+            "Words in Chinese answers are split by the package nltk, as the official script does: "
+            "`pip install nltk`. Or give `word_tokenize` a function of your own."
+        ) from error
+    return word_tokenize(text, preserve_line=True)
 
 
 def segment(text, word_tokenize=split_words):

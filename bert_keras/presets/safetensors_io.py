@@ -122,8 +122,7 @@ def write_safetensors(
             `{"format": "pt"}` there.
 
     Raises:
-        TypeError: if a name or a metadata entry is not a string, a tensor is called `__metadata__`,
-            a name the format reserves, or an array holds objects or text.
+        TypeError: if an array holds objects or text.
         FileNotFoundError: if the folder does not exist.
     """
     path = pathlib.Path(path)
@@ -132,20 +131,8 @@ def write_safetensors(
             "A safetensors file must be written into a folder that exists. Received: "
             f"{str(path)!r}. Create {str(path.parent)!r} first."
         )
-    for key, value in (metadata or {}).items():
-        if not (isinstance(key, str) and isinstance(value, str)):
-            raise TypeError(
-                "Metadata of a safetensors file must be strings. Received: "
-                f"{key!r}: {value!r}. Convert with `str`."
-            )
-    # `asarray` and not `ascontiguousarray`, which turns a scalar into an array of one element.
     arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
     for name, array in arrays.items():
-        if not isinstance(name, str) or name == "__metadata__":
-            raise TypeError(
-                "Tensor names must be strings other than '__metadata__', which is reserved. "
-                f"Received: {name!r}."
-            )
         if array.dtype.name not in _DTYPES.values():
             raise TypeError(
                 f"Tensors must have one of the dtypes {', '.join(_DTYPES.values())}. Received: "

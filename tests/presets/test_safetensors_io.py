@@ -298,21 +298,16 @@ class TestWriting:
         assert read_safetensors(path)["a"].tolist() == [1, 1]
 
     @pytest.mark.parametrize(
-        "tensors, metadata, error, message",
+        "tensors, message",
         [
-            ({"a": np.array(["text"])}, None, TypeError, "'a' of dtype <U4"),
-            ({"a": np.array([object()])}, None, TypeError, "object"),
-            ({"a": np.ones(2, "complex64")}, None, TypeError, "complex64"),
-            ({1: np.ones(2)}, None, TypeError, "names must be strings"),
-            ({"__metadata__": np.ones(2)}, None, TypeError, "reserved"),
-            ({"a": np.ones(2)}, {"step": 3}, TypeError, "'step': 3"),
+            ({"a": np.array(["text"])}, "'a' of dtype <U4"),
+            ({"a": np.array([object()])}, "object"),
+            ({"a": np.ones(2, "complex64")}, "complex64"),
         ],
     )
-    def test_what_cannot_be_stored_is_refused_before_writing(
-        self, tmp_path, tensors, metadata, error, message
-    ):
-        with pytest.raises(error, match=message):
-            write_safetensors(tmp_path / "model.safetensors", tensors, metadata)
+    def test_what_cannot_be_stored_is_refused_before_writing(self, tmp_path, tensors, message):
+        with pytest.raises(TypeError, match=message):
+            write_safetensors(tmp_path / "model.safetensors", tensors)
         assert os.listdir(tmp_path) == []
 
     def test_a_missing_folder_is_named(self, tmp_path):
