@@ -125,9 +125,8 @@ def create_pretraining_data(
         },
         "input": {"files": [os.path.basename(path) for path in files], "bytes": sizes},
     }
-    fingerprint = json_sha256(
-        [list(map(file_sha256, files)), about, settings, shards.FORMAT_VERSION]
-    )
+    contents = list(map(file_sha256, files))
+    fingerprint = json_sha256([contents, about, settings, shards.FORMAT_VERSION])
     manifest = _finished(output_dir, fingerprint)
     if manifest is None:
         state = {name: given[name] for name in ("sentences_per_line", "word_segmenter")} | {
@@ -142,13 +141,8 @@ def create_pretraining_data(
             texts = read_documents(files, documents, passages, errors)
             made = _make(workers, texts, progress or (lambda message: None))
         tokenizer.save(output_dir)
-        manifest = {
-            "version": shards.FORMAT_VERSION,
-            "fingerprint": fingerprint,
-            **settings,
-            **about,
-        }
-        manifest |= made
+        manifest = {"version": shards.FORMAT_VERSION, "fingerprint": fingerprint}
+        manifest |= {**settings, **about, **made}
         shards.write_manifest(output_dir, manifest)
     _remove_leftovers(output_dir, manifest["shards"])
     return manifest
