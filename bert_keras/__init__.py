@@ -17,6 +17,7 @@ except ModuleNotFoundError as error:
 from bert_keras import datasets, metrics
 from bert_keras.host_memory import keep_freed_memory
 from bert_keras.models.bert import BertBackbone
+from bert_keras.models.distilbert import DistilBertBackbone
 from bert_keras.models.roberta import RobertaBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.features import encode_features

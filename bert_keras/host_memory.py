@@ -2,9 +2,8 @@
 
 glibc gives back what is free at the end of its heap, and maps blocks above at most 32 MiB anew each
 time. The hidden states of a batch come and go with every step, so each step pays the kernel for
-zeroing the same pages again: 190,000 page faults in a training step of MiniLM, 16 x 128, on JAX,
-240,000 where PyTorch predicts 64 x 128. Memory that is kept costs none; docs/benchmarks.md has the
-times. TensorFlow keeps memory of its own.
+zeroing the same pages again. Memory that is kept costs none; docs/benchmarks.md has the times.
+TensorFlow keeps memory of its own.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Fine-tune BERT, or another encoder, to pick the right one of several choices: endings, answers, causes.
+"""Fine-tune BERT, or another encoder, to pick the right one of several endings, answers, causes.
 
     python examples/multiple_choice.py --data_dir swag --learning_rate 2e-5 --batch_size 16
     python examples/multiple_choice.py --data_dir commonsense_qa --batch_size 16

@@ -16,6 +16,7 @@ import keras
 import numpy as np
 import pytest
 from absl import app, flags
+from tokenizers import pre_tokenizers
 
 import bert_keras
 from bert_keras import datasets
@@ -29,6 +30,7 @@ SCRIPTS = (
     "multiple_choice",
     "question_answering",
     "search",
+    "several_masks",
     "text_classification",
     "text_embedding",
     "token_classification",
@@ -338,6 +340,16 @@ def test_the_fine_tuning_playbook_runs_to_its_end(preset, monkeypatch, capsys):
     assert [bool(re.search(r"\([+-]\d\.\d{3}\)", line)) for line in told] == [False] * 4 + [
         True
     ] * 15
+
+
+def test_several_masks_trains_by_r_drop_and_keeps_its_settings(run, tmp_path):
+    rows = [("text", "label"), *((f"some text {i}", "yes" if i % 2 else "no") for i in range(12))]
+    data = write(tmp_path / "texts.tsv", rows)
+    arguments = [f"--train_file={data}", f"--dev_file={data}", "--dropout_samples=3"]
+    results, printed, output = run("several_masks", *arguments)
+    assert set(results) == {"accuracy"} and "Loaded again, a Regularized" in printed
+    model = keras.models.load_model(output / "model.keras")
+    assert (model.consistency, model.dropout_samples) == (1.0, 3)
 
 
 @pytest.fixture
@@ -967,3 +979,66 @@ def test_a_dev_set_without_labels_is_refused_before_training(script, tmp_path, n
     flags.FLAGS([name, *files, *arguments])
     with pytest.raises(ValueError, match="The dev examples must have"):
         module.main([name])
+
+
+# Other families
+
+
+@pytest.fixture(scope="module")
+def family_preset(tmp_path_factory):
+    """Returns a function of a class: a folder with a random checkpoint of that family."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *letters, "Ġt", "ex", "<mask>"]
+    byte_pairs = bert_keras.BytePairTokenizer(
+        {token: number for number, token in enumerate(tokens)}, [("Ġ", "t"), ("e", "x")]
+    )
+    words = bert_keras.WordPieceTokenizer(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *("##" + x for x in LETTERS)]
+    )
+    tokenizers = {"RobertaBackbone": byte_pairs, "DistilBertBackbone": words}
+
+    def make(name):
+        folder = tmp_path_factory.mktemp(name)
+        tokenizer = tokenizers[name]
+        backbone = getattr(bert_keras, name)(
+            tokenizer.vocabulary_size, num_layers=4, num_heads=2, hidden_dim=8, intermediate_dim=16
+        )
+        backbone.save_to_preset(folder)
+        tokenizer.save(folder)
+        return folder
+
+    return make
+
+
+FAMILIES = [name for name in ("RobertaBackbone", "DistilBertBackbone") if hasattr(bert_keras, name)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_recipes_take_a_preset_of_any_family(run, family_preset, tmp_path, family):
+    preset = f"--preset={family_preset(family)}"
+    header = ("text", "pair", "label")
+    rows = [(f"some text {i}", f"a word {i}", "yes" if i % 2 else "no") for i in range(12)]
+    data = write(tmp_path / "pairs.tsv", [header, *rows])
+    files = [f"--train_file={data}", f"--dev_file={data}", "--pair_column=pair"]
+    drawn = tmp_path / "pictures"
+    run("text_classification", preset, *files, f"--plot_dir={drawn}", "--max_length=40")
+    assert {"attention_layers.png", "saliency.png", "projection.png"} <= {
+        path.name for path in drawn.iterdir()
+    }
+    train = write(tmp_path / "tags.txt", ["a O", "text B-X", "exact I-X", ""] * 4)
+    files = [f"--train_file={train}", f"--dev_file={train}", "--max_length=12"]
+    run("feature_extraction", preset, *files, "--strategy=last", "--lstm_units=4")
+    run("token_classification", preset, *files)
+    files = write_squad(tmp_path, 2)
+    run(
+        "question_answering", preset, f"--train_file={files[0]}", f"--dev_file={files[1]}",
+        "--max_length=36",
+    )  # fmt: skip
+
+
+def test_tokens_are_drawn_as_they_are_written(pictures):
+    drawn = pictures.as_written(["[CLS]", "word", "##piece", "[SEP]"])
+    assert drawn == [("[CLS]", False), ("word", False), ("piece", True), ("[SEP]", False)]
+    expected = [("<s>", False), ("caf", False), ("é", True), ("bar", False), ("</s>", False)]
+    assert pictures.as_written(["<s>", "caf", "Ã©", "Ġbar", "</s>"]) == expected
+    assert pictures.as_written(["<s>", "▁caf", "é", "▁bar", "</s>"]) == expected

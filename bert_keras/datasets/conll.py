@@ -5,6 +5,7 @@ import os
 import re
 import warnings
 
+from bert_keras.datasets.examples import Rows
 from bert_keras.datasets.files import read_lines
 
 # Columns of CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
@@ -14,7 +15,7 @@ _COMMENT = re.compile(r"#([\s#]|$|begin |end |\w+ ?=)")
 
 
 @dataclasses.dataclass(frozen=True)
-class TaggedSentences:
+class TaggedSentences(Rows):
     """Sentences as words, with one tag per word.
 
     Args:
@@ -25,18 +26,7 @@ class TaggedSentences:
     words: list
     tags: list | None = None
 
-    def __len__(self):
-        return len(self.words)
-
-    def take(self, indices):
-        """Returns the `TaggedSentences` at the given positions, in the given order."""
-        if isinstance(indices, slice):
-            indices = range(*indices.indices(len(self)))
-        tags = self.tags
-        return TaggedSentences(
-            [self.words[index] for index in indices],
-            None if tags is None else [tags[index] for index in indices],
-        )
+    columns = ("words", "tags")
 
 
 def read_conll(path, word_column=None, tag_column=None, segment_index=None, may_lack_tags=False):

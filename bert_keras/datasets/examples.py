@@ -5,8 +5,41 @@ import dataclasses
 import numpy as np
 
 
+class Rows:
+    """A dataclass of columns, each a sequence with a value a row, or a tuple of such, or `None`.
+
+    A subclass sets `columns`, the names of these fields; the first is never `None`.
+    """
+
+    columns = ()
+
+    def __len__(self):
+        first = getattr(self, self.columns[0])
+        return len(first[0] if isinstance(first, tuple) else first)
+
+    def take(self, indices):
+        """Returns the same of the rows at the given positions, in the given order.
+
+        Args:
+            indices: sequence or array of int, or a slice.
+        """
+        if isinstance(indices, slice):
+            indices = range(*indices.indices(len(self)))
+        rows = [int(index) for index in indices]
+        taken = {name: _taken(getattr(self, name), rows) for name in self.columns}
+        return dataclasses.replace(self, **taken)
+
+
+def _taken(column, rows):
+    if column is None or isinstance(column, np.ndarray):
+        return None if column is None else column[rows]
+    if isinstance(column, tuple):
+        return tuple(_taken(part, rows) for part in column)
+    return [column[row] for row in rows]
+
+
 @dataclasses.dataclass(frozen=True)
-class Examples:
+class Examples(Rows):
     """Texts, or pairs of texts, with their labels.
 
     Args:
@@ -31,8 +64,11 @@ class Examples:
     label_names: tuple = ()
     problem_type: str = "single_label"
 
+    columns = ("texts", "labels")
+
     def __post_init__(self):
-        lengths = [len(column) for column in self._columns()]
+        texts = self.texts if isinstance(self.texts, tuple) else (self.texts,)
+        lengths = [len(column) for column in texts]
         if self.labels is not None:
             lengths.append(len(self.labels))
         if len(set(lengths)) > 1:
@@ -40,25 +76,3 @@ class Examples:
                 "First texts, second texts and labels must be equally many. "
                 f"Received lengths: {lengths}"
             )
-
-    def __len__(self):
-        return len(self._columns()[0])
-
-    def take(self, indices):
-        """Returns the `Examples` at the given positions, in the given order.
-
-        Args:
-            indices: sequence or array of int, or a slice.
-        """
-        if isinstance(indices, slice):
-            indices = range(*indices.indices(len(self)))
-        indices = [int(index) for index in indices]
-        columns = [[column[index] for index in indices] for column in self._columns()]
-        return dataclasses.replace(
-            self,
-            texts=tuple(columns) if isinstance(self.texts, tuple) else columns[0],
-            labels=None if self.labels is None else np.asarray(self.labels)[indices],
-        )
-
-    def _columns(self):
-        return self.texts if isinstance(self.texts, tuple) else (self.texts,)

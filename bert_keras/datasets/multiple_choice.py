@@ -5,12 +5,13 @@ import os
 
 import numpy as np
 
+from bert_keras.datasets.examples import Rows
 from bert_keras.datasets.files import read_json_lines
 from bert_keras.datasets.table import read_rows
 
 
 @dataclasses.dataclass(frozen=True)
-class MultipleChoiceExamples:
+class MultipleChoiceExamples(Rows):
     """Contexts with the choices that may follow, and the right one.
 
     Args:
@@ -23,24 +24,12 @@ class MultipleChoiceExamples:
     choices: list
     labels: np.ndarray | None = None
 
-    def __len__(self):
-        return len(self.contexts)
+    columns = ("contexts", "choices", "labels")
 
     @property
     def num_choices(self):
         """How many choices each context has."""
         return len(self.choices[0])
-
-    def take(self, indices):
-        """Returns the `MultipleChoiceExamples` at the given positions, in the given order."""
-        if isinstance(indices, slice):
-            indices = range(*indices.indices(len(self)))
-        indices = [int(index) for index in indices]
-        return MultipleChoiceExamples(
-            [self.contexts[index] for index in indices],
-            [self.choices[index] for index in indices],
-            None if self.labels is None else self.labels[indices],
-        )
 
 
 def read_multiple_choice(path):

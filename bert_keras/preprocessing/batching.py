@@ -212,19 +212,16 @@ class BucketedBatches(keras.utils.PyDataset):
             generator = np.random.default_rng([self.seed, self._epoch])
             order = generator.permutation(len(self.lengths))
             size = self.window * self.batch_size
-            starts = range(0, len(order), size)
-            batches = [
-                batch for start in starts for batch in self._cut(order[start : start + size])
-            ]
+            windows = np.split(order, range(size, len(order), size))
+            batches = [batch for rows in windows for batch in self._cut(rows)]
             batches = [batches[index] for index in generator.permutation(len(batches))]
         else:
             batches = self._cut(np.arange(len(self.lengths)))
         return _vary_first_two(batches, self.lengths)
 
     def _cut(self, rows):
-        pieces = sorted_batches(
-            self.lengths[rows], self.batch_size, self.token_budget, buckets=self.buckets
-        )
+        lengths, budget = self.lengths[rows], self.token_budget
+        pieces = sorted_batches(lengths, self.batch_size, budget, self.buckets)
         return [(rows[piece], length) for piece, length in pieces]
 
     def __len__(self):
@@ -307,13 +304,11 @@ class BucketedBatches(keras.utils.PyDataset):
         """
         outputs = np.asarray(outputs)
         if self.pad_last_batch:
-            outputs = self._drop_copies(outputs)
+            # The copies that fill up the last batch are no rows of the data.
+            sizes = np.array([len(rows) for rows, _ in self.batches])
+            row = np.arange(len(outputs))
+            outputs = outputs[row % self.batch_size < sizes[row // self.batch_size]]
         return restore_order(outputs, self.batches)
-
-    def _drop_copies(self, outputs):
-        sizes = np.array([len(rows) for rows, _ in self.batches])
-        row = np.arange(len(outputs))
-        return outputs[row % self.batch_size < sizes[row // self.batch_size]]
 
 
 def pad_labels(labels, rows, length):
@@ -357,8 +352,7 @@ def _vary_first_two(batches, lengths):
 
 def _without_copies(weights, num_rows):
     """Sets the weights of the rows that only fill the batch to 0."""
-    if isinstance(weights, dict):
-        return {key: _without_copies(weight, num_rows) for key, weight in weights.items()}
-    # Selecting rows made a copy, so the data set's own weights stay as they are.
-    weights[num_rows:] = 0
+    for column in weights.values() if isinstance(weights, dict) else [weights]:
+        # Selecting rows made a copy, so the data set's own weights stay as they are.
+        column[num_rows:] = 0
     return weights

@@ -1,5 +1,6 @@
 """Documents of sentences in one flat array of ids: what pre-training examples are cut from."""
 
+import itertools
 import re
 from typing import NamedTuple
 
@@ -102,7 +103,7 @@ class CachedTokenizer:
 
     def _forget(self):
         # The line end is the first word: it has no pieces, and tells where a text ends.
-        self._numbers = _Numbers({"\n": 0})
+        self._numbers = {"\n": 0}
         self._table = Ragged.from_flat(np.empty(0, np.int32), [0])
 
     def flat_ids(self, texts):
@@ -113,36 +114,16 @@ class CachedTokenizer:
         if len(self._numbers) > WORDS_REMEMBERED:
             self._forget()
         words = self._words(joined)
-        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int32, len(words))
-        self._learn()
-        found = self._table.take(numbers)
-        ends = np.concatenate([[0], np.cumsum(found.lengths)])
-        borders = np.concatenate([np.flatnonzero(numbers == 0), [len(numbers)]])
-        return found.flat(), np.diff(ends[borders], prepend=0)
-
-    def _learn(self):
-        new = self._numbers.take_new()
+        new = list(set(words).difference(self._numbers))
         if new:
+            self._numbers |= zip(new, itertools.count(len(self._numbers)), strict=False)
             pieces = Ragged.from_flat(*self.tokenizer.flat_ids(new))
             self._table = Ragged.from_flat(
                 np.concatenate([self._table.values, pieces.values]),
                 np.concatenate([self._table.lengths, pieces.lengths]),
             )
-
-
-class _Numbers(dict):
-    """Numbers words in the order in which they are first looked up."""
-
-    def __init__(self, known):
-        super().__init__(known)
-        self._new = []
-
-    def __missing__(self, word):
-        self._new.append(word)
-        self[word] = number = len(self)
-        return number
-
-    def take_new(self):
-        """Returns the words numbered since the last call."""
-        new, self._new = self._new, []
-        return new
+        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int32, len(words))
+        found = self._table.take(numbers)
+        ends = np.concatenate([[0], np.cumsum(found.lengths)])
+        borders = np.concatenate([np.flatnonzero(numbers == 0), [len(numbers)]])
+        return found.flat(), np.diff(ends[borders], prepend=0)

@@ -5,14 +5,7 @@ import os
 
 import numpy as np
 
-from bert_keras.datasets.shards import (
-    FORMAT_VERSION,
-    MANIFEST_FILE,
-    json_sha256,
-    shard_name,
-    write_manifest,
-    write_shard,
-)
+from bert_keras.datasets import shards
 from bert_keras.datasets.tfrecord import read_records, record_sizes
 from bert_keras.preprocessing.pretraining_data import (
     describe_shard,
@@ -45,7 +38,7 @@ def import_records(paths, tokenizer, output_dir, progress=None):
     paths = [os.fspath(path) for path in paths]
     if not paths:
         raise ValueError("`paths` must name TFRecord files. Received: none.")
-    if os.path.exists(os.path.join(output_dir, MANIFEST_FILE)):
+    if os.path.exists(os.path.join(output_dir, shards.MANIFEST_FILE)):
         raise ValueError(
             f"`output_dir` must be new. Received: {output_dir}, which holds data. Choose another "
             "folder or remove it."
@@ -57,24 +50,24 @@ def import_records(paths, tokenizer, output_dir, progress=None):
             f"{sizes}."
         )
     os.makedirs(output_dir, exist_ok=True)
-    shards, sums = [], collections.Counter()
+    entries, sums = [], collections.Counter()
     for index, path in enumerate(paths):
         arrays = read_records(path)
         _check_rows(arrays, tokenizer, path)
-        shard_path = os.path.join(output_dir, shard_name(index, len(paths)))
-        write_shard(shard_path, arrays)
-        shards.append(describe_shard(shard_path, len(arrays["offsets"]) - 1))
+        shard_path = os.path.join(output_dir, shards.shard_name(index, len(paths)))
+        shards.write_shard(shard_path, arrays)
+        entries.append(describe_shard(shard_path, len(arrays["offsets"]) - 1))
         sums["example_tokens"] += len(arrays["token_ids"])
         sums["predictions"] += len(arrays["mask_labels"])
         sums["not_next"] += int(arrays["is_random_next"].sum())
         if progress is not None:
             progress(f"{index + 1} of {len(paths)} files imported")
     tokenizer.save(output_dir)
-    num_examples = sum(shard["num_examples"] for shard in shards)
+    num_examples = sum(shard["num_examples"] for shard in entries)
     counts = {"bytes": sum(map(os.path.getsize, paths))}
     manifest = {
-        "version": FORMAT_VERSION,
-        "fingerprint": json_sha256([shard["sha256"] for shard in shards]),
+        "version": shards.FORMAT_VERSION,
+        "fingerprint": shards.json_sha256([shard["sha256"] for shard in entries]),
         "num_examples": num_examples,
         "objective": "next_sentence" if sums["not_next"] else "full_sentences",
         "sequence_length": sizes[paths[0]][0],
@@ -87,9 +80,9 @@ def import_records(paths, tokenizer, output_dir, progress=None):
             "not_next_share": round(sums["not_next"] / num_examples, 5),
             **token_statistics(sums, num_examples),
         },
-        "shards": shards,
+        "shards": entries,
     }
-    write_manifest(output_dir, manifest)
+    shards.write_manifest(output_dir, manifest)
     return manifest
 
 

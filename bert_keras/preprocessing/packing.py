@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from bert_keras.checks import check_choice, check_int
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.tokenizers.texts import check_pairs
 
 INPUT_NAMES = (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)
 
@@ -36,17 +38,14 @@ def truncated_lengths(first, second, budget, truncation="longest_first"):
         ValueError: the text that may not be cut leaves no room.
     """
     first, second = np.asarray(first, np.int64), np.asarray(second, np.int64)
+    check_choice("truncation", truncation, PAIR_STRATEGIES, "Single texts have others.")
     if truncation == "longest_first":
         kept_first = np.minimum(first, np.maximum((budget + 1) // 2, budget - second))
         kept_second = np.minimum(second, np.maximum(budget // 2, budget - first))
         return kept_first, kept_second
     if truncation == "only_first":
         return _cut_to(first, budget - second, truncation, budget), second
-    if truncation == "only_second":
-        return first, _cut_to(second, budget - first, truncation, budget)
-    raise ValueError(
-        f"`truncation` of pairs must be one of {PAIR_STRATEGIES}. Received: {truncation!r}."
-    )
+    return first, _cut_to(second, budget - first, truncation, budget)
 
 
 def _cut_to(lengths, room, truncation, budget):
@@ -79,19 +78,14 @@ def truncate(ids, budget, truncation="longest_first"):
     Reference: Sun et al. 2019, https://arxiv.org/abs/1905.05583, section 5.3.1.
     """
     ids = Ragged.from_rows(ids)
-    if truncation not in SINGLE_STRATEGIES:
-        raise ValueError(
-            f"`truncation` of single texts must be one of {SINGLE_STRATEGIES}. Received: "
-            f"{truncation!r}."
-        )
+    check_choice("truncation", truncation, SINGLE_STRATEGIES, "Pairs have others.")
     kept = np.minimum(ids.lengths, budget)
     ends = ids.starts + ids.lengths
     if truncation == "tail":
         return Ragged(ids.values, ends - kept, kept), Ragged(ids.values, ends, 0 * kept)
+    head = kept
     if truncation == "head_tail":
         head = np.where(ids.lengths > budget, min(HEAD_LENGTH, budget // 2), kept)
-    else:
-        head = kept
     tail = kept - head
     return Ragged(ids.values, ids.starts, head), Ragged(ids.values, ends - tail, tail)
 
@@ -148,13 +142,9 @@ def pack(
     array([[2, 7, 8, 3, 9, 3, 0]], dtype=int32)
     """
     ids, is_pair = Ragged.from_rows(ids), pair_ids is not None
-    num_special = layout.num_special(is_pair)
-    if max_length < num_special:
-        raise ValueError(
-            f"`max_length` must leave room for the {num_special} special tokens. Received: "
-            f"max_length={max_length}."
-        )
-    budget = max_length - num_special
+    num_special, between = layout.num_special(is_pair), layout.between if is_pair else ()
+    advice = "The special tokens need room."
+    budget = check_int("max_length", max_length, num_special, advice=advice) - num_special
     if is_pair:
         first, second = _truncate_pairs(ids, Ragged.from_rows(pair_ids), budget, truncation)
     else:
@@ -168,26 +158,19 @@ def pack(
             f"{longest}. Lower `max_length` to cut rows."
         )
     first_ends = len(layout.before) + first.lengths
-    second_begins = first_ends + (len(layout.between) if is_pair else 0)
-    inputs = {}
-    if TOKEN_IDS in input_names:
-        token_ids = np.full((len(ids), length), pad_id, dtype=np.int32)
-        _put(token_ids, 0 * lengths, layout.before)
-        first.scatter(token_ids, len(layout.before))
-        if is_pair:
-            _put(token_ids, first_ends, layout.between)
-        second.scatter(token_ids, second_begins)
-        _put(token_ids, second_begins + second.lengths, layout.after)
-        inputs[TOKEN_IDS] = token_ids
+    second_begins = first_ends + len(between)
+    token_ids = np.full((len(ids), length), pad_id, dtype=np.int32)
+    _put(token_ids, 0 * lengths, layout.before)
+    first.scatter(token_ids, len(layout.before))
+    _put(token_ids, first_ends, between)
+    second.scatter(token_ids, second_begins)
+    _put(token_ids, second_begins + second.lengths, layout.after)
     columns = np.arange(length)
     padding_mask = columns < lengths[:, None]
-    if SEGMENT_IDS in input_names:
-        is_second = padding_mask & (columns >= second_begins[:, None])
-        second_segment = layout.second_segment if is_pair else 0
-        inputs[SEGMENT_IDS] = (is_second * second_segment).astype(np.int32)
-    if PADDING_MASK in input_names:
-        inputs[PADDING_MASK] = padding_mask.astype(np.int32)
-    return inputs
+    is_second = padding_mask & (columns >= second_begins[:, None]) & is_pair
+    inputs = {TOKEN_IDS: token_ids, SEGMENT_IDS: is_second * layout.second_segment}
+    inputs[PADDING_MASK] = padding_mask
+    return {name: inputs[name].astype(np.int32) for name in inputs if name in input_names}
 
 
 def _put(out, columns, values):
@@ -198,13 +181,9 @@ def _put(out, columns, values):
 
 
 def _truncate_pairs(ids, pair_ids, budget, truncation):
-    if len(ids) != len(pair_ids):
-        raise ValueError(
-            "First and second texts must be equally many. Received: "
-            f"{len(ids)} first and {len(pair_ids)} second texts."
-        )
-    first, second = truncated_lengths(ids.lengths, pair_ids.lengths, budget, truncation)
+    check_pairs(ids, pair_ids)
+    kept = truncated_lengths(ids.lengths, pair_ids.lengths, budget, truncation)
     return (
-        Ragged(ids.values, ids.starts, first),
-        Ragged(pair_ids.values, pair_ids.starts, second),
+        Ragged(rows.values, rows.starts, lengths)
+        for rows, lengths in zip((ids, pair_ids), kept, strict=True)
     )

@@ -10,28 +10,13 @@ import warnings
 import numpy as np
 
 from bert_keras.checks import check_choice, check_int, check_number
-from bert_keras.datasets.shards import (
-    FORMAT_VERSION,
-    MANIFEST_FILE,
-    file_sha256,
-    json_sha256,
-    read_manifest,
-    shard_name,
-    write_manifest,
-    write_shard,
-)
+from bert_keras.datasets import shards
+from bert_keras.datasets.shards import file_sha256, json_sha256, write_shard
 from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import check_tensorflow, write_records
 from bert_keras.files import read_json, write_json
+from bert_keras.preprocessing import sentence_pairs
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
-from bert_keras.preprocessing.sentence_pairs import (
-    OBJECTIVES,
-    Segments,
-    full_sentence_segments,
-    next_sentence_segments,
-    pack_segments,
-    sentence_order_segments,
-)
 from bert_keras.preprocessing.token_store import open_tokens, store_tokens
 from bert_keras.preprocessing.workers import STATE, Workers
 
@@ -140,7 +125,9 @@ def create_pretraining_data(
         },
         "input": {"files": [os.path.basename(path) for path in files], "bytes": sizes},
     }
-    fingerprint = json_sha256([list(map(file_sha256, files)), about, settings, FORMAT_VERSION])
+    fingerprint = json_sha256(
+        [list(map(file_sha256, files)), about, settings, shards.FORMAT_VERSION]
+    )
     manifest = _finished(output_dir, fingerprint)
     if manifest is None:
         state = {name: given[name] for name in ("sentences_per_line", "word_segmenter")} | {
@@ -155,9 +142,14 @@ def create_pretraining_data(
             texts = read_documents(files, documents, passages, errors)
             made = _make(workers, texts, progress or (lambda message: None))
         tokenizer.save(output_dir)
-        manifest = {"version": FORMAT_VERSION, "fingerprint": fingerprint, **settings, **about}
+        manifest = {
+            "version": shards.FORMAT_VERSION,
+            "fingerprint": fingerprint,
+            **settings,
+            **about,
+        }
         manifest |= made
-        write_manifest(output_dir, manifest)
+        shards.write_manifest(output_dir, manifest)
     _remove_leftovers(output_dir, manifest["shards"])
     return manifest
 
@@ -183,9 +175,7 @@ def describe_shard(path, count):
 
 def _make(workers, texts, progress):
     """Writes all shards; returns what the manifest says of them."""
-    settings, output_dir, unfinished = (
-        STATE[name] for name in ("settings", "output_dir", "unfinished")
-    )
+    settings, output_dir, unfinished = map(STATE.get, ("settings", "output_dir", "unfinished"))
     if not os.path.isdir(unfinished):
         # What a killed run with other settings has left.
         os.makedirs(output_dir, exist_ok=True)
@@ -200,18 +190,18 @@ def _make(workers, texts, progress):
         STATE.pop("corpus", None)
         _remove_leftovers(output_dir)
         raise
-    shards, statistics = _write_shards(workers, segments, settings, progress)
+    entries, statistics = _write_shards(workers, segments, settings, progress)
     return {
         "num_examples": len(segments.not_next),
         "counts": counts | {"skipped_sentences": segments.num_skipped},
         "statistics": statistics,
-        "shards": shards,
+        "shards": entries,
     }
 
 
 def _check(settings, tokenizer):
     objective, masking = settings["objective"], settings["masking"]
-    check_choice("objective", objective, OBJECTIVES)
+    check_choice("objective", objective, sentence_pairs.OBJECTIVES)
     check_choice("format", settings["format"], FORMATS)
     for name in ("sequence_length", "duplicates", "examples_per_shard"):
         settings[name] = check_int(name, settings[name])
@@ -264,9 +254,9 @@ def _name(function):
 
 def _finished(output_dir, fingerprint):
     """Returns the manifest if the folder holds just this data, None if it holds none."""
-    if not os.path.exists(os.path.join(output_dir, MANIFEST_FILE)):
+    if not os.path.exists(os.path.join(output_dir, shards.MANIFEST_FILE)):
         return None
-    manifest = read_manifest(output_dir)
+    manifest = shards.read_manifest(output_dir)
     if manifest["fingerprint"] != fingerprint:
         raise ValueError(
             "`output_dir` must be new, or hold data of the same input, vocabulary and settings. "
@@ -275,10 +265,10 @@ def _finished(output_dir, fingerprint):
     return manifest
 
 
-def _remove_leftovers(output_dir, shards=()):
+def _remove_leftovers(output_dir, entries=()):
     """Removes what unfinished runs have left beside the shards of a manifest."""
     shutil.rmtree(os.path.join(output_dir, UNFINISHED_FOLDER), ignore_errors=True)
-    kept = {shard["file"] for shard in shards}
+    kept = {shard["file"] for shard in entries}
     for name in os.listdir(output_dir):
         if name not in kept and (_SHARD.fullmatch(name) or _PARTIAL.fullmatch(name)):
             os.remove(os.path.join(output_dir, name))
@@ -300,7 +290,7 @@ def _cut(workers, settings, progress):
     documents, _ = _corpus()
     if settings["objective"] == "full_sentences":
         layout = STATE["tokenizer"].layout
-        part = full_sentence_segments(documents, settings["sequence_length"], layout)
+        part = sentence_pairs.full_sentence_segments(documents, settings["sequence_length"], layout)
         parts = [part] * settings["duplicates"]
     else:
         tasks = itertools.product(range(settings["duplicates"]), _document_ranges(documents))
@@ -317,7 +307,7 @@ def _cut(workers, settings, progress):
             "end documents where they should not?"
         )
     order = np.random.default_rng([settings["seed"], _ORDER]).permutation(len(columns[0]))
-    return Segments(*(column[order] for column in columns), sum(skipped))
+    return sentence_pairs.Segments(*(column[order] for column in columns), sum(skipped))
 
 
 def _document_ranges(documents):
@@ -331,10 +321,10 @@ def _cut_documents(task):
     duplicate, which = task
     settings, (documents, _) = STATE["settings"], _corpus()
     names = ["sequence_length", "seed", "short_probability"]
-    cut = sentence_order_segments
+    cut = sentence_pairs.sentence_order_segments
     if settings["objective"] == "next_sentence":
         names += ["random_probability", "short_per"]
-        cut = next_sentence_segments
+        cut = sentence_pairs.next_sentence_segments
     options = {name: settings[name] for name in names} | {"layout": STATE["tokenizer"].layout}
     return cut(documents, duplicate=duplicate, which=which, **options)
 
@@ -374,14 +364,14 @@ def _write_shard(task):
     """Writes one shard unless it is there; returns its entry in the manifest and its counts."""
     index, count, columns = task
     settings, folder = STATE["settings"], STATE["output_dir"]
-    name = shard_name(index, count, settings["format"])
+    name = shards.shard_name(index, count, settings["format"])
     path = os.path.join(folder, name)
     note_path = os.path.join(STATE["unfinished"], f"{name}.json")
     if os.path.exists(note_path) and os.path.exists(path):
         entry, sums = read_json(note_path, list)
         if entry["sha256"] == file_sha256(path):
             return entry, sums
-    arrays = _shard_arrays(index, Segments(*columns))
+    arrays = _shard_arrays(index, sentence_pairs.Segments(*columns))
     if settings["format"] == "tfrecord":
         write_records(path, arrays, settings["sequence_length"], settings["num_predictions"])
     else:
@@ -398,14 +388,16 @@ def _shard_arrays(index, segments):
     """Returns the arrays of a shard, see `bert_keras.datasets.shards`."""
     tokenizer, settings = STATE["tokenizer"], STATE["settings"]
     documents, word_starts = _corpus()
-    rows, second_starts = pack_segments(documents, segments, tokenizer.layout)
+    rows, second_starts = sentence_pairs.pack_segments(documents, segments, tokenizer.layout)
     arrays = {"token_ids": rows.values, "second_starts": second_starts}
     arrays["offsets"] = _offsets(rows.lengths)
     if settings["objective"] != "full_sentences":
         arrays["is_random_next"] = segments.not_next
     if word_starts is not None:
         documents = documents._replace(token_ids=word_starts)
-        word_starts, _ = pack_segments(documents, segments, tokenizer.layout.of_ones())
+        word_starts, _ = sentence_pairs.pack_segments(
+            documents, segments, tokenizer.layout.of_ones()
+        )
         arrays["word_starts"] = word_starts.values
     if settings["masking"] is not None:
         arrays |= _masked(rows, word_starts, index)

@@ -1,9 +1,8 @@
 """Questions and contexts to windows, and places in the context to columns of a window and back."""
 
-import itertools
-
 import numpy as np
 
+from bert_keras.checks import check_int
 from bert_keras.preprocessing.marks import with_marks
 from bert_keras.preprocessing.packing import pack
 from bert_keras.preprocessing.ragged import Ragged
@@ -42,12 +41,9 @@ class QuestionWindows:
 
     def __init__(self, preprocessor, questions, contexts, *, stride, max_question_length):
         room, layout = preprocessor.room(is_pair=True), preprocessor.tokenizer.layout
-        if room < 2:
-            raise ValueError(
-                "`max_length` must leave room for a question and a context beside "
-                f"{layout.num_special(True)} special tokens. Received: "
-                f"max_length={preprocessor.max_length}."
-            )
+        least = layout.num_special(is_pair=True) + 2
+        advice = "There must be room for a question and a context."
+        check_int("max_length", preprocessor.max_length, least, advice=advice)
         if not questions:
             raise ValueError("At least one question is needed. Received: none.")
         self.contexts = contexts
@@ -61,14 +57,10 @@ class QuestionWindows:
         self._text_of = np.array([places[text] for text in contexts], np.int64)
         self._tokens, self._begins, self._ends = _tokenize_with_offsets(tokenizer, list(places))
         lengths = self._tokens.lengths[self._text_of]
-        self.without_tokens = {
-            int(index): (name, texts[index])
-            for name, texts, counts in (
-                ("context", contexts, lengths),
-                ("question", questions, asked.lengths),
-            )
-            for index in np.flatnonzero(counts == 0)
-        }
+        self.without_tokens = {}
+        given = ("context", contexts, lengths), ("question", questions, asked.lengths)
+        for name, texts, counts in given:
+            self.without_tokens |= {int(i): (name, texts[i]) for i in np.flatnonzero(counts == 0)}
         self.windows = cut_windows(lengths, room - kept, stride)
         self._window_ids = take_windows(self._tokens.take(self._text_of), self.windows)
         columns = len(layout.before) + kept + len(layout.between)
@@ -168,20 +160,12 @@ def _tokenize_with_offsets(tokenizer, texts):
 
     Marks on a token's last character belong to it, see `with_marks`.
     """
-    ids, offsets, lengths = [], [], []
+    ids, spans = [], []
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         part = texts[start : start + _TEXTS_AT_ONCE]
         encodings = tokenizer.encode(part, special_tokens=False)
-        rows = [encoding.ids for encoding in encodings]
-        lengths += map(len, rows)
-        ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
-        pairs = itertools.chain.from_iterable(
-            with_marks(text, encoding.offsets)
-            for text, encoding in zip(part, encodings, strict=True)
-        )
-        offsets.append(np.fromiter(itertools.chain.from_iterable(pairs), np.int64).reshape(-1, 2))
-    offsets = np.concatenate(offsets)
-    return tuple(
-        Ragged.from_flat(values, lengths)
-        for values in (np.concatenate(ids), offsets[:, 0], offsets[:, 1])
-    )
+        for text, encoding in zip(part, encodings, strict=True):
+            ids.append(np.array(encoding.ids, np.int32))
+            spans.append(np.array(with_marks(text, encoding.offsets), np.int64).reshape(-1, 2))
+    columns = np.concatenate(ids), *np.concatenate(spans).T
+    return tuple(Ragged.from_flat(column, list(map(len, ids))) for column in columns)

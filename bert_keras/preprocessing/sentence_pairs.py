@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, check_int
 from bert_keras.preprocessing.ragged import Ragged
 
 OBJECTIVES = ("next_sentence", "sentence_order", "full_sentences")
@@ -228,12 +228,10 @@ def copy_slices(source, source_starts, target, target_starts, lengths):
 
 
 def _budget(sequence_length, num_special):
-    if sequence_length < num_special + 2:
-        raise ValueError(
-            f"`sequence_length` must leave room for {num_special} special tokens and two others. "
-            f"Received: {sequence_length}."
-        )
-    return sequence_length - num_special
+    advice = f"There must be room for {num_special} special tokens and two others."
+    return (
+        check_int("sequence_length", sequence_length, num_special + 2, advice=advice) - num_special
+    )
 
 
 class _Cutter:
@@ -252,13 +250,8 @@ class _Cutter:
     def segments(self):
         """Returns what was cut so far."""
         columns = np.array(self.rows, np.int64).reshape(-1, 6)
-        return Segments(
-            columns[:, 0:2],
-            columns[:, 2:4],
-            columns[:, 4].astype(np.int8),
-            columns[:, 5].astype(bool),
-            self.num_skipped,
-        )
+        flags = columns[:, 4].astype(np.int8), columns[:, 5].astype(bool)
+        return Segments(columns[:, 0:2], columns[:, 2:4], *flags, self.num_skipped)
 
     def cut_next(self, document, generator, random_probability, is_drawn_per_example):
         """Cuts one document into pairs for next sentence prediction."""
@@ -274,12 +267,10 @@ class _Cutter:
             a = starts[sentence], ends[a_end - 1]
             if num_sentences == 1 or generator.random() < random_probability:
                 b = self._draw_second(generator, document, target - (a[1] - a[0]))
-                not_next = NOT_NEXT
-                sentence = a_end
+                not_next, sentence = NOT_NEXT, a_end
             else:
                 b = starts[a_end], ends[chunk_end - 1]
-                not_next = NEXT
-                sentence = chunk_end
+                not_next, sentence = NEXT, chunk_end
             self._add(a, b, not_next, is_short, generator)
             if is_drawn_per_example:
                 target, is_short = self._draw_target(generator)
@@ -297,10 +288,8 @@ class _Cutter:
             a_end = sentence + generator.randint(1, chunk_end - sentence - 1)
             a = starts[sentence], ends[a_end - 1]
             b = starts[a_end], ends[chunk_end - 1]
-            if generator.random() < 0.5:
-                self._add(b, a, NOT_NEXT, is_short, generator)
-            else:
-                self._add(a, b, NEXT, is_short, generator)
+            not_next = NOT_NEXT if generator.random() < 0.5 else NEXT
+            self._add(*((b, a) if not_next else (a, b)), not_next, is_short, generator)
             sentence = chunk_end
 
     def _draw_target(self, generator):
@@ -330,15 +319,12 @@ class _Cutter:
         Token by token from the longer one, B where both are as long: in closed form as for
         `packing.truncated_lengths`. One random bit for each token tells from which side.
         """
-        (a_start, a_end), (b_start, b_end) = a, b
-        a_length, b_length, room = a_end - a_start, b_end - b_start, self.budget
-        if a_length + b_length > room:
-            a_surplus = a_length - max((room + 1) // 2, room - b_length)
-            if a_surplus > 0:
-                from_front = generator.getrandbits(a_surplus).bit_count()
-                a_start, a_end = a_start + from_front, a_end - a_surplus + from_front
-            b_surplus = b_length - max(room // 2, room - a_length)
-            if b_surplus > 0:
-                from_front = generator.getrandbits(b_surplus).bit_count()
-                b_start, b_end = b_start + from_front, b_end - b_surplus + from_front
-        self.rows.append((a_start, a_end, b_start, b_end, not_next, is_short))
+        room, row = self.budget, []
+        most = max((room + 1) // 2, room - (b[1] - b[0])), max(room // 2, room - (a[1] - a[0]))
+        for (start, end), kept in zip((a, b), most, strict=True):
+            surplus = end - start - kept
+            if surplus > 0:
+                from_front = generator.getrandbits(surplus).bit_count()
+                start, end = start + from_front, end - surplus + from_front
+            row += (start, end)
+        self.rows.append((*row, not_next, is_short))

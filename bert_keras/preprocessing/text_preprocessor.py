@@ -6,16 +6,9 @@ import keras
 
 from bert_keras.checks import check_choice, check_int
 from bert_keras.inputs import TOKEN_IDS
-from bert_keras.preprocessing.packing import (
-    INPUT_NAMES,
-    STRATEGIES,
-    pack,
-    packed_lengths,
-    truncate,
-    truncated_lengths,
-)
+from bert_keras.preprocessing import packing
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tokenizers.texts import as_texts
+from bert_keras.tokenizers.texts import as_texts, check_pairs
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 DEFAULT_MAX_LENGTH = 512
@@ -44,16 +37,20 @@ class TextPreprocessor:
     """
 
     def __init__(
-        self, tokenizer, max_length=None, truncation="longest_first", input_names=INPUT_NAMES
+        self,
+        tokenizer,
+        max_length=None,
+        truncation="longest_first",
+        input_names=packing.INPUT_NAMES,
     ):
         if max_length is None:
             max_length = tokenizer.model_max_length or DEFAULT_MAX_LENGTH
         advice = "The special tokens of a pair need room."
         self.tokenizer = tokenizer
         self.max_length = check_int("max_length", max_length, 3, advice=advice)
-        self.truncation = check_choice("truncation", truncation, STRATEGIES)
+        self.truncation = check_choice("truncation", truncation, packing.STRATEGIES)
         for name in input_names:
-            check_choice("input_names", name, INPUT_NAMES)
+            check_choice("input_names", name, packing.INPUT_NAMES)
         self.input_names = tuple(input_names)
 
     def for_inputs(self, names):
@@ -63,7 +60,7 @@ class TextPreprocessor:
             names: names of inputs, such as a backbone's `input_names`; those that are not made of
                 text, such as `mask_positions`, do not matter.
         """
-        names = tuple(name for name in INPUT_NAMES if name in names)
+        names = tuple(name for name in packing.INPUT_NAMES if name in names)
         if names == self.input_names:
             return self
         other = copy.copy(self)
@@ -119,16 +116,15 @@ class TextPreprocessor:
         Returns:
             Two `Ragged` of bool; the second is None for single texts.
         """
-        return tuple(
-            None
-            if column is None
-            else Ragged.from_flat(*self.tokenizer.flat_ids(column, word_starts=True)[:0:-1])
-            for column in split_pairs(texts, pairs)
-        )
+        found = []
+        for column in split_pairs(texts, pairs):
+            _, *rows = self.tokenizer.flat_ids(column or [], word_starts=True)
+            found.append(None if column is None else Ragged.from_flat(*reversed(rows)))
+        return tuple(found)
 
     def pack(self, ids, pair_ids=None, length=None):
         """Packs what `tokenize` returned; `length` as for a call."""
-        return pack(
+        return packing.pack(
             ids,
             pair_ids,
             layout=self.tokenizer.layout,
@@ -145,25 +141,24 @@ class TextPreprocessor:
         """
         options = {"layout": self.tokenizer.layout.of_ones(), "pad_id": 1}
         options |= {"input_names": (TOKEN_IDS,), **self._lengths(length)}
-        return pack(starts, pair_starts, **options)[TOKEN_IDS].astype(bool)
+        return packing.pack(starts, pair_starts, **options)[TOKEN_IDS].astype(bool)
 
     def _lengths(self, length):
-        if length is not None and length > self.max_length:
-            raise ValueError(
-                f"`length` must be at most max_length={self.max_length}. Received: {length}."
-            )
         max_length = self.max_length if length is None else length
+        check_int("length", max_length, 0, self.max_length, "Raise the preprocessor's max_length.")
         return {"max_length": max_length, "length": length, "truncation": self.truncation}
 
     def packed_lengths(self, ids, pair_ids=None):
         """Returns how long each row of `tokenize`'s result will be: int64 `(num_texts,)`."""
         # Raises for every text that the strategy cannot fit, before the first batch is made.
         if pair_ids is None:
-            truncate(ids, self.room(), self.truncation)
+            packing.truncate(ids, self.room(), self.truncation)
         else:
-            truncated_lengths(ids.lengths, pair_ids.lengths, self.room(True), self.truncation)
+            packing.truncated_lengths(
+                ids.lengths, pair_ids.lengths, self.room(True), self.truncation
+            )
         layout = self.tokenizer.layout
-        return packed_lengths(ids, pair_ids, layout=layout, max_length=self.max_length)
+        return packing.packed_lengths(ids, pair_ids, layout=layout, max_length=self.max_length)
 
     def save_assets(self, folder):
         """Writes the tokenizer's tokenizer.json into an existing folder."""
@@ -210,9 +205,5 @@ def split_pairs(texts, pairs=None):
     if pairs is None:
         return texts, None
     pairs = [pairs] if isinstance(pairs, str) else as_texts(pairs, "pairs")
-    if len(texts) != len(pairs):
-        raise ValueError(
-            "First and second texts must be equally many. Received: "
-            f"{len(texts)} first and {len(pairs)} second texts."
-        )
+    check_pairs(texts, pairs)
     return texts, pairs

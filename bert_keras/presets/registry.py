@@ -76,4 +76,34 @@ PRESETS = {
         333_579_264,
         ("hf://google-bert/bert-large-cased",),
     ),
+    "roberta_base_en_cased": RegisteredPreset(
+        "12 layers, 768 wide. English, case kept.",
+        124_645_632,
+        ("hf://FacebookAI/roberta-base",),
+    ),
+    "roberta_large_en_cased": RegisteredPreset(
+        "24 layers, 1024 wide. English, case kept.",
+        355_359_744,
+        ("hf://FacebookAI/roberta-large",),
+    ),
+    "xlm_roberta_base_multi_cased": RegisteredPreset(
+        "12 layers, 768 wide. 100 languages, case kept.",
+        278_043_648,
+        ("hf://FacebookAI/xlm-roberta-base",),
+    ),
+    "distilbert_base_en_uncased": RegisteredPreset(
+        "6 layers, 768 wide. English, lowercased.",
+        66_362_880,
+        ("hf://distilbert/distilbert-base-uncased",),
+    ),
+    "distilbert_base_en_cased": RegisteredPreset(
+        "6 layers, 768 wide. English, case kept.",
+        65_190_912,
+        ("hf://distilbert/distilbert-base-cased",),
+    ),
+    "distilbert_base_multi_cased": RegisteredPreset(
+        "6 layers, 768 wide. 104 languages, case kept.",
+        134_734_080,
+        ("hf://distilbert/distilbert-base-multilingual-cased",),
+    ),
 }

@@ -47,7 +47,6 @@ class NextSentencePrediction(Task):
 
     def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        check_has_pooler(backbone, type(self).__name__)
         self.head = NextSentenceHead(
             backbone.hidden_dim,
             initializer_range=backbone.initializer_range,
@@ -100,15 +99,6 @@ class NextSentencePrediction(Task):
             return []
         answers = next_sentence_answers(self.predict(x, batch_size=batch_size, verbose=verbose))
         return answers[0] if is_one else answers
-
-
-def check_has_pooler(backbone, task_name):
-    """Raises `ValueError` for a backbone without a pooled output."""
-    if backbone.pooler is None:
-        raise ValueError(
-            f"{task_name} needs a backbone with a pooler, which reads [CLS]. Received: "
-            f"{type(backbone).__name__}. Use MaskedLM."
-        )
 
 
 def check_pairs(x):

@@ -15,6 +15,17 @@ def check_backbone(backbone, task_name):
     )
 
 
+def check_has_pooler(task):
+    """Raises `ValueError` for a task that reads a pooled output which its backbone has not."""
+    if task.backbone.pooler is None:
+        asked = "pooling='pooler'" if hasattr(task, "pooling") else "the next sentence"
+        advice = "pooling='cls' or 'mean'" if hasattr(task, "pooling") else "MaskedLM"
+        raise ValueError(
+            f"A {type(task).__name__} needs a backbone with a pooler for {asked}. Received: "
+            f"{type(task.backbone).__name__}, which has none. Use {advice}."
+        )
+
+
 def fitting(preprocessor, backbone):
     """Returns a preprocessor that makes the backbone's inputs, `None` for `None`.
 

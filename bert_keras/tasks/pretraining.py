@@ -10,7 +10,6 @@ from bert_keras.tasks.columns import is_empty
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.next_sentence_prediction import (
     as_pairs,
-    check_has_pooler,
     check_pairs,
     encode_next_labels,
     next_sentence_answers,
@@ -74,7 +73,6 @@ class Pretraining(MaskedLM):
 
     def make_head(self):
         """Returns a new head, not built yet."""
-        check_has_pooler(self.backbone, type(self).__name__)
         return PretrainingHead(
             self.make_masked_lm_head("masked_lm"),
             NextSentenceHead(

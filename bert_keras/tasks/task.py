@@ -92,6 +92,8 @@ class Task(BuiltModel):
         self._lora = Lora(self, lora_rank, lora_alpha, lora_targets, lora_layers)
 
     def build(self, input_shape=None):
+        if self.reads_pooled_output:
+            parts.check_has_pooler(self)
         if not self.head.built:
             self.head.build()
 

@@ -11,6 +11,7 @@ from bert_keras.tokenizers.keras_hub_settings import (
     is_keras_hub_folder,
     read_keras_hub_tokenizer,
 )
+from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.vocabulary import (
     looks_lowercased,
     named_lowercased,
@@ -45,6 +46,7 @@ _FLAGS = {
     "strip_accents": "strip_accents",
     "split_chinese": "tokenize_chinese_chars",
 }
+_BERT_PARTS = ["BertNormalizer", "BertPreTokenizer"]
 # Hugging Face writes 1e30 where no length is known.
 LONGEST_BELIEVABLE = 1_000_000
 
@@ -113,22 +115,22 @@ def open_backend(path):
 
 def write_saved(folder, tokenizer, input_names):
     """Writes what Hugging Face's library wants beside the tokenizer.json of a folder."""
-    parts = {part: tokenizer.settings[part] or {} for part in ("model", "normalizer")}
+    settings, normalizer = tokenizer.settings, tokenizer.settings["normalizer"] or {}
     roles = {role: getattr(tokenizer, role) for role in ROLES}
     saved = {_their_name(role): token for role, token in roles.items() if token is not None}
-    added = [token["content"] for token in tokenizer.settings["added_tokens"]]
-    further = [token for token in added if token not in roles.values()]
-    # This class takes tokenizer.json as it stands.
+    # This class takes tokenizer.json as it stands; BERT's own reads old files too.
     saved["tokenizer_class"] = "PreTrainedTokenizerFast"
-    if parts["model"]["type"] == "WordPiece":
+    if settings["model"]["type"] == "WordPiece":
         write_vocabulary(os.path.join(folder, "vocab.txt"), tokenizer.vocabulary)
-        if parts["normalizer"].get("type") == "BertNormalizer":
+        kinds = [normalizer.get("type"), (settings["pre_tokenizer"] or {}).get("type")]
+        cls, sep = (tokenizer.cls_token_id,), (tokenizer.sep_token_id,)
+        if (kinds, tokenizer.layout) == (_BERT_PARTS, Layout(cls, sep, sep, 1)):
             saved["tokenizer_class"] = "BertTokenizer"
-            for ours, theirs in _FLAGS.items():
-                saved[theirs] = parts["normalizer"][_PLACES[ours][2]]
+            saved |= {their: normalizer[_PLACES[our][2]] for our, their in _FLAGS.items()}
     if tokenizer.model_max_length is not None:
         saved["model_max_length"] = tokenizer.model_max_length
-    if further:
+    added = [token["content"] for token in settings["added_tokens"]]
+    if further := [token for token in added if token not in roles.values()]:
         saved["additional_special_tokens"] = further
     if input_names is not None and "segment_ids" not in input_names:
         saved["model_input_names"] = ["input_ids", "attention_mask"]
@@ -143,10 +145,9 @@ def _vocabulary_file(folder):
     for name in VOCABULARY_FILES:
         if (folder / name).is_file():
             return folder / name
-    has_merges = (folder / "merges.txt").is_file()
+    alone = " but merges.txt, alone no vocabulary" if (folder / "merges.txt").is_file() else ""
     raise FileNotFoundError(
-        f"A tokenizer needs one of {VOCABULARY_FILES}. Received: {folder}, which holds none"
-        f"{', and merges.txt alone is no vocabulary' if has_merges else ''}."
+        f"A tokenizer needs one of {VOCABULARY_FILES}. Received: {folder}, which holds none{alone}."
     )
 
 
@@ -176,16 +177,10 @@ def _read_configs(folder):
 
 def _read_lines(path, with_added):
     """Returns a vocab.txt and, of older folders, the further tokens that stand beside it."""
-    lines = read_vocabulary(path)
-    added_path = path.with_name("added_tokens.json")
-    if not with_added or not added_path.is_file():
-        return {"vocabulary": lines}
-    ids = read_json(added_path)
-    vocabulary = _joined(ids, lines, path.parent)
-    return {
-        "vocabulary": vocabulary,
-        "added_tokens": [token for token in ids if token not in lines],
-    }
+    lines, added_path = read_vocabulary(path), path.with_name("added_tokens.json")
+    ids = read_json(added_path) if with_added and added_path.is_file() else {}
+    added = [token for token in ids if token not in lines]
+    return {"vocabulary": _joined(ids, lines, path.parent), "added_tokens": added}
 
 
 def _joined(ids, lines, folder):
@@ -214,16 +209,13 @@ def _changed(path, lines_path, settings, overrides):
             saved[part][key] = settings.get(name, saved[part][key])
     if model["type"] == "WordPiece":
         allowed |= {"added_tokens", "special_tokens_in_text"}
-        if lines_path is not None and lines_path.is_file():
-            ids = model["vocab"] | {t["content"]: t["id"] for t in saved["added_tokens"]}
-            vocabulary = _joined(ids, read_vocabulary(lines_path), path.parent)
-            # Repeated lines are not in the vocabularies that others make of them.
-            known = set(ids.values())
-            model["vocab"] |= {
-                f"{line}\n{id}" if line in ids else line: id
-                for id, line in enumerate(vocabulary)
-                if id not in known and line is not None
-            }
+        ids = model["vocab"] | {token["content"]: token["id"] for token in saved["added_tokens"]}
+        lines = read_vocabulary(lines_path) if lines_path and lines_path.is_file() else []
+        _joined(ids, lines, path.parent)
+        # Repeated lines are not in the vocabularies that others make of them.
+        missing = set(range(len(lines))) - set(ids.values())
+        for id in sorted(missing):
+            model["vocab"][f"{lines[id]}\n{id}" if lines[id] in ids else lines[id]] = id
     refuse(overrides.keys() - allowed, f"{model['type']} in {path}")
     if saved != json.loads(text):
         backend = tokenizers.Tokenizer.from_str(json.dumps(saved))

@@ -1,6 +1,5 @@
 """Reading of SentencePiece files, which are protocol buffers."""
 
-import os
 import struct
 
 # Field numbers of sentencepiece_model.proto.
@@ -27,33 +26,31 @@ def read_sentence_pieces(path):
     """
     with open(path, "rb") as file:
         data = file.read()
-    path = os.fspath(path)
     pieces, kind, charsmap = [], 1, b""
     try:
         for field, value in _fields(data):
+            part = dict(_fields(value))
             if field == _PIECES:
-                piece = dict(_fields(value))
-                (score,) = struct.unpack("<f", piece.get(2, b"\0" * 4))
-                pieces.append((piece[1].decode("utf-8"), score))
+                score = struct.unpack("<f", part.get(2, b"\0" * 4))[0]
+                pieces.append((part[1].decode("utf-8"), score))
             elif field == _TRAINER:
-                kind = dict(_fields(value)).get(_MODEL_TYPE, 1)
+                kind = part.get(_MODEL_TYPE, 1)
             elif field == _NORMALIZER:
-                charsmap = dict(_fields(value)).get(_CHARSMAP, b"")
+                charsmap = part.get(_CHARSMAP, b"")
     except (IndexError, KeyError, ValueError, TypeError, struct.error, AttributeError) as error:
         raise ValueError(
             f"A SentencePiece file must be whole. Received: {path} ({error!r}). Download it again."
         ) from error
+    first, advice = [piece for piece, _ in pieces[:3]], "Convert it to a tokenizer.json."
     if kind != 1:
         raise ValueError(
-            "A SentencePiece model must be of type UNIGRAM. Received: "
-            f"{_KINDS.get(kind, kind)} in {path}, which cuts words by another rule, and whose "
-            "pieces have no probabilities. Convert it to a tokenizer.json."
+            f"A SentencePiece model must be of type UNIGRAM. Received: {_KINDS.get(kind, kind)} in "
+            f"{path}, which cuts words by another rule. {advice}"
         )
-    if [piece for piece, _ in pieces[:3]] != ["<unk>", "<s>", "</s>"]:
+    if first != ["<unk>", "<s>", "</s>"]:
         raise ValueError(
             "The pieces of XLM-R and CamemBERT begin with <unk>, <s>, </s>. Received: "
-            f"{[piece for piece, _ in pieces[:3]]} in {path}. Its ids are laid out otherwise: "
-            "convert it to a tokenizer.json."
+            f"{first} in {path}, whose ids are laid out otherwise. {advice}"
         )
     return pieces, charsmap
 

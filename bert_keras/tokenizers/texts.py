@@ -31,6 +31,15 @@ def as_texts(texts, name="texts"):
     return list(texts)
 
 
+def check_pairs(texts, pairs):
+    """Raises `ValueError` unless there are as many second texts as first ones."""
+    if len(texts) != len(pairs):
+        raise ValueError(
+            "First and second texts must be equally many. Received: "
+            f"{len(texts)} first and {len(pairs)} second texts."
+        )
+
+
 def describe(value):
     """Returns the value, shortened, and its type, for an error message."""
     shown = repr(value)

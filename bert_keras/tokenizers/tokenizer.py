@@ -14,16 +14,10 @@ import tokenizers
 
 from bert_keras.checks import check_int
 from bert_keras.files import write_text
+from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.layout import read_layout
 from bert_keras.tokenizers.parts import bert_template, require
-from bert_keras.tokenizers.saved import (
-    TOKENIZER_FILE,
-    open_backend,
-    read_tokenizer,
-    refuse,
-    write_saved,
-)
-from bert_keras.tokenizers.texts import as_texts, describe, replace_surrogates
+from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
 
 # What a role is called where nothing but the vocabulary tells.
@@ -323,11 +317,7 @@ class Tokenizer:
         texts = as_texts(text, "text")
         if pair is not None:
             pairs = as_texts(pair, "pair")
-            if len(pairs) != len(texts):
-                raise ValueError(
-                    "First and second texts must be equally many. Received: "
-                    f"{len(texts)} first and {len(pairs)} second texts."
-                )
+            check_pairs(texts, pairs)
             texts = list(zip(texts, pairs, strict=True))
         return _encodings(self._run(texts, special_tokens))
 
@@ -350,13 +340,11 @@ class Tokenizer:
                 "`words` must be a list of str or a list of such lists. Received: "
                 f"{describe(words)}."
             )
-        is_one = not words or isinstance(words[0], str)
-        if is_one:
-            rows = [as_texts(words, "words")]
-        else:
-            rows = [as_texts(row, f"words[{index}]") for index, row in enumerate(words)]
-        encodings = _encodings(self._run(rows, special_tokens, are_words=True))
-        return encodings[0] if is_one else encodings
+        if not words or isinstance(words[0], str):
+            as_texts(words, "words")
+            return self.encode_words([words], special_tokens)[0]
+        rows = [as_texts(row, f"words[{index}]") for index, row in enumerate(words)]
+        return _encodings(self._run(rows, special_tokens, are_words=True))
 
     @functools.cached_property
     def _word_backend(self):
@@ -403,9 +391,7 @@ class Tokenizer:
         special = [token for token in saved["added_tokens"] if token["content"] in tokens]
         if not special:
             return self
-        saved["added_tokens"] = [
-            token for token in saved["added_tokens"] if token["content"] not in tokens
-        ]
+        saved["added_tokens"] = [t for t in saved["added_tokens"] if t not in special]
         vocabulary = saved["model"]["vocab"]
         for token in special:
             if isinstance(vocabulary, dict):
@@ -446,12 +432,12 @@ class Tokenizer:
             ValueError: a file is damaged, files of one folder disagree, a role is missing, or an
                 override means nothing to this tokenizer.
         """
-        made_of, settings = read_tokenizer(source, overrides)
+        made_of, settings = files.read_tokenizer(source, overrides)
         in_text = overrides.get("special_tokens_in_text")
-        if made_of != TOKENIZER_FILE:
+        if made_of != files.TOKENIZER_FILE:
             maker = _MAKERS[made_of]
             known = inspect.signature(maker).parameters
-            refuse(overrides.keys() - known.keys() - ROLES.keys(), f"a {maker.__name__}")
+            files.refuse(overrides.keys() - known.keys(), f"a {maker.__name__}")
             return maker(**{name: settings[name] for name in settings if name in known})
         tokenizer = Tokenizer(**settings)
         if in_text:
@@ -473,16 +459,16 @@ class Tokenizer:
         self._ready()
         os.makedirs(folder, exist_ok=True)
         self.save_assets(folder)
-        write_saved(folder, self, input_names)
+        files.write_saved(folder, self, input_names)
 
     def save_assets(self, folder):
         """Writes tokenizer.json, all that the config lacks, into an existing folder."""
         text = self._ready().to_str(pretty=True)
-        write_text(os.path.join(folder, TOKENIZER_FILE), text)
+        write_text(os.path.join(folder, files.TOKENIZER_FILE), text)
 
     def load_assets(self, folder):
         """Fills the tokenizer from the tokenizer.json of a folder."""
-        self._use(open_backend(os.path.join(folder, TOKENIZER_FILE)))
+        self._use(files.open_backend(os.path.join(folder, files.TOKENIZER_FILE)))
 
     def get_config(self):
         """Returns roles and `model_max_length`; the rest travels as an asset."""
@@ -507,8 +493,7 @@ def _tokens(saved):
     missing = [id for id in range(max(tokens, default=0)) if id not in tokens]
     if missing:
         raise ValueError(
-            "Ids must run from 0 without a gap. Received a tokenizer.json with no token for "
-            f"{missing[:5]}."
+            f"Ids must run from 0 without a gap. Received: no token for {missing[:5]}."
         )
     tokens = [tokens[id] for id in range(len(tokens))]
     if saved["model"]["type"] == "WordPiece":

@@ -142,17 +142,16 @@ def _as_rereadable(files, texts, folder):
     """Returns a function that gives a fresh iterator over the texts each time it is called."""
     if (files is None) == (texts is None):
         raise ValueError("Pass either `files` or `texts`. Received: both, or neither.")
-    if files is not None:
-        paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-        return lambda: _lines(paths)
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"`texts` must be an iterable of str. Received: {describe(texts)}.")
-    if iter(texts) is not texts:
+    if texts is not None and iter(texts) is not texts:
         return lambda: map(_checked, texts)
-    path = os.path.join(folder, "texts.txt")
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(_checked(text) + "\n" for text in texts)
-    return lambda: _lines([path])
+    if texts is not None:
+        files = os.path.join(folder, "texts.txt")
+        with open(files, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(_checked(text) + "\n" for text in texts)
+    paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    return lambda: _lines(paths)
 
 
 def _lines(paths):
@@ -169,8 +168,4 @@ def _lines(paths):
 def _checked(text):
     if not isinstance(text, str):
         raise TypeError(f"`texts` must give str only. Received: {describe(text)}.")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return replace_surrogates(text)
-    return text
+    return replace_surrogates(text)

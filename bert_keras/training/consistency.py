@@ -45,6 +45,9 @@ class SeveralMasks:
     Raises:
         ValueError: a value is out of range, or this task has no such thing.
 
+    A preset of the task gives it its head. One that it saves loads by the same class; its
+    `export_to_huggingface` writes a plain task's.
+
     Example:
     ```python
     @keras.saving.register_keras_serializable(package="mine")

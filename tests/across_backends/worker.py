@@ -2,19 +2,23 @@
 
 worker.py save FOLDER             saves every case, those of TRAINED in the middle of a `fit` that
                                   goes on, and the answers then and when it has ended
-worker.py load FOLDER OUT CASES   loads the cases (all, trained, or one's name) of FOLDER, answers,
-                                  trains to the end, answers again; writes OUT
+worker.py load FOLDER OUT CASES   loads the cases (all, trained or nine) of FOLDER, answers, trains
+                                  to the end, answers again; writes OUT
 """
 
+import json
 import os
+import pathlib
 import re
 import sys
 import warnings
 
 import keras
 import numpy as np
+import tokenizers
 
 import bert_keras
+from bert_keras.datasets import load_sentiment_sentences
 from bert_keras.training import GradualUnfreezing, SeveralMasks, stages_from_the_top
 from bert_keras.training.averages import inner_optimizer
 
@@ -23,6 +27,10 @@ LABELS = [0, 1, 1, 0, 1, 0] * 4
 LETTERS = "abcdefgh"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *("##" + x for x in LETTERS)]
 WORDS = [text.split() for text in TEXTS[:6]]
+# What the families learn from.
+ROOT = pathlib.Path(__file__).parents[2]
+_TRAIN, _ = load_sentiment_sentences(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
+SENTENCES = (list(_TRAIN.texts[:24]), list(_TRAIN.labels[:24]))
 # Three batches an epoch.
 EPOCHS, SAVED_AFTER = 6, 3
 
@@ -59,6 +67,36 @@ def classifier(recipe=None, num_layers=2, dropout=0.0, dtype=None, **options):
     return task
 
 
+def byte_pairs():
+    trained = tokenizers.ByteLevelBPETokenizer()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    trained.train_from_iterator(SENTENCES[0], 350, special_tokens=special)
+    model = json.loads(trained.to_str())["model"]
+    return bert_keras.BytePairTokenizer(model["vocab"], list(map(tuple, model["merges"])))
+
+
+def word_pieces():
+    vocabulary = bert_keras.train_wordpiece(texts=SENTENCES[0], vocabulary_size=350)
+    return bert_keras.WordPieceTokenizer(vocabulary)
+
+
+def of_family(make, tokenizer):
+    backbone = make(
+        vocabulary_size=tokenizer.vocabulary_size,
+        num_layers=2,
+        num_heads=2,
+        hidden_dim=16,
+        intermediate_dim=32,
+        dropout=0.0,
+        initializer_range=0.2,
+        max_sequence_length=32,
+    )
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=32)
+    task = bert_keras.TextClassifier(backbone, 2, preprocessor, dropout=0.0)
+    task.compile(learning_rate=3e-3)
+    return task
+
+
 def own_optimizer():
     # Saved between the two batches of an update.
     schedule = bert_keras.WarmupDecay(3e-3, total_steps=3 * EPOCHS)
@@ -68,6 +106,8 @@ def own_optimizer():
 # Saved in the middle of training, which goes on after loading.
 TRAINED = {
     "schedule": lambda: classifier({"optimizer": own_optimizer()}),
+    "roberta": lambda: of_family(bert_keras.RobertaBackbone, byte_pairs()),
+    "distilbert": lambda: of_family(bert_keras.DistilBertBackbone, word_pieces()),
     "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
     "adapters": lambda: classifier({"decay": "cosine"}, lora_rank=2),
@@ -78,6 +118,9 @@ TRAINED = {
     "dropout_and_consistency": lambda: classifier(consistency=1.0, dropout=0.1),
     "float16": lambda: classifier(dtype="mixed_float16"),
 }
+# What goes in all nine directions.
+FAMILIES = ("roberta", "distilbert")
+NINE = ("schedule", *FAMILIES)
 
 
 def quantized():
@@ -165,12 +208,14 @@ def train(name, task, found, first=0, callbacks=()):
     if name == "two_of_four_layers_unfrozen":
         callbacks.insert(0, GradualUnfreezing(stages_from_the_top(task.backbone)))
     options = {"batch_size": 8, "initial_epoch": first, "epochs": EPOCHS, "verbose": 0}
-    task.fit(TEXTS, LABELS, callbacks=callbacks, **options)
+    texts, labels = SENTENCES if name in FAMILIES else (TEXTS, LABELS)
+    task.fit(texts, labels, callbacks=callbacks, **options)
     found[f"{name}, trained on"] = answers(name, task)
 
 
 def answers(name, task):
-    found = task.predict(TEXTS, verbose=0) if name in TRAINED else OTHERS[name][1](task)
+    texts = SENTENCES[0] if name in FAMILIES else TEXTS
+    found = task.predict(texts, verbose=0) if name in TRAINED else OTHERS[name][1](task)
     return np.concatenate([np.ravel(np.asarray(part, "float64")) for part in found])
 
 
@@ -191,7 +236,7 @@ def save(folder):
 
 def load(folder, out, cases):
     found = {}
-    for name in {"all": (*TRAINED, *OTHERS), "trained": TRAINED}.get(cases, (cases,)):
+    for name in {"all": (*TRAINED, *OTHERS), "trained": TRAINED, "nine": NINE}[cases]:
         task = keras.models.load_model(os.path.join(folder, f"{name}.keras"))
         found[name] = answers(name, task)
         if name in TRAINED:

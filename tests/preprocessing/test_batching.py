@@ -10,11 +10,10 @@ from bert_keras.preprocessing import (
     BucketedBatches,
     Ragged,
     batching,
-    bucket_lengths,
     length_buckets,
-    restore_order,
     sorted_batches,
 )
+from bert_keras.preprocessing.batching import bucket_lengths, restore_order
 
 lengths_lists = st.lists(st.integers(1, 200), min_size=1, max_size=80)
 

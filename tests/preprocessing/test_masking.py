@@ -5,8 +5,8 @@ import keras
 import numpy as np
 import pytest
 
-from bert_keras.preprocessing import Masking, TokenKinds, mask_tokens, masking
-from bert_keras.preprocessing.masking import span_lengths
+from bert_keras.preprocessing import Masking, masking
+from bert_keras.preprocessing.masking import TokenKinds, mask_tokens, span_lengths
 from bert_keras.tokenizers import WordPieceTokenizer
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -98,7 +98,7 @@ def test_a_fixed_length_pads_and_cuts(preprocessor):
     assert preprocessor(["a"], length=5)["token_ids"].tolist() == [[2, 5, 3, 0, 0]]
     assert preprocessor(["a b c a b c"], length=5)["token_ids"].tolist() == [[2, 5, 6, 7, 3]]
     assert preprocessor(["a " * 20])["token_ids"].shape == (1, 8)
-    with pytest.raises(ValueError, match=r"at most max_length=8\. Received: 9"):
+    with pytest.raises(ValueError, match=r"`length` must be an int from 0 to 8\. Received: 9"):
         preprocessor(["a"], length=9)
 
 

@@ -5,14 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_keras.preprocessing import (
-    Ragged,
+from bert_keras.preprocessing import Ragged, pack, windows
+from bert_keras.preprocessing.windows import (
     cut_windows,
     document_positions,
     max_context,
-    pack,
     take_windows,
-    windows,
 )
 from bert_keras.tokenizers import Layout
 

@@ -276,6 +276,32 @@ def test_a_preset_goes_to_it_with_arguments_of_task_backbone_and_masks(tmp_path)
 
 
 @pytest.mark.once
+def test_a_preset_s_head_is_its_own_and_is_exported_as_that(tmp_path):
+    plain = tiny_classifier(label_names=["no", "yes"])
+    plain.save_to_preset(tmp_path / "plain")
+    task = Classifier.from_preset(tmp_path / "plain", consistency=1.0)
+    assert task.label_names == ("no", "yes")
+    np.testing.assert_array_equal(*(m.predict(INPUTS, verbose=0) for m in (plain, task)))
+    task.save_to_preset(tmp_path / "own")
+    again = Classifier.from_preset(tmp_path / "own")
+    assert again.consistency == 1.0
+    task.export_to_huggingface(tmp_path / "exported")
+    loaded = Plain.from_preset(tmp_path / "exported")
+    for other in (again, loaded):
+        np.testing.assert_array_equal(*(m.predict(INPUTS, verbose=0) for m in (plain, other)))
+
+
+@pytest.mark.once
+def test_the_head_is_that_of_the_backbone_s_family():
+    heads = [
+        make(bert_keras.RobertaBackbone(10, 1, 2, 8, 16), **options).head
+        for make, options in ((Plain, {}), (Classifier, {"dropout_samples": 2}))
+    ]
+    configs = [{**head.get_config(), "name": None, "dtype": None} for head in heads]
+    assert configs[0] == configs[1] and heads[0].hidden is not None
+
+
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [

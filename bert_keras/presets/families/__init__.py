@@ -2,10 +2,10 @@
 
 import keras
 
-from bert_keras.presets.families import bert, roberta
+from bert_keras.presets.families import bert, distilbert, roberta
 
 WHOLE = {"head/": "head/"}
-FAMILIES = (bert, roberta)
+FAMILIES = (bert, distilbert, roberta)
 
 
 def records(of_format):

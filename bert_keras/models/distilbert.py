@@ -1,0 +1,94 @@
+"""DistilBERT, a distilled version of BERT: smaller, faster, cheaper and lighter."""
+
+import keras
+
+from bert_keras.layers.embeddings import BertEmbeddings
+from bert_keras.models.backbone import Backbone
+from bert_keras.models.bert import bert_encoder
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class DistilBertBackbone(Backbone):
+    """DistilBERT's encoder: BERT's with half of the blocks, without segments and without a pooler.
+
+    Args:
+        vocabulary_size: int, number of token ids.
+        num_layers: int, number of encoder blocks. DistilBERT-base has 6.
+        num_heads: int, attention heads a block; must divide `hidden_dim`.
+        hidden_dim: int, width of the hidden states.
+        intermediate_dim: int, width inside the feed-forward networks.
+        dropout: float, rate after the embeddings and on each residual branch.
+        attention_dropout: float, rate on attention probabilities; `None` takes `dropout`.
+        activation: see `BertBackbone`.
+        layer_norm_epsilon: float, added to the variance in every norm.
+        max_sequence_length: int, number of learned positions.
+        initializer_range: float, standard deviation of the initial weights.
+        remat: bool, see `BertBackbone`.
+        **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
+
+    Call arguments: those of `BertBackbone`, without `segment_ids`.
+
+    Returns:
+        The dict of `BertBackbone`, without `pooled_output`.
+
+    Raises:
+        ValueError: a size or a rate is out of range, or the inputs do not fit the tables.
+
+    Example:
+    ```python
+    backbone = bert_keras.DistilBertBackbone(
+        vocabulary_size=30522, num_layers=2, num_heads=2, hidden_dim=128, intermediate_dim=512
+    )
+    outputs = backbone({"token_ids": np.array([[101, 7592, 102]])})
+    outputs["sequence_output"].shape  # (1, 3, 128)
+    ```
+
+    Reference:
+        [Sanh et al., 2019](https://arxiv.org/abs/1910.01108).
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        dropout=0.1,
+        attention_dropout=None,
+        activation="gelu",
+        layer_norm_epsilon=1e-12,
+        max_sequence_length=512,
+        initializer_range=0.02,
+        remat=False,
+        **kwargs,
+    ):
+        super().__init__(
+            vocabulary_size=vocabulary_size,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            hidden_dim=hidden_dim,
+            intermediate_dim=intermediate_dim,
+            dropout=dropout,
+            attention_dropout=dropout if attention_dropout is None else attention_dropout,
+            activation=activation,
+            layer_norm_epsilon=layer_norm_epsilon,
+            max_sequence_length=max_sequence_length,
+            num_segments=0,
+            initializer_range=initializer_range,
+            remat=remat,
+            **kwargs,
+        )
+        self.embeddings = BertEmbeddings(
+            vocabulary_size,
+            hidden_dim,
+            max_sequence_length=max_sequence_length,
+            num_segments=0,
+            dropout=dropout,
+            layer_norm_epsilon=layer_norm_epsilon,
+            initializer_range=initializer_range,
+            dtype=self.dtype_policy,
+            name="embeddings",
+        )
+        self.encoder = bert_encoder(self)
+        self.build()

@@ -1,0 +1,72 @@
+"""DistilBERT in Hugging Face's checkpoints.
+
+Reference: https://github.com/huggingface/transformers, `models/distilbert`.
+"""
+
+from bert_keras.presets.families import bert
+from bert_keras.presets.families.record import Head, Record
+
+_LAYER = {
+    "attention/query": "attention.q_lin",
+    "attention/key": "attention.k_lin",
+    "attention/value": "attention.v_lin",
+    "attention/output": "attention.out_lin",
+    "attention_norm": "sa_layer_norm",
+    "feed_forward/intermediate": "ffn.lin1",
+    "feed_forward/output": "ffn.lin2",
+    "feed_forward_norm": "output_layer_norm",
+}
+_CLASSIFIER = (
+    ("head/hidden", "pre_classifier", "dense"),
+    ("head/dense", "classifier", "dense"),
+)
+_OPTIONS = {"pooling": "cls", "hidden_activation": "relu", "dropout": 0.2}
+_DROPOUT = "seq_classif_dropout"
+
+HUGGING_FACE = Record(
+    backbone="bert_keras>DistilBertBackbone",
+    names={"distilbert": "DistilBert"},
+    config={
+        "vocab_size": "vocabulary_size",
+        "n_layers": "num_layers",
+        "n_heads": "num_heads",
+        "dim": "hidden_dim",
+        "hidden_dim": "intermediate_dim",
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+        "max_position_embeddings": "max_sequence_length",
+        "initializer_range": "initializer_range",
+    },
+    activation=("activation", bert.ACTIVATIONS),
+    fixed={"layer_norm_epsilon": 1e-12},
+    rows=(
+        *(row for row in bert.ROWS[:4] if "segment" not in row[0]),
+        *bert.block_rows("transformer.layer.{i}", _LAYER),
+    ),
+    optional=(),
+    prefix="distilbert.",
+    heads={
+        "MaskedLM": Head(
+            (
+                ("head/dense", "vocab_transform", "dense"),
+                ("head/layer_norm", "vocab_layer_norm", "norm"),
+                ("head", "vocab_projector", "bias"),
+            ),
+            "ForMaskedLM",
+            tied={"vocab_projector.weight": "embeddings.word_embeddings.weight"},
+        ),
+        "MultipleChoice": Head(_CLASSIFIER, "ForMultipleChoice", _OPTIONS, ("dropout",), _DROPOUT),
+        "QuestionAnswering": bert.QUESTION_ANSWERING._replace(
+            options={"dropout": 0.1}, says=("dropout",), dropout="qa_dropout"
+        ),
+        "TextClassifier": Head(
+            _CLASSIFIER,
+            "ForSequenceClassification",
+            _OPTIONS,
+            (*bert.CLASSES, "problem_type"),
+            _DROPOUT,
+        ),
+        # Its dropout is the backbone's.
+        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(says=bert.CLASSES[:2], dropout=None),
+    },
+)
