@@ -270,18 +270,16 @@ def check_batches(phases):
 def check_fits(model, phases):
     """Raises where data was made with another tokenizer, or has longer rows, than the model."""
     tokenizer, positions = model.preprocessor.tokenizer, model.backbone.max_sequence_length
-    wanted = splitting(tokenizer.get_config())
+    wanted = splitting(tokenizer)
     for folder in all_folders(phases):
-        manifest = read_manifest(folder)
-        vocabulary = bert_keras.WordPieceTokenizer.load(folder).vocabulary
-        found = splitting(manifest["vocabulary"]["settings"])
-        differences = [name for name in wanted if found[name] != wanted[name]]
-        if vocabulary != tokenizer.vocabulary:
-            differences.insert(0, "vocabulary")
+        manifest, used = read_manifest(folder), bert_keras.WordPieceTokenizer.load(folder)
+        found = splitting(used)
+        names = wanted.keys() | found.keys()
+        differences = sorted(name for name in names if found.get(name) != wanted.get(name))
         if differences:
             raise app.UsageError(
                 f"All data must be made with the model's tokenizer. Received: {folder}, made with "
-                f"another {', '.join(differences)} ({len(vocabulary)} tokens; the model has "
+                f"another {', '.join(differences)} ({used.vocabulary_size} tokens; the model has "
                 f"{tokenizer.vocabulary_size}). Make the data with the model's: "
                 "create_pretraining_data.py --vocabulary."
             )
@@ -292,13 +290,16 @@ def check_fits(model, phases):
             )
 
 
-def splitting(config):
-    """Returns what a tokenizer's config says about how text becomes pieces."""
-    strips = config["strip_accents"]
+def splitting(tokenizer):
+    """Returns what tells how a tokenizer makes rows of text."""
+    normalizer = dict(tokenizer.settings["normalizer"] or {})
+    if normalizer.get("strip_accents", True) is None:
+        normalizer["strip_accents"] = normalizer["lowercase"]
     return {
-        "lowercase": config["lowercase"],
-        "strip_accents": config["lowercase"] if strips is None else strips,
-        "split_chinese": config["split_chinese"],
+        "vocabulary": tokenizer.vocabulary,
+        **normalizer,
+        "words": tokenizer.settings["pre_tokenizer"],
+        "layout": tokenizer.layout,
     }
 
 
