@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice, check_int, check_number
 from bert_keras.datasets import shards
-from bert_keras.datasets.shards import file_sha256, json_sha256, write_shard
+from bert_keras.datasets.shards import FORMAT_VERSION, file_sha256, json_sha256, write_shard
 from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import check_tensorflow, write_records
 from bert_keras.files import read_json, write_json
@@ -115,18 +115,11 @@ def create_pretraining_data(
     settings["num_predictions"] = masking and masking.num_predictions(sequence_length)
     files = find_text_files(input_files)
     sizes = sum(map(os.path.getsize, files))
-    about = {
-        "vocabulary": describe_vocabulary(tokenizer),
-        "reading": {
-            "documents": documents,
-            "sentences_per_line": bool(sentences_per_line),
-            "word_segmenter": _name(word_segmenter),
-            "errors": errors,
-        },
-        "input": {"files": [os.path.basename(path) for path in files], "bytes": sizes},
-    }
-    contents = list(map(file_sha256, files))
-    fingerprint = json_sha256([contents, about, settings, shards.FORMAT_VERSION])
+    reading = {"documents": documents, "errors": errors, "word_segmenter": _name(word_segmenter)}
+    reading["sentences_per_line"] = bool(sentences_per_line)
+    about = {"vocabulary": describe_vocabulary(tokenizer), "reading": reading}
+    about["input"] = {"files": [os.path.basename(path) for path in files], "bytes": sizes}
+    fingerprint = json_sha256([list(map(file_sha256, files)), about, settings, FORMAT_VERSION])
     manifest = _finished(output_dir, fingerprint)
     if manifest is None:
         state = {name: given[name] for name in ("sentences_per_line", "word_segmenter")} | {
@@ -141,8 +134,8 @@ def create_pretraining_data(
             texts = read_documents(files, documents, passages, errors)
             made = _make(workers, texts, progress or (lambda message: None))
         tokenizer.save(output_dir)
-        manifest = {"version": shards.FORMAT_VERSION, "fingerprint": fingerprint}
-        manifest |= {**settings, **about, **made}
+        manifest = {"version": FORMAT_VERSION, "fingerprint": fingerprint, **settings, **about}
+        manifest |= made
         shards.write_manifest(output_dir, manifest)
     _remove_leftovers(output_dir, manifest["shards"])
     return manifest

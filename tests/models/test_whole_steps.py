@@ -7,6 +7,7 @@ where no averages of the weights are kept.
 import _thread
 import os
 import random
+import signal
 import threading
 import time
 
@@ -17,6 +18,8 @@ from tiny import tiny_backbone, tiny_classifier
 
 import bert_keras
 
+# A program that runs in the background was started to ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 INTERRUPTS = int(os.environ.get("INTERRUPTS", 12))
 NUM_STEPS = 5
 
