@@ -123,7 +123,7 @@ def interrupted(function, seconds):
         is_done = True
         timer.join()
         time.sleep(0.1)  # The signal comes here at the latest, unless NumPy swallowed it.
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, AssertionError, SystemError):  # TensorFlow makes it the other two.
         return not is_done
     return False
 
@@ -135,19 +135,18 @@ def seconds_of(function):
 
 
 def check_interrupts(run, method):
-    function, is_fit = getattr(run, method), method == "fit"
-    run.begin_again()
-    function()
-    run.begin_again()
-    duration = seconds_of(function)
-    moments = random.Random(0)
-    count = 0
-    for _ in range(INTERRUPTS):
+    function = getattr(run, method)
+    seconds_of(function)
+    moments, duration, tries, count = random.Random(0), 0, 0, 0
+    while count < INTERRUPTS:
+        if tries % 20 == 0:  # Other programs make it slower or faster.
+            run.begin_again()
+            duration = seconds_of(function)
         run.begin_again()
         count += interrupted(function, moments.uniform(0, duration))
-        run.check(is_at_start=not is_fit)
-    print(f"{method}: {count} of {INTERRUPTS} were interrupted")
-    assert count > INTERRUPTS / 4
+        tries += 1
+        run.check(is_at_start=method != "fit")
+    print(f"{method}: {count} of {tries} calls were interrupted")
 
 
 def test_an_interrupt_at_any_moment_leaves_the_weights_of_a_whole_step(run, tmp_path):
