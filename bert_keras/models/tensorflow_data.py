@@ -4,6 +4,8 @@ import inspect
 
 import keras
 
+from bert_keras.training.interrupts import signals_wait
+
 
 def call_untuned(method, *args, **kwargs):
     """Calls `fit`, `evaluate` or `predict` of a `keras.Model`, on TensorFlow with untuned data.
@@ -80,7 +82,9 @@ def untuned(
     def get_tf_dataset():
         options = tf.data.Options()
         options.autotune.enabled = False
-        return tuned().with_options(options)
+        # TensorFlow traces Python there, and after an interrupt could trace nothing any more.
+        with signals_wait():
+            return tuned().with_options(options)
 
     adapter.get_tf_dataset = get_tf_dataset
     return adapter
