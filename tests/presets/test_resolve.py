@@ -55,10 +55,10 @@ class TestRegistry:
                     assert re.fullmatch(r"hf://[\w.-]+/[\w.-]+", place), name
 
     def test_parameters_follow_from_the_sizes(self):
-        def count(vocabulary, layers, width, positions=512):
-            embeddings = (vocabulary + positions + 2) * width + 2 * width
+        def count(vocabulary, layers, width, positions=512, segments=2, pooler=True):
+            embeddings = (vocabulary + positions + segments) * width + 2 * width
             layer = 4 * (width + 1) * width + 2 * 4 * width * width + 5 * width + 4 * width
-            return embeddings + layers * layer + (width + 1) * width
+            return embeddings + layers * layer + pooler * (width + 1) * width
 
         sizes = {
             "bert_mini_en_gutenberg": (8192, 4, 256, 128),
@@ -70,6 +70,12 @@ class TestRegistry:
             "bert_base_multi_cased": (119547, 12, 768),
             "bert_large_en_uncased": (30522, 24, 1024),
             "bert_large_en_cased": (28996, 24, 1024),
+            "roberta_base_en_cased": (50265, 12, 768, 514, 1),
+            "roberta_large_en_cased": (50265, 24, 1024, 514, 1),
+            "xlm_roberta_base_multi_cased": (250002, 12, 768, 514, 1),
+            "distilbert_base_en_uncased": (30522, 6, 768, 512, 0, False),
+            "distilbert_base_en_cased": (28996, 6, 768, 512, 0, False),
+            "distilbert_base_multi_cased": (119547, 6, 768, 512, 0, False),
         }
         assert {name: count(*size) for name, size in sizes.items()} == {
             name: preset.parameters for name, preset in PRESETS.items()
