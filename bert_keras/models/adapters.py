@@ -100,6 +100,19 @@ class Adaptable:
         self._frozen_by_adapters, self.lora = (), None
         structure.changed()
 
+    def save(self, *args, **kwargs):
+        """Like `keras.Model.save`.
+
+        Raises:
+            ValueError: there are adapters, of which only a task's config tells.
+        """
+        if self.lora is not None:
+            raise ValueError(
+                "A backbone is saved without adapters. This one has some: save the task, or "
+                "`backbone.without_adapters()`."
+            )
+        super().save(*args, **kwargs)
+
     def without_adapters(self):
         """Returns a copy with the adapters merged, or itself where there are none.
 

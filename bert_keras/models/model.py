@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from bert_keras.inputs import check_keys
+from bert_keras.models import structure
 from bert_keras.models.prediction import batches_of, prediction_of, with_progress
 from bert_keras.models.quantized import (
     check_can_quantize,
@@ -40,7 +41,7 @@ class BuiltModel(WholeSteps, keras.Model):
     input_names = ()
     # Arguments of a parent's constructor that this class decides itself.
     decided_arguments = ()
-    _prediction = None
+    _prediction = _compiled_for = None
 
     def __call__(self, inputs, *args, **kwargs):
         self.check_inputs(inputs)
@@ -117,14 +118,27 @@ class BuiltModel(WholeSteps, keras.Model):
     def build_from_config(self, config):
         """Does nothing, see `get_build_config`."""
 
+    def compile(self, *args, **kwargs):
+        """Like `keras.Model.compile`, also for what `predict` has compiled."""
+        self._prediction, self._compiled_for = None, structure.version
+        super().compile(*args, **kwargs)
+
+    def _give_up_older_functions(self):
+        """Compiles anew where layers, maybe shared with another model, have other variables now."""
+        if self._compiled_for != structure.version:
+            self._compiled_for = structure.version
+            self.train_function = self.test_function = self.predict_function = None
+
     def fit(self, *args, **kwargs):
         """Like `keras.Model.fit`; whatever ends it leaves the weights of the last whole step."""
+        self._give_up_older_functions()
         build_optimizer(self)
         with whole_steps(self), whole_end(self):
             return call_untuned(super().fit, *args, **kwargs)
 
     def evaluate(self, *args, **kwargs):
         """Like `keras.Model.evaluate`; whatever ends it leaves the weights as they were."""
+        self._give_up_older_functions()
         with whole_steps(self):
             return call_untuned(super().evaluate, *args, **kwargs)
 
@@ -157,7 +171,7 @@ class BuiltModel(WholeSteps, keras.Model):
         Raises:
             TypeError, ValueError: inputs do not fit, or there are none.
         """
-        if steps is not None or callbacks is not None or self._is_distributed():
+        if steps is not None or callbacks or self._needs_keras():
             with whole_steps(self):
                 return call_untuned(
                     super().predict, x, batch_size, verbose, steps=steps, callbacks=callbacks
@@ -186,8 +200,10 @@ class BuiltModel(WholeSteps, keras.Model):
         outputs = prediction_of(self).over(batches)
         return with_progress(outputs, batches, verbose) if verbose else outputs
 
-    def _is_distributed(self):
-        if keras.distribution.distribution() is not None:
+    def _needs_keras(self):
+        """Whether weights are distributed over devices, or a subclass has a step of its own."""
+        has_own_step = type(self).predict_step is not keras.Model.predict_step
+        if has_own_step or keras.distribution.distribution() is not None:
             return True
         is_tensorflow = keras.backend.backend() == "tensorflow"
         return is_tensorflow and self.distribute_strategy.num_replicas_in_sync > 1

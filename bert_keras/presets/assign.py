@@ -68,6 +68,13 @@ def by_path(weights):
     return {relative_path(weight): weight for weight in weights}
 
 
+def own_weights(task):
+    """Returns a task's weights but its backbone's, by paths that begin with `head/`."""
+    backbone = {id(weight) for weight in task.backbone.weights}
+    own = by_path(weight for weight in task.weights if id(weight) not in backbone)
+    return {p if p.startswith("head/") else f"head/{p}": weight for p, weight in own.items()}
+
+
 def relative_path(variable):
     """Returns a variable's path below its model: `"encoder/layer_0/attention/query/kernel"`.
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bert_keras.tasks.examples import Examples
 from bert_keras.tokenizers.texts import describe
 
 # How the libraries that hold columns call the way to a list.
@@ -87,6 +88,8 @@ def as_columns(x, takes_pairs=True):
         return [x]
     if not takes_pairs:
         return as_column(x)
+    if isinstance(x, tuple):  # Choices may be the rows of a matrix.
+        x = tuple(list(column) if getattr(column, "ndim", 1) == 2 else column for column in x)
     if is_one_pair(x):  # It could mean two texts, which the preprocessor says.
         return x
     return tuple(map(as_column, x)) if is_columns(x) else as_column(x)
@@ -174,6 +177,8 @@ def _take(x, rows):
         return None
     if isinstance(x, dict):
         return {key: _take(value, rows) for key, value in x.items()}
+    if isinstance(x, Examples):
+        return x.take(np.arange(len(x))[rows])
     if is_columns(x):
         return tuple(_take(column, rows) for column in x)
     return x.iloc[rows] if hasattr(x, "iloc") else x[rows]

@@ -5,8 +5,15 @@ import keras
 from bert_keras.inputs import check_keys
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.preprocessing.checked_batches import CheckedBatches
-from bert_keras.tasks.columns import as_columns, as_labels, check_is_dataset, check_same_length
+from bert_keras.tasks.columns import (
+    as_columns,
+    as_labels,
+    check_is_dataset,
+    check_same_length,
+    is_text,
+)
 from bert_keras.tasks.examples import Examples
+from bert_keras.tasks.features import check_reader
 
 
 def are_examples(task, x):
@@ -17,6 +24,11 @@ def are_examples(task, x):
 def examples_of(task, x, y=None, sample_weight=None, training=True):
     """Returns the `Examples` of texts or of ready inputs, see `Task.examples`."""
     if isinstance(x, Examples):
+        check_reader(task, x)
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "`Examples` have their labels and weights, from `encode_features`. Received others."
+            )
         return x
     if training and y is None and task.needs_labels:
         raise ValueError(
@@ -24,14 +36,19 @@ def examples_of(task, x, y=None, sample_weight=None, training=True):
         )
     if not isinstance(x, dict):
         task.check_has_preprocessor()
-        x = as_columns(x, task.takes_pairs)
-        y, make = as_labels(y), task.raw_examples
+        (x, y), make = columns_of(task, x, y), task.raw_examples
     else:
         check_keys(x, task.input_names)
         x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
         make = task.ready_examples
     check_same_length(x, y, sample_weight)
     return make(x, y, sample_weight, training)
+
+
+def columns_of(task, x, y=None):
+    """Returns raw examples and their labels as lists, what is ready as it is."""
+    is_ready = isinstance(x, (dict, Examples))
+    return (x, y) if is_ready else (as_columns(x, task.takes_pairs), as_labels(y))
 
 
 def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0):
@@ -96,7 +113,7 @@ def validation_data_of(task, given, batch_size=None):
     """Returns what Keras validates on: batches of examples, or somebody's dataset."""
     if isinstance(given, list) and not task.is_raw(given):
         given = tuple(given)
-    if isinstance(given, tuple):
+    if isinstance(given, tuple) and len(given) in (2, 3) and not is_text(given):
         return data_of(task, *given, batch_size=batch_size)["x"]
     if given is None or not are_examples(task, given):
         return given if given is None else checked(task, given)

@@ -30,6 +30,7 @@ class Examples:
         buckets: the lengths that batches are padded to; `None` for one, the longest.
         sequences_a_row: int, sequences of the longest row: 1 but for choices and windows.
         are_sorted: bool, whether rows of like length go into one batch; ready arrays keep together.
+        read_by: backbone and pooling of the task whose `encode_features` made them, or `None`.
         finish: function of the `BucketedBatches` that returns what `fit` reads, or `None`.
     """
 
@@ -41,6 +42,7 @@ class Examples:
     sequences_a_row: int = 1
     are_sorted: bool = True
     finish: Callable | None = None
+    read_by: tuple | None = None
 
     @classmethod
     def of_arrays(cls, inputs, labels=None, sample_weight=None):
@@ -67,6 +69,16 @@ class Examples:
 
     def __len__(self):
         return len(self.lengths)
+
+    def take(self, rows):
+        """Returns the examples of some rows, an int array."""
+        return dataclasses.replace(
+            self,
+            lengths=self.lengths[rows],
+            make_inputs=lambda places, length: self.make_inputs(rows[places], length),
+            labels=_take(self.labels, rows),
+            sample_weight=_take(self.sample_weight, rows),
+        )
 
     def batches(self, batch_size=None, **options):
         """Returns a `BucketedBatches` of these examples, before `finish`.
@@ -134,6 +146,14 @@ class Examples:
             pad_last_batch=not is_torch,
             token_budget=budget if by_tokens else None,
         )
+
+
+def _take(column, rows):
+    if isinstance(column, dict):
+        return {key: _take(value, rows) for key, value in column.items()}
+    if column is None or isinstance(column, Ragged):
+        return column and column.take(rows)
+    return np.asarray(column)[rows]
 
 
 def buckets_of(longest):

@@ -85,7 +85,7 @@ def encode_features(task, x, y=None, sample_weight=None, batch_size=32, verbose=
                 of_row = of_row[: inputs[PADDING_MASK][place].sum()]
             found[row] = of_row.copy()
         bar.update(number + 1)
-    return dataclasses.replace(examples, make_inputs=_packing(found))
+    return dataclasses.replace(examples, make_inputs=_packing(found), read_by=_reader(task))
 
 
 def _packing(found):
@@ -107,16 +107,36 @@ def _check(task, x):
             "`encode_features` is for `TextClassifier` and `TokenClassifier`. Received: a "
             f"{type(task).__name__}. Give its `fit` the texts."
         )
-    trained = {id(variable) for variable in task.trainable_variables}
-    if any(id(variable) in trained for variable in task.backbone.variables):
-        raise ValueError(
-            "`encode_features` needs a backbone that does not train, frozen='backbone'. Received: "
-            f"frozen={task.frozen!r}, and weights of the backbone that train."
-        )
+    _check_is_frozen(task)
     if not (isinstance(x, dict) or task.is_raw(x)):
         raise TypeError(
             "`encode_features` takes all examples at once: texts, or a dict of arrays. "
             f"Received: {type(x).__name__}."
+        )
+
+
+def check_reader(task, examples):
+    """Raises `ValueError` where a head would learn from what another encoder said."""
+    if examples.read_by is None:
+        return
+    _check_is_frozen(task)
+    if examples.read_by != _reader(task):
+        raise ValueError(
+            f"These features were made for another backbone than this {type(task).__name__}'s, or "
+            "for another pooling. Encode the texts again: `encode_features(task, ...)`."
+        )
+
+
+def _reader(task):
+    return task.backbone, getattr(task, "pooling", None)
+
+
+def _check_is_frozen(task):
+    trained = {id(variable) for variable in task.trainable_variables}
+    if any(id(variable) in trained for variable in task.backbone.variables):
+        raise ValueError(
+            "Features are of a backbone that does not train, frozen='backbone'. Received: "
+            f"frozen={task.frozen!r}, and weights of the backbone that train."
         )
 
 

@@ -99,7 +99,9 @@ def frozen_by_hand(task):
 
 
 def freeze_by_hand(task, paths):
-    """Freezes what `frozen_by_hand` told of."""
+    """Freezes what `frozen_by_hand` told of; merging adapters will not let it train."""
+    by_adapters = task.backbone._frozen_by_adapters
+    task.backbone._frozen_by_adapters = tuple(p for p in by_adapters if p not in paths)
     for weight in task.weights:
         if relative_path(weight) in paths:
             weight.trainable = False

@@ -10,9 +10,6 @@ from bert_keras.models.model import arguments_of
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 
-# Of a preset's task these speak of its classes; with others they mean nothing.
-_OF_CLASSES = ("num_classes", "label_names", "problem_type")
-
 
 def make_task(cls, preset, load_weights, arguments):
     """Returns a task of a class on the backbone and the tokenizer of a preset.
@@ -27,9 +24,12 @@ def make_task(cls, preset, load_weights, arguments):
     given = _routed(cls, source.backbone_class(Backbone), arguments)
     saved = source.task_arguments(cls)
     changed = _changed(cls, saved, arguments)
-    left_out = {"name", "frozen_weights"}
+    left_out = {"name"}
     if {"num_classes", "label_names"} & set(changed):
-        left_out |= set(_OF_CLASSES)
+        left_out |= {"num_classes", "label_names"}
+        # Scores are no classes; of labels there can be as many as one asks for.
+        if saved.get("problem_type") == "regression":
+            left_out.add("problem_type")
     if "pooling" in changed:
         left_out.add("head_options")
     backbone = source.backbone(Backbone, **given["backbone"])

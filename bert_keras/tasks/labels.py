@@ -87,10 +87,14 @@ def _numbers_of(names, label_names):
     return np.array([numbers[name] for name in names.tolist()])
 
 
+def one_column(labels):
+    """Returns a matrix of one column as `(n,)`, other arrays as they are."""
+    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+
 def _one_column(labels, what):
     """Returns labels `(n,)`, also of a matrix of one column."""
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        return labels[:, 0]
+    labels = one_column(labels)
     if labels.ndim != 1:
         raise ValueError(
             f"Labels of a single_label problem must have the shape (num_examples,), one {what}"

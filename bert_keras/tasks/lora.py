@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from bert_keras.models.adapters import DEFAULT_TARGETS
-from bert_keras.presets.assign import assign, relative_path
+from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
 from bert_keras.tasks.freezing import idle_weights
 
@@ -36,17 +36,30 @@ class Lora:
                 "`lora_alpha`, `lora_targets` and `lora_layers` are options of `lora_rank`. "
                 "Received: lora_rank=None. Give the rank, for instance 8."
             )
-        if task.frozen is not None and not (lora_rank is None and task.backbone.lora is None):
+        self._asked = lora_rank, lora_alpha, lora_targets, lora_layers
+        self._check_frozen()
+
+    def _check_frozen(self):
+        task = self._task
+        if task.frozen is not None and (self._asked[0], task.backbone.lora) != (None, None):
             raise ValueError(
                 "With adapters everything in the backbone but them is frozen, so `frozen` must be "
                 f"None. Received: frozen={task.frozen!r}. To adapt some layers only, pass "
                 "`lora_layers`."
             )
-        if lora_rank is not None:
-            task.backbone.add_adapters(lora_rank, lora_alpha, lora_targets, lora_layers)
+
+    def add(self):
+        """Adds the adapters that the task was asked for to its backbone."""
+        if self._asked[0] is not None:
+            self._task.backbone.add_adapters(*self._asked)
 
     def get_config(self):
-        """Returns the settings of the adapters as arguments of the constructor, or `{}`."""
+        """Returns the settings of the adapters as arguments of the constructor, or `{}`.
+
+        Raises:
+            ValueError: another task has given adapters to a backbone of which this freezes parts.
+        """
+        self._check_frozen()
         return json.loads(json.dumps(self._task.backbone.lora or {}))
 
     def merge(self):
@@ -62,8 +75,9 @@ class Lora:
         config = {k: v for k, v in task.get_config().items() if k not in LORA_ARGUMENTS}
         config |= {"backbone": task.backbone.without_adapters(), "preprocessor": task.preprocessor}
         plain = type(task).from_config(config)
-        for copy, weight in zip(plain.head.weights, task.head.weights, strict=True):
-            copy.assign(keras.ops.convert_to_numpy(weight))
+        weights = own_weights(plain)
+        for path, weight in own_weights(task).items():
+            weights[path].assign(keras.ops.convert_to_numpy(weight))
         return plain
 
     def save(self, path):
@@ -100,10 +114,7 @@ class Lora:
 
     def _adapters_and_head(self):
         """Returns the variables of the file by their paths."""
-        backbone = self._task.backbone
-        own = {id(weight) for weight in backbone.weights}
-        head = [weight for weight in self._task.weights if id(weight) not in own]
-        return {relative_path(weight): weight for weight in (*backbone.adapter_weights, *head)}
+        return {**by_path(self._task.backbone.adapter_weights), **own_weights(self._task)}
 
     def _settings(self):
         """Returns what must be equal between a file and a task: JSON values by argument."""

@@ -10,6 +10,7 @@ from bert_keras.metrics.probabilities import softmax
 from bert_keras.tasks.columns import as_column, is_empty, is_text
 from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.labels import one_column
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import dropout_of, head_of
 from bert_keras.tokenizers.texts import as_texts
@@ -126,7 +127,7 @@ class MultipleChoice(Task):
         Raises:
             ValueError: a label is no int.
         """
-        labels = np.asarray(labels)
+        labels = one_column(np.asarray(labels))
         if labels.dtype.kind not in "iu" or labels.ndim != 1:
             raise ValueError(
                 "Labels must be one int an example, the position of the right choice. Received: "

@@ -8,6 +8,7 @@ import numpy as np
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.metrics.probabilities import softmax
 from bert_keras.tasks.columns import is_columns, is_empty
+from bert_keras.tasks.labels import one_column
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
 
@@ -134,7 +135,7 @@ def encode_next_labels(labels):
     Raises:
         ValueError: a label is anything else; bools too, since `True` would mean "is random".
     """
-    labels = np.asarray(labels)
+    labels = one_column(np.asarray(labels))
     is_int = labels.dtype.kind in "iu" and labels.ndim == 1
     if not is_int or not np.isin(labels, (0, 1)).all():
         raise ValueError(

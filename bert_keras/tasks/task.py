@@ -96,6 +96,8 @@ class Task(BuiltModel):
             parts.check_has_pooler(self)
         if not self.head.built:
             self.head.build()
+        # Last, so that a constructor that raises leaves the backbone as it was.
+        self._lora.add()
 
     @property
     def input_names(self):
@@ -117,8 +119,7 @@ class Task(BuiltModel):
             return outputs_of(inputs)
         return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
 
-    # What trains. The pooler of a task that does not read it has no gradient: of those variables
-    # Keras would warn on some backends, and on JAX its weight decay would shrink them.
+    # What trains, see `freezing`.
 
     @property
     def reads_pooled_output(self):
@@ -335,6 +336,7 @@ class Task(BuiltModel):
         parts.check_sort_window(self, sort_window, x, shuffle)
         self.recipe.begin(initial_epoch, sort_window)
         if validation_split and validation_data is None and data.are_examples(self, x):
+            x, y = data.columns_of(self, x, y)
             examples, validation_data = split_off_end(x, y, sample_weight, validation_split)
             x, y, sample_weight = examples
         given = data.data_of(
@@ -392,7 +394,7 @@ class Task(BuiltModel):
             x: texts, or ready inputs, see the class.
             batch_size: int, 32 by default; on PyTorch on the CPU the default for texts is as many
                 as have 2,048 tokens together, padding included.
-            **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
+            **kwargs: `verbose`, `callbacks`, see `keras.Model.predict`; for a dataset `steps`.
 
         Returns:
             NumPy arrays in the structure of the task's output.

@@ -14,6 +14,7 @@ from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.columns import as_column, is_columns, is_empty, is_text, num_examples
 from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.labels import one_column
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
@@ -143,7 +144,8 @@ class TextEmbedder(Task):
             ValueError: a score is not a number from -1 to 1, a group is missing or of another kind
                 than the others, or the shape differs.
         """
-        labels = as_label_array(labels, "group" if self.objective == "ranking" else "score")
+        what = "group" if self.objective == "ranking" else "score"
+        labels = one_column(as_label_array(labels, what))
         if labels.ndim != 1:
             raise ValueError(
                 f"Scores and groups must be one value a row. Received the shape {labels.shape}."

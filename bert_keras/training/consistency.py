@@ -66,13 +66,6 @@ class SeveralMasks:
     # TensorFlow's MirroredStrategy switches between replicas in the middle of a step.
     _steps_under_way = 0
 
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        task = cls.__mro__[cls.__mro__.index(SeveralMasks) + 1]
-        # A preset's head for that task is one for this.
-        others = getattr(task, "takes_head_of", {})
-        cls.takes_head_of = {**others, task.__name__: {"head/": "head/"}}
-
     def __init__(self, *args, consistency=None, dropout_samples=1, **kwargs):
         super().__init__(*args, **kwargs)
         if consistency is not None:

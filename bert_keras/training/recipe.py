@@ -134,6 +134,8 @@ class Recipe:
 
     def begin(self, initial_epoch, sort_window=None):
         """Notes the beginning of a run, or that one goes on: with its order of examples."""
+        if initial_epoch == 0:
+            self._random_state = None
         if initial_epoch == 0 or self.seed is None:
             self.seed = random.getrandbits(31)
         if sort_window is not None or initial_epoch == 0:

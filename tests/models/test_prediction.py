@@ -191,3 +191,21 @@ def test_batches_of_this_package_are_put_back_in_order():
     )
     outputs = batches.restore_order(task.predict(batches, verbose=0))
     np.testing.assert_allclose(outputs, task.predict(TEXTS, verbose=0), atol=1e-5)
+
+
+def test_outputs_and_losses_follow_what_compile_and_other_tasks_change():
+    backbone = tiny_backbone()
+    task, other = tiny_classifier(backbone), tiny_classifier(backbone)
+    inputs = task.preprocessor(["a b c", "d"])
+    loss = task.evaluate(inputs, np.array([0, 1]), verbose=0)[0]
+    task.predict(inputs, verbose=0)
+    task.head.pooling = "mean"
+    task.compile()
+    expected = keras.ops.convert_to_numpy(task(inputs))
+    np.testing.assert_allclose(task.predict(inputs, verbose=0), expected, atol=1e-6)
+    task.evaluate(inputs, np.array([0, 1]), verbose=0)
+    other.quantize("int8")
+    logits = task.predict(inputs, verbose=0)
+    after = task.evaluate(inputs, np.array([0, 1]), verbose=0)[0]
+    rows = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    assert after == pytest.approx(-(rows[0, 0] + rows[1, 1]) / 2, abs=1e-6) and after != loss

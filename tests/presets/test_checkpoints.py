@@ -581,3 +581,32 @@ def test_a_preprocessor_of_a_user_s_comes_back_as_it_was(tmp_path):
     assert (type(again), again.marks, again.max_length) == (Shouting, 3, 9)
     actual, expected = (each(TEXTS[:1])["token_ids"] for each in (again, preprocessor))
     np.testing.assert_array_equal(actual, expected)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Lowering(bert_keras.TextPreprocessor):
+    """Reads everything in lower case."""
+
+    def tokenize(self, texts, pairs=None):
+        return super().tokenize([text.lower() for text in texts], pairs)
+
+
+@pytest.mark.once
+def test_a_preset_keeps_its_way_with_text_and_its_problem_for_other_tasks_and_labels(tmp_path):
+    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY, lowercase=False)
+    backbone = bert_keras.BertBackbone(len(VOCABULARY), 1, 2, 8, 16, max_sequence_length=16)
+    task = bert_keras.MaskedLM(backbone, preprocessor=Lowering(tokenizer, max_length=8))
+    task.backbone.embeddings.trainable = False
+    task.save_to_preset(tmp_path)
+    classifier = bert_keras.TextClassifier.from_preset(
+        tmp_path, problem_type="multi_label", label_names=["x", "y"]
+    )
+    assert isinstance(classifier.preprocessor, Lowering)
+    assert classifier.preprocessor.max_length == 8
+    assert all(weight.trainable for weight in classifier.backbone.embeddings.weights)
+    classifier.save_to_preset(tmp_path / "labelled")
+    with pytest.warns(UserWarning, match="starts at random"):
+        again = bert_keras.TextClassifier.from_preset(
+            tmp_path / "labelled", label_names=["p", "q", "r"]
+        )
+    assert (again.problem_type, again.num_classes) == ("multi_label", 3)

@@ -134,3 +134,38 @@ def test_other_label_names_do_not_rename_a_head_that_was_trained(tmp_path):
     assert task.label_names == ("spam", "ham")
     saved, new = (keras.ops.convert_to_numpy(t.head.dense.kernel) for t in (source, task))
     assert np.abs(saved - new).max() > 1e-3
+
+
+def test_a_split_cuts_between_examples_whatever_they_are():
+    words = (["a", "b", "c", "d"], ["e"], ["a"], ["b", "c"])
+    tags = (["O", "O", "O", "X"], ["O"], ["X"], ["O", "O"])
+    tagger = bert_keras.TokenClassifier(
+        tiny_backbone(), label_names=["O", "X"], num_classes=2, preprocessor=tiny_preprocessor()
+    )
+    seen = []
+    raw_examples = tagger.raw_examples
+
+    def noted(x, *args, **kwargs):
+        seen.append(x)
+        return raw_examples(x, *args, **kwargs)
+
+    tagger.raw_examples = noted
+    tagger.fit(words, tags, validation_split=0.5, verbose=0)
+    assert seen == [list(words[:2]), list(words[2:])]
+    sets = ([0, 1], [1, 0], [1, 1], [0, 0], [0, 1], [1, 0])
+    tiny_classifier(problem_type="multi_label").fit(TEXTS, sets, validation_split=0.5, verbose=0)
+    choices = np.array([[text, "b"] for text in TEXTS])
+    chooser = bert_keras.MultipleChoice(tiny_backbone(), preprocessor=tiny_preprocessor())
+    labels = np.zeros((len(TEXTS), 1), int)
+    chooser.fit((TEXTS, choices), labels, validation_split=0.5, verbose=0)
+    task = tiny_classifier(frozen="backbone")
+    features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
+    history = task.fit(features, validation_split=0.5, verbose=0).history
+    end = bert_keras.encode_features(task, TEXTS[3:], LABELS[3:], verbose=0)
+    assert task.evaluate(end, verbose=0)[0] == pytest.approx(history["val_loss"][-1], abs=1e-6)
+
+
+def test_a_tuple_of_texts_validates_a_task_without_labels():
+    task = bert_keras.MaskedLM(tiny_backbone(), preprocessor=tiny_preprocessor())
+    history = task.fit(TEXTS, validation_data=tuple(TEXTS), verbose=0).history
+    assert "val_loss" in history

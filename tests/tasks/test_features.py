@@ -157,3 +157,19 @@ def test_what_cannot_be_cached_is_refused():
     ):
         with pytest.raises(ValueError, match="is for `TextClassifier` and `TokenClassifier`"):
             bert_keras.encode_features(other, TEXTS, LABELS)
+
+
+@pytest.mark.once
+def test_what_another_encoder_or_pooling_said_is_refused():
+    backbone = tiny_backbone()
+    task = tiny_classifier(backbone, frozen="backbone")
+    features = bert_keras.encode_features(task, ["a", "b"], [0, 1], verbose=0)
+    with pytest.raises(ValueError, match="encode_features"):
+        task.fit(features, y=[0, 1], verbose=0)
+    for other, message in [
+        (tiny_classifier(frozen="backbone"), "another backbone"),
+        (tiny_classifier(backbone, frozen="backbone", pooling="mean"), "another pooling"),
+        (tiny_classifier(backbone), "does not train"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            other.fit(features, verbose=0)

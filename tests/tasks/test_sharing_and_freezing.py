@@ -232,3 +232,36 @@ def test_another_pooling_keeps_the_classes_and_makes_a_new_head(tmp_path):
     with pytest.warns(UserWarning, match="pooling"):
         task = bert_keras.TextClassifier.from_preset(tmp_path, pooling="mean")
     assert task.label_names == ("x", "y", "z")
+
+
+@pytest.mark.once
+def test_a_constructor_that_raises_leaves_no_adapters():
+    backbone = tiny_backbone()
+    with pytest.raises(ValueError, match="num_classes"):
+        tiny_classifier(backbone, num_classes=1, lora_rank=2)
+    assert backbone.lora is None and all(weight.trainable for weight in backbone.weights)
+
+
+@pytest.mark.once
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    backbone = tiny_backbone()
+    frozen = tiny_classifier(backbone, frozen="embeddings")
+    tiny_classifier(backbone, lora_rank=2)
+    with pytest.raises(ValueError, match="`frozen` must be None"):
+        frozen.save(tmp_path / "task.keras")
+    with pytest.raises(ValueError, match="without_adapters"):
+        backbone.save(tmp_path / "backbone.keras")
+
+
+@pytest.mark.once
+def test_what_was_frozen_by_hand_stays_so_when_adapters_are_merged(tmp_path):
+    backbone = tiny_backbone()
+    backbone.embeddings.trainable = False
+    task = tiny_classifier(backbone, lora_rank=2)
+    task.save(tmp_path / "task.keras")
+    for _ in range(2):
+        again = keras.models.load_model(tmp_path / "task.keras")
+        again.save(tmp_path / "task.keras")
+    task.merge_lora()
+    again.merge_lora()
+    assert len(again.trainable_weights) == len(task.trainable_weights)

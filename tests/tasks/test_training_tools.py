@@ -417,3 +417,18 @@ def test_the_focal_loss_refuses_scores_and_several_labels():
         labels = LABELS.astype("float32") if count == 1 else np.eye(2, dtype="float32")[LABELS]
         with pytest.raises(ValueError, match="several classes"):
             task.fit(READY, labels, verbose=0)
+
+
+@pytest.mark.once
+def test_a_new_run_of_a_loaded_model_heeds_the_seed(tmp_path):
+    texts, labels = ["a b c", "d e", "h a", "g"], [0, 1, 1, 0]
+    task = tiny_classifier()
+    task.fit(texts, labels, verbose=0)
+    task.save(tmp_path / "task.keras")
+    found = []
+    for seed in (1, 2):
+        again = keras.models.load_model(tmp_path / "task.keras")
+        keras.utils.set_random_seed(seed)
+        again.fit(texts, labels, shuffle=False, epochs=2, verbose=0)
+        found.append(again.predict(texts, verbose=0))
+    assert np.abs(found[0] - found[1]).max() > 1e-6

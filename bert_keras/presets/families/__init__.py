@@ -4,7 +4,6 @@ import keras
 
 from bert_keras.presets.families import bert, distilbert, roberta
 
-WHOLE = {"head/": "head/"}
 FAMILIES = (bert, distilbert, roberta)
 
 
@@ -21,7 +20,7 @@ def record_of(backbone):
 
 
 def kind_of(task, known):
-    """Returns the class name of a task, or of a known one whose whole head the task takes.
+    """Returns the class name of a task, or of a known one whose whole head the task has.
 
     Args:
         task: a task, its class, or the class's name, which is returned as it is.
@@ -29,9 +28,14 @@ def kind_of(task, known):
     """
     if isinstance(task, str):
         return task
-    name = task.__name__ if isinstance(task, type) else type(task).__name__
-    whole = [other for other, prefixes in task.takes_head_of.items() if prefixes == WHOLE]
-    return next((found for found in (name, *whole) if found in known), name)
+    cls = task if isinstance(task, type) else type(task)
+    # A subclass has its parent's head, unless it makes another.
+    for part in cls.__mro__:
+        if part.__name__ in known:
+            return part.__name__
+        if "make_head" in vars(part):
+            break
+    return cls.__name__
 
 
 def head_options(backbone, task):

@@ -19,8 +19,8 @@ import re
 
 import keras
 
-from bert_keras.presets.assign import assign, by_path
-from bert_keras.presets.families import WHOLE, kind_of
+from bert_keras.presets.assign import assign, by_path, own_weights
+from bert_keras.presets.families import kind_of
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.name_map import expand, transformed_shape
 from bert_keras.tokenizers.tokenizer import Tokenizer
@@ -180,7 +180,7 @@ class Checkpoint(Preset):
         tensors = self._read_head(kind, names)
         found = {path for path, (name, _) in names.items() if name in tensors}
         absent = [part for part in head.parts if not any(path.startswith(part) for path in found)]
-        assign(by_path(task.head.weights), names, tensors, optional=absent, source=self.source)
+        assign(own_weights(task), names, tensors, optional=absent, source=self.source)
 
     def _head_names(self, task_class_name):
         return expand(self.record.heads.get(task_class_name, Head()).rows, self.kinds)
@@ -249,10 +249,11 @@ def paths_taken(task, saved):
     Returns:
         A dict, relative path of the weight -> path there.
     """
-    prefixes = WHOLE if saved == type(task).__name__ else task.takes_head_of.get(saved, {})
+    is_own = kind_of(task, [saved]) == saved
+    prefixes = {"head/": "head/"} if is_own else task.takes_head_of.get(saved, {})
     return {
         path: theirs + path.removeprefix(ours)
-        for path in by_path(task.head.weights)
+        for path in own_weights(task)
         for ours, theirs in prefixes.items()
         if path.startswith(ours)
     }

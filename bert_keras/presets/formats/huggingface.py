@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice
 from bert_keras.files import replacing_files, write_json
-from bert_keras.presets.assign import by_path, warn
+from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.families import kind_of, record_of, records
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import Checkpoint
@@ -156,7 +156,7 @@ def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=Non
         if head.options.get("pooling", "pooler") != "pooler":
             # There the model of this head has no pooler.
             variables = {k: v for k, v in variables.items() if not k.startswith(record.optional)}
-        variables |= by_path(task.head.weights)
+        variables |= own_weights(task)
         if tokenizer is None and task.preprocessor is not None:
             tokenizer = task.preprocessor.tokenizer
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)

@@ -13,7 +13,7 @@ import functools
 import keras
 
 from bert_keras.files import read_json, replacing_files, write_json
-from bert_keras.presets.assign import assign, by_path
+from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.families import kind_of
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
@@ -64,7 +64,7 @@ class OwnFolder(Preset):
 
     def preprocessor_config(self, task):
         """Returns the saved preprocessor as Keras serialized it, or `None`."""
-        return self._task.get("preprocessor") if self._is_of(task) else None
+        return self._task and self._task.get("preprocessor")
 
     def _is_of(self, task):
         return self._saved is not None and kind_of(task, [self._saved]) == self._saved
@@ -75,9 +75,9 @@ class OwnFolder(Preset):
         Raises:
             ValueError: a file is damaged, or a name or a shape does not fit.
         """
-        weights, taken = by_path(task.head.weights), paths_taken(task, self._saved)
+        weights, taken = own_weights(task), paths_taken(task, self._saved)
         names = {path: (name, None) for path, name in taken.items()}
-        if self._saved == type(task).__name__:
+        if self._is_of(task):
             tensors = self._tensors(lambda name: name.startswith("head/"))
         else:
             tensors = self._tensors(lambda name: name in taken.values())
@@ -107,7 +107,7 @@ def save_backbone(backbone, folder):
         backbone: a `Backbone`.
         folder: str or path, made when missing. All files are replaced, or on an error none.
     """
-    _save(folder, backbone.without_adapters(), [], {})
+    _save(folder, backbone.without_adapters(), {}, {})
 
 
 def save_task(task, folder):
@@ -122,10 +122,11 @@ def save_task(task, folder):
     saved = {
         "registered_name": keras.saving.get_registered_name(type(task)),
         "preprocessor": config.pop("preprocessor"),
-        "config": {name: value for name, value in config.items() if name != "backbone"},
+        # What was frozen by hand trains again, as all that the preset's next user makes of it.
+        "config": {k: v for k, v in config.items() if k not in ("backbone", "frozen_weights")},
     }
     tokenizer = None if task.preprocessor is None else task.preprocessor.tokenizer
-    _save(folder, task.backbone, task.head.weights, {"task.json": saved}, tokenizer)
+    _save(folder, task.backbone, own_weights(task), {"task.json": saved}, tokenizer)
 
 
 def _save(folder, backbone, head_weights, configs, tokenizer=None):
@@ -137,7 +138,7 @@ def _save(folder, backbone, head_weights, configs, tokenizer=None):
         # Being frozen belongs to a task, not to the weights.
         "config": {**config, "trainable": True},
     }
-    weights = by_path([*backbone.weights, *head_weights])
+    weights = by_path(backbone.weights) | head_weights
     # Of files that an older preset had, those of its tokenizer would speak for a new task.
     stale = (*weights_files(folder), "task.json", *(TOKENIZER_FILES if len(configs) == 2 else ()))
     with replacing_files(folder, stale=stale) as new:
