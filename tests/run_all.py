@@ -20,12 +20,13 @@ from concurrent import futures
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BACKENDS = ("tensorflow", "jax", "torch")
 # Independent of any backend: they need to run once only. Readers of checkpoints give arrays, which
-# test_checkpoints.py assigns on each.
+# test_families.py assigns on each.
 ONCE = [
     "tests/datasets",
     "tests/tokenizers",
     "tests/preprocessing",
     "tests/metrics",
+    "tests/presets/test_checkpoints.py",
     "tests/presets/test_keras_hub.py",
     "tests/presets/test_resolve.py",
     "tests/presets/test_tf1.py",

@@ -35,6 +35,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Folder of data sets, each in its original layout.")
 flags.DEFINE_list("backends", ["torch", "jax", "tensorflow"], "Backends to run on.")
 flags.DEFINE_list("recipes", list(RECIPES), "Recipes to run.")
+flags.DEFINE_string("preset", None, "Preset to train, of any family; by default each recipe's own.")
 flags.DEFINE_integer("sample", 64, "Examples to train on.", 1)
 flags.mark_flag_as_required("data_dir")
 
@@ -62,6 +63,8 @@ def run(recipe, backend):
     data, *options = RECIPES[recipe]
     if data:
         options.append(f"--data_dir={os.path.join(os.path.abspath(FLAGS.data_dir), data)}")
+    if FLAGS.preset:
+        options.append(f"--preset={FLAGS.preset}")
     if recipe != "search":
         options.append("--epochs=1")
     with tempfile.TemporaryDirectory() as folder:

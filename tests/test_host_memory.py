@@ -55,6 +55,7 @@ def shares_of_faults(keep="keep", **variables):
     return [int(line) / PAGES for line in done.stdout.split()[-2:]]
 
 
+@pytest.mark.once
 def test_a_block_freed_is_used_again_without_a_page_fault():
     if not host_memory.has_glibc():
         assert not host_memory.keep_freed_memory()

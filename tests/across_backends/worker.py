@@ -16,6 +16,7 @@ import warnings
 import keras
 import numpy as np
 import tokenizers
+from keras.src.trainers import trainer
 
 import bert_keras
 from bert_keras.datasets import load_sentiment_sentences
@@ -31,6 +32,7 @@ WORDS = [text.split() for text in TEXTS[:6]]
 ROOT = pathlib.Path(__file__).parents[2]
 _TRAIN, _ = load_sentiment_sentences(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
 SENTENCES = (list(_TRAIN.texts[:24]), list(_TRAIN.labels[:24]))
+MODEL_SUPPORTS_JIT = trainer.model_supports_jit
 # Three batches an epoch.
 EPOCHS, SAVED_AFTER = 6, 3
 
@@ -219,9 +221,16 @@ def answers(name, task):
     return np.concatenate([np.ravel(np.asarray(part, "float64")) for part in found])
 
 
+def compile_quickly(name):
+    """On TensorFlow lets XLA compile one case alone, which takes longer than all else here."""
+    if keras.backend.backend() == "tensorflow":
+        trainer.model_supports_jit = MODEL_SUPPORTS_JIT if name == "schedule" else lambda m: False
+
+
 def save(folder):
     found = {}
     for name in (*TRAINED, *OTHERS):
+        compile_quickly(name)
         keras.utils.set_random_seed(7)
         path = os.path.join(folder, f"{name}.keras")
         if name in TRAINED:
@@ -237,6 +246,7 @@ def save(folder):
 def load(folder, out, cases):
     found = {}
     for name in {"all": (*TRAINED, *OTHERS), "trained": TRAINED, "nine": NINE}[cases]:
+        compile_quickly(name)
         task = keras.models.load_model(os.path.join(folder, f"{name}.keras"))
         found[name] = answers(name, task)
         if name in TRAINED:

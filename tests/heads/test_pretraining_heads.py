@@ -19,6 +19,7 @@ def head_and_outputs(dtype="float32", activation="relu"):
     return head, {"sequence_output": rng.normal(size=(2, 5, 4)).astype("float32")}, table
 
 
+@pytest.mark.once
 def test_the_logits_are_those_of_the_formula():
     head, outputs, table = head_and_outputs()
     positions = np.array([[3, 0], [4, 4]])

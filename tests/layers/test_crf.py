@@ -120,6 +120,7 @@ def test_what_stands_outside_the_mask_changes_nothing(case):
     assert_close(crf(emissions, MASK), crf(other, MASK))
 
 
+@pytest.mark.once
 def test_a_long_sequence_keeps_its_precision():
     rng = np.random.default_rng(0)
     crf = LinearChainCRF(TAGS)

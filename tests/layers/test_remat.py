@@ -51,7 +51,11 @@ def assert_same_steps(first, second, atol=1e-6):
 
 
 @pytest.mark.xla
-@pytest.mark.parametrize("compile_options", [{}, {"run_eagerly": True}], ids=["compiled", "eager"])
+@pytest.mark.parametrize(
+    "compile_options",
+    [{}, pytest.param({"run_eagerly": True}, marks=pytest.mark.once)],
+    ids=["compiled", "eager"],
+)
 def test_loss_and_gradients_are_those_without_while_dropout_is_active(compile_options):
     plain = loss_and_gradients(classifier(remat=False), **compile_options)
     assert_same_steps(loss_and_gradients(classifier(remat=True), **compile_options), plain)
@@ -89,6 +93,7 @@ def test_mixed_precision_has_the_same_gradients_up_to_its_own_rounding():
     assert_same_steps(loss_and_gradients(classifier(True, dtype="mixed_bfloat16")), plain, 0.05)
 
 
+@pytest.mark.once
 def test_a_layer_alone_has_the_same_output_and_moves_its_generators_on_as_far():
     block = EncoderBlock(2, 16, 32, dropout=0.3, attention_dropout=0.3)
     block.build()

@@ -25,6 +25,7 @@ def f1_of(true, predicted, average):
     return sklearn.metrics.f1_score(true, predicted, average=average, **options)
 
 
+@pytest.mark.once
 def test_scores_equal_sklearn_over_all_batches():
     rng = np.random.default_rng(0)
     metrics = {

@@ -132,6 +132,7 @@ def test_in_a_causal_model_later_tokens_change_nothing_before_them(tmp_path):
         tiny_backbone(causal="yes")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("activation", "layer_norm_epsilon", "num_segments", "causal"),
     [

@@ -24,6 +24,7 @@ def test_it_has_neither_segments_nor_a_pooler():
         bert_keras.TextClassifier(backbone, pooling="pooler")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("seed", range(3))
 def test_outputs_equal_transformers(seed, tmp_path):
     torch = pytest.importorskip("torch")

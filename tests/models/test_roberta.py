@@ -39,6 +39,7 @@ def test_a_padding_id_outside_the_vocabulary_is_refused(padding_id):
         tiny_backbone(padding_id=padding_id)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("seed", range(4))
 def test_outputs_equal_transformers(seed, tmp_path):
     torch = pytest.importorskip("torch")

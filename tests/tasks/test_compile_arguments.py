@@ -51,6 +51,7 @@ def test_each_layer_moves_by_its_multiple_of_the_rate():
         assert steps and max(steps) == pytest.approx(multiple * 1e-3, rel=1e-2), part
 
 
+@pytest.mark.once
 def test_accumulated_gradients_make_the_step_of_the_large_batch():
     results = []
     for batch_size, steps in ((8, None), (4, 2)):
@@ -81,6 +82,7 @@ def test_the_schedule_is_as_the_arguments_say():
         task.compile(decay_power=2.0)
 
 
+@pytest.mark.once
 def test_lamb_has_the_recipe_too(tmp_path):
     task = classifier(num_layers=1)
     task.compile("lamb", learning_rate=1e-3, layer_decay=0.5, run_eagerly=EAGERLY)
@@ -107,6 +109,7 @@ def test_arguments_that_would_not_count_are_refused():
     assert isinstance(task.optimizer, keras.optimizers.SGD)
 
 
+@pytest.mark.once
 def test_averages_are_those_of_the_optimizer_that_keeps_them():
     results = []
     schedule = bert_keras.WarmupDecay(1e-2, total_steps=4, warmup=0.1)

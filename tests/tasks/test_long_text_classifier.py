@@ -50,6 +50,7 @@ def test_config_survives_the_round_trip():
     )
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("combine", COMBINATIONS)
 def test_a_keras_file_gives_the_same_numbers_and_answers(tmp_path, combine):
     model = tiny_model(combine=combine, stride=4, label_names=["bad", "good"])
@@ -121,6 +122,7 @@ def test_overlapping_windows_begin_every_stride():
     assert_close(model.predict(TEXTS[2:3], verbose=0), model(ready), 1e-5)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("combine", COMBINATIONS)
 def test_absent_windows_and_padding_change_nothing(combine):
     model = tiny_model(combine=combine, preprocessor=None)
@@ -195,6 +197,7 @@ def test_batches_of_every_shape_are_predicted_and_measured_in_order():
     assert found["accuracy"] == pytest.approx((together.argmax(-1) == labels).mean())
 
 
+@pytest.mark.once
 def test_it_learns_what_stands_in_a_later_window():
     backbone = tiny_backbone(num_layers=1, dropout=0.0, initializer_range=0.3)
     model = tiny_model(backbone, combine="self_attention", num_windows=2)
@@ -239,6 +242,7 @@ def test_ready_inputs_train():
     assert "val_accuracy" in history.history
 
 
+@pytest.mark.once
 def test_mixed_precision_gives_float32_logits():
     half = tiny_backbone(dtype="mixed_bfloat16", initializer_range=0.3)
     model = tiny_model(half, combine="self_attention")

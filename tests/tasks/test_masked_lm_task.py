@@ -47,6 +47,7 @@ def test_config_survives_the_round_trip():
     assert again.masking.get_config() == model.masking.get_config()
 
 
+@pytest.mark.once
 def test_a_keras_file_gives_the_same_numbers_and_answers(tmp_path):
     model = tiny_model()
     reloaded = check_saved_and_reloaded(model, random_inputs(), tmp_path / "model.keras")
@@ -93,6 +94,7 @@ def test_the_loss_is_the_mean_over_masked_positions_of_the_whole_batch():
     assert results["accuracy"] == pytest.approx(np.average(is_right, weights=weights))
 
 
+@pytest.mark.once
 def test_it_learns_texts_that_repeat_and_fills_them():
     texts = ["a b c d", "e f g h"] * 16
     backbone = tiny_backbone(num_layers=1, initializer_range=0.3)

@@ -57,6 +57,7 @@ def test_config_survives_the_round_trip():
     check_config_round_trip(tiny_model(dropout=0.3, pooling="mean", frozen=1))
 
 
+@pytest.mark.once
 def test_a_keras_file_gives_the_same_numbers_and_answers(tmp_path):
     model = tiny_model()
     reloaded = check_saved_and_reloaded(model, random_inputs(), tmp_path / "model.keras")
@@ -79,6 +80,7 @@ def test_a_choice_s_logit_is_that_of_its_pair_alone():
     assert_close(logits[0], to_numpy(model.head.dense(pooled))[:, 0])
 
 
+@pytest.mark.once
 def test_absent_choices_have_no_probability_and_change_no_other():
     model = tiny_model()
     logits = model.predict((CONTEXTS, CHOICES), verbose=0)
@@ -92,6 +94,7 @@ def test_absent_choices_have_no_probability_and_change_no_other():
     assert_close(model(inputs)[:, :3], model(fewer), 1e-5)
 
 
+@pytest.mark.once
 def test_padding_changes_nothing():
     model = tiny_model()
     inputs = random_inputs()

@@ -29,6 +29,7 @@ def test_everything_is_built_and_the_config_survives():
     check_config_round_trip(tiny_model(frozen=1))
 
 
+@pytest.mark.once
 def test_a_keras_file_and_a_preset_give_the_same_answers(tmp_path):
     model = tiny_model()
     reloaded = check_saved_and_reloaded(model, inputs(), tmp_path / "model.keras")
@@ -49,6 +50,7 @@ def test_class_0_is_next():
     assert one["probability"] == pytest.approx(expected[1], abs=1e-5)
 
 
+@pytest.mark.once
 def test_it_learns_which_text_follows():
     first, second = ["a a", "c c", "e e", "h h"] * 4, ["b b", "g g", "b", "g"] * 4
     labels = [0, 1, 0, 1] * 4

@@ -227,6 +227,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("task", "architecture", "overrides"), PAIRS)
 @pytest.mark.filterwarnings("ignore:.*pooler:UserWarning")  # BertForMaskedLM has none
 def test_logits_equal_transformers_in_both_directions(task, architecture, overrides, tmp_path):
@@ -257,6 +258,7 @@ def test_logits_equal_transformers_in_both_directions(task, architecture, overri
     agrees(back.predict(ours, verbose=0))
 
 
+@pytest.mark.once
 def test_a_checkpoint_of_both_objectives_gives_each_task_its_part(tmp_path):
     reference = reference_model("BertForPreTraining", tmp_path)
     inputs = batch()[0]
@@ -291,6 +293,7 @@ def rewrite(folder, change):
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
+@pytest.mark.once
 def test_tied_tensors_may_come_under_either_name_or_both(tmp_path):
     reference = reference_model("BertForPreTraining", tmp_path)
     inputs = batch()[0]

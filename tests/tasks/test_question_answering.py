@@ -90,6 +90,7 @@ def test_everything_is_built_and_the_config_survives_the_round_trip():
     check_config_round_trip(qa)
 
 
+@pytest.mark.once
 def test_a_keras_file_gives_the_same_answers_to_raw_text(tmp_path):
     qa = tiny_qa(no_answer_threshold=0.25)
     expected = qa.n_best((QUESTIONS, CONTEXTS), 3)
@@ -109,6 +110,7 @@ def test_a_preset_folder_gives_the_same_answers(tmp_path):
 # Training
 
 
+@pytest.mark.once
 def test_fit_learns_from_examples_with_and_without_answers(tmp_path):
     # The answer is the word d, where there is one.
     contexts = ["a b c d", "b d c a", "d a c b", "c g b a", "a c h b", "e f a c"] * 4

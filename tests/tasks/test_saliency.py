@@ -24,6 +24,7 @@ def logits_of(task, inputs, vectors):
     return keras.ops.convert_to_numpy(task(inputs, token_vectors=vectors, training=False))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("baseline", ["mask", "pad", "zero"])
 def test_the_scores_of_a_text_sum_to_what_its_logit_moved(classifier, baseline):
     options = {"target": 1, "baseline": baseline}

@@ -83,6 +83,7 @@ def test_every_kind_of_column_is_taken(make):
     classifier.fit(make(TEXTS), make(LABELS), validation_split=0.25, verbose=0)
 
 
+@pytest.mark.once
 def test_pairs_are_a_tuple_of_two_columns():
     classifier = tiny_classifier()
     first, second = TEXTS, TEXTS[::-1]
@@ -109,6 +110,7 @@ def test_datasets_of_ready_batches_are_taken():
     assert classifier.predict(Batches(), verbose=0).shape == (24, 2)
 
 
+@pytest.mark.once
 def test_a_dataset_without_length_needs_the_number_of_steps():
     classifier = tiny_classifier()
     ready = classifier.preprocessor(TEXTS)
@@ -241,6 +243,7 @@ def test_every_fit_is_a_run_of_its_own_and_initial_epoch_continues_one():
     assert int(classifier.optimizer.iterations) == 3
 
 
+@pytest.mark.once
 def test_an_own_optimizer_and_loss_are_taken():
     classifier = tiny_classifier()
     classifier.compile(
@@ -253,6 +256,7 @@ def test_an_own_optimizer_and_loss_are_taken():
     assert isinstance(classifier.optimizer, keras.optimizers.SGD)
 
 
+@pytest.mark.once
 def test_label_smoothing_reaches_the_loss():
     classifier = tiny_classifier()
     plain = classifier.evaluate(TEXTS, LABELS, verbose=0, return_dict=True)["loss"]
@@ -265,6 +269,7 @@ def test_label_smoothing_reaches_the_loss():
     assert smoothed == pytest.approx((-0.8 * hit - 0.2 * log_p.mean(-1)).mean(), abs=1e-5)
 
 
+@pytest.mark.once
 def test_class_weight_and_sample_weight_agree():
     weights = {0: 1.0, 1: 3.0}
     trained = []
@@ -303,6 +308,7 @@ def test_multi_label_answers_with_every_label_above_the_threshold():
     assert loss == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.once
 def test_regression_gives_scores():
     scores = [float(len(text)) / 10 for text in TEXTS]
     classifier = tiny_classifier(num_classes=1, problem_type="regression")
@@ -315,6 +321,7 @@ def test_regression_gives_scores():
     assert set(classifier.classify("a b")) == {"score"}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("pooling", ["pooler", "cls", "mean", "max"])
 def test_padding_changes_no_pooling(pooling):
     classifier = tiny_classifier(pooling=pooling)
@@ -328,8 +335,8 @@ def test_padding_changes_no_pooling(pooling):
 @pytest.mark.parametrize(
     ("frozen", "still"),
     [
-        ("backbone", ["embeddings/", "encoder/", "pooler/"]),
-        ("embeddings", ["embeddings/"]),
+        pytest.param("backbone", ["embeddings/", "encoder/", "pooler/"], marks=pytest.mark.once),
+        pytest.param("embeddings", ["embeddings/"], marks=pytest.mark.once),
         (1, ["embeddings/", "encoder/layer_0/"]),
     ],
 )
@@ -539,6 +546,7 @@ def test_smoothing_belongs_to_the_task_s_own_loss():
         classifier.compile(loss="mse", label_smoothing=0.1)
 
 
+@pytest.mark.once
 def test_a_backbone_frozen_by_hand_stays_frozen_and_so_does_its_file(tmp_path):
     backbone = tiny_backbone()
     backbone.trainable = False

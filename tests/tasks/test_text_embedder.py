@@ -79,6 +79,7 @@ def test_a_preset_folder_gives_the_same_vectors(tmp_path):
     np.testing.assert_array_equal(again.embed(TEXTS), embedder.embed(TEXTS))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "pooler"])
 def test_vectors_are_the_pooled_real_tokens(pooling):
     embedder = tiny_embedder(pooling=pooling, normalize=False)
@@ -153,6 +154,7 @@ def test_search_finds_what_cosines_say():
     assert embedder.semantic_search(["dog", "cat"], [], top_k=1) == [[], []]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("objective", "x", "y"),
     [

@@ -108,6 +108,7 @@ def test_config_survives_the_round_trip():
     check_config_round_trip(tiny_tagger(crf=True, dropout=0.3, stride=3, frozen="embeddings"))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("crf", [False, True])
 def test_a_keras_file_gives_the_same_numbers_and_takes_raw_text(tmp_path, crf):
     tagger = tiny_tagger(crf=crf)
@@ -121,6 +122,7 @@ def test_a_keras_file_gives_the_same_numbers_and_takes_raw_text(tmp_path, crf):
     np.testing.assert_allclose(reloaded.evaluate(SENTENCES, TAGS, verbose=0)[0], loss, rtol=1e-5)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("crf", [False, True])
 def test_a_preset_folder_brings_head_labels_and_chain_back(tmp_path, crf):
     tagger = tiny_tagger(crf=crf)
@@ -136,6 +138,7 @@ def test_a_preset_folder_brings_head_labels_and_chain_back(tmp_path, crf):
 # Training
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("crf", [False, True])
 def test_it_learns_a_handful_of_sentences_by_heart(crf):
     tagger = tiny_tagger(crf=crf, dropout=0.0, backbone=tiny_backbone(dropout=0.0))
@@ -180,6 +183,7 @@ def test_the_loss_is_the_mean_over_words(shared):
     np.testing.assert_allclose(accuracy, (logits.argmax(-1) == labels).mean(), rtol=1e-6)
 
 
+@pytest.mark.once
 def test_the_chain_s_loss_is_the_negative_log_likelihood_of_whole_sentences_a_word(shared_chain):
     total = 0
     for emissions, tags in zip(shared_chain.predict(SENTENCES, verbose=0), TAGS, strict=True):
@@ -316,6 +320,7 @@ def test_without_a_chain_the_score_is_the_mean_softmax_of_the_words(shared):
         )
 
 
+@pytest.mark.once
 def test_the_chain_decides_over_the_whole_sentence():
     tagger = tiny_tagger(crf=True, max_length=8)
     # I-PER follows a person only.

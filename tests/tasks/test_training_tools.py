@@ -180,6 +180,7 @@ def test_gradual_unfreezing_holds_each_part_bit_for_bit_until_its_epoch():
             assert moved and all(move == is_thawed for move in moved), (epoch, part)
 
 
+@pytest.mark.once
 def test_what_is_thawed_has_moments_as_at_the_beginning_of_a_run():
     task = classifier(num_layers=2)
     task.compile(bert_keras.AdamW(1e-2, global_clipnorm=None), jit_compile=JIT)
@@ -267,6 +268,7 @@ def spearman_of_scores():
     return task, READY, scores, measure
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("make", [entity_f1, squad_f1, matthews_correlation, spearman_of_scores])
 def test_the_epoch_with_the_best_metric_is_kept_and_not_the_last(make):
     keras.utils.set_random_seed(0)
@@ -381,6 +383,7 @@ def focal(logits, labels):
     return -((1 - np.exp(log_p)) ** 2) * log_p
 
 
+@pytest.mark.once
 def test_a_classifier_is_measured_and_trained_by_the_focal_loss():
     task = classifier()
     task.compile(learning_rate=1e-2, loss=FocalCrossentropy())

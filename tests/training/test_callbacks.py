@@ -151,6 +151,7 @@ def test_a_callback_can_be_used_again():
     assert (callback.best, callback.best_epoch) == (0.2, 1)
 
 
+@pytest.mark.once
 def test_it_measures_with_predict_and_leaves_training_as_it_was():
     plain, measured = make_model(), make_model()
     callback = BestOnMetric(
@@ -162,6 +163,7 @@ def test_it_measures_with_predict_and_leaves_training_as_it_was():
     assert_equal_weights(plain.get_weights(), measured.get_weights())
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("make", [AdamW, keras.optimizers.AdamW])
 def test_averaged_weights_are_measured_and_kept(make):
     def optimizer():

@@ -88,6 +88,7 @@ def check_step(model, inputs, labels, weights, loss, disagreement):
     return first, logs
 
 
+@pytest.mark.once
 def test_single_labels_and_metrics_of_one_pass():
     model = noisy(Classifier, num_classes=3, consistency=2.0)
     labels = np.array([0, 1, 2])

@@ -442,6 +442,7 @@ def test_fit_with_repeated_tokens_and_a_tied_table_equals_torch():
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
+@pytest.mark.once
 @pytest.mark.xla
 def test_without_compilation_it_is_the_same():
     weights = []
