@@ -1,7 +1,7 @@
 """Whatever ends `fit`, `evaluate` or `predict`, the weights are those of a whole step.
 
-`INTERRUPTS=200 pytest tests/models/test_whole_steps.py` interrupts each of them so many times, also
-where no averages of the weights are kept.
+`INTERRUPTS=200 pytest tests/models/test_whole_steps.py` interrupts each of them so many times, and
+raises so many exceptions, also where no averages of the weights are kept.
 """
 
 import _thread
@@ -185,28 +185,50 @@ def failing_callback(event, number):
     return keras.callbacks.LambdaCallback(**{event: fail})
 
 
-@pytest.mark.parametrize("number", [0, 3])
-def test_an_exception_leaves_the_weights_of_a_whole_step(run, number):
-    task, batches = run.task, Failing(run, number)
-    for function in (
-        lambda: task.evaluate(batches, verbose=0),
-        lambda: task.predict(batches, verbose=0),
-        lambda: task.predict(batches, verbose=0, steps=NUM_STEPS),
-        lambda: run.evaluate(callbacks=[failing_callback("on_test_batch_begin", number)]),
-    ):
+# Where an exception comes from, and what of the run is done by then: `None`, any whole step.
+EXCEPTIONS = {
+    "evaluate, data": (lambda r, n: r.task.evaluate(Failing(r, n), verbose=0), lambda n: 0),
+    "predict, data": (lambda r, n: r.task.predict(Failing(r, n), verbose=0), lambda n: 0),
+    "predict, data of Keras's loop": (
+        lambda r, n: r.task.predict(Failing(r, n), verbose=0, steps=NUM_STEPS),
+        lambda n: 0,
+    ),
+    "fit, data": (
+        lambda r, n: r.task.fit(Failing(r, n), shuffle=False, verbose=0),
+        lambda n: None,
+    ),
+    "evaluate, callback": (
+        lambda r, n: r.evaluate(callbacks=[failing_callback("on_test_batch_begin", n)]),
+        lambda n: 0,
+    ),
+    "fit, callback before a step": (
+        lambda r, n: r.fit(callbacks=[failing_callback("on_train_batch_begin", n)]),
+        lambda n: n,
+    ),
+    "fit, callback after a step": (
+        lambda r, n: r.fit(callbacks=[failing_callback("on_train_batch_end", n)]),
+        lambda n: n + 1,
+    ),
+}
+
+
+def test_an_exception_leaves_the_weights_of_a_whole_step(run, tmp_path):
+    cases = [(name, number) for name in EXCEPTIONS for number in (0, 3)]
+    if INTERRUPTS >= 100:
+        moments = random.Random(0)
+        names, numbers = list(EXCEPTIONS), range(NUM_STEPS)
+        cases = [(moments.choice(names), moments.choice(numbers)) for _ in range(INTERRUPTS)]
+    for name, number in cases:
+        call, done = EXCEPTIONS[name]
         run.begin_again()
         with pytest.raises(Exception, match="the disk is"):
-            function()
-        run.check(is_at_start=True)
-    run.begin_again()
-    with pytest.raises(Exception, match="the disk is gone"):
-        task.fit(batches, shuffle=False, verbose=0)
-    run.check()
-    for event, done in (("on_train_batch_begin", 0), ("on_train_batch_end", 1)):
-        run.begin_again()
-        with pytest.raises(OSError, match="the disk is full"):
-            run.fit(callbacks=[failing_callback(event, number)])
-        assert is_equal(run.values(), run.steps[number + done])
+            call(run, number)
+        run.check(is_at_start=done(number) == 0)
+        if done(number) is not None:
+            assert is_equal(run.values(), run.steps[done(number)]), (name, number)
+    run.task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    np.testing.assert_array_equal(again.predict(run.inputs, batch_size=4, verbose=0), run.predict())
 
 
 def test_a_callback_may_predict_and_evaluate_between_two_steps(run):
