@@ -55,7 +55,7 @@ def check_keys(inputs, allowed):
         meant = _FOREIGN_NAMES.get(key, key)
         close = difflib.get_close_matches(str(meant), allowed, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        if meant == SEGMENT_IDS:
+        if meant == SEGMENT_IDS and meant not in allowed:
             hint = " It tells no segments apart: leave them out."
         raise ValueError(
             f"The model takes the inputs {list(allowed)}. Received an input {key!r}.{hint}"

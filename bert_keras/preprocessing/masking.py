@@ -49,18 +49,11 @@ class TokenKinds(NamedTuple):
         Raises:
             ValueError: the vocabulary has no mask token, or nothing but special tokens.
         """
-        size, mask_token = tokenizer.vocabulary_size, tokenizer.mask_token
-        if mask_token is None or mask_token not in tokenizer.vocabulary:
-            raise ValueError(
-                f"Masking needs the token {mask_token!r}. Received a vocabulary of {size} tokens "
-                "without it. Add it to the vocabulary, or name the mask token that it has: "
-                "`Tokenizer.load(folder, mask_token=...)`."
-            )
-        is_special = np.zeros(size, bool)
+        mask_id, is_special = tokenizer.mask_token_id, np.zeros(tokenizer.vocabulary_size, bool)
         is_special[tokenizer.special_token_ids] = True
         if is_special.all():
             raise ValueError("A vocabulary must hold more than special tokens.")
-        return cls(tokenizer.mask_token_id, is_special, tokenizer.continues_word)
+        return cls(mask_id, is_special, tokenizer.continues_word)
 
     def word_starts(self, token_ids):
         """Returns bool of the shape of the ids, whether a word begins at each token.

@@ -16,6 +16,11 @@ STRATEGIES = ("longest_first", "only_first", "only_second", "head", "tail", "hea
 HEAD_LENGTH = 128
 
 
+def check_input_names(names):
+    """Returns names of inputs as a tuple; raises `ValueError` unless text gives all of them."""
+    return tuple(check_choice("input_names", name, INPUT_NAMES) for name in names)
+
+
 def truncated_lengths(first, second, budget, truncation="longest_first"):
     """Returns how many tokens of each text of a pair stay so that both together fit.
 
@@ -132,7 +137,7 @@ def pack(
         else; `padding_mask`, 1 for real tokens and 0 for padding.
 
     Raises:
-        ValueError: a length is too small, or rows do not match.
+        ValueError: a length is too small, rows do not match, or an input has no such name.
 
     Example:
 
@@ -141,6 +146,7 @@ def pack(
     >>> pack([[7, 8]], [[9]], layout=bert, pad_id=0, max_length=8, length=7)["token_ids"]
     array([[2, 7, 8, 3, 9, 3, 0]], dtype=int32)
     """
+    input_names = check_input_names(input_names)
     ids, is_pair = Ragged.from_rows(ids), pair_ids is not None
     num_special, between = layout.num_special(is_pair), layout.between if is_pair else ()
     advice = "The special tokens need room."

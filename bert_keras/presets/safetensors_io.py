@@ -15,6 +15,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from bert_keras.checks import check_choice
 from bert_keras.files import read_json, replacing, write_json
 from bert_keras.presets.tensors import Tensors, way_out
 
@@ -122,7 +123,7 @@ def write_safetensors(
             `{"format": "pt"}` there.
 
     Raises:
-        TypeError: if an array holds objects or text.
+        ValueError: if an array holds objects or text.
         FileNotFoundError: if the folder does not exist.
     """
     path = pathlib.Path(path)
@@ -133,11 +134,7 @@ def write_safetensors(
         )
     arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
     for name, array in arrays.items():
-        if array.dtype.name not in _DTYPES.values():
-            raise TypeError(
-                f"Tensors must have one of the dtypes {', '.join(_DTYPES.values())}. Received: "
-                f"{name!r} of dtype {array.dtype}. Convert it with `astype`."
-            )
+        check_choice(f"dtype` of `{name}", array.dtype.name, _DTYPES.values(), "Use `astype`.")
     with replacing(path) as temporary:
         safetensors.numpy.save_file(arrays, temporary, metadata=metadata)
 

@@ -18,6 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.presets.tensors import Tensors, way_out
+from bert_keras.protocol_buffers import DamagedError, Reader, fields
 
 # Much more than BERT-large with its optimizer's slots needs: 1,200 tensors, 60 KiB of index.
 _LARGEST_INDEX = 2**24
@@ -100,10 +101,10 @@ def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
     size = path.stat().st_size
     try:
         if size > _LARGEST_INDEX:
-            raise _DamagedError(f"more than {_LARGEST_INDEX} bytes are no index")
+            raise DamagedError(f"more than {_LARGEST_INDEX} bytes are no index")
         entries = _entries(_read_table(path.read_bytes()), prefix)
         return TensorBundle(entries, {name: entry.shape for name, entry in entries.items()})
-    except _DamagedError as error:
+    except DamagedError as error:
         raise ValueError(
             f"The index of a TensorFlow checkpoint must be whole and agree with its data files. "
             f"Received: {path} with {size} bytes: {error}. {way_out(path)}"
@@ -129,27 +130,23 @@ def masked_crc32c(data):
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-class _DamagedError(Exception):
-    """What is wrong with an index; the reader's caller knows which file it is."""
-
-
 # The table
 
 
 def _read_table(data):
     """Returns the table's keys and values, a dict of bytes."""
     if len(data) < _FOOTER_SIZE or not data.endswith(_MAGIC):
-        raise _DamagedError("its end is not that of an index")
-    footer = _Reader(data[-_FOOTER_SIZE:])
+        raise DamagedError("its end is not that of an index")
+    footer = Reader(data[-_FOOTER_SIZE:])
     _read_handle(footer)  # of a block about the table, which TensorFlow leaves empty
     table = {}
     # One block lists the others: its values say where they are.
     for _, value in _read_block(data, *_read_handle(footer)):
-        for name, entry in _read_block(data, *_read_handle(_Reader(value))):
+        for name, entry in _read_block(data, *_read_handle(Reader(value))):
             if name in table:
-                raise _DamagedError(f"it lists {_text(name)!r} twice")
+                raise DamagedError(f"it lists {_text(name)!r} twice")
             if len(table) >= _MOST_TENSORS:
-                raise _DamagedError(f"it lists more than {_MOST_TENSORS} tensors")
+                raise DamagedError(f"it lists more than {_MOST_TENSORS} tensors")
             table[name] = entry
     return table
 
@@ -162,23 +159,23 @@ def _read_block(data, offset, size):
     """Yields the keys and values of a block, after its checksum was found right."""
     end = offset + size
     if end + _TRAILER_SIZE > len(data):
-        raise _DamagedError(f"a block at {offset} goes beyond its end")
+        raise DamagedError(f"a block at {offset} goes beyond its end")
     stored = int.from_bytes(data[end + 1 : end + _TRAILER_SIZE], "little")
     if masked_crc32c(data[offset : end + 1]) != stored:  # the compression's byte belongs to it
-        raise _DamagedError(f"the block at {offset} has another checksum than its own")
+        raise DamagedError(f"the block at {offset} has another checksum than its own")
     if data[end] != 0:
-        raise _DamagedError("it is compressed, which TensorFlow's own checkpoints are not")
+        raise DamagedError("it is compressed, which TensorFlow's own checkpoints are not")
     block = data[offset:end]
     # Behind the entries: where keys are written in full, for a search; and how many these are.
     num_restarts = int.from_bytes(block[-4:], "little")
     if size < 4 or 4 * (num_restarts + 1) > size:
-        raise _DamagedError(f"the block at {offset} is too short")
-    reader = _Reader(block[: size - 4 * (num_restarts + 1)])
+        raise DamagedError(f"the block at {offset} is too short")
+    reader = Reader(block[: size - 4 * (num_restarts + 1)])
     key = b""
     while reader.has_more():
         num_shared, num_new, value_size = reader.varint(), reader.varint(), reader.varint()
         if num_shared > len(key) or num_shared + num_new > _LONGEST_NAME:
-            raise _DamagedError(f"the block at {offset} has a name that cannot be")
+            raise DamagedError(f"the block at {offset} has a name that cannot be")
         key = key[:num_shared] + reader.take(num_new)
         yield key, reader.take(value_size)
 
@@ -188,24 +185,24 @@ def _read_block(data, offset, size):
 
 def _entries(table, prefix):
     """Returns an `_Entry` for each name, all of them within the data files' sizes."""
-    header = dict(_fields(table.pop(b"", b"")))
+    header = dict(fields(table.pop(b"", b"")))
     num_shards, is_big_endian = header.get(1, 1), header.get(2, 0)
     if is_big_endian:
-        raise _DamagedError("its numbers are big-endian, which is not supported")
+        raise DamagedError("its numbers are big-endian, which is not supported")
     if not isinstance(num_shards, int) or not 1 <= num_shards <= 99_999:
-        raise _DamagedError(f"it asks for {num_shards} data files")
+        raise DamagedError(f"it asks for {num_shards} data files")
     sizes = {}
     entries = {}
     for raw_name, value in table.items():
         name = _text(raw_name)
         shard, entry = _read_entry(name, value)
         if not 0 <= shard < num_shards:
-            raise _DamagedError(f"{name!r} is in data file {shard} of {num_shards}")
+            raise DamagedError(f"{name!r} is in data file {shard} of {num_shards}")
         path = prefix.with_name(f"{prefix.name}.data-{shard:05d}-of-{num_shards:05d}")
         if path not in sizes:
             sizes[path] = _size_of(path)
         if entry.offset + entry.size > sizes[path]:
-            raise _DamagedError(
+            raise DamagedError(
                 f"{name!r} is at the bytes {entry.offset} to {entry.offset + entry.size} of "
                 f"{path.name}, which has {sizes[path]}"
             )
@@ -226,78 +223,29 @@ def _size_of(path):
 
 def _read_entry(name, value):
     """Returns the number of the data file, and the entry that still lacks its path."""
-    fields = list(_fields(value))
-    single = dict(fields)
+    single = dict(fields(value))
     if 7 in single:
-        raise _DamagedError(f"{name!r} is stored in slices, which is not supported")
+        raise DamagedError(f"{name!r} is stored in slices, which is not supported")
     dtype = _DTYPES.get(single.get(1, 0))
     shape = _read_shape(name, single.get(2, b""))
     shard, offset, size, checksum = (single.get(number, 0) for number in (3, 4, 5, 6))
     if not all(isinstance(number, int) for number in (shard, offset, size, checksum)):
-        raise _DamagedError(f"{name!r} has an entry that cannot be")
+        raise DamagedError(f"{name!r} has an entry that cannot be")
     if dtype is not None and math.prod(shape) * dtype.itemsize != size:
-        raise _DamagedError(f"{name!r} has the shape {shape} of {dtype.name} in {size} bytes")
+        raise DamagedError(f"{name!r} has the shape {shape} of {dtype.name} in {size} bytes")
     return shard, _Entry(dtype, shape, None, offset, size, checksum)
 
 
 def _read_shape(name, value):
     shape = []
-    for number, dimension in _fields(value):
+    for number, dimension in fields(value):
         if number == 2:
-            shape.append(dict(_fields(dimension)).get(1, 0))
+            shape.append(dict(fields(dimension)).get(1, 0))
         elif dimension:
-            raise _DamagedError(f"{name!r} has no known shape")
+            raise DamagedError(f"{name!r} has no known shape")
     if len(shape) > _MOST_AXES or not all(isinstance(n, int) and n < 2**48 for n in shape):
-        raise _DamagedError(f"{name!r} has a shape that cannot be")
+        raise DamagedError(f"{name!r} has a shape that cannot be")
     return tuple(shape)
-
-
-def _fields(message):
-    """Yields the number and the value of each field: an int, or bytes."""
-    if not isinstance(message, bytes):
-        raise _DamagedError("a number is where a message must be")
-    reader = _Reader(message)
-    while reader.has_more():
-        number, wire_type = divmod(reader.varint(), 8)
-        if wire_type == 0:
-            yield number, reader.varint()
-        elif wire_type == 2:
-            yield number, reader.take(reader.varint())
-        elif wire_type in (1, 5):
-            yield number, int.from_bytes(reader.take(8 if wire_type == 1 else 4), "little")
-        else:
-            raise _DamagedError(f"a field has the type {wire_type}")
-
-
-class _Reader:
-    """Bytes read from the front, never beyond their end."""
-
-    def __init__(self, data):
-        self._data = data
-        self._position = 0
-
-    def has_more(self):
-        """Whether there is something left."""
-        return self._position < len(self._data)
-
-    def take(self, count):
-        """Returns the next `count` bytes."""
-        end = self._position + count
-        if end > len(self._data):
-            raise _DamagedError("an entry goes beyond its block")
-        taken = self._data[self._position : end]
-        self._position = end
-        return taken
-
-    def varint(self):
-        """Returns the next int, seven bits a byte, the lowest first, at most 64 bits."""
-        value = 0
-        for shift in range(0, 70, 7):
-            (byte,) = self.take(1)
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise _DamagedError("a number is longer than 64 bits")
 
 
 def _text(name):

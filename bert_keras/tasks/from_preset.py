@@ -1,8 +1,8 @@
 """A task from a preset: which argument is whose, and whether the preset's head may be taken."""
 
+import inspect
 import warnings
 
-import keras
 import numpy as np
 
 from bert_keras.models.backbone import Backbone
@@ -38,7 +38,13 @@ def make_task(cls, preset, load_weights, arguments):
             source, cls, backbone, given["preprocessor"]
         )
     saved = {name: value for name, value in saved.items() if name not in left_out}
-    task = cls(backbone, **{**saved, **given["task"]})
+    settings = {**saved, **given["task"]}
+    known = {"backbone", "args", "kwargs", *settings}
+    wanted = inspect.signature(cls).parameters.values()
+    if missing := [p.name for p in wanted if p.default is p.empty and p.name not in known]:
+        what = f"no head for a {cls.__name__} that would tell {missing}"
+        raise TypeError(f"{source.source} holds {what}. Pass that to `from_preset`.")
+    task = cls(backbone, **settings)
     if not load_weights:
         return task
     source.load_backbone_weights(backbone, task)
@@ -108,12 +114,7 @@ def _preprocessor_of(source, cls, backbone, arguments):
         longest = min((limit for limit in limits if limit), default=np.inf)
         length = {} if longest == np.inf else {"max_length": int(longest)}
         return TextPreprocessor(tokenizer, **{**length, **arguments})
-    config = {**config, "config": {**config["config"], **arguments}}
-    preprocessor = keras.saving.deserialize_keras_object(config)
-    if not isinstance(preprocessor, TextPreprocessor):
-        raise ValueError(
-            "The preset's preprocessor must be a TextPreprocessor. Received: "
-            f"{type(preprocessor).__name__}."
-        )
+    found = source.registered_class(config["registered_name"], TextPreprocessor)
+    preprocessor = found.from_config({**config["config"], **arguments})
     preprocessor.load_assets(source.folder)
     return preprocessor

@@ -70,6 +70,7 @@ class MaskedLM(Task):
     """
 
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/masked_lm/"}})
+    needed_roles = ("mask_token",)
     needs_labels = False
     has_classes = False
     # Whether examples are pairs with a label too.
@@ -399,4 +400,4 @@ def _likeliest(logits, top_k, tokenizer):
     # A table may have rows to spare behind the vocabulary's last token.
     known = probabilities[: tokenizer.vocabulary_size]
     best = np.argsort(-known, kind="stable")[:top_k]
-    return [(tokenizer.id_to_token(int(i)), float(known[i])) for i in best]
+    return [(tokenizer.readable(int(i)), float(known[i])) for i in best]

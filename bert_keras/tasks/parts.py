@@ -26,7 +26,7 @@ def check_has_pooler(task):
         )
 
 
-def fitting(preprocessor, backbone):
+def fitting(preprocessor, backbone, needed_roles=()):
     """Returns a preprocessor that makes the backbone's inputs, `None` for `None`.
 
     Raises:
@@ -45,14 +45,19 @@ def fitting(preprocessor, backbone):
             f"The preprocessor's `max_length` must be at most {longest}, the positions that the "
             f"backbone knows. Received: {preprocessor.max_length}."
         )
-    check_tokenizer(preprocessor.tokenizer, backbone)
+    check_tokenizer(preprocessor.tokenizer, backbone, needed_roles)
     return preprocessor.for_inputs(backbone.input_names)
 
 
-def check_tokenizer(tokenizer, backbone):
-    """Raises `ValueError` where a tokenizer that has its vocabulary is another checkpoint's."""
+def check_tokenizer(tokenizer, backbone, needed_roles=()):
+    """Raises `ValueError` where a tokenizer that has its vocabulary is another checkpoint's.
+
+    Or where it lacks one of the roles that the task needs, such as `"mask_token"`.
+    """
     if not tokenizer.has_vocabulary:
         return
+    for role in needed_roles:
+        getattr(tokenizer, f"{role}_id")
     if tokenizer.vocabulary_size > backbone.vocabulary_size:
         raise ValueError(
             f"The tokenizer's vocabulary has {tokenizer.vocabulary_size} tokens, the backbone "

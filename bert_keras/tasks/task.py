@@ -62,6 +62,8 @@ class Task(BuiltModel):
     head_arguments = ()
     # Class of a task whose preset holds this head too -> our prefix of paths and that preset's.
     takes_head_of = types.MappingProxyType({})
+    # Roles of tokens that a tokenizer must have beside those that all have.
+    needed_roles = ()
     # Whether raw examples need labels to train on.
     needs_labels = True
     # Whether each example has one class, so that `fit` can weigh it by that.
@@ -86,7 +88,7 @@ class Task(BuiltModel):
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
         self.backbone = backbone
-        self.preprocessor = parts.fitting(preprocessor, backbone)
+        self.preprocessor = parts.fitting(preprocessor, backbone, self.needed_roles)
         freezing.check_frozen(frozen, backbone.num_layers)
         self.frozen = frozen
         self._lora = Lora(self, lora_rank, lora_alpha, lora_targets, lora_layers)
@@ -494,7 +496,7 @@ class Task(BuiltModel):
         """Reads the tokenizer from a `.keras` file's assets."""
         if self.preprocessor is not None:
             self.preprocessor.load_assets(folder)
-            parts.check_tokenizer(self.preprocessor.tokenizer, self.backbone)
+            parts.check_tokenizer(self.preprocessor.tokenizer, self.backbone, self.needed_roles)
 
     def get_config(self):
         by_hand = freezing.frozen_by_hand(self)

@@ -245,6 +245,8 @@ def head_of(task, pooling, head_options):
     """
     options = {} if pooling else families.head_options(task.backbone, task)
     options.pop("dropout", None)
+    for name in head_options or ():
+        check_choice("head_options", name, ("hidden_activation", "dropout_first"))
     pooling = pooling or options.pop("pooling", "pooler" if task.backbone.pooler else "cls")
     return pooling, options if head_options is None else dict(head_options)
 

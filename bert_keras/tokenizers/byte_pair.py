@@ -1,12 +1,16 @@
 """RoBERTa's tokenizer: bytes, joined pair by pair in the order in which training joined them."""
 
+import os
+
 import keras
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors
 
+from bert_keras.checks import is_int
 from bert_keras.files import read_json
 from bert_keras.tokenizers.parts import add_special_tokens, require
 from bert_keras.tokenizers.saved import arguments_of
+from bert_keras.tokenizers.texts import describe
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 
@@ -33,7 +37,9 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
         model_max_length: int or None, the longest sequence of the model.
 
     Raises:
-        ValueError: the vocabulary lacks a special token, or a merge's token.
+        TypeError: `merges` is neither a path nor a list.
+        ValueError: the vocabulary lacks a special token, a byte, or a merge's token, or its ids
+            do not run from 0 on.
 
     Reference: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section
     2.2; Liu et al. 2019, https://arxiv.org/abs/1907.11692, section 4.4.
@@ -55,10 +61,13 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
         arguments = arguments_of(locals())
         if not isinstance(vocabulary, dict):
             vocabulary = read_json(vocabulary)
+        if not isinstance(merges, (list, tuple, str, os.PathLike)):
+            raise TypeError(f"`merges` must be a path or a list. Received: {describe(merges)}.")
         if not isinstance(merges, (list, tuple)):
             merges = [line for line in read_vocabulary(merges) if line and line[:8] != "#version"]
         pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else merge for merge in merges]
         require(vocabulary, cls_token=cls_token, sep_token=sep_token, pad_token=pad_token)
+        _check_vocabulary(vocabulary)
         try:
             backend = tokenizers.Tokenizer(models.BPE(vocabulary, pairs))
         except Exception as error:
@@ -74,3 +83,12 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
         )
         add_special_tokens(backend, [cls_token, pad_token, sep_token, unknown_token], mask_token)
         super().__init__(backend, **arguments)
+
+
+def _check_vocabulary(ids):
+    wrong = [(t, id) for t, id in ids.items() if not (is_int(id) and 0 <= id < len(ids))]
+    if wrong:
+        raise ValueError(f"Ids must run from 0 without a gap. Received: {wrong[:5]}.")
+    if missing := sorted(set(pre_tokenizers.ByteLevel.alphabet()) - ids.keys()):
+        found = f"{len(missing)} of 256, the first are {missing[:5]}"
+        raise ValueError(f"A byte-level vocabulary must hold all bytes. Missing: {found}.")

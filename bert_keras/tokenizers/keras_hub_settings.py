@@ -38,7 +38,7 @@ def read_keras_hub_tokenizer(folder):
         ValueError: a file is damaged, or the tokenizer is not BERT's kind.
     """
     path = os.path.join(folder, "tokenizer.json")
-    class_name, saved = _read_config(path)
+    class_name, saved = read_serialized(path)
     suffix, is_split = saved.get("suffix_indicator", "##"), saved.get("split", True)
     if (class_name, suffix, is_split) != ("BertTokenizer", "##", True):
         raise ValueError(
@@ -49,12 +49,20 @@ def read_keras_hub_tokenizer(folder):
     settings = {ours: saved.get(name, default) for name, (ours, default) in _SETTINGS.items()}
     settings["vocabulary"] = read_vocabulary(os.path.join(folder, _VOCABULARY))
     path = os.path.join(folder, "preprocessor.json")
-    if os.path.isfile(path) and (length := _read_config(path)[1].get("sequence_length")):
+    if os.path.isfile(path) and (length := read_serialized(path)[1].get("sequence_length")):
         settings["model_max_length"] = int(length)
     return settings
 
 
-def _read_config(path):
+def read_serialized(path):
+    """Returns the class's name and the arguments that a settings file of KerasHub's holds.
+
+    Args:
+        path: str or path.
+
+    Raises:
+        ValueError: the file is missing or damaged.
+    """
     try:
         saved = read_json(path)
         return saved["class_name"], dict(saved["config"])

@@ -6,9 +6,11 @@ import pathlib
 
 import tokenizers
 
+from bert_keras.checks import check_choice, check_int, check_number
 from bert_keras.files import read_json, write_json
 from bert_keras.tokenizers.keras_hub_settings import is_keras_hub_folder, read_keras_hub_tokenizer
 from bert_keras.tokenizers.layout import Layout
+from bert_keras.tokenizers.texts import describe
 from bert_keras.tokenizers.vocabulary import (
     looks_lowercased,
     named_lowercased,
@@ -21,13 +23,8 @@ TOKENIZER_FILE = "tokenizer.json"
 SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
 # What holds a vocabulary, and beside it what says something of the tokenizer.
 VOCABULARY_FILES = (TOKENIZER_FILE, "vocab.txt", "vocab.json", *SENTENCE_PIECE_FILES)
-_BESIDE = (
-    "merges.txt",
-    "added_tokens.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-)
-TOKENIZER_FILES = (*VOCABULARY_FILES, *_BESIDE)
+_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
+TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, "merges.txt", "added_tokens.json")
 # What a role is called where nothing but the vocabulary tells.
 ROLES = {
     "cls_token": ("[CLS]", "<s>"),
@@ -37,22 +34,25 @@ ROLES = {
     "unknown_token": ("[UNK]", "<unk>"),
 }
 ARGUMENTS = (*ROLES, "model_max_length")
-# Where tokenizer.json has what WordPiece's arguments and tokenizer_config.json say.
-_PLACES = {
-    "lowercase": ("normalizer", "BertNormalizer", "lowercase"),
-    "strip_accents": ("normalizer", "BertNormalizer", "strip_accents"),
-    "split_chinese": ("normalizer", "BertNormalizer", "handle_chinese_chars"),
-    "max_characters_per_word": ("model", "WordPiece", "max_input_chars_per_word"),
-    "unknown_token": ("model", "WordPiece", "unk_token"),
-}
+# Where tokenizer.json has what the makers' arguments and tokenizer_config.json say.
+_PLACES = (
+    ("lowercase", "normalizer", "BertNormalizer", "lowercase"),
+    ("strip_accents", "normalizer", "BertNormalizer", "strip_accents"),
+    ("split_chinese", "normalizer", "BertNormalizer", "handle_chinese_chars"),
+    ("add_prefix_space", "pre_tokenizer", "ByteLevel", "add_prefix_space"),
+    ("add_prefix_space", "post_processor", "RobertaProcessing", "add_prefix_space"),
+    ("max_characters_per_word", "model", "WordPiece", "max_input_chars_per_word"),
+    ("unknown_token", "model", "WordPiece", "unk_token"),
+)
 _FLAGS = {
     "lowercase": "do_lower_case",
     "strip_accents": "strip_accents",
     "split_chinese": "tokenize_chinese_chars",
+    "add_prefix_space": "add_prefix_space",
 }
 _BERT_PARTS = ["BertNormalizer", "BertPreTokenizer"]
 # Hugging Face writes 1e30 where no length is known.
-LONGEST_BELIEVABLE = 1_000_000
+_ENDLESS = 1_000_000
 
 
 def read_tokenizer(source, overrides):
@@ -71,19 +71,25 @@ def read_tokenizer(source, overrides):
         raise FileNotFoundError(f"A tokenizer's file or folder must exist. Received: {source}.")
     if is_keras_hub_folder(source):
         return "vocab.txt", read_keras_hub_tokenizer(source) | overrides
-    config, path = {}, source
+    config, path, added = {}, source, {}
     if source.is_dir():
         config, path = _read_configs(source), _vocabulary_file(source)
-    settings = config | overrides
+        added = _read_added(source / "added_tokens.json")
+    settings = {"added_ids": added} | config | overrides
     if path.suffix == ".model":
         return "model", settings | {"model": path}
     if path.name == "vocab.json":
-        return path.name, settings | {"vocabulary": path, "merges": path.with_name("merges.txt")}
+        merges = path.with_name("merges.txt")
+        if not merges.is_file():
+            raise FileNotFoundError(f"A vocab.json needs a merges.txt beside it. Received: {path}.")
+        return path.name, settings | {"vocabulary": path, "merges": merges}
     if path.suffix == ".json":
         lines_path = path.with_name("vocab.txt") if source.is_dir() else None
         backend = _changed(path, lines_path, settings, overrides)
         return TOKENIZER_FILE, arguments_of(settings) | {"backend": backend}
-    settings = _read_lines(path, source.is_dir()) | settings
+    lines = read_vocabulary(path)
+    settings = {"added_tokens": [token for token in added if token not in lines]} | settings
+    settings["vocabulary"] = _joined(added, lines, path.parent)
     if "lowercase" not in settings:
         named = named_lowercased(source)
         looked = looks_lowercased(settings["vocabulary"])
@@ -94,6 +100,11 @@ def read_tokenizer(source, overrides):
 def arguments_of(settings):
     """Returns those of the settings that are arguments of `Tokenizer`: roles and length."""
     return {name: settings[name] for name in ARGUMENTS if name in settings}
+
+
+def roles_of(settings):
+    """Returns the roles that settings name a token for, a dict."""
+    return {role: settings[role] for role in ROLES if settings.get(role) is not None}
 
 
 def refuse(names, kind):
@@ -130,10 +141,10 @@ def write_saved(folder, tokenizer, input_names):
         cls, sep = (tokenizer.cls_token_id,), (tokenizer.sep_token_id,)
         if (kinds, tokenizer.layout) == (_BERT_PARTS, Layout(cls, sep, sep, 1)):
             saved["tokenizer_class"] = "BertTokenizer"
-            saved |= {their: normalizer[_PLACES[our][2]] for our, their in _FLAGS.items()}
+            saved |= {_FLAGS[ours]: normalizer[key] for ours, *_, key in _PLACES[:3]}
     if tokenizer.model_max_length is not None:
         saved["model_max_length"] = tokenizer.model_max_length
-    added = [token["content"] for token in settings["added_tokens"]]
+    added = [token["content"] for token in settings["added_tokens"] if token["special"]]
     if further := [token for token in added if token not in roles.values()]:
         saved["additional_special_tokens"] = further
     if input_names is not None and "segment_ids" not in input_names:
@@ -157,34 +168,36 @@ def _vocabulary_file(folder):
 
 def _read_configs(folder):
     """Returns what the JSON files beside a vocabulary say, as arguments of the makers."""
-    names = ("special_tokens_map.json", "tokenizer_config.json", "config.json")
-    tokens, config, model = (
-        read_json(folder / name) if (folder / name).is_file() else {} for name in names
+    config, tokens, model = (
+        read_json(folder / name) if (folder / name).is_file() else {}
+        for name in (*_SETTINGS, "config.json")
     )
+    path = folder / _SETTINGS[0]
     if config.get("word_tokenizer_type", "basic") != "basic":
         raise ValueError(
             "Words must be found by BERT's rules, spaces and punctuation. Received: "
             f"word_tokenizer_type={config['word_tokenizer_type']!r} in {folder}. Split the text "
             "into words by that tool, and load vocab.txt alone to cut the words into pieces."
         )
-    settings = {ours: config.get(theirs) for ours, theirs in _FLAGS.items()}
+    settings = {"made_for": f"{config.get('tokenizer_class')} {model.get('model_type')}".lower()}
+    for ours, theirs in _FLAGS.items():
+        value = config.get(theirs)
+        settings[ours] = check_choice(f"{theirs}` in `{path}", value, (None, True, False))
     for role in ROLES:
         token = config.get(_their_name(role)) or tokens.get(_their_name(role))
-        settings[role] = token["content"] if isinstance(token, dict) else token
+        settings[role] = token.get("content", token) if isinstance(token, dict) else token
+        if not isinstance(settings[role], (str, type(None))):
+            raise ValueError(f"{path} must name a token as {role}. Received: {describe(token)}.")
     length = config.get("model_max_length")
-    if length is not None and length < LONGEST_BELIEVABLE:
+    if length is not None and check_number(f"model_max_length` in `{path}", length, 1) < _ENDLESS:
         settings["model_max_length"] = int(length)
-    if "camembert" in f"{config.get('tokenizer_class')} {model.get('model_type')}".lower():
-        settings["ids"] = "camembert"
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _read_lines(path, with_added):
-    """Returns a vocab.txt and, of older folders, the further tokens that stand beside it."""
-    lines, added_path = read_vocabulary(path), path.with_name("added_tokens.json")
-    ids = read_json(added_path) if with_added and added_path.is_file() else {}
-    added = [token for token in ids if token not in lines]
-    return {"vocabulary": _joined(ids, lines, path.parent), "added_tokens": added}
+def _read_added(path):
+    """Returns the further tokens of older folders, a dict from token to id."""
+    ids = read_json(path) if path.is_file() else {}
+    return {token: check_int(f"{token}` in `{path}", id, 0, 2**24) for token, id in ids.items()}
 
 
 def _joined(ids, lines, folder):
@@ -206,7 +219,7 @@ def _changed(path, lines_path, settings, overrides):
     saved = json.loads(backend.to_str())
     model = saved["model"]
     allowed, is_changed = {*ARGUMENTS}, False
-    for name, (part, kind, key) in _PLACES.items():
+    for name, part, kind, key in _PLACES:
         if (saved[part] or {}).get("type") == kind:
             allowed.add(name)
             is_changed |= settings.get(name, saved[part][key]) != saved[part][key]

@@ -2,9 +2,21 @@
 
 import struct
 
+from tokenizers import normalizers
+
+from bert_keras.protocol_buffers import fields
+
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
-_MODEL_TYPE, _CHARSMAP = 3, 2
+_SCORE, _MODEL_TYPE, _CHARSMAP = 2, (_TRAINER, 3), (_NORMALIZER, 2)
+# The settings that the `tokenizers` library has no part for, and what they must be.
+_FIXED = {
+    (_TRAINER, 24): ("treat_whitespace_as_suffix", 0),
+    (_TRAINER, 35): ("byte_fallback", 0),
+    (_NORMALIZER, 3): ("add_dummy_prefix", 1),
+    (_NORMALIZER, 4): ("remove_extra_whitespaces", 1),
+    (_NORMALIZER, 5): ("escape_whitespaces", 1),
+}
 _KINDS = {1: "UNIGRAM", 2: "BPE", 3: "WORD", 4: "CHAR"}
 
 
@@ -17,66 +29,51 @@ def read_sentence_pieces(path):
     Returns:
         pieces: list of (str, float), the pieces and their scores by id; `<unk>`, `<s>`, `</s>`
             first.
-        charsmap: bytes, how characters are normalized; empty for not at all.
+        normalizer: how characters are normalized, tried on all of them; None for not at all.
 
     Raises:
-        ValueError: the file is damaged, its model is of another type, or begins otherwise.
+        ValueError: the file is damaged, its model is of another type, has settings that are not
+            supported, or begins otherwise.
 
     Reference: Kudo 2018, https://arxiv.org/abs/1804.10959.
     """
     with open(path, "rb") as file:
         data = file.read()
-    pieces, kind, charsmap = [], 1, b""
+    pieces, said = [], {}
     try:
-        for field, value in _fields(data):
-            part = dict(_fields(value))
+        for field, value in fields(data):
+            part = dict(fields(value))
             if field == _PIECES:
-                score = struct.unpack("<f", part.get(2, b"\0" * 4))[0]
+                score = struct.unpack("<f", part.get(_SCORE, 0).to_bytes(4, "little"))[0]
                 pieces.append((part[1].decode("utf-8"), score))
-            elif field == _TRAINER:
-                kind = part.get(_MODEL_TYPE, 1)
-            elif field == _NORMALIZER:
-                charsmap = part.get(_CHARSMAP, b"")
-    except (IndexError, KeyError, ValueError, TypeError, struct.error, AttributeError) as error:
+            else:
+                said |= {(field, number): value for number, value in part.items()}
+        normalizer = normalizers.Precompiled(said[_CHARSMAP]) if said.get(_CHARSMAP) else None
+        if normalizer is not None:
+            normalizer.normalize_str("".join(map(chr, range(0xD800))))
+    except KeyboardInterrupt:
+        raise
+    # The library panics at a damaged table of characters, which is no `Exception`.
+    except BaseException as error:
         raise ValueError(
             f"A SentencePiece file must be whole. Received: {path} ({error!r}). Download it again."
         ) from error
+    kind = said.get(_MODEL_TYPE, 1)
     first, advice = [piece for piece, _ in pieces[:3]], "Convert it to a tokenizer.json."
     if kind != 1:
         raise ValueError(
             f"A SentencePiece model must be of type UNIGRAM. Received: {_KINDS.get(kind, kind)} in "
             f"{path}, which cuts words by another rule. {advice}"
         )
+    for key, (name, value) in _FIXED.items():
+        if said.get(key, value) != value:
+            raise ValueError(
+                f"A SentencePiece model must have {name}={bool(value)}. Received: {name}="
+                f"{bool(said[key])} in {path}, which would cut otherwise. {advice}"
+            )
     if first != ["<unk>", "<s>", "</s>"]:
         raise ValueError(
             "The pieces of XLM-R and CamemBERT begin with <unk>, <s>, </s>. Received: "
             f"{first} in {path}, whose ids are laid out otherwise. {advice}"
         )
-    return pieces, charsmap
-
-
-def _fields(data):
-    """Yields the number and the value of each field of a message: an int, or bytes."""
-    place = 0
-
-    def number():
-        nonlocal place
-        value, shift = 0, 0
-        while True:
-            byte = data[place]
-            place += 1
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-
-    while place < len(data):
-        key = number()
-        if key & 7 == 0:
-            yield key >> 3, number()
-            continue
-        size = number() if key & 7 == 2 else {1: 8, 5: 4}[key & 7]
-        if size > len(data) - place:
-            raise ValueError(f"{size} bytes at {place} of {len(data)}")
-        yield key >> 3, data[place : place + size]
-        place += size
+    return pieces, normalizer

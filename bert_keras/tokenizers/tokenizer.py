@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import hashlib
 import inspect
 import itertools
 import json
@@ -20,7 +21,10 @@ from bert_keras.tokenizers.parts import bert_template, require
 from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
 
+# The library's results take many times the memory of the arrays made of them.
 TEXTS_AT_ONCE = 2048
+# Before the name of a token that no text is to hold, see `plain`.
+_HIDDEN = "\0"
 # The subclasses, by the file that each is made of.
 _MAKERS = {}
 
@@ -53,12 +57,13 @@ def _role_id(role, meaning):
 
     def get(tokenizer):
         token = getattr(tokenizer, role)
-        if token is None and tokenizer.has_vocabulary:
+        if token not in tokenizer._ids:
             raise ValueError(
-                f"This tokenizer has no `{role}`, and its vocabulary none of {files.ROLES[role]}. "
-                f"Name one: `Tokenizer.load(folder, {role}=...)`."
+                f"The vocabulary must hold a `{role}`. Received: {tokenizer.vocabulary_size} tokens"
+                f" without {token or files.ROLES[role]}. Add one, or name the one that it has: "
+                f"`Tokenizer.load(folder, {role}=...)`."
             )
-        return tokenizer.token_to_id(token)
+        return tokenizer._ids[token]
 
     return property(get, doc=f"Id of the token that {meaning}.")
 
@@ -88,11 +93,13 @@ class Tokenizer:
 
     Attributes:
         layout: `Layout`, the special tokens around texts.
-        settings: dict, what tokenizer.json says but the vocabulary: two tokenizers with the same
-            vocabulary and settings give the same tokens.
+        settings: dict, what tokenizer.json says but the vocabulary, with a checksum of merges and
+            scores: two tokenizers with the same vocabulary and settings give the same tokens.
 
     Raises:
-        ValueError: a role is missing, ids have gaps, or padding or truncation are set otherwise
+        TypeError: `backend` is something else.
+        ValueError: a role is missing or another than in the layout, no special tokens stand around
+            texts (WordPiece gets BERT's), ids have gaps, or padding or truncation are set otherwise
             than on the right with `pad_token`.
 
     Example:
@@ -129,8 +136,12 @@ class Tokenizer:
         self.pad_token = pad_token
         self.mask_token = mask_token
         self.unknown_token = unknown_token
-        self.model_max_length = model_max_length and check_int("model_max_length", model_max_length)
-        self._backend = None
+        self.model_max_length = model_max_length
+        if model_max_length is not None:
+            self.model_max_length = check_int("model_max_length", model_max_length)
+        if not isinstance(backend, (tokenizers.Tokenizer, type(None))):
+            rule = "`backend` must be a `tokenizers.Tokenizer`; `Tokenizer.load` reads files"
+            raise TypeError(f"{rule}. Received: {describe(backend)}.")
         if backend is not None:
             self._use(backend)
 
@@ -154,45 +165,45 @@ class Tokenizer:
         _check_sides(saved, self.pad_token)
         backend.no_padding()
         backend.no_truncation()
-        if layout is None:
-            parts = [backend.post_processor] if saved["post_processor"] else []
-            parts.append(bert_template(self._ids, self.cls_token, self.sep_token))
-            backend.post_processor = tokenizers.processors.Sequence(parts)
+        if layout is None and model["type"] == "WordPiece":
+            backend.post_processor = bert_template(self._ids, self.cls_token, self.sep_token)
             saved["post_processor"] = json.loads(backend.post_processor.__getstate__())
+            layout = read_layout(saved["post_processor"])
+        _check_layout(layout, self.cls_token_id, self.sep_token_id)
         if model["type"] == "WordPiece" and saved["decoder"] is None:
             backend.decoder = tokenizers.decoders.WordPiece(model["continuing_subword_prefix"])
         parts = ("normalizer", "pre_tokenizer", "post_processor", "added_tokens")
-        self.settings = {part: saved[part] for part in parts} | {
-            "model": {key: model[key] for key in model.keys() - {"vocab", "merges"}}
-        }
-        self.layout = layout or read_layout(saved["post_processor"])
+        scores = [score for _, score in model["vocab"]] if model["type"] == "Unigram" else []
+        numbers = json.dumps([model.get("merges"), scores]).encode()
+        said = {key: model[key] for key in model.keys() - {"vocab", "merges"}}
+        said["sha256"] = hashlib.sha256(numbers).hexdigest()
+        self.settings = {part: saved[part] for part in parts} | {"model": said}
+        self.layout = layout
         self.__dict__.pop("continues_word", None)
         self.__dict__.pop("_word_backend", None)
         self._backend = backend
 
-    def _ready(self):
-        if self._backend is None:
-            raise ValueError(
-                "This tokenizer has no vocabulary yet: its config does not carry one. Call "
-                "`load_assets(folder)` first."
-            )
-        return self._backend
+    def __getattr__(self, name):
+        if name not in ("settings", "layout", "_vocabulary", "_ids", "_backend"):
+            raise AttributeError(f"A {type(self).__name__} has no attribute {name!r}.")
+        raise ValueError(
+            "This tokenizer has no vocabulary yet: its config does not carry one. Call "
+            "`load_assets(folder)` first."
+        )
 
     @property
     def has_vocabulary(self):
         """Whether the tokenizer can be used: one made from a config waits for its vocabulary."""
-        return self._backend is not None
+        return "_backend" in vars(self)
 
     @property
     def vocabulary(self):
         """List of str, a copy; the index is the id."""
-        self._ready()
         return list(self._vocabulary)
 
     @property
     def vocabulary_size(self):
         """Number of ids, the rows that an embedding table needs."""
-        self._ready()
         return len(self._vocabulary)
 
     @functools.cached_property
@@ -201,7 +212,6 @@ class Tokenizer:
 
         None where the vocabulary does not tell and the text must.
         """
-        self._ready()
         prefix = self.settings["model"].get("continuing_subword_prefix")
         if self.settings["model"]["type"] != "WordPiece" or not prefix:
             return None
@@ -209,7 +219,6 @@ class Tokenizer:
 
     def token_to_id(self, token):
         """Returns the id of a token; raises a ValueError if the vocabulary does not hold it."""
-        self._ready()
         if token not in self._ids:
             raise ValueError(
                 f"The vocabulary does not hold {token!r}. It has {len(self._vocabulary)} tokens, "
@@ -219,10 +228,20 @@ class Tokenizer:
 
     def id_to_token(self, id):
         """Returns the token of an id; raises a ValueError if there is none."""
-        self._ready()
         if not 0 <= id < len(self._vocabulary):
             raise ValueError(f"An id must lie in [0, {len(self._vocabulary)}). Received: {id}.")
         return self._vocabulary[id]
+
+    def readable(self, id):
+        """Returns the token of an id as a person would write it: `é` for the bytes `Ã©`, no `▁`.
+
+        `##` stays, and so does a token of which nothing would be left or that is half a character.
+        """
+        token = self.id_to_token(id)
+        if self.settings["model"]["type"] == "WordPiece":
+            return token
+        text = self._backend.decode([id], skip_special_tokens=False).strip()
+        return token if "\ufffd" in text else text or token
 
     cls_token_id = _role_id("cls_token", "opens every sequence")
     sep_token_id = _role_id("sep_token", "closes every text")
@@ -233,7 +252,6 @@ class Tokenizer:
     @property
     def special_token_ids(self):
         """List of the ids of the special tokens that the vocabulary holds, sorted."""
-        self._ready()
         return sorted({self._ids[token] for token in self._role_tokens() if token in self._ids})
 
     def _role_tokens(self):
@@ -270,7 +288,6 @@ class Tokenizer:
         # Where the vocabulary tells, word ids, which cost a quarter of the time, need not.
         by_text = word_starts and self.continues_word is None
         ids, lengths, starts = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, bool)]
-        # In parts, since the library's results take many times the memory of the arrays.
         for begin in range(0, len(texts), TEXTS_AT_ONCE):
             part = self._run(texts[begin : begin + TEXTS_AT_ONCE], fast=not by_text)
             rows = [encoding.ids for encoding in part]
@@ -337,12 +354,12 @@ class Tokenizer:
 
     @functools.cached_property
     def _word_backend(self):
-        text = self._ready().to_str()
+        text = self._backend.to_str()
         prefixed = text.replace('"add_prefix_space":false', '"add_prefix_space":true')
         return self._backend if prefixed == text else tokenizers.Tokenizer.from_str(prefixed)
 
     def _run(self, texts, special_tokens=False, are_words=False, fast=False):
-        backend = self._word_backend if are_words else self._ready()
+        backend = self._word_backend if are_words else self._backend
         # The fast variant leaves out pieces, words and offsets, which cost a quarter of the time.
         encode_batch = backend.encode_batch_fast if fast else backend.encode_batch
         options = {"is_pretokenized": are_words, "add_special_tokens": special_tokens}
@@ -369,27 +386,29 @@ class Tokenizer:
             return [self.detokenize(row) for row in ids]
         left_out = (self.cls_token, self.sep_token, self.pad_token)
         kept = [int(id) for id in ids if self.id_to_token(int(id)) not in left_out]
-        return self._ready().decode(kept, skip_special_tokens=False)
+        return self._backend.decode(kept, skip_special_tokens=False)
 
     def plain(self):
         """Returns the tokenizer for text in which no token is special: `[SEP]` is characters.
 
         Ids, roles and layout are the same.
         """
-        saved, tokens = json.loads(self._ready().to_str()), self._role_tokens()
+        saved, tokens = json.loads(self._backend.to_str()), self._role_tokens()
         special = [token for token in saved["added_tokens"] if token["content"] in tokens]
         if not special:
             return self
-        saved["added_tokens"] = [t for t in saved["added_tokens"] if t not in special]
         vocabulary = saved["model"]["vocab"]
         for token in special:
-            if isinstance(vocabulary, dict):
-                vocabulary.setdefault(token["content"], token["id"])
-            else:
-                # As a piece it would be found in text, so it gets a name that no text has.
-                vocabulary[token["id"] : token["id"] + 1] = [["\0" + token["content"], 0.0]]
+            content, id = token["content"], token["id"]
+            # As a piece of Unigram's it would be found in text: it gets a name that no text has.
+            if isinstance(vocabulary, list) and id < len(vocabulary):
+                vocabulary[id][0] = _HIDDEN + content
+            elif content not in vocabulary:
+                token["content"] = _HIDDEN + content
+        kept = [token for token in saved["added_tokens"] if token["content"] not in tokens]
+        saved["added_tokens"] = kept
         plain = copy.copy(self)
-        plain.settings = self.settings | {"added_tokens": saved["added_tokens"]}
+        plain.settings = self.settings | {"added_tokens": kept}
         plain.__dict__.pop("_word_backend", None)
         plain._backend = tokenizers.Tokenizer.from_str(json.dumps(saved))
         return plain
@@ -411,15 +430,15 @@ class Tokenizer:
         Args:
             source: path of a folder or of one of these files.
             **overrides: roles and `model_max_length`; for WordPiece also the other arguments of
-                `WordPieceTokenizer`.
+                `WordPieceTokenizer`, for byte pairs `add_prefix_space`.
 
         Returns:
             A `Tokenizer`.
 
         Raises:
-            FileNotFoundError: there is no vocabulary.
-            ValueError: a file is damaged, files of one folder disagree, a role is missing, or an
-                override means nothing to this tokenizer.
+            FileNotFoundError: there is no vocabulary, or no merges.txt beside a vocab.json.
+            ValueError: a file is damaged, files of one folder disagree, a role is missing or not
+                the one around texts, or an override means nothing to this tokenizer.
         """
         made_of, settings = files.read_tokenizer(source, overrides)
         in_text = overrides.get("special_tokens_in_text")
@@ -427,13 +446,37 @@ class Tokenizer:
             maker = _MAKERS[made_of]
             known = inspect.signature(maker).parameters
             files.refuse(overrides.keys() - known.keys(), f"a {maker.__name__}")
-            return maker(**{name: settings[name] for name in settings if name in known})
-        tokenizer = Tokenizer(**settings)
+            settings = maker._settings_for(settings.get("made_for", "")) | settings
+            tokenizer = maker(**{name: settings[name] for name in settings if name in known})
+            if made_of != "vocab.txt":
+                tokenizer._take(files.roles_of(settings), settings.get("added_ids", {}))
+        else:
+            tokenizer = Tokenizer(**settings)
+        require(tokenizer._ids, **files.roles_of(overrides))
         if in_text:
             known = [token for token in tokenizer._role_tokens() if token in tokenizer._ids]
             tokenizer._backend.add_special_tokens(known)
             tokenizer._use(tokenizer._backend)
         return tokenizer.plain() if in_text is False else tokenizer
+
+    @classmethod
+    def _settings_for(cls, name):
+        """Returns what follows from the names that configs give the tokenizer and the model."""
+        return {}
+
+    def _take(self, roles, added):
+        """Takes what files beside a vocabulary say: tokens that go on where it ends, and roles."""
+        new = [token for token in sorted(added, key=added.get) if token not in self._ids]
+        self._backend.add_special_tokens(new)
+        self._use(self._backend)
+        others = {token: id for token, id in added.items() if self._ids[token] != id}
+        held = {role: getattr(self, role) or token for role, token in roles.items()}
+        others |= {role: token for role, token in roles.items() if held[role] != token}
+        if others:
+            raise ValueError(
+                "The files beside a vocabulary must name its own special tokens, and add tokens by "
+                f"the ids that follow. Received: {others}. Convert all to a tokenizer.json."
+            )
 
     def save(self, folder, input_names=None):
         """Writes tokenizer.json, tokenizer_config.json and, for WordPiece, vocab.txt.
@@ -445,14 +488,13 @@ class Tokenizer:
             input_names: names of the inputs of the model it is for, so that Hugging Face's makes no
                 others; None for all.
         """
-        self._ready()
         os.makedirs(folder, exist_ok=True)
         self.save_assets(folder)
         files.write_saved(folder, self, input_names)
 
     def save_assets(self, folder):
         """Writes tokenizer.json, all that the config lacks, into an existing folder."""
-        text = self._ready().to_str(pretty=True)
+        text = self._backend.to_str(pretty=True)
         write_text(os.path.join(folder, files.TOKENIZER_FILE), text)
 
     def load_assets(self, folder):
@@ -475,6 +517,7 @@ def _tokens(saved):
     is_list = isinstance(pairs, list)
     pairs = [(token, id) for id, (token, _) in enumerate(pairs)] if is_list else [*pairs.items()]
     pairs += [(token["content"], token["id"]) for token in saved["added_tokens"]]
+    pairs = [(token.removeprefix(_HIDDEN), id) for token, id in pairs]
     ids, tokens = dict(pairs), {id: token for token, id in pairs}
     missing = [id for id in range(max(tokens, default=0)) if id not in tokens]
     if missing:
@@ -494,6 +537,17 @@ def _named_token(role, model, layout, tokens):
         return model.get("unk_token") if id is None else tokens[id]
     ids = {"cls_token": layout and layout.before, "sep_token": layout and layout.after}.get(role)
     return tokens[ids[-1]] if ids else None
+
+
+def _check_layout(layout, cls_id, sep_id):
+    """Raises `ValueError` unless special tokens stand around texts, and are those of the roles."""
+    before, after = (layout.before or [cls_id], layout.after or [sep_id]) if layout else ((), ())
+    if cls_id not in before or sep_id not in after:
+        raise ValueError(
+            "The `post_processor` of a tokenizer.json must put `cls_token` and `sep_token` around "
+            f"texts. Received: {layout}, and the ids {cls_id} and {sep_id}. Name its own tokens, "
+            "or set one, such as `processors.RobertaProcessing`."
+        )
 
 
 def _check_sides(saved, pad_token):

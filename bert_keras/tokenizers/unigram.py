@@ -2,7 +2,7 @@
 
 import keras
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from bert_keras.checks import check_choice
 from bert_keras.tokenizers.parts import add_special_tokens
@@ -11,8 +11,8 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 
 # What stands before the pieces of a file, and how many of its own it replaces.
 IDS = {
-    "xlm_roberta": (["<s>", "<pad>", "</s>", "<unk>"], 3),
     "camembert": (["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"], 1),
+    "xlm_roberta": (["<s>", "<pad>", "</s>", "<unk>"], 3),
 }
 
 
@@ -36,20 +36,21 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         model_max_length: int or None, the longest sequence of the model.
 
     Raises:
-        ValueError: the file is damaged, or its model is of another type.
+        ValueError: the file is damaged, its model is of another type, or has settings that this
+            tokenizer has not.
 
     Reference: Kudo 2018, https://arxiv.org/abs/1804.10959; Conneau et al. 2020,
     https://arxiv.org/abs/1911.02116.
     """
 
     def __init__(self, model, ids="xlm_roberta", model_max_length=None):
-        pieces, charsmap = read_sentence_pieces(model)
+        pieces, normalizer = read_sentence_pieces(model)
         first, num_replaced = IDS[check_choice("ids", ids, IDS)]
         scores = [(token, -100.0 if token == "<unk>NOTUSED" else 0.0) for token in first]
         scores += [*pieces[num_replaced:], ("<mask>", 0.0)]
         backend = tokenizers.Tokenizer(models.Unigram(scores, unk_id=3, byte_fallback=False))
-        if charsmap:
-            backend.normalizer = normalizers.Precompiled(charsmap)
+        if normalizer is not None:
+            backend.normalizer = normalizer
         backend.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
         )
@@ -61,3 +62,7 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         )
         add_special_tokens(backend, ["<s>", "</s>", *first], "<mask>")
         super().__init__(backend, model_max_length=model_max_length)
+
+    @classmethod
+    def _settings_for(cls, name):
+        return {"ids": next((ids for ids in IDS if ids in name), "xlm_roberta")}

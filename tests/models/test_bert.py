@@ -95,6 +95,14 @@ def test_without_segments_they_are_no_input(num_segments, tmp_path):
             backbone({**inputs, name: np.zeros((3, 7), int)})
 
 
+@pytest.mark.once
+def test_another_library_s_name_of_segments_is_told_ours():
+    with pytest.raises(ValueError, match="Did you mean 'segment_ids'"):
+        tiny_backbone()(
+            {"token_ids": np.zeros((3, 7), int), "token_type_ids": np.zeros((3, 7), int)}
+        )
+
+
 def test_a_functional_model_takes_the_backbone_as_a_layer():
     backbone = tiny_backbone()
     token_ids = keras.Input((None,), dtype="int32")

@@ -8,7 +8,7 @@ import pytest
 
 import bert_keras
 from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
-from bert_keras.tokenizers import WordPieceTokenizer
+from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(60))]
 
@@ -307,3 +307,14 @@ def test_a_manifest_may_be_read_by_people(folders):
         manifest = json.load(file)
     assert manifest["masking"]["max_predictions"] == manifest["num_predictions"] == 5
     assert manifest["objective"] == "next_sentence"
+
+
+@pytest.mark.once
+def test_settings_of_the_tokenizer_beside_the_data_are_those_that_made_it(folders, tmp_path):
+    name = next(iter(folders))
+    folder = shutil.copytree(folders[name], tmp_path / "copy")
+    tokenizer = Tokenizer.load(folder)
+    before = tokenizer.settings["normalizer"]["lowercase"]
+    Tokenizer.load(folder, lowercase=not before).save(folder)
+    with pytest.raises(ValueError, match="and its settings, must be those that made it"):
+        PretrainingBatches(folder, batch_size=2)

@@ -7,7 +7,8 @@ import pytest
 import transformers
 
 from bert_keras.preprocessing import TextPreprocessor
-from bert_keras.tokenizers import WordPieceTokenizer
+from bert_keras.preprocessing.packing import pack
+from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##d"]
 
@@ -134,3 +135,14 @@ def test_config_and_assets_bring_the_preprocessor_back(preprocessor, tmp_path):
     restored.load_assets(tmp_path)
     assert restored.get_config() == preprocessor.get_config()
     np.testing.assert_array_equal(restored("a d")["token_ids"], preprocessor("a d")["token_ids"])
+
+
+@pytest.mark.once
+def test_what_is_no_tokenizer_or_has_no_vocabulary_is_refused(preprocessor):
+    with pytest.raises(TypeError, match="must be a `Tokenizer`"):
+        TextPreprocessor("vocab.txt")
+    with pytest.raises(ValueError, match="no vocabulary yet"):
+        TextPreprocessor(Tokenizer()).room()
+    options = {"layout": preprocessor.tokenizer.layout, "pad_id": 0, "max_length": 8}
+    with pytest.raises(ValueError, match="`input_names` must be one of"):
+        pack([[5]], input_names=("tokens",), **options)

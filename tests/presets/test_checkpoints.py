@@ -507,7 +507,7 @@ def change_config(folder, **changes):
     [
         ({"is_decoder": "no"}, "causal"),
         ({"add_cross_attention": True}, "add_cross_attention"),
-        ({"hidden_act": ["gelu"]}, "activation"),
+        ({"hidden_act": ["gelu"]}, "hidden_act"),
         ({"layer_norm_eps": "1e-12"}, "layer_norm_epsilon"),
         ({"layer_norm_eps": -1.0}, "layer_norm_epsilon"),
         ({"initializer_range": None}, "initializer_range"),
@@ -610,3 +610,85 @@ def test_a_preset_keeps_its_way_with_text_and_its_problem_for_other_tasks_and_la
             tmp_path / "labelled", label_names=["p", "q", "r"]
         )
     assert (again.problem_type, again.num_classes) == ("multi_label", 3)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"architectures": [1]}, "architectures"),
+        ({"architectures": 5}, "architectures"),
+        ({"problem_type": ["a"]}, "problem_type"),
+        ({"problem_type": "foo"}, "problem_type"),
+        ({"classifier_dropout": "x"}, "classifier_dropout"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config"),
+    ],
+    ids=str,
+)
+def test_a_value_of_a_checkpoint_s_config_that_cannot_be_is_named(tmp_path, changes, message):
+    tiny_classifier().export_to_huggingface(tmp_path)
+    change_config(tmp_path, **changes)
+    with pytest.raises(ValueError, match=rf"`{message}` in `.*config\.json` must be.*Received"):
+        bert_keras.TextClassifier.from_preset(tmp_path)
+
+
+@pytest.mark.once
+def test_weights_of_integers_are_refused(tmp_path):
+    tiny_classifier().export_to_huggingface(tmp_path / "theirs")
+    tiny_classifier().save_to_preset(tmp_path / "ours")
+    for name in ("theirs", "ours"):
+        rewrite(tmp_path / name, lambda t: {k: v.astype("int8") for k, v in t.items()})
+        with pytest.raises(ValueError, match=r"must be floats\..*dtype int8"):
+            bert_keras.TextClassifier.from_preset(tmp_path / name)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"registered_name": 5}, r"task\.json must say by 'registered_name'"),
+        ({"config": [1]}, r"task\.json must say by 'registered_name'"),
+        ({"preprocessor": "x"}, r"task\.json must say by 'registered_name'"),
+        ({"preprocessor": {"registered_name": "x"}}, r"task\.json must say by 'registered_name'"),
+        ({"preprocessor": {"registered_name": "x", "config": {}}}, "'x', which is not registered"),
+        ({"config": {"head_options": {"colour": "red"}}}, "`head_options` must be one of"),
+    ],
+    ids=str,
+)
+def test_a_task_json_that_cannot_be_is_named(tmp_path, changes, message):
+    tiny_classifier().save_to_preset(tmp_path)
+    saved = json.loads((tmp_path / "task.json").read_text())
+    (tmp_path / "task.json").write_text(json.dumps({**saved, **changes}))
+    with pytest.raises(ValueError, match=message):
+        bert_keras.TextClassifier.from_preset(tmp_path)
+
+
+class Unknown(bert_keras.TextPreprocessor):
+    """A preprocessor that nobody has registered."""
+
+
+@pytest.mark.once
+def test_a_preprocessor_that_is_not_registered_is_not_saved(tmp_path):
+    preprocessor = Unknown(bert_keras.WordPieceTokenizer(VOCABULARY), max_length=12)
+    with pytest.raises(ValueError, match=r"must be registered\. Received: .*Unknown"):
+        tiny_classifier(preprocessor=preprocessor).save_to_preset(tmp_path / "preset")
+    assert not (tmp_path / "preset").exists()
+
+
+@pytest.mark.once
+def test_arguments_that_only_a_head_could_tell_are_named(tmp_path):
+    tiny_backbone().save_to_preset(tmp_path)
+    with pytest.raises(TypeError, match=r"no head for a TokenClassifier.*\['num_classes'\]"):
+        bert_keras.TokenClassifier.from_preset(tmp_path, preprocessor=None)
+
+
+@pytest.mark.once
+def test_an_export_leaves_nothing_of_an_older_preset(tmp_path):
+    tiny_classifier().save_to_preset(tmp_path)
+    (tmp_path / "merges.txt").write_text("of another tokenizer")
+    bare = tiny_classifier(preprocessor=None)
+    bare.export_to_huggingface(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
+    tiny_preprocessor().tokenizer.save(tmp_path)
+    bare.backbone.export_to_huggingface(tmp_path)
+    assert (tmp_path / "tokenizer.json").exists()

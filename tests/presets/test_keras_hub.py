@@ -421,3 +421,13 @@ def test_the_tokenizer_s_settings_are_taken_as_they_stand(folder, lowercase):
     assert (normalizer["lowercase"], normalizer["strip_accents"]) == (lowercase, False)
     assert tokenizer.vocabulary == VOCABULARY
     assert tokenizer.tokenize("A") == (["a"] if lowercase else ["[MASK]"])
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", [["a"], 5, None])
+def test_a_class_that_is_no_name_is_an_error_that_says_so(tmp_path, name):
+    config = {**serialized("BertBackbone", {}), "class_name": name}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "model.weights.h5").write_bytes(b"never read")
+    with pytest.raises(ValueError, match=r"`class_name` in KerasHub's `.*config\.json` must be"):
+        bert_keras.BertBackbone.from_preset(tmp_path)

@@ -300,13 +300,13 @@ class TestWriting:
     @pytest.mark.parametrize(
         "tensors, message",
         [
-            ({"a": np.array(["text"])}, "'a' of dtype <U4"),
+            ({"a": np.array(["text"])}, "`dtype` of `a`.*str"),
             ({"a": np.array([object()])}, "object"),
             ({"a": np.ones(2, "complex64")}, "complex64"),
         ],
     )
     def test_what_cannot_be_stored_is_refused_before_writing(self, tmp_path, tensors, message):
-        with pytest.raises(TypeError, match=message):
+        with pytest.raises(ValueError, match=message):
             write_safetensors(tmp_path / "model.safetensors", tensors)
         assert os.listdir(tmp_path) == []
 

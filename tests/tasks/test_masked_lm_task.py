@@ -221,12 +221,14 @@ def test_what_does_not_fit_is_refused(act, message):
         act(tiny_model())
 
 
-def test_a_vocabulary_without_mask_is_refused_before_training():
+@pytest.mark.parametrize("task", [bert_keras.MaskedLM, bert_keras.Pretraining])
+def test_a_vocabulary_without_mask_is_refused_when_the_task_is_made(task):
     vocabulary = [token for token in VOCABULARY if token != "[MASK]"]
     tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
-    model = tiny_model(preprocessor=bert_keras.TextPreprocessor(tokenizer, max_length=16))
-    with pytest.raises(ValueError, match=r"\[MASK\]"):
-        model.fit(TEXTS)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
+    with pytest.raises(ValueError, match=r"hold a `mask_token`.*\[MASK\]"):
+        task(tiny_backbone(), preprocessor=preprocessor)
+    assert bert_keras.TextClassifier(tiny_backbone(), preprocessor=preprocessor)
 
 
 def test_masking_must_be_masking():

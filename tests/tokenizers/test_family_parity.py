@@ -229,3 +229,145 @@ def test_settings_of_word_pieces_mean_nothing_to_others(folders, kind):
     with pytest.raises(ValueError, match=r"\['lowercase'\] mean nothing"):
         Tokenizer.load(folders / kind, lowercase=True)
     assert Tokenizer.load(folders / kind, model_max_length=7).model_max_length == 7
+
+
+def copied(folders, kind, path):
+    return pathlib.Path(shutil.copytree(folders / kind, path))
+
+
+@pytest.mark.once
+def test_merges_and_scores_tell_tokenizers_apart(folders):
+    folder = folders / "byte_pair"
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    merges = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()[1:]
+    one, other = (BytePairTokenizer(vocabulary, lines) for lines in (merges, merges[::-1]))
+    assert one.vocabulary == other.vocabulary and one.settings != other.settings
+    assert one.settings == BytePairTokenizer(vocabulary, merges).settings
+
+
+@pytest.mark.once
+def test_a_vocabulary_of_byte_pairs_holds_all_bytes_and_ids(folders, tmp_path):
+    folder = copied(folders, "byte_pair", tmp_path / "copy")
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    with pytest.raises(ValueError, match=r"all bytes\. Missing: 1 of 256"):
+        BytePairTokenizer({"?" * 9 if t == "Ġ" else t: id for t, id in vocabulary.items()}, [])
+    for id in ("5", -1, 10**6, True):
+        with pytest.raises(ValueError, match="without a gap"):
+            BytePairTokenizer(vocabulary | {"Ġ": id}, [])
+    with pytest.raises(TypeError, match="`merges` must be"):
+        BytePairTokenizer(vocabulary, None)
+    (folder / "merges.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"needs a merges\.txt beside it"):
+        Tokenizer.load(folder)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("has_json", [False, True])
+def test_a_config_s_space_before_the_first_word_counts(folders, tmp_path, has_json):
+    folder = copied(folders, "byte_pair", tmp_path / "copy")
+    if has_json:
+        Tokenizer.load(folder).save(tmp_path / "json")
+        folder = tmp_path / "json"
+    plain = Tokenizer.load(folder)
+    config = json.dumps({"add_prefix_space": True})
+    (folder / "tokenizer_config.json").write_text(config, encoding="utf-8")
+    spaced, told = Tokenizer.load(folder), Tokenizer.load(folder, add_prefix_space=True)
+    assert spaced("low") == told("low") == plain(" low") != plain("low")
+    theirs = make_theirs(folders / "byte_pair", "byte_pair", add_prefix_space=True)
+    check_same(spaced, theirs, "low a")
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokens_of_an_added_tokens_file_go_on_where_the_vocabulary_ends(folders, tmp_path, kind):
+    folder = copied(folders, kind, tmp_path / "copy")
+    size = Tokenizer.load(folder).vocabulary_size
+    (folder / "added_tokens.json").write_text(json.dumps({"<e2>": size + 1, "<e1>": size}))
+    tokenizer = Tokenizer.load(folder)
+    assert tokenizer.tokenize("<e1><e2>") == ["<e1>", "<e2>"]
+    assert tokenizer.token_to_id("<e2>") == size + 1
+    (folder / "added_tokens.json").write_text(json.dumps({"<e1>": size + 1}))
+    with pytest.raises(ValueError, match="add tokens by the ids that follow"):
+        Tokenizer.load(folder)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plain_tokenizer_with_further_tokens_keeps_its_ids_and_can_be_read_again(
+    folders, tmp_path, kind
+):
+    saved = json.loads(Tokenizer.load(folders / kind)._backend.to_str())
+    mask = next(token for token in saved["added_tokens"] if token["content"] == "<mask>")
+    vocabulary = saved["model"]["vocab"]
+    if kind == "byte_pair":
+        # The mask goes behind another token, as where both were added.
+        last = max(vocabulary, key=vocabulary.get)
+        vocabulary[last] = vocabulary.pop("<mask>")
+        saved["model"]["merges"] = []
+    else:
+        vocabulary.pop()
+    further = mask | {"content": "[E1]", "id": len(vocabulary), "special": False}
+    mask["id"] = len(vocabulary) + 1
+    saved["added_tokens"] = sorted([*saved["added_tokens"], further], key=lambda t: t["id"])
+    ours = Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(saved)))
+    assert ours.mask_token_id == ours.token_to_id("[E1]") + 1
+    ours.plain().save(tmp_path)
+    again = Tokenizer.load(tmp_path)
+    for plain in (ours.plain(), again):
+        assert plain("a [E1] low") == ours("a [E1] low")
+        assert not set(plain("<s> a</s><mask>")) & {ours.mask_token_id, ours.cls_token_id}
+        assert (plain.vocabulary, plain.mask_token_id) == (ours.vocabulary, ours.mask_token_id)
+        assert (plain.get_config(), plain.layout) == (ours.get_config(), ours.layout)
+    assert again.settings == ours.plain().settings
+
+
+def field(number, value):
+    """A field of a protocol buffer: an int, or up to 127 bytes."""
+    kind = 0 if isinstance(value, int) else 2
+    key, size = number << 3 | kind, b"" if kind == 0 else bytes([len(value)])
+    key = bytes([key]) if key < 128 else bytes([key & 127 | 128, key >> 7])
+    return key + (bytes([value]) if kind == 0 else size + value)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("further", "message"),
+    [
+        (field(2, field(35, 1)), "byte_fallback=False"),
+        (field(2, field(24, 1)), "treat_whitespace_as_suffix=False"),
+        (field(3, field(3, 0)), "add_dummy_prefix=True"),
+        (field(3, field(2, b"\xff" * 8)), "must be whole"),
+        (field(3, field(2, b"\x04\0\0\0aaaa")), "must be whole"),
+        (b"\xff" * 2_000_000, "must be whole"),
+    ],
+    ids=["bytes", "suffix", "prefix", "no table", "a wrong table", "an endless number"],
+)
+def test_a_sentence_piece_file_that_would_cut_otherwise_is_refused(
+    folders, tmp_path, further, message
+):
+    whole = (folders / "xlm_roberta" / "sentencepiece.bpe.model").read_bytes()
+    (tmp_path / "spiece.model").write_bytes(whole + further)
+    with pytest.raises(ValueError, match=message):
+        Tokenizer.load(tmp_path)
+
+
+@pytest.mark.once
+def test_other_roles_than_those_of_a_sentence_piece_file_are_refused(folders, tmp_path):
+    folder = copied(folders, "xlm_roberta", tmp_path / "copy")
+    (folder / "tokenizer_config.json").write_text('{"cls_token": "[CLS]"}')
+    with pytest.raises(ValueError, match="name its own special tokens"):
+        Tokenizer.load(folder)
+
+
+@pytest.mark.once
+def test_a_token_is_read_as_a_person_writes_it(folders):
+    tokenizer = Tokenizer.load(folders / "byte_pair")
+    (id,) = tokenizer("é")[-1:]
+    shown = {tokenizer.readable(id) for id in range(tokenizer.vocabulary_size)}
+    assert tokenizer.readable(tokenizer(" low")[0]) == tokenizer.readable(tokenizer("low")[0])
+    assert not any("\ufffd" in token for token in shown) and "<mask>" in shown
+    assert tokenizer.readable(id) == (
+        "é" if len(tokenizer("é")) == 1 else tokenizer.id_to_token(id)
+    )
+    unigram = Tokenizer.load(folders / "camembert")
+    assert "▁" not in unigram.readable(unigram("low")[0])

@@ -299,3 +299,70 @@ def test_a_config_names_no_file_and_no_backend():
     for further in ({"backend": "/etc/passwd"}, {"vocabulary": "/etc/passwd"}):
         with pytest.raises(TypeError):
             WordPieceTokenizer.from_config({**config, **further})
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"cls_token": ["a"]},
+        {"sep_token": {"x": 1}},
+        {"model_max_length": "512"},
+        {"model_max_length": 0},
+        {"do_lower_case": "yes"},
+    ],
+    ids=str,
+)
+def test_a_setting_of_another_type_is_named(tmp_path, config):
+    write_vocabulary(tmp_path)
+    write_json(tmp_path / "tokenizer_config.json", config)
+    with pytest.raises(ValueError, match=r"tokenizer_config\.json.*Received"):
+        Tokenizer.load(tmp_path)
+    with pytest.raises(ValueError, match="model_max_length"):
+        WordPieceTokenizer(SMALL, model_max_length=0)
+
+
+@pytest.mark.once
+def test_a_role_that_is_named_must_be_there_and_stand_around_texts(tmp_path):
+    WordPieceTokenizer(SMALL).save(tmp_path)
+    for role, token in (("cls_token", "[E1]"), ("sep_token", "a")):
+        with pytest.raises(ValueError, match="must put `cls_token` and `sep_token` around"):
+            Tokenizer.load(tmp_path, **{role: token})
+    with pytest.raises(ValueError, match="unknown_token='none'"):
+        Tokenizer.load(tmp_path, unknown_token="none")
+
+
+@pytest.mark.once
+def test_no_special_tokens_around_texts_are_refused_but_for_word_pieces(tmp_path):
+    ids = {token: i for i, token in enumerate(["<s>", "</s>", "<pad>", "<unk>", "a"])}
+    backend = tokenizers.Tokenizer(tokenizers.models.BPE(ids, []))
+    with pytest.raises(ValueError, match="The `post_processor` of a"):
+        Tokenizer(backend)
+
+
+@pytest.mark.once
+def test_tokens_that_were_added_as_ordinary_are_not_exported_as_special(tmp_path):
+    backend = WordPieceTokenizer(SMALL)._backend
+    backend.add_tokens(["E7"])
+    backend.add_special_tokens(["[E8]"])
+    Tokenizer(backend).save(tmp_path)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert config["additional_special_tokens"] == ["[E8]"]
+
+
+@pytest.mark.once
+def test_without_a_vocabulary_everything_says_so():
+    for use in (lambda t: t.layout, lambda t: t.settings, lambda t: t("a"), lambda t: t.plain()):
+        with pytest.raises(ValueError, match="no vocabulary yet"):
+            use(Tokenizer())
+    with pytest.raises(TypeError, match="must be a `tokenizers"):
+        Tokenizer("vocab.txt")
+
+
+@pytest.mark.once
+def test_added_ids_must_be_ids(tmp_path):
+    write_vocabulary(tmp_path)
+    for id in ("12", -1, 10**12):
+        write_json(tmp_path / "added_tokens.json", {"[X]": id})
+        with pytest.raises(ValueError, match=r"\[X\].*added_tokens\.json"):
+            Tokenizer.load(tmp_path)

@@ -67,7 +67,6 @@ class Record(NamedTuple):
         optional: prefixes of our paths that a checkpoint may lack, with a warning.
         prefix: of the backbone's tensors in a checkpoint that holds a head too.
         heads: dict, class name of our task -> `Head`; the more particular first.
-        skipped: first components of the names of tensors that have no place here on purpose.
     """
 
     backbone: str
@@ -83,7 +82,6 @@ class Record(NamedTuple):
     counts: Mapping = MappingProxyType({"i": "num_layers"})
     optional: tuple[str, ...] = ("pooler/",)
     prefix: str = ""
-    skipped: tuple[str, ...] = ()
 
 
 def side_by_side(architecture="", **heads):

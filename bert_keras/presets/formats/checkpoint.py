@@ -19,6 +19,7 @@ import re
 
 import keras
 
+from bert_keras.checks import check_choice, check_number
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.families import kind_of
 from bert_keras.presets.families.record import Head
@@ -48,16 +49,22 @@ class Preset:
         Raises:
             ValueError: nothing, or a class of another kind, is registered under its name.
         """
-        found = keras.saving.get_registered_object(self.registered_name)
+        return self.registered_class(self.registered_name, base)
+
+    def registered_class(self, name, base):
+        """Returns the class of a registered name, which must derive from `base`.
+
+        Raises:
+            ValueError: nothing, or a class of another kind, is registered under its name.
+        """
+        found = keras.saving.get_registered_object(name)
         if found is None:
             raise ValueError(
-                f"{self.folder} holds {self.registered_name!r}, which is not registered. Was it "
-                "saved by a newer version of the package, or is a custom class not imported?"
+                f"{self.folder} holds {name!r}, which is not registered. Was it saved by a newer "
+                "version of the package, or is a custom class not imported?"
             )
         if not (isinstance(found, type) and issubclass(found, base)):
-            raise ValueError(
-                f"{self.folder} holds {self.registered_name!r}, which is not a {base.__name__}."
-            )
+            raise ValueError(f"{self.folder} holds {name!r}, which is not a {base.__name__}.")
         return found
 
     def tokenizer(self):
@@ -106,7 +113,7 @@ class Checkpoint(Preset):
         if record.activation is not None:
             key, activations = record.activation
             name = config.get(key, next(iter(activations)))
-            self._check_one_of(f"the activation {key}", name, activations)
+            self._check_one_of(key, name, activations)
             arguments["activation"] = activations[name]
         for field in record.fields:
             try:
@@ -119,11 +126,8 @@ class Checkpoint(Preset):
         return arguments
 
     def _check_one_of(self, name, value, values):
-        if not any(type(value) is type(known) and value == known for known in values):
-            raise ValueError(
-                f"{self.path} asks for {name} = {value!r}, which {self.registered_name} has not. "
-                f"Supported: {list(values)}."
-            )
+        advice = f"{self.registered_name} has no others."
+        check_choice(f"{name}` in `{self.path}", value, values, advice)
 
     def load_backbone_weights(self, backbone, task=None):
         """Assigns every backbone weight its tensor; a missing pooler stays initial, with a warning.
@@ -200,8 +204,7 @@ class Checkpoint(Preset):
     def _read_backbone(self, backbone):
         """Returns the tensors of the backbone."""
         tensors, heads = self.tensors, self._modules_of(self.record.heads)
-        skipped = {*heads, *self.record.skipped}
-        return tensors.only(name for name in tensors if _module(name) not in skipped)
+        return tensors.only(name for name in tensors if _module(name) not in heads)
 
     def _read_head(self, task_class_name, names):
         """Returns the head's tensors by `names`, and what no other head accounts for."""
@@ -225,7 +228,8 @@ class Checkpoint(Preset):
         return "regression" if self._num_classes(head) == 1 else "single_label"
 
     def _dropout(self, head):
-        return self.config.get(head.dropout)
+        rate = self.config.get(head.dropout)
+        return rate and check_number(f"{head.dropout}` in `{self.path}", rate, below=1)
 
 
 def _module(name):

@@ -14,6 +14,7 @@ from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
+from bert_keras.tokenizers.saved import TOKENIZER_FILES
 
 # Buffers that old files hold, and the endings of the first PyTorch port, from before 2019.
 _NOT_WEIGHTS = (".position_ids", ".token_type_ids")
@@ -44,6 +45,11 @@ class HuggingFaceFolder(Checkpoint):
         model_type = config.get("model_type", next(iter(found)))
         check_choice(f"model_type` in `{path}", model_type, found)
         super().__init__(folder, config, path, name, found[model_type])
+        self._check_one_of("quantization_config", config.get("quantization_config"), (None,))
+        self._check_one_of("problem_type", config.get("problem_type"), (None, *_PROBLEM_TYPES))
+        self._held = held = config.get("architectures") or []
+        if not isinstance(held, list) or not all(isinstance(name, str) for name in held):
+            raise ValueError(f"`architectures` in `{path}` must be names. Received: {held!r}.")
 
     @staticmethod
     def recognizes(config):
@@ -86,14 +92,13 @@ class HuggingFaceFolder(Checkpoint):
 
     def _is_of(self, task_class_name):
         head = self.record.heads.get(task_class_name)
-        held = self.config.get("architectures") or []
-        return head is not None and any(name.endswith(head.architecture) for name in held)
+        return head is not None and any(name.endswith(head.architecture) for name in self._held)
 
     def _read_head(self, task_class_name, names):
         tensors = super()._read_head(task_class_name, names)
-        # `classifier` is the head of several tasks: the architecture says whose.
+        # `classifier` is in the heads of several tasks, at one place: the architecture says whose.
         is_anothers = not self._is_of(task_class_name) and any(
-            self._is_of(other) and set(self._head_names(other).values()) == set(names.values())
+            self._is_of(other) and self._head_names(other).items() & names.items()
             for other in self.record.heads
         )
         return tensors.only(()) if is_anothers else tensors
@@ -176,7 +181,9 @@ def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=Non
         prefix = record.prefix if task is not None and not path.startswith("head/") else ""
         tensors[prefix + name] = transformed(array, transform)
     config["dtype"] = str(next(iter(tensors.values())).dtype)
-    with replacing_files(folder, stale=weights_files(folder)) as new:
+    # Of a backbone alone an older tokenizer may be its own.
+    theirs = () if task is None and tokenizer is None else TOKENIZER_FILES
+    with replacing_files(folder, stale=(*weights_files(folder), "task.json", *theirs)) as new:
         write_checkpoint(new, tensors, metadata={"format": "pt"})
         write_json(new / "config.json", config)
         if tokenizer is not None:
@@ -212,7 +219,7 @@ def _check_head(task, head):
     """Raises `ValueError` when the task's head computes something else than theirs."""
     others = {"hidden_activation": None, "dropout_first": False}
     others["activation"] = task.backbone.activation
-    for name, value in {**head.options, **{**others, **head.options}}.items():
+    for name, value in {**head.options, **others, **head.options}.items():
         found = getattr(task.head, name, value)
         if name != "dropout" and found != value:
             raise ValueError(

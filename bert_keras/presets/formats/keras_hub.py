@@ -22,10 +22,12 @@ import h5py
 import ml_dtypes
 import numpy as np
 
+from bert_keras.checks import check_choice
 from bert_keras.files import read_json
 from bert_keras.presets.families import records
 from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tensors import Tensors
+from bert_keras.tokenizers.keras_hub_settings import read_serialized
 
 # A classifier's activation -> our `problem_type`; ours gives logits, and applies it in
 # `probabilities`.
@@ -49,16 +51,11 @@ class KerasHubFolder(Checkpoint):
 
     def __init__(self, folder, config, path, name):
         found = {name: record for record in records("KERAS_HUB") for name in record.names}
-        if config.get("class_name") not in found:
-            raise ValueError(
-                f"{path} holds KerasHub's {config.get('class_name')!r}. Supported: {list(found)}."
-            )
-        record = found[config["class_name"]]
-        super().__init__(folder, _arguments_of(config, path), path, name, record)
-        self._task_class, self._task, path = None, {}, folder / "task.json"
-        if path.is_file():
-            task = read_json(path)
-            self._task_class, self._task = task.get("class_name"), _arguments_of(task, path)
+        class_name, arguments = read_serialized(path)
+        check_choice(f"class_name` in KerasHub's `{path}", class_name, found)
+        super().__init__(folder, arguments, path, name, found[class_name])
+        path = folder / "task.json"
+        self._task_class, self._task = read_serialized(path) if path.is_file() else (None, {})
 
     @staticmethod
     def recognizes(config):
@@ -98,11 +95,7 @@ class KerasHubFolder(Checkpoint):
 
     def _problem_type(self, head):
         activation = self._task.get("activation") or "linear"
-        if not isinstance(activation, str) or activation not in _PROBLEM_TYPES:
-            raise ValueError(
-                f"{self.folder / 'task.json'} asks for the activation {activation!r} after the "
-                f"classifier. Supported: {sorted(_PROBLEM_TYPES)}."
-            )
+        check_choice(f"activation` in `{self.folder / 'task.json'}", activation, _PROBLEM_TYPES)
         is_score = self._num_classes(head) == 1 and activation == "linear"
         return "regression" if is_score else _PROBLEM_TYPES[activation]
 
@@ -145,12 +138,7 @@ class _H5Tensors(Tensors):
             array = np.asarray(opened[path][()])
             if array.dtype.itemsize == 2 and opened[path].attrs.get("dtype") == "bfloat16":
                 array = array.view(ml_dtypes.bfloat16)
-        if array.dtype.kind != "f" and array.dtype != ml_dtypes.bfloat16:
-            raise ValueError(
-                f"Weights must be floats. Received: {path!r} of dtype {array.dtype} in {file}. "
-                "Quantized presets are not supported: save it without quantization."
-            )
-        return array.astype(np.float32)
+        return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
 
 
 @contextlib.contextmanager
@@ -189,13 +177,3 @@ def _model_files(folder):
     if not shards:
         raise ValueError(f"{index} names no weights file. Download or save the preset again.")
     return [folder / shard for shard in sorted(shards)]
-
-
-def _arguments_of(serialized, path):
-    arguments = serialized.get("config")
-    if not isinstance(arguments, dict):
-        raise ValueError(
-            f"{path} must have the key 'config' with an object's arguments. Its keys: "
-            f"{sorted(serialized)[:20]}."
-        )
-    return arguments

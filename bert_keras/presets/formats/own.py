@@ -18,6 +18,7 @@ from bert_keras.presets.families import kind_of
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
+from bert_keras.tokenizers.texts import describe
 
 
 class OwnFolder(Preset):
@@ -26,18 +27,13 @@ class OwnFolder(Preset):
     def __init__(self, folder, config, path, name):
         super().__init__(folder, config, path, name)
         self.registered_name = config["registered_name"]
-        if not isinstance(config.get("config"), dict):
-            raise ValueError(
-                f"{path} must have the key 'config' with the backbone's arguments. Its keys: "
-                f"{sorted(config)}."
-            )
+        _check_serialized(config, path)
         path = folder / "task.json"
         self._task = read_json(path) if path.is_file() else None
-        if self._task is not None and not {"registered_name", "config"} <= set(self._task):
-            raise ValueError(
-                f"{path} must be an object with the keys 'registered_name' and 'config'. Save the "
-                "preset again."
-            )
+        if self._task is not None:
+            _check_serialized(self._task, path)
+            if self._task.get("preprocessor") is not None:
+                _check_serialized(self._task["preprocessor"], path)
 
     @staticmethod
     def recognizes(config):
@@ -96,6 +92,15 @@ class OwnFolder(Preset):
         return self._checkpoint.only(filter(is_wanted, self._checkpoint))
 
 
+def _check_serialized(saved, path):
+    kinds = {"registered_name": str, "config": dict}
+    if not isinstance(saved, dict) or any(type(saved.get(k)) is not kinds[k] for k in kinds):
+        raise ValueError(
+            f"{path} must say by 'registered_name', a string, and 'config', an object, what it "
+            f"holds. Received: {describe(saved)}. Save the preset again."
+        )
+
+
 def _same(paths):
     return {path: (path, None) for path in paths}
 
@@ -116,6 +121,9 @@ def save_task(task, folder):
     Args:
         task: a `Task`.
         folder: str or path, made when missing. All files are replaced, or on an error none.
+
+    Raises:
+        ValueError: the preprocessor's class is not registered, so that it could not be read again.
     """
     task = task.without_adapters()
     config = task.get_config()
@@ -126,6 +134,10 @@ def save_task(task, folder):
         "config": {k: v for k, v in config.items() if k not in ("backbone", "frozen_weights")},
     }
     tokenizer = None if task.preprocessor is None else task.preprocessor.tokenizer
+    name = keras.saving.get_registered_name(type(task.preprocessor))
+    if tokenizer is not None and keras.saving.get_registered_object(name) is None:
+        advice = "Decorate it by `keras.saving.register_keras_serializable`."
+        raise ValueError(f"A preprocessor's class must be registered. Received: {name}. {advice}")
     _save(folder, task.backbone, own_weights(task), {"task.json": saved}, tokenizer)
 
 

@@ -13,6 +13,7 @@ Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.h
 
 from pathlib import Path
 
+from bert_keras.checks import check_choice
 from bert_keras.files import read_json, write_json
 
 # Their pooling -> ours.
@@ -113,11 +114,7 @@ def write_settings(folder, pooling, normalize, max_length, hidden_dim):
         ValueError: the pooling has no counterpart there.
     """
     theirs = {ours: name for name, ours in _POOLINGS.items()}
-    if pooling not in theirs:
-        raise ValueError(
-            f"The pooling must have a counterpart in sentence-transformers, one of "
-            f"{sorted(theirs)}. Received: {pooling!r}."
-        )
+    check_choice("pooling", pooling, theirs, "sentence-transformers has no others.")
     folder = Path(folder)
     modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
     listed = [

@@ -18,7 +18,6 @@ from bert_keras.presets.families import records
 from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tensor_bundle import read_tensor_bundle
 
-CONFIG_FILE = "bert_config.json"
 _OTHER_WEIGHTS = ("*.safetensors", "*.weights.h5")
 # What training leaves in a checkpoint: counters and the optimizers' slots, of Google's own Adam and
 # of TensorFlow's.

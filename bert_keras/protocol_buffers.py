@@ -1,0 +1,62 @@
+"""Reading of protocol buffers' bytes, whatever the message, never beyond their end."""
+
+
+class DamagedError(ValueError):
+    """What is wrong with the bytes; the reader's caller knows which file they are of."""
+
+
+def fields(message):
+    """Yields the number and the value of each field: an int, or bytes.
+
+    Args:
+        message: bytes.
+
+    Raises:
+        DamagedError: it is no message, or not whole.
+
+    Reference: https://protobuf.dev/programming-guides/encoding.
+    """
+    if not isinstance(message, bytes):
+        raise DamagedError("a number is where a message must be")
+    reader = Reader(message)
+    while reader.has_more():
+        number, wire_type = divmod(reader.varint(), 8)
+        if wire_type == 0:
+            yield number, reader.varint()
+        elif wire_type == 2:
+            yield number, reader.take(reader.varint())
+        elif wire_type in (1, 5):
+            yield number, int.from_bytes(reader.take(8 if wire_type == 1 else 4), "little")
+        else:
+            raise DamagedError(f"a field has the type {wire_type}")
+
+
+class Reader:
+    """Bytes read from the front, never beyond their end."""
+
+    def __init__(self, data):
+        self._data = data
+        self._position = 0
+
+    def has_more(self):
+        """Whether there is something left."""
+        return self._position < len(self._data)
+
+    def take(self, count):
+        """Returns the next `count` bytes."""
+        end = self._position + count
+        if end > len(self._data):
+            raise DamagedError("an entry goes beyond its block")
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken
+
+    def varint(self):
+        """Returns the next int, seven bits a byte, the lowest first, at most 64 bits."""
+        value = 0
+        for shift in range(0, 70, 7):
+            (byte,) = self.take(1)
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise DamagedError("a number is longer than 64 bits")
