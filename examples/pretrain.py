@@ -19,9 +19,11 @@ steps, before a kill and after. KERAS_BACKEND chooses the backend.
 """
 
 import hashlib
+import importlib.util
 import json
 import math
 import os
+import shutil
 from typing import NamedTuple
 
 import keras
@@ -151,7 +153,7 @@ def main(argv):
         FLAGS.output_dir,
         step=checkpoint.step,
         evaluate_every=evaluate_every(),
-        tensorboard=FLAGS.tensorboard,
+        also=scalar_writer(os.path.join(FLAGS.output_dir, "tensorboard")),
     )
     for phase in phases:
         train(model, phase, checkpoint, log)
@@ -165,6 +167,32 @@ def main(argv):
     results["seconds"] = round(sum(line["seconds"] for line in log.lines), 1)
     print(f"Saved {final}.")
     print(json.dumps(results), flush=True)
+
+
+def scalar_writer(folder):
+    """Returns a function that writes a line of the log for TensorBoard, `None` where it cannot."""
+    if not FLAGS.tensorboard or importlib.util.find_spec("tensorflow") is None:
+        return None
+    import tensorflow as tf
+
+    if keras.backend.backend() != "tensorflow":
+        tf.config.set_visible_devices([], "GPU")  # whose memory it would take
+    shutil.rmtree(folder, ignore_errors=True)
+    writer = tf.summary.create_file_writer(str(folder))
+
+    def write(line):
+        values = [
+            tf.compat.v1.Summary.Value(tag=name, simple_value=value)
+            for name, value in line.items()
+            if name != "step"
+        ]
+        with writer.as_default():
+            # tf.summary.scalar would need the package tensorboard.
+            summary = tf.compat.v1.Summary(value=values).SerializeToString()
+            tf.summary.experimental.write_raw_pb(summary, step=line["step"])
+        writer.flush()
+
+    return write
 
 
 def plan_phases():

@@ -225,6 +225,12 @@ class Backbone(Adaptable, BuiltModel):
         presets.save_backbone(self, folder)
 
 
+def own_arguments(settings):
+    """Returns the arguments of a constructor, of its `locals()`, those of `kwargs` among them."""
+    own = {name: settings[name] for name in settings if name not in ("self", "kwargs", "__class__")}
+    return {**own, **settings["kwargs"]}
+
+
 def _checked(name, value):
     """Returns the value of an argument; raises `ValueError` unless it is what its name says."""
     if name in _SIZES:

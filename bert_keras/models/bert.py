@@ -7,7 +7,7 @@ from bert_keras.inputs import TOKEN_IDS
 from bert_keras.layers.embeddings import BertEmbeddings
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.backbone import Backbone
+from bert_keras.models.backbone import Backbone, own_arguments
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -78,34 +78,9 @@ class BertBackbone(Backbone):
         remat=False,
         **kwargs,
     ):
-        super().__init__(
-            vocabulary_size=vocabulary_size,
-            num_layers=num_layers,
-            num_heads=num_heads,
-            hidden_dim=hidden_dim,
-            intermediate_dim=intermediate_dim,
-            dropout=dropout,
-            attention_dropout=dropout if attention_dropout is None else attention_dropout,
-            activation=activation,
-            layer_norm_epsilon=layer_norm_epsilon,
-            max_sequence_length=max_sequence_length,
-            num_segments=num_segments,
-            initializer_range=initializer_range,
-            causal=causal,
-            remat=remat,
-            **kwargs,
-        )
-        self.embeddings = BertEmbeddings(
-            vocabulary_size,
-            hidden_dim,
-            max_sequence_length=max_sequence_length,
-            num_segments=num_segments,
-            dropout=dropout,
-            layer_norm_epsilon=layer_norm_epsilon,
-            initializer_range=initializer_range,
-            dtype=self.dtype_policy,
-            name="embeddings",
-        )
+        attention_dropout = dropout if attention_dropout is None else attention_dropout
+        super().__init__(**own_arguments(locals()))
+        self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
         self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()
@@ -118,6 +93,22 @@ class BertBackbone(Backbone):
         positions = ops.arange(ops.shape(inputs[TOKEN_IDS])[1])
         before = (positions[:, None] >= positions[None, :])[None, None]
         return before if mask is None else ops.logical_and(mask, before)
+
+
+def bert_embeddings(backbone):
+    """Returns BERT's embeddings, which other families have too, with the settings of a backbone."""
+    return BertEmbeddings(
+        backbone.vocabulary_size,
+        backbone.hidden_dim,
+        max_sequence_length=backbone.max_sequence_length,
+        num_segments=backbone.num_segments,
+        dropout=backbone.dropout,
+        layer_norm_epsilon=backbone.layer_norm_epsilon,
+        initializer_range=backbone.initializer_range,
+        padding_id=backbone.padding_id,
+        dtype=backbone.dtype_policy,
+        name="embeddings",
+    )
 
 
 def bert_encoder(backbone):

@@ -3,10 +3,9 @@
 import keras
 
 from bert_keras.checks import check_int
-from bert_keras.layers.embeddings import BertEmbeddings
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.backbone import Backbone
-from bert_keras.models.bert import bert_encoder
+from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.bert import bert_embeddings, bert_encoder
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -76,35 +75,10 @@ class RobertaBackbone(Backbone):
         remat=False,
         **kwargs,
     ):
-        super().__init__(
-            vocabulary_size=vocabulary_size,
-            num_layers=num_layers,
-            num_heads=num_heads,
-            hidden_dim=hidden_dim,
-            intermediate_dim=intermediate_dim,
-            dropout=dropout,
-            attention_dropout=dropout if attention_dropout is None else attention_dropout,
-            activation=activation,
-            layer_norm_epsilon=layer_norm_epsilon,
-            max_sequence_length=max_sequence_length,
-            padding_id=padding_id,
-            initializer_range=initializer_range,
-            remat=remat,
-            **kwargs,
-        )
+        attention_dropout = dropout if attention_dropout is None else attention_dropout
+        super().__init__(**own_arguments(locals()))
         check_int("padding_id", padding_id, 0, self.vocabulary_size - 1)
-        self.embeddings = BertEmbeddings(
-            vocabulary_size,
-            hidden_dim,
-            max_sequence_length=max_sequence_length,
-            num_segments=1,
-            dropout=dropout,
-            layer_norm_epsilon=layer_norm_epsilon,
-            initializer_range=initializer_range,
-            padding_id=padding_id,
-            dtype=self.dtype_policy,
-            name="embeddings",
-        )
+        self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
         self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
         self.build()

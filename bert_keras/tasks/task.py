@@ -338,15 +338,13 @@ class Task(BuiltModel):
         parts.check_sort_window(self, sort_window, x, shuffle)
         self.recipe.begin(initial_epoch, sort_window)
         if validation_split and validation_data is None and data.are_examples(self, x):
-            x, y = data.columns_of(self, x, y)
-            examples, validation_data = split_off_end(x, y, sample_weight, validation_split)
-            x, y, sample_weight = examples
+            columns = (*data.columns_of(self, x, y), sample_weight)
+            (x, y, sample_weight), validation_data = split_off_end(*columns, validation_split)
         given = data.data_of(
             self, x, y, sample_weight, batch_size, class_weight, shuffle, initial_epoch
         )
-        given["validation_data"] = data.validation_data_of(
-            self, validation_data, validation_batch_size or batch_size
-        )
+        size = validation_batch_size or batch_size
+        given["validation_data"] = data.validation_data_of(self, validation_data, size)
         self.recipe.schedule(self, given["x"], steps_per_epoch, epochs, initial_epoch)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         given |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}

@@ -1,8 +1,6 @@
-"""The log of a long run: one line of JSON an epoch, and TensorBoard's files."""
+"""The log of a long run: one line of JSON an epoch."""
 
-import importlib.util
 import json
-import shutil
 import statistics
 import time
 from pathlib import Path
@@ -16,8 +14,7 @@ class TrainingLog(keras.callbacks.Callback):
     """Writes losses, metrics, learning rate and throughput to `metrics.jsonl` after each epoch.
 
     A run that was killed and goes on drops the lines behind its checkpoint and writes them again,
-    so the file is the same as that of a run in one go, but for its times. Where TensorFlow can be
-    imported, the values also go to `tensorboard/`.
+    so the file is the same as that of a run in one go, but for its times.
 
     Args:
         folder: str or path, made when missing.
@@ -25,7 +22,7 @@ class TrainingLog(keras.callbacks.Callback):
         tokens_per_step: int, for the throughput; set it anew when batches change their shape.
         evaluate: function of the model that returns a dict of floats, or `None`.
         evaluate_every: int, steps between evaluations, which are made at an epoch's end.
-        tensorboard: bool, whether TensorBoard's files are written where they can be.
+        also: function of a line, a dict, called for each of the whole run, or `None`.
 
     Attributes:
         lines: list of dicts, one an epoch, from the run's first step on.
@@ -38,7 +35,7 @@ class TrainingLog(keras.callbacks.Callback):
         tokens_per_step=None,
         evaluate=None,
         evaluate_every=1000,
-        tensorboard=True,
+        also=None,
     ):
         super().__init__()
         self.path = Path(folder) / "metrics.jsonl"
@@ -49,11 +46,9 @@ class TrainingLog(keras.callbacks.Callback):
         self.evaluate_every = evaluate_every
         self.lines = [line for line in read_log(self.path) if line["step"] <= step]
         write_text(self.path, "".join(map(_as_text, self.lines)))
-        self._write_scalars = None
-        if tensorboard and importlib.util.find_spec("tensorflow") is not None:
-            self._write_scalars = _scalar_writer(self.path.parent / "tensorboard")
-            for line in self.lines:
-                self._write_scalars(line)
+        self.also = also or (lambda line: None)
+        for line in self.lines:
+            self.also(line)
 
     @property
     def tokens_per_second(self):
@@ -85,8 +80,7 @@ class TrainingLog(keras.callbacks.Callback):
         self.lines.append(line)
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(_as_text(line))
-        if self._write_scalars is not None:
-            self._write_scalars(line)
+        self.also(line)
         values = [f"{k} {v:.4g}" for k, v in line.items() if k not in ("step", "seconds")]
         print(f"step {line['step']}: {', '.join(values)}", flush=True)
 
@@ -103,27 +97,3 @@ def read_log(path):
 
 def _as_text(line):
     return json.dumps(line) + "\n"
-
-
-def _scalar_writer(folder):
-    """Returns a function that writes a line of the log for TensorBoard."""
-    import tensorflow as tf
-
-    if keras.backend.backend() != "tensorflow":
-        tf.config.set_visible_devices([], "GPU")  # whose memory it would take
-    shutil.rmtree(folder, ignore_errors=True)
-    writer = tf.summary.create_file_writer(str(folder))
-
-    def write(line):
-        values = [
-            tf.compat.v1.Summary.Value(tag=name, simple_value=value)
-            for name, value in line.items()
-            if name != "step"
-        ]
-        with writer.as_default():
-            # tf.summary.scalar would need the package tensorboard.
-            summary = tf.compat.v1.Summary(value=values).SerializeToString()
-            tf.summary.experimental.write_raw_pb(summary, step=line["step"])
-        writer.flush()
-
-    return write

@@ -75,7 +75,7 @@ def run(folder, kill_at=None, model=None, **options):
     checkpoint = TrainingCheckpoint(folder / "checkpoints", **{"every": STEPS, **options})
     # As a fresh process would be: nothing must depend on what this one has drawn.
     keras.utils.set_random_seed(checkpoint.step + 100)
-    log = TrainingLog(folder, checkpoint.step, tensorboard=False)
+    log = TrainingLog(folder, checkpoint.step)
     callbacks = [log, checkpoint] + ([KillAt(kill_at)] if kill_at else [])
     model.fit(
         NumberedBatches(checkpoint.step),
