@@ -35,7 +35,7 @@ def test_fit_evaluate_and_predict_with_callbacks_start_no_tuning(adapters):
     classifier.fit(TEXTS, LABELS, validation_data=(TEXTS, LABELS), epochs=2, verbose=0)
     classifier.evaluate(TEXTS, LABELS, verbose=0)
     inputs = classifier.preprocessor(TEXTS)
-    classifier.predict(inputs, batch_size=2, verbose=0, callbacks=[])
+    classifier.predict(inputs, 2, verbose=0, callbacks=[keras.callbacks.Callback()])
     if keras.backend.backend() != "tensorflow":
         assert not adapters
         return

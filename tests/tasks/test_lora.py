@@ -144,6 +144,7 @@ def test_mixed_precision_trains_float32_adapters(policy):
 # A run that goes on
 
 
+@pytest.mark.once
 @pytest.mark.filterwarnings("error:Skipping variable loading")
 def test_a_run_goes_on_from_a_file_bit_for_bit(tmp_path):
     task = adapted_task()

@@ -197,6 +197,7 @@ def test_what_is_thawed_has_moments_as_at_the_beginning_of_a_run():
         np.testing.assert_allclose(velocity, 0.1 * momentum**2, rtol=1e-3, atol=1e-12)
 
 
+@pytest.mark.once
 @pytest.mark.filterwarnings("error:Skipping variable loading")
 def test_saved_when_half_is_thawed_it_goes_on_bit_for_bit(tmp_path):
     def half_trained():
@@ -293,7 +294,8 @@ def test_the_epoch_with_the_best_metric_is_kept_and_not_the_last(make):
 # Weights of classes
 
 
-@pytest.mark.parametrize("crf", [False, pytest.param(True, marks=pytest.mark.once)])
+@pytest.mark.once
+@pytest.mark.parametrize("crf", [False, True])
 def test_class_weights_of_tags_are_weights_of_their_words(crf):
     sentences = [list("abcd"), list("dcb"), list("acbd"), list("bd")]
     tags = [["abcd".index(word) // 2 for word in words] for words in sentences]
