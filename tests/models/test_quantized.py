@@ -34,6 +34,7 @@ def saved_and_loaded(model, folder, name="model.keras"):
     return loaded
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("mode", "filters"),
     [

@@ -152,6 +152,7 @@ def of_both_objectives():
     return task, x, [0, 1, 1, 0], metrics, {"masked_lm_perplexity", "masked_lm_top"}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "make", [of_classes, pytest.param(of_both_objectives, marks=pytest.mark.once)]
 )

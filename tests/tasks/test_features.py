@@ -87,6 +87,7 @@ def test_ready_inputs_and_pairs_and_weights_are_cached_too():
 
 
 # The transitions of the field move at a hundred times the rate.
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("crf", "learning_rate"), [(True, 0.001), pytest.param(False, 0.05, marks=pytest.mark.once)]
 )

@@ -69,6 +69,7 @@ def test_a_preset_folder_gives_the_same_answers(tmp_path):
     assert other.combine == "max" and other.num_windows == 3
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("combine", "pooling"),
     [("mean", "pooler"), ("max", "mean"), ("self_attention", "pooler")],

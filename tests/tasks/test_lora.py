@@ -179,6 +179,7 @@ def test_a_weight_frozen_by_hand_beside_adapters_is_frozen_after_loading():
 # Merging
 
 
+@pytest.mark.once
 def test_a_merged_task_is_a_plain_one_with_the_same_outputs():
     task = adapted_task(lora_targets=LORA_TARGETS)
     plain = tiny_classifier(tiny_backbone(num_layers=2, dropout=0.0))

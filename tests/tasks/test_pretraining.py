@@ -101,6 +101,7 @@ def test_batches_of_prepared_data_train_all_weights():
             assert np.abs(to_numpy(variable) - old).max() > 1e-5, variable.path
 
 
+@pytest.mark.once
 def test_pairs_of_texts_train_and_answer():
     model = tiny_model()
     model.compile(learning_rate=1e-2, run_eagerly=keras.backend.backend() == "tensorflow")

@@ -139,6 +139,7 @@ def test_fit_learns_from_examples_with_and_without_answers(tmp_path):
     assert [answer["answer"] for answer in answers] == ["d", "d", "d", "", "", ""]
 
 
+@pytest.mark.once
 def test_the_loss_is_the_mean_of_both_cross_entropies_over_windows():
     qa = tiny_qa()
     batches = batches_of(qa, (QUESTIONS, CONTEXTS), ANSWERS, batch_size=100)

@@ -110,6 +110,7 @@ def test_a_run_in_two_parts_equals_one_in_one():
         np.testing.assert_allclose(halves, whole, atol=1e-6)
 
 
+@pytest.mark.once
 def test_what_the_optimizer_froze_before_fit_stays_frozen():
     task = tiny_classifier()
     task.optimizer.build(task.trainable_variables)
@@ -126,6 +127,7 @@ def test_what_the_optimizer_froze_before_fit_stays_frozen():
         np.testing.assert_array_equal(new, old)
 
 
+@pytest.mark.once
 @pytest.mark.filterwarnings("error:Skipping variable loading")
 def test_a_layer_frozen_by_hand_is_frozen_after_loading(tmp_path):
     task = tiny_classifier(tiny_backbone(num_layers=2))
@@ -155,6 +157,7 @@ def test_pairs_without_segments_are_told_apart_by_what_stands_between_them(num_s
         task.predict(source.preprocessor(pairs), verbose=0)
 
 
+@pytest.mark.once
 def test_what_one_task_froze_trains_in_the_next_on_the_same_backbone():
     source = tiny_classifier()
     frozen = bert_keras.TextClassifier(

@@ -219,6 +219,7 @@ def test_a_step_is_traced_once(monkeypatch):
     assert len(calls) == {"tensorflow": 1, "jax": 2, "torch": 5}[keras.backend.backend()]
 
 
+@pytest.mark.once
 def test_the_default_recipe_warms_up_and_decays_to_zero():
     rates = []
 
@@ -357,6 +358,7 @@ def test_frozen_parts_stay_bit_for_bit_and_others_move(frozen, still, tmp_path):
     assert len(reloaded.trainable_weights) == len(classifier.trainable_weights)
 
 
+@pytest.mark.once
 def test_a_keras_file_takes_raw_text_and_keeps_the_optimizer(tmp_path):
     classifier = fitted(label_names=NAMES)
     reloaded = check_saved_and_reloaded(classifier, TEXTS, tmp_path / "classifier.keras")

@@ -61,6 +61,7 @@ def test_a_keras_file_gives_the_same_vectors(tmp_path):
     np.testing.assert_array_equal(reloaded.embed(TEXTS), embedder.embed(TEXTS))
 
 
+@pytest.mark.once
 def test_a_trained_embedder_goes_on_training_after_a_reload(tmp_path):
     embedder = tiny_embedder()
     embedder.compile(loss=MultipleNegativesRanking(symmetric=True))

@@ -75,6 +75,7 @@ def test_half_precision_learns_what_float32_does():
         np.testing.assert_allclose(end, ends["float32"], atol=0.05 * moved, err_msg=dtype)
 
 
+@pytest.mark.once
 def test_a_step_that_overflows_float16_is_left_out_and_the_scale_halved():
     task = classifier(dtype="mixed_float16")
     task.compile(bert_keras.AdamW(1e-2), jit_compile=JIT)
@@ -95,6 +96,7 @@ def test_a_step_that_overflows_float16_is_left_out_and_the_scale_halved():
 # Averages of the weights
 
 
+@pytest.mark.once
 def test_validation_and_evaluate_and_files_have_the_averages(tmp_path):
     plain, weights, averaged = classifier(), Weights(), Weights()
     plain.compile(learning_rate=1e-2, jit_compile=JIT)
@@ -162,6 +164,7 @@ def moments_of(task, part):
     return updates, [[keras.ops.convert_to_numpy(v) for v in pair] for pair in pairs]
 
 
+@pytest.mark.once
 def test_gradual_unfreezing_holds_each_part_bit_for_bit_until_its_epoch():
     task, weights = classifier(num_layers=2), Weights()
     task.compile(bert_keras.AdamW(1e-2), jit_compile=JIT)

@@ -199,6 +199,7 @@ OF_SCORES = (
 )
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("alpha", "problem"),
     [

@@ -454,6 +454,7 @@ def test_without_compilation_it_is_the_same():
         np.testing.assert_allclose(first, second, atol=1e-6)
 
 
+@pytest.mark.once
 def test_accumulation_in_fit_equals_the_big_batch():
     accumulated = make_tied_model(AdamW(1e-2, gradient_accumulation_steps=2))
     at_once = make_tied_model(AdamW(1e-2))
