@@ -6,7 +6,7 @@ BACKEND ?= torch
 VENV := .venv
 # The quickstart installs one backend only, into a place of its own.
 DEMO_VENV := .venv-demo-$(BACKEND)
-PIP := pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
+PIP := pip install --quiet --disable-pip-version-check -c constraints.txt
 OUTPUT ?= output/sentiment
 SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
 	"Not bad at all." "I will not come back."

@@ -32,15 +32,25 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("loader", BACKENDS)
+def cases_of(saver, loader):
+    if (saver, loader) in AROUND or "ALL_PAIRS" in os.environ:
+        return "all"
+    return "own" if saver == loader else "nine"
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def loader(request, folder):
+    """A backend that has loaded the files of all three, in a fresh process."""
+    given = [(folder / saver, cases_of(saver, request.param)) for saver in BACKENDS]
+    work(request.param, "load", *(part for pair in given for part in pair))
+    return request.param
+
+
 @pytest.mark.parametrize("saver", BACKENDS)
 def test_files_of_one_backend_give_the_same_numbers_on_another(folder, saver, loader):
-    out = folder / f"{saver}-{loader}.npz"
-    cases = "own" if saver == loader else "nine"
-    if (saver, loader) in AROUND or "ALL_PAIRS" in os.environ:
-        cases = "all"
-    work(loader, "load", folder / saver, out, cases)
-    expected, actual = np.load(folder / saver / "answers.npz"), np.load(out)
+    cases = cases_of(saver, loader)
+    expected = np.load(folder / saver / "answers.npz")
+    actual = np.load(folder / saver / f"{loader}.npz")
     assert len(actual) == {"all": len(expected), "own": 10, "nine": 6}[cases]
     differences = {name: np.abs(actual[name] - expected[name]).max() for name in actual}
     print(f"{saver} to {loader}: " + ", ".join(f"{k} {v:.1e}" for k, v in differences.items()))

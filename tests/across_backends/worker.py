@@ -2,8 +2,8 @@
 
 worker.py save FOLDER             saves every case, those of TRAINED in the middle of a `fit` that
                                   goes on, and the answers then and when it has ended
-worker.py load FOLDER OUT CASES   loads the cases (all, own or nine) of FOLDER, answers, trains
-                                  to the end, answers again; writes OUT
+worker.py load FOLDER CASES ...   loads the cases (all, own or nine) of each FOLDER, answers, trains
+                                  to the end, answers again; writes FOLDER/<backend>.npz
 """
 
 import json
@@ -253,7 +253,13 @@ def save(folder):
     np.savez(os.path.join(folder, "answers.npz"), **found)
 
 
-def load(folder, out, cases):
+def load(*folders_and_cases):
+    for folder, cases in zip(folders_and_cases[::2], folders_and_cases[1::2], strict=True):
+        found = load_cases(folder, cases)
+        np.savez(os.path.join(folder, f"{keras.backend.backend()}.npz"), **found)
+
+
+def load_cases(folder, cases):
     found = {}
     for name in {"all": (*TRAINED, *OTHERS), "own": OWN, "nine": NINE}[cases]:
         compile_quickly(name)
@@ -262,7 +268,7 @@ def load(folder, out, cases):
         if name in TRAINED:
             check_what_is_frozen(name, task)
             train(name, task, found, first=SAVED_AFTER)
-    np.savez(out, **found)
+    return found
 
 
 def check_what_is_frozen(name, task):
