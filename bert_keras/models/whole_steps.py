@@ -8,6 +8,7 @@ import keras
 
 from bert_keras.training.averages import inner_optimizer
 from bert_keras.training.interrupts import settled_by, signals_wait
+from bert_keras.training.optimizer import AdamW, after
 
 # What Keras's steps on JAX take and return, by how much of it there is.
 _STATES = {
@@ -59,11 +60,12 @@ class _TensorFlowSteps:
 
         def step(data):
             # Else what does not need the batch, as weight decay and the count of steps, is done
-            # also where there is none.
-            with tf.control_dependencies([x for x in tf.nest.flatten(data) if tf.is_tensor(x)]):
+            # also where there is none. Our optimizers see to it, in a graph made in half the time.
+            with after(x for x in tf.nest.flatten(data) if tf.is_tensor(x)):
                 return step_function(data)
 
-        return whole(super()._make_function(step))
+        is_own = isinstance(inner_optimizer(self), AdamW)
+        return whole(super()._make_function(step_function if is_own else step))
 
     def settle(self):
         """Does nothing: variables hold their values all the time."""

@@ -201,7 +201,9 @@ class AdamW(keras.optimizers.Optimizer):
     def apply(self, grads, trainable_variables=None):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
         grads = [_dense(gradient) for gradient in grads]
-        with _after(grads):
+        # What needs no gradient, such as weight decay and the count of steps, would otherwise also
+        # happen in a step that fails, at an id outside its table.
+        with after(gradient for gradient in grads if gradient is not None):
             super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
@@ -247,7 +249,9 @@ class AdamW(keras.optimizers.Optimizer):
             self._torch_update(grads, indices, learning_rate)
         else:
             sizes = self._step_sizes(grads, indices, learning_rate)
-            super()._backend_update_step(grads, trainable_variables, sizes)
+            # The sizes have waited, and with them all that is computed of them.
+            with after(None):
+                super()._backend_update_step(grads, trainable_variables, sizes)
 
     def _step_sizes(self, grads, indices, learning_rate):
         """Returns a dict of float32 `(num_variables,)`: what differs between variables."""
@@ -461,14 +465,15 @@ def _dense(gradient):
     return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
-def _after(gradients):
-    """Within it TensorFlow changes nothing before all gradients are known.
-
-    What needs none of them, such as weight decay and the count of steps, would otherwise also
-    happen in a step that fails, at an id outside its table.
-    """
+def after(tensors):
+    """Within it TensorFlow does nothing before all tensors are known, with `None` at once."""
     if keras.backend.backend() != "tensorflow":
         return contextlib.nullcontext()
     import tensorflow as tf
 
-    return tf.control_dependencies([gradient for gradient in gradients if gradient is not None])
+    if tensors is None:
+        return tf.control_dependencies(None)
+    # One that waits for all: were each operation to wait for each, a graph would take thrice as
+    # long to make.
+    with tf.control_dependencies(list(tensors)):
+        return tf.control_dependencies([tf.no_op()])
