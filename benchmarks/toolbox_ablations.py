@@ -105,7 +105,7 @@ TOOLS = {
     # Of these two, the one that the plain recipe has anyway is left out.
     "bfloat16": {"preset": {"dtype": "mixed_bfloat16"}},
     "float32": {"preset": {"dtype": "float32"}},
-    "remat": {"preset": {"remat": True}},
+    "remat": {"preset": {"backbone": {"remat": True}}},
     "LoRA rank 8": {"preset": {"lora_rank": 8}, "rate": 5},
     "task-adaptive pre-training": {
         "adapt": {"compile": {"learning_rate": 1e-4}, "fit": {"epochs": 3}}

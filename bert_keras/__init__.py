@@ -14,12 +14,14 @@ except ModuleNotFoundError as error:
         "environment variable KERAS_BACKEND to tensorflow, jax or torch, whichever is."
     ) from error
 
-from bert_keras import datasets, metrics
+from bert_keras import datasets, heads, layers, metrics, training
 from bert_keras.host_memory import keep_freed_memory
 from bert_keras.models.bert import BertBackbone
 from bert_keras.models.distilbert import DistilBertBackbone
 from bert_keras.models.roberta import RobertaBackbone
+from bert_keras.other_names import renamed_class
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.presets.registry import presets
 from bert_keras.tasks.features import encode_features
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.masked_lm import MaskedLM
@@ -41,3 +43,11 @@ from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import WarmupDecay
 from bert_keras.training.stages import layer_wise_decay
 from bert_keras.version import __version__
+
+
+def __getattr__(name):
+    raise AttributeError(f"module 'bert_keras' has no attribute {name!r}.{renamed_class(name)}")
+
+
+def __dir__():
+    return sorted(name for name in globals() if not name.startswith("_") or name == "__version__")

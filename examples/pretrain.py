@@ -396,16 +396,14 @@ def make_model(phases, objective):
 
 def load_model(task, **options):
     """Returns a task on the backbone of `--preset`."""
+    backbone = {
+        "dropout": FLAGS.dropout,
+        "attention_dropout": FLAGS.attention_dropout,
+        "remat": FLAGS.remat,
+    }
     if FLAGS.causal:
-        options["causal"] = True
-    return task.from_preset(
-        FLAGS.preset,
-        dropout=FLAGS.dropout,
-        attention_dropout=FLAGS.attention_dropout,
-        dtype=FLAGS.dtype,
-        remat=FLAGS.remat,
-        **options,
-    )
+        backbone["causal"] = True
+    return task.from_preset(FLAGS.preset, backbone=backbone, dtype=FLAGS.dtype, **options)
 
 
 def masking_of(folder):

@@ -4,4 +4,4 @@ from sides import bert_keras
 
 
 def train_step(job):
-    return bert_keras.train_step(job, remat=True)
+    return bert_keras.train_step(job, backbone={"remat": True})

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from bert_keras.checks import check_bool
 from bert_keras.heads.head import Head
 
 # Far below every logit, and still finite: a difference of two of them is 0, not NaN.
@@ -15,13 +16,15 @@ class SpanHead(Head):
 
     `start, end = H W + b`, one dense layer of two outputs, section 4.2 of the paper, which writes
     its two columns as the vectors `S` and `E`. There is no activation and, as in Google's
-    run_squad.py, no dropout unless asked for. Padding gets the logit -1e9, so that a softmax gives
-    it no probability; the original lets padding take part.
+    run_squad.py, no dropout unless asked for. A departure: padding gets the logit -1e9, so that a
+    softmax gives it no probability. The original lets padding take part, as `mask_padding=False`
+    does.
 
     Args:
         hidden_dim: int, width of the backbone.
         initializer_range: float, standard deviation of the initial kernel.
         dropout: float, rate on the tokens' vectors.
+        mask_padding: bool, whether padding has no share in a softmax over the logits.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -36,8 +39,11 @@ class SpanHead(Head):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 4.2.
     """
 
-    def __init__(self, hidden_dim, initializer_range=0.02, dropout=0.0, **kwargs):
+    def __init__(
+        self, hidden_dim, initializer_range=0.02, dropout=0.0, mask_padding=True, **kwargs
+    ):
         super().__init__(hidden_dim, initializer_range, **kwargs)
+        self.mask_padding = check_bool("mask_padding", mask_padding)
         self.dropout = dropout
         self.drop = self.make_dropout(dropout)
         self.dense = self.make_dense(2)
@@ -46,7 +52,7 @@ class SpanHead(Head):
         vectors = self.drop(outputs["sequence_output"], training=training)
         # In float16 the logit of padding would overflow.
         logits = ops.cast(self.dense(vectors), "float32")
-        if padding_mask is not None:
+        if padding_mask is not None and self.mask_padding:
             is_token = ops.cast(padding_mask, "bool")[:, :, None]
             logits = ops.where(is_token, logits, MASKED_LOGIT)
         return logits[:, :, 0], logits[:, :, 1]

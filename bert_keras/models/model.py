@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_keras.inputs import check_keys
 from bert_keras.models import structure
-from bert_keras.models.prediction import batches_of, prediction_of, with_progress
+from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.models.quantized import (
     check_can_quantize,
     quantize_again,
@@ -16,12 +16,13 @@ from bert_keras.models.quantized import (
 )
 from bert_keras.models.tensorflow_data import call_untuned
 from bert_keras.models.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
+from bert_keras.other_names import WithOtherNames
 
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-class BuiltModel(WholeSteps, keras.Model):
+class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
     """A `keras.Model` whose variables all exist after construction.
 
     - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that
@@ -46,6 +47,18 @@ class BuiltModel(WholeSteps, keras.Model):
     def __call__(self, inputs, *args, **kwargs):
         self.check_inputs(inputs)
         return super().__call__(inputs, *args, **kwargs)
+
+    def __getattr__(self, name):
+        # Reached for what is not there; on PyTorch that is also where layers are kept.
+        if name in ("input", "inputs", "output", "outputs"):
+            raise AttributeError(
+                f"{type(self).__name__} is a subclassed model, which has no symbolic `{name}`. For "
+                "a functional model call it: inputs = {name: keras.Input((None,), dtype='int32', "
+                "name=name) for name in model.input_names}; keras.Model(inputs, model(inputs))."
+            )
+        if keras.backend.backend() == "torch":
+            return super().__getattr__(name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def check_inputs(self, inputs):
         """Raises `TypeError` or `ValueError` when a dict of inputs does not fit this model.
@@ -120,8 +133,9 @@ class BuiltModel(WholeSteps, keras.Model):
 
     def compile(self, *args, **kwargs):
         """Like `keras.Model.compile`, also for what `predict` has compiled."""
-        self._prediction, self._compiled_for = None, structure.version
         super().compile(*args, **kwargs)
+        self._prediction = self._compiled_for = None
+        self._give_up_older_functions()
 
     def _give_up_older_functions(self):
         """Compiles anew where layers, maybe shared with another model, have other variables now."""
@@ -129,8 +143,27 @@ class BuiltModel(WholeSteps, keras.Model):
             self._compiled_for = structure.version
             self.train_function = self.test_function = self.predict_function = None
 
+    def save(self, filepath, *args, **kwargs):
+        """Like `keras.Model.save`.
+
+        Raises:
+            ValueError: the path does not end with `.keras`: HDF5 and folders hold no vocabulary.
+        """
+        if not str(filepath).endswith(".keras"):
+            raise ValueError(
+                "A model is saved in a file `*.keras`, which holds all that it needs. Received: "
+                f"{str(filepath)!r}. A folder is written by `save_to_preset`, weights alone by "
+                "`save_weights('*.weights.h5')`."
+            )
+        super().save(filepath, *args, **kwargs)
+
     def fit(self, *args, **kwargs):
-        """Like `keras.Model.fit`; whatever ends it leaves the weights of the last whole step."""
+        """Like `keras.Model.fit`; whatever ends it leaves the weights of the last whole step.
+
+        Where standard output is no terminal, `verbose="auto"` prints a line an epoch.
+        """
+        if len(args) < 5:
+            kwargs["verbose"] = shown(kwargs.get("verbose", "auto"))
         self._give_up_older_functions()
         build_optimizer(self)
         with whole_steps(self), whole_end(self):

@@ -6,6 +6,7 @@ like the inputs (JAX) or only read (TensorFlow, PyTorch), so that any number of 
 at once, and whatever ends one of them leaves no trace.
 """
 
+import sys
 import threading
 
 import keras
@@ -140,10 +141,16 @@ def _torch_as_numpy(output):
 _AS_NUMPY = _torch_as_numpy if keras.backend.backend() == "torch" else np.asarray
 
 
+def shown(verbose):
+    """Returns what Keras's `verbose="auto"` is to mean: a bar where it can move, else a line."""
+    can_move = sys.stdout.isatty() or "ipykernel" in sys.modules
+    return (1 if can_move else 2) if verbose == "auto" else verbose
+
+
 def with_progress(outputs, batches, verbose):
     """Yields `outputs`, one for each of `batches`, and shows how far it is as Keras does."""
     number = batches.num_batches if hasattr(batches, "num_batches") else len(batches)
-    bar = keras.utils.Progbar(number, verbose=1 if verbose == "auto" else verbose, unit_name="step")
+    bar = keras.utils.Progbar(number, verbose=shown(verbose), unit_name="step")
     done = 0
     for done, output in enumerate(outputs, start=1):
         bar.update(done, finalize=False)

@@ -26,6 +26,8 @@ class TextPreprocessor:
             `"only_second"` for pairs; single texts take `"longest_first"` (the beginning stays),
             `"head"`, `"tail"` or `"head_tail"`. See `bert_keras.preprocessing.packing`.
         input_names: the inputs to make; a task asks for those of its backbone.
+        text_columns: name of the column of a table, such as a `DataFrame`, that a task reads, or
+            list of one or two names; `None` for the only one that holds str.
 
     Raises:
         TypeError: `tokenizer` is something else.
@@ -46,6 +48,7 @@ class TextPreprocessor:
         max_length=None,
         truncation="longest_first",
         input_names=packing.INPUT_NAMES,
+        text_columns=None,
     ):
         if not isinstance(tokenizer, Tokenizer):
             rule = "`tokenizer` must be a `Tokenizer`; `Tokenizer.load` reads files"
@@ -57,6 +60,7 @@ class TextPreprocessor:
         self.max_length = check_int("max_length", max_length, 3, advice=advice)
         self.truncation = check_choice("truncation", truncation, packing.STRATEGIES)
         self.input_names = packing.check_input_names(input_names)
+        self.text_columns = [text_columns] if isinstance(text_columns, str) else text_columns
 
     def for_inputs(self, names):
         """Returns a preprocessor that makes the inputs of these names: itself, or a copy.
@@ -165,6 +169,16 @@ class TextPreprocessor:
         layout = self.tokenizer.layout
         return packing.packed_lengths(ids, pair_ids, layout=layout, max_length=self.max_length)
 
+    @classmethod
+    def from_preset(cls, preset, **kwargs):
+        """Returns a preprocessor with the tokenizer of a preset.
+
+        Args:
+            preset: str or path, see `Task.from_preset`.
+            **kwargs: arguments of the constructor.
+        """
+        return cls(Tokenizer.from_preset(preset), **kwargs)
+
     def save_assets(self, folder):
         """Writes the tokenizer's tokenizer.json into an existing folder."""
         self.tokenizer.save_assets(folder)
@@ -180,6 +194,7 @@ class TextPreprocessor:
             "max_length": self.max_length,
             "truncation": self.truncation,
             "input_names": list(self.input_names),
+            "text_columns": self.text_columns,
         }
 
     @classmethod

@@ -16,21 +16,28 @@ class RegisteredPreset(NamedTuple):
         places: where it can be found, tried in this order: `package://name/folder` is a folder
             inside an installed Python package, `hf://owner/name` a Hugging Face repository.
         extra: the extra of this package that installs the `package://` place, if there is one.
+        languages: the language of its text, or how many there are.
+        license: SPDX identifier of the weights' licence.
     """
 
     description: str
     parameters: int
     places: tuple[str, ...]
     extra: str | None = None
+    languages: str = "English"
+    license: str = "Apache-2.0"
 
 
 _LOWER, _CASED = "English, lowercased.", "English, case kept."
 _MANY, _CHINESE = "104 languages, case kept.", "Chinese, simplified and traditional."
 
 
-def _on_hub(repository, num_layers, hidden_dim, parameters, text):
+def _on_hub(repository, num_layers, hidden_dim, parameters, text, license="Apache-2.0"):
     description = f"{num_layers} layers, {hidden_dim} wide. {text}"
-    return RegisteredPreset(description, parameters, (f"hf://{repository}",))
+    languages = text.split(",")[0]
+    return RegisteredPreset(
+        description, parameters, (f"hf://{repository}",), languages=languages, license=license
+    )
 
 
 PRESETS = {
@@ -58,10 +65,14 @@ PRESETS = {
         "google-bert/bert-large-uncased", 24, 1024, 335_141_888, _LOWER
     ),
     "bert_large_en_cased": _on_hub("google-bert/bert-large-cased", 24, 1024, 333_579_264, _CASED),
-    "roberta_base_en_cased": _on_hub("FacebookAI/roberta-base", 12, 768, 124_645_632, _CASED),
-    "roberta_large_en_cased": _on_hub("FacebookAI/roberta-large", 24, 1024, 355_359_744, _CASED),
+    "roberta_base_en_cased": _on_hub(
+        "FacebookAI/roberta-base", 12, 768, 124_645_632, _CASED, "MIT"
+    ),
+    "roberta_large_en_cased": _on_hub(
+        "FacebookAI/roberta-large", 24, 1024, 355_359_744, _CASED, "MIT"
+    ),
     "xlm_roberta_base_multi_cased": _on_hub(
-        "FacebookAI/xlm-roberta-base", 12, 768, 278_043_648, "100 languages, case kept."
+        "FacebookAI/xlm-roberta-base", 12, 768, 278_043_648, "100 languages, case kept.", "MIT"
     ),
     "distilbert_base_en_uncased": _on_hub(
         "distilbert/distilbert-base-uncased", 6, 768, 66_362_880, _LOWER
@@ -73,3 +84,26 @@ PRESETS = {
         "distilbert/distilbert-base-multilingual-cased", 6, 768, 134_734_080, _MANY
     ),
 }
+
+
+class PresetTable(list):
+    """A list of dicts, one a preset, that prints as a table; a `DataFrame` can be made of it."""
+
+    def __repr__(self):
+        rows = [list(self[0]), *([str(value) for value in row.values()] for row in self)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [zip(row, widths, strict=True) for row in rows]
+        return "\n".join("  ".join(text.ljust(n) for text, n in line).rstrip() for line in lines)
+
+
+def presets():
+    """Returns the registered presets: name, parameters, languages, licence, description.
+
+    Returns:
+        A `PresetTable`, a list of dicts.
+    """
+    names = ("parameters", "languages", "license", "description")
+    return PresetTable(
+        {"name": name, **{key: getattr(preset, key) for key in names}}
+        for name, preset in PRESETS.items()
+    )

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
+from bert_keras.tokenizers.tokenizer import Tokenizer
 
 CONFIG_FILES = ("config.json", "bert_config.json")
 
@@ -102,6 +103,9 @@ def resolve(source: str | os.PathLike) -> pathlib.Path:
         f"registered name nor a folder in {os.getcwd()!r}.{_suggestion(source)} Registered names: "
         f"{', '.join(sorted(PRESETS))}."
     )
+
+
+Tokenizer.resolve = staticmethod(resolve)
 
 
 def _suggestion(source: str) -> str:

@@ -18,9 +18,8 @@ def is_column(values):
     """
     if isinstance(values, (str, bytes, dict)) or getattr(values, "ndim", 1) != 1:
         return False
-    is_table = hasattr(values, "columns") or hasattr(values, "column_names")
     is_listed = isinstance(values, Sequence) or any(hasattr(values, way) for way in _TO_LIST)
-    return is_listed and not is_table
+    return is_listed and not is_table(values)
 
 
 def as_column(values, name="x"):
@@ -43,6 +42,34 @@ def as_column(values, name="x"):
         if hasattr(values, method):
             return getattr(values, method)()
     return list(values)
+
+
+def is_table(x):
+    """Whether `x` has columns by names: of pandas, polars, pyarrow or `datasets`."""
+    has_names = hasattr(x, "columns") or hasattr(x, "column_names")
+    return has_names and hasattr(x, "__getitem__") and hasattr(x, "__len__")
+
+
+def of_table(table, names=None):
+    """Returns the columns of texts of a table: one, or a tuple of several.
+
+    Args:
+        table: see `is_table`.
+        names: names of the columns, or `None` for the only one that holds str.
+
+    Raises:
+        ValueError: a column is not there, or no name was given and not one column holds str.
+    """
+    known = list(table.column_names if hasattr(table, "column_names") else table.columns)
+    found = names or [name for name in known if is_text(table[name])]
+    if not set(found) <= set(known) or (names is None and len(found) != 1):
+        raise ValueError(
+            "A table must have one column of str, or the preprocessor must say which ones to read, "
+            f"`text_columns=['premise', 'hypothesis']`. Received: the columns {known}, "
+            f"text_columns={names}."
+        )
+    columns = tuple(table[name] for name in found)
+    return columns if len(columns) > 1 else columns[0]
 
 
 def is_text(x):

@@ -3,22 +3,23 @@
 import keras
 
 from bert_keras.inputs import check_keys
-from bert_keras.preprocessing.batching import BucketedBatches
-from bert_keras.preprocessing.checked_batches import CheckedBatches
 from bert_keras.tasks.columns import (
     as_columns,
     as_labels,
-    check_is_dataset,
     check_same_length,
+    is_table,
     is_text,
+    of_table,
 )
 from bert_keras.tasks.examples import Examples
 from bert_keras.tasks.features import check_reader
+from bert_keras.tasks.other_datasets import TextStream, checked
+from bert_keras.tasks.parts import check_has_preprocessor
 
 
 def are_examples(task, x):
     """Whether `x` holds all examples at once, rather than being a dataset of batches."""
-    return isinstance(x, (dict, Examples)) or task.is_raw(x)
+    return isinstance(x, (dict, Examples)) or is_table(x) or task.is_raw(x)
 
 
 def examples_of(task, x, y=None, sample_weight=None, training=True):
@@ -35,7 +36,7 @@ def examples_of(task, x, y=None, sample_weight=None, training=True):
             f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
         )
     if not isinstance(x, dict):
-        task.check_has_preprocessor()
+        check_has_preprocessor(task)
         (x, y), make = columns_of(task, x, y), task.raw_examples
     else:
         check_keys(x, task.input_names)
@@ -47,8 +48,11 @@ def examples_of(task, x, y=None, sample_weight=None, training=True):
 
 def columns_of(task, x, y=None):
     """Returns raw examples and their labels as lists, what is ready as it is."""
-    is_ready = isinstance(x, (dict, Examples))
-    return (x, y) if is_ready else (as_columns(x, task.takes_pairs), as_labels(y))
+    if isinstance(x, (dict, Examples)):
+        return x, y
+    if is_table(x):
+        x = of_table(x, getattr(task.preprocessor, "text_columns", None))
+    return as_columns(x, task.takes_pairs), as_labels(y)
 
 
 def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0):
@@ -96,17 +100,9 @@ def data_of(
         # They come shuffled, by the seed and the number of the epoch.
         return {"x": batches} if shuffle is None else {"x": batches, "shuffle": False}
     given = {"x": checked(task, x), "y": y, "sample_weight": sample_weight}
+    shuffle = None if shuffle is None else shuffle and not isinstance(given["x"], TextStream)
     given |= {"batch_size": batch_size, "class_weight": class_weight, "shuffle": shuffle}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def checked(task, x):
-    """Returns a dataset that raises at a batch whose inputs do not fit, or `x` as it is."""
-    check_is_dataset(x)
-    own = (BucketedBatches, CheckedBatches)
-    if not isinstance(x, keras.utils.PyDataset) or isinstance(x, own) or x.use_multiprocessing:
-        return x
-    return CheckedBatches(x, task.check_inputs)
 
 
 def validation_data_of(task, given, batch_size=None):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
-from bert_keras.checks import check_number, is_int
+from bert_keras.checks import check_choice, check_number, is_int
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
 from bert_keras.preprocessing.ragged import Ragged
@@ -101,7 +101,8 @@ class Examples:
         """Returns the same examples with weights multiplied by those of their classes.
 
         Args:
-            class_weight: dict from the number of a class to its weight, 1 for those left out.
+            class_weight: dict from the number of a class to its weight, 1 for those left out; or
+                `"balanced"`, as in scikit-learn: number of examples / (classes * those of a class).
             num_classes: int, or `None` where the labels tell.
 
         Raises:
@@ -109,6 +110,10 @@ class Examples:
         """
         labels = self.labels.values if isinstance(self.labels, Ragged) else self.labels
         count = num_classes or int(labels.max(initial=0)) + 1
+        if isinstance(class_weight, str):
+            check_choice("class_weight", class_weight, ("balanced",))
+            numbers = np.bincount(labels, minlength=count)
+            class_weight = dict(enumerate(len(labels) / (count * np.maximum(numbers, 1))))
         wrong = [key for key in class_weight if not (is_int(key) and 0 <= key < count)]
         if wrong:
             raise ValueError(
@@ -126,15 +131,15 @@ class Examples:
             weights = weights * old.reshape(old.shape + (1,) * (weights.ndim - old.ndim))
         return dataclasses.replace(self, sample_weight=weights)
 
-    def for_prediction(self, batch_size=None, weight=None):
+    def for_prediction(self, batch_size, backbone):
         """Returns the batches of `predict`, without labels, the longest first.
 
         Args:
             batch_size: int; by default 32, on PyTorch on the CPU as many rows as have 2,048 tokens.
-            weight: one of the model's, a tensor, which says where it computes.
+            backbone: the model's, whose weights say where it computes.
         """
         is_torch = keras.backend.backend() == "torch"
-        on_cpu = is_torch and (weight is None or weight.device.type == "cpu")
+        on_cpu = is_torch and backbone.weights[0].value.device.type == "cpu"
         budget = max(1, TOKENS_AT_ONCE // self.sequences_a_row)
         by_tokens = batch_size is None and on_cpu and self.are_sorted
         # Of fewer examples the next power of two: few shapes, no waste.

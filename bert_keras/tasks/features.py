@@ -142,5 +142,5 @@ def _check_is_frozen(task):
 
 def _read(task, inputs):
     """Returns what the task's head reads."""
-    outputs = task.encode(inputs, training=False)
+    outputs = task.backbone_outputs(inputs, training=False)
     return keras.ops.cast(task.head.read(outputs, inputs.get(PADDING_MASK)), "float32")

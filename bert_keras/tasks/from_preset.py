@@ -7,6 +7,7 @@ import numpy as np
 
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of
+from bert_keras.other_names import renamed_argument
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 
@@ -60,18 +61,34 @@ def make_task(cls, preset, load_weights, arguments):
 
 
 def _routed(cls, backbone_class, arguments):
-    """Returns the arguments of the task, of the backbone and of the preprocessor."""
+    """Returns the arguments of the task, of the backbone and of the preprocessor.
+
+    Those of the backbone, which could contradict the checkpoint, stand apart, in `backbone`.
+    """
+    arguments = dict(arguments)
+    backbone = arguments.pop("backbone", {})
     known = {
         "task": arguments_of(cls) - {"backbone"},
-        "backbone": arguments_of(backbone_class),
         "preprocessor": arguments_of(TextPreprocessor) - {"tokenizer", "input_names"},
     }
-    unknown = [name for name in arguments if not any(name in names for names in known.values())]
-    if unknown:
+    of_backbone = arguments_of(backbone_class) - {"name"}
+    if not isinstance(backbone, dict) or not backbone.keys() <= of_backbone:
+        raise TypeError(
+            f"`backbone` must be a dict with some of {sorted(of_backbone)}. Received: "
+            f"{backbone!r:.200}. A task on a backbone of your own: {cls.__name__}(backbone)."
+        )
+    for name, value in arguments.items():
+        if any(name in names for names in known.values()):
+            continue
+        if name in of_backbone:
+            raise TypeError(
+                f"`{name}` is a setting of the backbone, which the checkpoint was trained with. To "
+                f"change it all the same: backbone={{{name!r}: {value!r}}}.{renamed_argument(name)}"
+            )
         raise TypeError(
             f"{cls.__name__}.from_preset takes arguments of the task, {sorted(known['task'])}"
-            f", of the backbone, {sorted(known['backbone'])}, and of the preprocessor, "
-            f"{sorted(known['preprocessor'])}. Received: {unknown}."
+            f", of the preprocessor, {sorted(known['preprocessor'])}, and `backbone`, a dict of "
+            f"{sorted(of_backbone)}. Received: {name!r}.{renamed_argument(name)}"
         )
     if "num_classes" in known["task"] and arguments.get("label_names") is not None:
         arguments = {"num_classes": len(arguments["label_names"]), **arguments}
@@ -79,8 +96,8 @@ def _routed(cls, backbone_class, arguments):
         part: {name: value for name, value in arguments.items() if name in names}
         for part, names in known.items()
     }
-    given["backbone"].pop("name", None)
-    return given
+    of_all = {name: arguments[name] for name in ("dtype",) if name in arguments}
+    return {**given, "backbone": {**of_all, **backbone}}
 
 
 def _changed(cls, saved, arguments):

@@ -124,7 +124,7 @@ class LongTextClassifier(TextClassifier):
 
     def call(self, inputs, training=None):
         merged = merge_groups(inputs)
-        outputs = self.encode(merged, training=training)
+        outputs = self.backbone_outputs(merged, training=training)
         vectors = pool(outputs, merged.get(PADDING_MASK), self.pooling)
         num_windows = ops.shape(inputs[TOKEN_IDS])[1]
         vectors = ops.reshape(vectors, (-1, num_windows, self.backbone.hidden_dim))

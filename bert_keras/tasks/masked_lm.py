@@ -115,7 +115,7 @@ class MaskedLM(Task):
     def call(self, inputs, training=None):
         inputs = dict(inputs)
         positions = inputs.pop(MASK_POSITIONS, None)
-        outputs = self.encode(inputs, training=training)
+        outputs = self.backbone_outputs(inputs, training=training)
         return self.head(
             outputs, token_embedding=self.backbone.token_embedding, mask_positions=positions
         )

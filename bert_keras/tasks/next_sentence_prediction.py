@@ -63,7 +63,7 @@ class NextSentencePrediction(Task):
         return True
 
     def call(self, inputs, training=None):
-        return self.head(self.encode(inputs, training=training))
+        return self.head(self.backbone_outputs(inputs, training=training))
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy."""

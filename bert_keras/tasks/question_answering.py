@@ -30,7 +30,8 @@ class QuestionAnswering(Task):
     Section 4.2 of the paper: a dense layer gives each token two logits, and the probability that
     the answer runs from token i to token j is `softmax(start)[i] * softmax(end)[j]`. The loss is
     the mean of the two cross-entropies; where there is no answer, `[CLS]` is the label of both, as
-    in section 4.3.
+    in section 4.3. Padding has no share in the softmax, a departure from Google's run_squad.py and
+    from transformers, where it has.
 
     Contexts of any length are read in windows that overlap. Answers are found by the tokenizer's
     offsets and are always slices of the context as given, spelling and spaces untouched. Examples
@@ -58,6 +59,8 @@ class QuestionAnswering(Task):
             answer where `log P(no answer) - log P(best span)` is above it; see
             `tune_no_answer_threshold`.
         dropout: float, rate before the dense layer; `None` takes the family's, BERT's is 0.
+        mask_padding: bool; `False` counts padding in the softmax, for a loss to be compared with
+            that of run_squad.py or transformers.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -90,6 +93,7 @@ class QuestionAnswering(Task):
         normalization="document",
         no_answer_threshold=None,
         dropout=None,
+        mask_padding=True,
         frozen=None,
         **kwargs,
     ):
@@ -105,15 +109,17 @@ class QuestionAnswering(Task):
         self.head = SpanHead(
             backbone.hidden_dim,
             dropout=self.dropout,
+            mask_padding=mask_padding,
             initializer_range=backbone.initializer_range,
             dtype=self.dtype_policy,
             name="head",
         )
+        self.mask_padding = mask_padding
         self.build()
         self.compile()
 
     def call(self, inputs, training=None):
-        outputs = self.encode(inputs, training=training)
+        outputs = self.backbone_outputs(inputs, training=training)
         start, end = self.head(outputs, padding_mask=inputs.get(PADDING_MASK), training=training)
         return {"start_logits": start, "end_logits": end}
 

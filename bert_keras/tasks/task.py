@@ -27,9 +27,13 @@ class Task(BuiltModel):
 
     `fit`, `evaluate` and `predict` take
 
-    - raw text, when the task has a preprocessor: a list, NumPy array or column of str, or a tuple
-      of two such columns for text pairs. Batches are padded to few different lengths, and hold
-      texts of like length, so that short ones do not pay for long ones;
+    - raw text, when the task has a preprocessor: a list, NumPy array or column of str, a tuple of
+      two such columns for text pairs, or a table with one column of str, or with the preprocessor's
+      `text_columns`. Batches are padded to few different lengths, and hold texts of like length, so
+      that short ones do not pay for long ones;
+    - datasets whose batches are texts, or tuples that begin with them: a `keras.utils.PyDataset`, a
+      generator, a `tf.data.Dataset`, a torch `DataLoader`, a Grain dataset. They are tokenized on
+      the host, on each backend;
     - ready inputs: the dict of arrays of `bert_keras.inputs`, a `keras.utils.PyDataset`, a
       `tf.data.Dataset`, a torch `DataLoader`. Arrays are checked before the first step, the batches
       of a `PyDataset` each before its own; what the last two yield is not.
@@ -97,7 +101,7 @@ class Task(BuiltModel):
         if self.reads_pooled_output:
             parts.check_has_pooler(self)
         if not self.head.built:
-            self.head.build()
+            self.head.build((None, self.backbone.hidden_dim))
         # Last, so that a constructor that raises leaves the backbone as it was.
         self._lora.add()
 
@@ -115,7 +119,7 @@ class Task(BuiltModel):
         if not has_features(inputs):
             super().check_inputs(inputs)
 
-    def encode(self, inputs, training=None, **options):
+    def backbone_outputs(self, inputs, training=None, **options):
         """Calls the backbone; a frozen one runs as in inference, or has done so already."""
         if has_features(inputs):
             return outputs_of(inputs)
@@ -181,6 +185,11 @@ class Task(BuiltModel):
         labels = self.encode_labels(y) if training else None
         return Examples.of_arrays(inputs, labels, sample_weight)
 
+    @property
+    def tokenizer(self):
+        """The preprocessor's `Tokenizer`, or `None`."""
+        return self.preprocessor and self.preprocessor.tokenizer
+
     # Examples and batches
 
     def examples(self, x, y=None, sample_weight=None, training=True):
@@ -196,10 +205,6 @@ class Task(BuiltModel):
             TypeError, ValueError: texts, inputs or labels do not fit, or there is no preprocessor.
         """
         return data.examples_of(self, x, y, sample_weight, training)
-
-    def check_has_preprocessor(self):
-        """Raises `ValueError` when raw examples came and there is nothing to tokenize them."""
-        parts.check_has_preprocessor(self)
 
     def batches(self, examples, batch_size=None, shuffle=False, epoch=0):
         """Returns what `fit` reads of `Examples`: batches of rows of like length.
@@ -324,7 +329,8 @@ class Task(BuiltModel):
                 batches random; more need less padding, and may cost accuracy where labels go with
                 lengths. By default as many as `BucketedBatches` takes for an epoch of this size, or
                 those of the run that is continued.
-            class_weight: dict from the number of a class to its weight, 1 for those left out.
+            class_weight: dict from the number of a class to its weight, 1 for those left out, or
+                `"balanced"`: all classes together weigh the same.
             callbacks: list of `keras.callbacks.Callback`.
             **kwargs: `verbose`, `validation_steps`, `validation_freq`, see `keras.Model.fit`.
 
@@ -403,17 +409,15 @@ class Task(BuiltModel):
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
         if not data.are_examples(self, x):
-            return super().predict(data.checked(self, x), batch_size=batch_size, **kwargs)
-        batches = self.prediction_batches(self.examples(x, training=False), batch_size)
+            return super().predict(
+                data.checked(self, x, training=False), batch_size=batch_size, **kwargs
+            )
+        batches = self.examples(x, training=False).for_prediction(batch_size, self.backbone)
         return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
-
-    def prediction_batches(self, examples, batch_size=None):
-        """Returns the batches that `predict` reads of `Examples`, see `Examples.for_prediction`."""
-        return examples.for_prediction(batch_size, self.backbone.weights[0].value)
 
     def predict_rows(self, examples, batch_size=None, verbose=0):
         """Yields for each batch of `Examples` the numbers of its rows and their outputs."""
-        batches = self.prediction_batches(examples, batch_size)
+        batches = examples.for_prediction(batch_size, self.backbone)
         outputs = self.predict_batches(batches, verbose=verbose)
         for (rows, _), output in zip(batches.batches, outputs, strict=True):
             # Rows that only fill the last batch come behind.
@@ -430,7 +434,6 @@ class Task(BuiltModel):
     def _renew_optimizer(self):
         """Compiles with a new optimizer of the same settings, since the weights are others now."""
         self.compile_with(self.recipe.renewed(self))
-        self.train_function = self.test_function = self.predict_function = None
 
     # Adapters
 
@@ -530,10 +533,10 @@ class Task(BuiltModel):
                 Face's, Google's TensorFlow 1 or KerasHub's layout, `"hf://owner/name"` or
                 `"kaggle://owner/model/framework/variation"`.
             load_weights: bool, `False` keeps random initial weights.
-            **kwargs: arguments of the task (`num_classes=3`, `preprocessor=None`), of the backbone
-                (`attention_dropout=0.0`) and of the preprocessor (`max_length=128`). An argument
-                that several of them know, such as `dropout`, goes to each; `attention_dropout` is
-                an argument of its own.
+            **kwargs: arguments of the task (`num_classes=3`, `preprocessor=None`) and of the
+                preprocessor (`max_length=128`); `dtype`, of the backbone too; and `backbone`, a
+                dict of what the backbone is to have other than the checkpoint says, such as
+                `{"dropout": 0.0, "attention_dropout": 0.0}`: `dropout` alone is the head's.
 
         Returns:
             An instance of this class.

@@ -106,7 +106,7 @@ class TextClassifier(Task):
 
     def call(self, inputs, token_vectors=None, training=None):
         options = {} if token_vectors is None else {"token_vectors": token_vectors}
-        outputs = self.encode(inputs, training=training, **options)
+        outputs = self.backbone_outputs(inputs, training=training, **options)
         logits = self.head(outputs, padding_mask=inputs.get(PADDING_MASK), training=training)
         return ops.cast(logits, "float32")
 

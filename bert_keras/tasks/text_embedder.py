@@ -114,7 +114,7 @@ class TextEmbedder(Task):
         return ops.reshape(vectors, (-1, num_texts, self.backbone.hidden_dim))
 
     def _vectors(self, inputs, training):
-        outputs = self.encode(inputs, training=training)
+        outputs = self.backbone_outputs(inputs, training=training)
         return self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
 
     def check_arrays(self, inputs):
@@ -156,6 +156,12 @@ class TextEmbedder(Task):
                 raise ValueError(
                     f"Every example needs a group. Received nan at the index {row}. One without a "
                     "fellow is a group of its own; without `y` every example is."
+                )
+            if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
+                raise ValueError(
+                    "With objective='ranking' labels are groups. Received numbers such as "
+                    f"{labels[labels != np.round(labels)][0]}. Scores are for "
+                    "objective='similarity'."
                 )
             return np.unique(labels, return_inverse=True)[1].astype("int32")
         if self.objective == "triplet":
@@ -329,8 +335,7 @@ class TextEmbedder(Task):
         Args:
             preset: str or path, see `Task.from_preset`.
             load_weights: bool, `False` keeps random initial weights.
-            **kwargs: arguments of the task, the backbone and the preprocessor; they come before
-                what the preset says.
+            **kwargs: see `Task.from_preset`; they come before what the preset says.
 
         Returns:
             A `TextEmbedder`.

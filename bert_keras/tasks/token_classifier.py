@@ -136,7 +136,7 @@ class TokenClassifier(Task):
         self.compile()
 
     def call(self, inputs, training=None):
-        outputs = self.encode(inputs, training=training)
+        outputs = self.backbone_outputs(inputs, training=training)
         return ops.cast(self.head(outputs, training=training), "float32")
 
     # Loss

@@ -21,6 +21,7 @@ def as_texts(texts, name="texts"):
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
         raise TypeError(
             f"`{name}` must be a list, tuple, array or column of str. Received: {describe(texts)}."
+            f"{_advice(texts)}"
         )
     for index, text in enumerate(texts):
         if not isinstance(text, str):
@@ -49,6 +50,11 @@ def describe(value):
 
 
 def _advice(value):
+    if type(value).__module__.startswith("tensorflow"):
+        return (
+            " In `Dataset.map` there are no texts yet. Give `fit` the dataset of strings itself: "
+            "its batches are tokenized as they come."
+        )
     if isinstance(value, bytes):
         return " Decode bytes first, for instance with `value.decode('utf-8')`."
     if isinstance(value, (list, tuple)):

@@ -7,6 +7,7 @@ import inspect
 import itertools
 import json
 import os
+import re
 from typing import NamedTuple
 
 import keras
@@ -15,6 +16,7 @@ import tokenizers
 
 from bert_keras.checks import check_int
 from bert_keras.files import write_text
+from bert_keras.other_names import WithOtherNames
 from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.layout import read_layout
 from bert_keras.tokenizers.parts import bert_template, require
@@ -25,6 +27,10 @@ from bert_keras.tokenizers.vocabulary import without_line
 TEXTS_AT_ONCE = 2048
 # Before the name of a token that no text is to hold, see `plain`.
 _HIDDEN = "\0"
+_CHINESE = (
+    "[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0002fa1f]"
+)
+_BETWEEN_CHINESE = re.compile(f"(?<={_CHINESE}) (?={_CHINESE})")
 # The subclasses, by the file that each is made of.
 _MAKERS = {}
 
@@ -69,7 +75,7 @@ def _role_id(role, meaning):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Tokenizer:
+class Tokenizer(WithOtherNames):
     """Turns text into the tokens of a model's vocabulary, and ids back into text.
 
     How text is cleaned, split into words and cut into pieces, and which special tokens stand around
@@ -216,6 +222,10 @@ class Tokenizer:
         if self.settings["model"]["type"] != "WordPiece" or not prefix:
             return None
         return np.array([token.startswith(prefix) for token in self._vocabulary])
+
+    def get_vocabulary(self):
+        """Returns the tokens, a list of str; the index is the id."""
+        return self.vocabulary
 
     def token_to_id(self, token):
         """Returns the id of a token; raises a ValueError if the vocabulary does not hold it."""
@@ -372,7 +382,8 @@ class Tokenizer:
     def detokenize(self, ids):
         """Returns ids as text: pieces joined, without those that frame and fill sequences.
 
-        What cleaning removed (case, accents, spaces) does not come back.
+        What cleaning removed (case, accents, spaces) does not come back. Between Chinese
+        characters, each of which is a word to BERT, no space is put.
 
         Args:
             ids: list or array of int, or a batch of them.
@@ -386,7 +397,9 @@ class Tokenizer:
             return [self.detokenize(row) for row in ids]
         left_out = (self.cls_token, self.sep_token, self.pad_token)
         kept = [int(id) for id in ids if self.id_to_token(int(id)) not in left_out]
-        return self._backend.decode(kept, skip_special_tokens=False)
+        text = self._backend.decode(kept, skip_special_tokens=False)
+        is_wordpiece = self.settings["model"]["type"] == "WordPiece"
+        return _BETWEEN_CHINESE.sub("", text) if is_wordpiece else text
 
     def plain(self):
         """Returns the tokenizer for text in which no token is special: `[SEP]` is characters.
@@ -414,6 +427,20 @@ class Tokenizer:
         return plain
 
     # Files
+
+    # How the name of a preset is found, see `bert_keras.presets.resolve`.
+    resolve = staticmethod(os.fspath)
+
+    @classmethod
+    def from_preset(cls, preset, **overrides):
+        """Returns the tokenizer of a preset.
+
+        Args:
+            preset: str or path: a registered name, a folder, or an address such as
+                `"hf://owner/name"`, see `Task.from_preset`.
+            **overrides: see `load`.
+        """
+        return cls.load(cls.resolve(preset), **overrides)
 
     @classmethod
     def load(cls, source, **overrides):

@@ -118,7 +118,17 @@ def _alphabet(texts, normalizer, limit):
     characters = [character for character in counts if not character.isspace()]
     if not characters:
         raise ValueError("A vocabulary needs text to be trained on. Received: no characters.")
-    return sorted(characters, key=lambda character: (-counts[character], character))[:limit]
+    characters.sort(key=lambda character: (-counts[character], character))
+    if dropped := characters[limit:]:
+        lost = sum(counts[character] for character in dropped)
+        share = lost / sum(counts[character] for character in characters)
+        warnings.warn(
+            f"Left out {len(dropped)} rare characters, {share:.2%} of the text, such as "
+            f"{''.join(dropped[:10])!r}: words with them are unknown. Raise `limit_alphabet` above "
+            f"{limit} to keep them.",
+            stacklevel=3,
+        )
+    return characters[:limit]
 
 
 def _shortener(normalizer, split_chinese):

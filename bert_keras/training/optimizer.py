@@ -115,6 +115,19 @@ class AdamW(keras.optimizers.Optimizer):
         for pattern in (*self._undecayed, *(pattern for pattern, _ in self._multipliers)):
             _check_pattern(pattern)
 
+    @keras.optimizers.Optimizer.learning_rate.setter
+    def learning_rate(self, learning_rate):
+        """The rate now; a number can be set unless a schedule says what it is."""
+        schedule = keras.optimizers.schedules.LearningRateSchedule
+        if isinstance(self._learning_rate, schedule) and not isinstance(learning_rate, schedule):
+            raise TypeError(
+                "A schedule sets this optimizer's learning rate. Received: "
+                f"learning_rate={learning_rate!r}. For the next `fit` of a task pass "
+                "`compile(learning_rate=...)`; for a rate to set at will, "
+                "`compile(decay='constant', warmup=0)`."
+            )
+        keras.optimizers.Optimizer.learning_rate.fset(self, learning_rate)
+
     def build(self, variables):
         """Creates two moments a variable, and finds each variable's groups by its path."""
         if self.built:

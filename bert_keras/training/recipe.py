@@ -6,6 +6,7 @@ import re
 import warnings
 
 import keras
+import numpy as np
 
 from bert_keras.training.averages import inner_optimizer
 from bert_keras.training.optimizer import AdamW, Lamb
@@ -15,6 +16,17 @@ from bert_keras.training.stages import layer_wise_decay
 
 # What it makes by itself.
 OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}
+# Losses of Keras that take probabilities unless told otherwise.
+OF_PROBABILITIES = {
+    name: getattr(keras.losses, name.title().replace("_", ""))
+    for name in (
+        "binary_crossentropy",
+        "binary_focal_crossentropy",
+        "categorical_crossentropy",
+        "categorical_focal_crossentropy",
+        "sparse_categorical_crossentropy",
+    )
+}
 # What it can be asked, see `Task.compile`.
 DEFAULTS = {
     "learning_rate": 5e-5,
@@ -57,6 +69,7 @@ class Recipe:
         asked = {name: kwargs.pop(name) for name in DEFAULTS if name in kwargs}
         self.asked = {**DEFAULTS, **asked}
         self._check(optimizer)
+        loss = keras.tree.map_structure(_of_logits, loss)
         self._loss, self._label_smoothing, self._metrics = loss, label_smoothing, weighted_metrics
         self._others = kwargs
         self.seed = self.sort_window = self._random_state = None
@@ -106,17 +119,25 @@ class Recipe:
         if asked["ema_momentum"] is not None:
             averages = {"use_ema": True, "ema_momentum": asked["ema_momentum"]}
         return OPTIMIZERS[self.optimizer](
-            asked["learning_rate"] if total_steps is None else self._schedule(total_steps),
+            asked["learning_rate"] if total_steps is None else self._rate(total_steps),
             weight_decay=asked["weight_decay"],
             learning_rate_multipliers=self._multipliers(task),
             gradient_accumulation_steps=asked["gradient_accumulation_steps"],
             **averages,
         )
 
-    def _schedule(self, total_steps):
+    @property
+    def has_schedule(self):
+        """Whether the recipe, rather than the user or a callback, says what the rate is."""
+        asked = self.asked
+        return self.is_own and (asked["decay"] != "constant" or asked["warmup"] != 0)
+
+    def _rate(self, total_steps):
         rate, warmup, decay, power = (
             self.asked[name] for name in ("learning_rate", "warmup", "decay", "decay_power")
         )
+        if not self.has_schedule:
+            return rate
         return WarmupDecay(rate, total_steps, warmup=warmup, decay=decay, power=power)
 
     def _multipliers(self, task):
@@ -168,13 +189,22 @@ class Recipe:
         if not self.is_own:
             return
         steps, optimizer = _num_steps(batches, steps_per_epoch), inner_optimizer(task)
+        self._heed_set_rate(optimizer)
         if initial_epoch == 0 or int(optimizer.iterations) == 0:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
             task.compile_with(self.make_optimizer(task, max(1, steps * (epochs - initial_epoch))))
             _freeze(task, frozen_paths)
-        elif getattr(optimizer._learning_rate, "total_steps", 0) < steps * epochs:
-            optimizer.learning_rate = self._schedule(steps * epochs)
+        elif self.has_schedule and _end(optimizer) < steps * epochs:
+            optimizer.learning_rate = self._rate(steps * epochs)
             task.train_function = None  # The old one holds the old schedule.
+
+    def _heed_set_rate(self, optimizer):
+        """Takes a rate that was set on the optimizer, `optimizer.learning_rate = x`, as asked."""
+        rate = optimizer._learning_rate
+        if isinstance(rate, keras.Variable) and float(rate) != np.float32(
+            self.asked["learning_rate"]
+        ):
+            self.asked["learning_rate"] = float(rate)
 
     def callbacks(self, task, given, has_one_loader):
         """Returns the callbacks of a run, those that the user gave among them.
@@ -183,9 +213,14 @@ class Recipe:
             task: a compiled `Task`.
             given: a callback, a list of such, or `None`.
             has_one_loader: bool, see `GoOn`.
+
+        Raises:
+            ValueError: a callback would set the rate that the recipe's schedule sets.
         """
         given = given or []
         given = list(given) if isinstance(given, (list, tuple)) else [given]
+        if self.has_schedule:
+            _refuse_setters_of_rates(given)
         _warn_of_raw_weights(inner_optimizer(task), given)
         state, self._random_state = self._random_state, None
         return given if state is None else [GoOn(state, has_one_loader=has_one_loader), *given]
@@ -229,6 +264,34 @@ def _is_auto(given):
     return isinstance(given, str) and given == "auto"
 
 
+def _of_logits(loss):
+    """Returns a loss given by Keras's name as the one of logits, which a task's outputs are.
+
+    Raises:
+        ValueError: a loss object takes probabilities.
+    """
+    if isinstance(loss, str) and loss in OF_PROBABILITIES:
+        return OF_PROBABILITIES[loss](from_logits=True)
+    if getattr(loss, "from_logits", True) or type(loss) not in OF_PROBABILITIES.values():
+        return loss
+    raise ValueError(
+        f"A task's outputs are logits. Received: loss={type(loss).__name__}(from_logits=False), "
+        f"which takes probabilities. Pass {type(loss).__name__}(from_logits=True), or leave `loss` "
+        "out for the task's own."
+    )
+
+
+def _refuse_setters_of_rates(callbacks):
+    setters = (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau)
+    found = [type(callback).__name__ for callback in callbacks if isinstance(callback, setters)]
+    if found:
+        raise ValueError(
+            f"{found} would set the learning rate that the recipe's schedule sets. Compile without "
+            "one, `compile(decay='constant', warmup=0)`, or with an optimizer of your own, "
+            "`compile(bert_keras.AdamW(5e-5))`."
+        )
+
+
 def _num_steps(batches, steps_per_epoch):
     """Returns the number of batches of an epoch.
 
@@ -243,6 +306,11 @@ def _num_steps(batches, steps_per_epoch):
             f"dataset ({type(batches).__name__}) does not say. Pass `steps_per_epoch`, or an "
             "optimizer of your own to `compile`."
         ) from None
+
+
+def _end(optimizer):
+    """Returns the last step of an optimizer's schedule; 0 where `fit` has not made one yet."""
+    return getattr(optimizer._learning_rate, "total_steps", 0)
 
 
 def _freeze(task, paths):

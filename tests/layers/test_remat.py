@@ -145,6 +145,8 @@ def test_a_keras_file_keeps_it_and_a_preset_leaves_it_to_the_reader(tmp_path):
     model.save_to_preset(tmp_path / "preset")
     assert "remat" not in (tmp_path / "preset" / "config.json").read_text()
     for remat in (False, True):
-        again = bert_keras.TextClassifier.from_preset(tmp_path / "preset", remat=remat)
+        again = bert_keras.TextClassifier.from_preset(
+            tmp_path / "preset", backbone={"remat": remat}
+        )
         assert again.backbone.encoder.remat is remat
         assert_close(again.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0))

@@ -209,9 +209,13 @@ def test_an_argument_that_nobody_knows_is_an_error(transformers_folder):
 def test_arguments_reach_the_constructor_that_knows_them(transformers_folder):
     with pytest.warns(UserWarning, match="pooling"):
         classifier = bert_keras.TextClassifier.from_preset(
-            transformers_folder, dropout=0.0, attention_dropout=0.3, max_length=8, pooling="mean"
+            transformers_folder,
+            dropout=0.0,
+            backbone={"attention_dropout": 0.3},
+            max_length=8,
+            pooling="mean",
         )
-    assert classifier.dropout == classifier.backbone.dropout == 0
+    assert (classifier.dropout, classifier.backbone.dropout) == (0.0, 0.1)
     assert classifier.backbone.attention_dropout == 0.3
     assert classifier.preprocessor.max_length == 8
     assert classifier.pooling == "mean"

@@ -220,7 +220,7 @@ def test_samples_of_dropout_average_their_losses(alpha, problem):
         inputs = INPUTS if passes == 1 else twice(INPUTS)
         model.head.num_masks = 3
         try:
-            return model.head(model.encode(inputs, training=True), training=True)
+            return model.head(model.backbone_outputs(inputs, training=True), training=True)
         finally:
             model.head.num_masks = 1
 

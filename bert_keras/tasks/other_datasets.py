@@ -1,0 +1,183 @@
+"""Batches of somebody else's dataset: checked, and where they are of texts, tokenized as they come.
+
+Strings cannot enter a JAX or PyTorch model, so texts become arrays on the host, on each backend.
+"""
+
+import inspect
+
+import keras
+import numpy as np
+from keras.src.trainers import data_adapters
+
+from bert_keras.preprocessing.batching import BucketedBatches
+from bert_keras.tasks.columns import as_column, check_is_dataset, is_text
+
+
+def checked(task, x, training=True):
+    """Returns a dataset that raises at a batch that does not fit, with its texts tokenized.
+
+    Args:
+        task: a `Task`.
+        x: what yields batches: ready inputs, or texts, or tuples `(x, y)` or `(x, y,
+            sample_weight)` that begin with them. A `PyDataset`, a generator, and where they hold
+            texts a `tf.data.Dataset`, a torch `DataLoader` or a Grain dataset; of ready inputs
+            these three stay as they are.
+        training: bool, whether texts come with labels.
+
+    Raises:
+        TypeError: `x` yields nothing.
+    """
+    check_is_dataset(x)
+    if isinstance(x, keras.utils.PyDataset):
+        own = isinstance(x, (BucketedBatches, PreparedBatches)) or x.use_multiprocessing
+        return x if own else PreparedBatches(x, _Prepare(task, training))
+    if inspect.isgenerator(x):
+        prepare = _Prepare(task, training)
+        return (prepare(batch) for batch in x)
+    return TextStream(x, _Prepare(task, training)) if _holds_texts(x) else x
+
+
+class _Prepare:
+    """Function of a batch that returns it as a model takes it."""
+
+    def __init__(self, task, training):
+        self.task, self.training, self.number = task, training, 0
+
+    def __call__(self, batch, number=None):
+        number = self.number if number is None else number
+        self.number += 1
+        try:
+            return self._prepared(batch)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"Batch {number} of the dataset: {error}") from error
+
+    def _prepared(self, batch):
+        whole = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))
+        x, *others = (batch,) if whole else batch
+        if isinstance(x, dict):
+            self.task.check_inputs(x)
+            return batch
+        x = _column(_as_str(x))
+        others = [_as_str(column) for column in others] if self.training else []
+        return _one_batch(self.task.examples(x, *others, training=self.training), self.task)
+
+
+def _column(x):
+    """Returns a column of texts as a list, and a list of such columns as a tuple, or raises."""
+    if is_text(x):
+        return as_column(x)
+    columns = tuple(map(_as_str, x)) if isinstance(x, (list, tuple)) else ()
+    if columns and all(map(is_text, columns)):
+        return columns if len(columns) > 1 else columns[0]
+    raise TypeError(
+        "It must begin with a dict of arrays as in bert_keras.inputs, a column of str, or a tuple "
+        f"of two such columns. Received: {type(x).__name__}, beginning with {x!r:.80}."
+    )
+
+
+def _one_batch(examples, task):
+    """Returns all examples as one batch, in their order."""
+    batches = examples.batches(len(examples), shuffle=False)
+    ((_, length),) = batches.batches
+    batches.batches = [(np.arange(len(examples)), length)]
+    return (batches if examples.finish is None else examples.finish(batches))[0]
+
+
+class PreparedBatches(keras.utils.PyDataset):
+    """A `PyDataset` of batches that are looked at before a model sees them.
+
+    An id outside its table is an error on some backends and NaN on JAX, where it spreads to every
+    weight. All else is the dataset's own: order, length, workers, and what it does between epochs.
+
+    Args:
+        batches: a `keras.utils.PyDataset`.
+        prepare: function of a batch and its number that returns the batch, or raises.
+    """
+
+    def __init__(self, batches, prepare):
+        super().__init__(workers=batches.workers, max_queue_size=batches.max_queue_size)
+        self.batches = batches
+        self.prepare = prepare
+
+    @property
+    def num_batches(self):
+        """Number of batches of an epoch, or `None` for a dataset without end."""
+        return self.batches.num_batches
+
+    def __getitem__(self, index):
+        return self.prepare(self.batches[index], index)
+
+    def on_epoch_begin(self):
+        """Passes the event on."""
+        self.batches.on_epoch_begin()
+
+    def on_epoch_end(self):
+        """Passes the event on."""
+        self.batches.on_epoch_end()
+
+
+class TextStream(keras.utils.PyDataset):
+    """Batches of texts of a dataset that is read from its beginning in each epoch.
+
+    Args:
+        dataset: a `tf.data.Dataset`, a torch `DataLoader`, a Grain dataset. One that does not know
+            its length is read once to count its batches.
+        prepare: see `PreparedBatches`.
+
+    Raises:
+        ValueError: the dataset has no end.
+    """
+
+    def __init__(self, dataset, prepare):
+        super().__init__()
+        self.dataset, self.prepare = dataset, prepare
+        self._number, self._next = _num_batches(dataset), None
+
+    def __len__(self):
+        return self._number
+
+    def __getitem__(self, index):
+        if index == 0 or self._next is None:
+            self._next = iter(_batches(self.dataset))
+        return self.prepare(next(self._next), index)
+
+
+def _batches(dataset):
+    return dataset.as_numpy_iterator() if hasattr(dataset, "as_numpy_iterator") else dataset
+
+
+def _num_batches(dataset):
+    if hasattr(dataset, "cardinality") and int(dataset.cardinality()) == -1:
+        raise ValueError(
+            "A dataset of texts must end. Received one that repeats: `.take(n)` of it."
+        )
+    try:
+        return len(dataset)
+    except TypeError:
+        return sum(1 for _ in _batches(dataset))
+
+
+def _holds_texts(x):
+    """Whether the first example of a dataset, or its first batch, has a str in it."""
+    if data_adapters.is_torch_dataloader(x):
+        has_places = hasattr(x.dataset, "__getitem__") and hasattr(x.dataset, "__len__")
+        first = x.dataset[0] if has_places and len(x.dataset) else next(iter(x.dataset), ())
+    elif hasattr(x, "element_spec"):
+        return any(spec.dtype == "string" for spec in keras.tree.flatten(x.element_spec))
+    elif hasattr(x, "__getitem__"):
+        first = x[0]
+    else:
+        first = next(iter(x), ()) if hasattr(x, "__iter__") else ()
+    return any(is_text(_as_str(leaf)) for leaf in keras.tree.flatten(first))
+
+
+def _as_str(column):
+    """Returns a column with the bytes that `tf.data` makes of str decoded; others as they are."""
+    if isinstance(column, bytes):
+        return column.decode()
+    if getattr(getattr(column, "dtype", None), "kind", "") not in ("O", "S"):
+        return column
+    values = column.tolist()
+    is_bytes = isinstance(values, list) and any(isinstance(value, bytes) for value in values)
+    return [_as_str(value) for value in values] if is_bytes else column

@@ -1,0 +1,65 @@
+"""A task of your own: grades, which have an order that classes do not know of.
+
+    python docs/guides/a_task_of_your_own.py
+
+A task is a backbone, a head, and what only you can say: how labels look, what the loss is, how an
+answer reads. All else, raw text in, batches by length, BERT's recipe, `.keras` files and presets,
+comes with `bert_keras.Task`.
+
+Here a review has a grade from 1 to 5. The head says for each grade but the last how likely the
+review is above it, so that an error of one grade costs less than one of four (Cao et al., 2020,
+https://arxiv.org/abs/1901.07884, with a weight for each threshold).
+"""
+
+import keras
+import numpy as np
+
+import bert_keras
+
+
+# Registered, so that files can name the class. An argument of the constructor is kept as an
+# attribute of the same name: that is how files know it.
+@keras.saving.register_keras_serializable(package="guide")
+class Grader(bert_keras.Task):
+    """Gives texts a grade from 1 to `num_grades`."""
+
+    # A preset of another number of grades holds another head.
+    head_arguments = ("num_grades",)
+
+    def __init__(self, backbone, preprocessor=None, num_grades=5, **kwargs):
+        super().__init__(backbone, preprocessor, **kwargs)
+        self.num_grades = num_grades
+        self.head = keras.layers.Dense(num_grades - 1, name="head")
+        self.build()
+        self.compile()
+
+    def call(self, inputs, training=None):
+        outputs = self.backbone_outputs(inputs, training=training)
+        return self.head(outputs["sequence_output"][:, 0])
+
+    def default_loss(self, label_smoothing):
+        return keras.losses.BinaryCrossentropy(
+            from_logits=True, label_smoothing=label_smoothing, reduction="mean_with_sample_weight"
+        )
+
+    def default_metrics(self):
+        return [keras.metrics.BinaryAccuracy(threshold=0.0, name="thresholds")]
+
+    def encode_labels(self, labels):
+        labels = np.asarray(labels)
+        if not np.isin(labels, range(1, self.num_grades + 1)).all():
+            raise ValueError(f"Grades are 1 to {self.num_grades}. Received: {np.unique(labels)}.")
+        return (labels[:, None] > np.arange(1, self.num_grades)).astype("float32")
+
+    def grade(self, texts):
+        return (1 + (self.predict(texts, verbose=0) > 0).sum(axis=-1)).tolist()
+
+
+if __name__ == "__main__":
+    texts = ["Never again.", "It broke.", "It works.", "I like it.", "Best I ever had."] * 20
+    grades = [1, 2, 3, 4, 5] * 20
+    grader = Grader.from_preset("bert_mini_en_gutenberg")
+    grader.compile(learning_rate=2e-4)
+    grader.fit(texts, grades, epochs=8, verbose=2)
+    grader.save("grader.keras")
+    print(keras.models.load_model("grader.keras").grade(texts[:5]))

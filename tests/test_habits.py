@@ -1,0 +1,377 @@
+"""What a user of Keras, KerasHub or transformers writes from habit works, or names the remedy."""
+
+import importlib.util
+import inspect
+import pathlib
+import re
+import sys
+
+import keras
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TEXTS = ["a b c", "d e", "h a g g", "b c", "a", "c d e"]
+LABELS = [0, 1, 1, 0, 1, 0]
+NAMES = ["no", "yes"]
+NAMED = [NAMES[label] for label in LABELS]
+MINI = "bert_mini_en_gutenberg"
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return tiny_classifier(tiny_backbone(dropout=0.0), label_names=NAMES)
+
+
+# Arguments
+
+
+@pytest.mark.once
+def test_arguments_of_the_backbone_stand_apart(tmp_path):
+    tiny_backbone().save_to_preset(tmp_path)
+    options = {"preprocessor": None, "dropout": 0.3, "dtype": "float16"}
+    task = bert_keras.TextClassifier.from_preset(
+        tmp_path, backbone={"attention_dropout": 0.2}, **options
+    )
+    backbone = task.backbone
+    assert (task.dropout, backbone.dropout, backbone.attention_dropout) == (0.3, 0.1, 0.2)
+    assert task.compute_dtype == backbone.compute_dtype == "float16"
+    for options, remedy in [
+        ({"activation": "softmax"}, r"backbone=\{'activation': 'softmax'\}.*logits.*`classify`"),
+        ({"remat": True}, r"backbone=\{'remat': True\}"),
+        ({"sequence_length": 8}, "Here: `max_length`"),
+        ({"num_labels": 3}, "Here: `num_classes`"),
+        ({"backbone": {"colour": 1}}, "must be a dict with some of"),
+        ({"backbone": backbone}, r"TextClassifier\(backbone\)"),
+    ]:
+        with pytest.raises(TypeError, match=remedy):
+            bert_keras.TextClassifier.from_preset(tmp_path, preprocessor=None, **options)
+
+
+def test_losses_of_keras_take_the_logits(classifier):
+    logits = classifier.predict(TEXTS, verbose=0)
+    expected = keras.ops.convert_to_numpy(
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True)(np.array(LABELS), logits)
+    )
+    classifier.compile("adam", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    loss = classifier.evaluate(TEXTS, LABELS, verbose=0)[0]
+    assert loss == pytest.approx(float(expected), abs=1e-5)
+    with pytest.raises(ValueError, match=r"SparseCategoricalCrossentropy\(from_logits=True\)"):
+        classifier.compile("adam", loss=keras.losses.SparseCategoricalCrossentropy())
+    classifier.compile()
+
+
+def test_a_rate_that_is_set_counts_and_callbacks_may_set_it():
+    task = tiny_classifier()
+    task.optimizer.learning_rate = 3e-3
+    task.fit(TEXTS, LABELS, verbose=0)
+    assert task.optimizer._learning_rate.peak_learning_rate == pytest.approx(3e-3)
+    with pytest.raises(TypeError, match=r"compile\(learning_rate=...\)"):
+        task.optimizer.learning_rate = 1e-3
+    for callback in (
+        keras.callbacks.ReduceLROnPlateau(monitor="loss"),
+        keras.callbacks.LearningRateScheduler(lambda epoch: 1e-3 * (epoch + 1)),
+    ):
+        with pytest.raises(ValueError, match=r"compile\(decay='constant', warmup=0\)"):
+            task.fit(TEXTS, LABELS, callbacks=[callback])
+    task.compile(decay="constant", warmup=0)
+    task.fit(TEXTS, LABELS, epochs=2, callbacks=[callback], verbose=0)
+    assert float(task.optimizer.learning_rate) == pytest.approx(2e-3)
+
+
+@pytest.mark.once
+def test_groups_are_no_scores():
+    embedder = bert_keras.TextEmbedder(tiny_backbone(), preprocessor=tiny_preprocessor())
+    with pytest.raises(ValueError, match="objective='similarity'"):
+        embedder.fit((TEXTS, TEXTS), np.linspace(0, 1, len(TEXTS)))
+
+
+@pytest.mark.once
+def test_a_sentence_is_scored_with_the_one_beside_it():
+    model = bert_keras.MaskedLM(tiny_backbone(), preprocessor=tiny_preprocessor())
+    alone, pairs = model.score(TEXTS[:2]), model.score((TEXTS[:2], TEXTS[2:4]))
+    assert len(pairs) == 2 and not np.allclose(alone, pairs)
+
+
+def test_padding_counts_in_the_span_s_softmax_as_in_transformers_where_asked():
+    logits = {}
+    for mask_padding in (True, False):
+        keras.utils.set_random_seed(0)
+        task = bert_keras.QuestionAnswering(tiny_backbone(), mask_padding=mask_padding)
+        inputs = tiny_preprocessor()(["a b", "c"], ["d e f g", "h"])
+        logits[mask_padding] = task.predict(inputs, verbose=0)["start_logits"]
+        labels = (np.array([4, 3]), np.array([5, 3]))
+        loss = task.evaluate(inputs, labels, verbose=0, return_dict=True)["loss"]
+        rows = [task.predict(inputs, verbose=0)[name] for name in ("start_logits", "end_logits")]
+        by_hand = [
+            np.log(np.exp(row.astype("float64")).sum(axis=-1)) - row[[0, 1], column]
+            for row, column in zip(rows, labels, strict=True)
+        ]
+        assert loss == pytest.approx(np.mean(by_hand), abs=1e-5)
+    padding = inputs["padding_mask"] == 0
+    assert (logits[True][padding] == -1e9).all() and (np.abs(logits[False][padding]) < 10).all()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", ["m.h5", "m", "m.hdf5"])
+def test_only_files_that_load_are_written(classifier, tmp_path, name):
+    with pytest.raises(ValueError, match=r"\*\.keras.*save_to_preset.*save_weights"):
+        classifier.save(tmp_path / name)
+    classifier.save_weights(tmp_path / "m.weights.h5")
+
+
+# Every shape in which people hold text
+
+
+class Texts(keras.utils.PyDataset):
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return TEXTS[2 * index : 2 * index + 2], NAMED[2 * index : 2 * index + 2]
+
+
+def generated(num_epochs=1):
+    for index in range(3 * num_epochs):
+        yield Texts()[index % 3]
+
+
+def of_tensorflow():
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices((TEXTS, NAMED)).batch(2)
+
+
+def of_torch():
+    import torch
+
+    return torch.utils.data.DataLoader(list(zip(TEXTS, NAMED, strict=True)), batch_size=2)
+
+
+DATASETS = {"PyDataset": Texts, "generator": generated, "tf.data": of_tensorflow, "torch": of_torch}
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_a_dataset_of_texts_is_tokenized_as_it_comes(classifier, name):
+    make = DATASETS[name]
+    expected = classifier.evaluate(TEXTS, NAMED, batch_size=2, verbose=0, return_dict=True)
+    steps = {"steps": 3} if name == "generator" else {}
+    actual = classifier.evaluate(make(), verbose=0, return_dict=True, **steps)
+    assert actual == pytest.approx(expected, abs=1e-5)
+    np.testing.assert_allclose(
+        classifier.predict(make(), verbose=0), classifier.predict(TEXTS, verbose=0), atol=1e-5
+    )
+    given = generated(2) if name == "generator" else make()
+    steps = {"steps_per_epoch": 3} if name == "generator" else {}
+    history = classifier.fit(given, epochs=2, validation_data=Texts(), verbose=0, **steps).history
+    assert np.isfinite(history["val_loss"]).all() and len(history["loss"]) == 2
+
+
+@pytest.mark.parametrize("name", ["tf.data", "torch"])
+def test_each_batch_of_a_dataset_is_read_once_an_epoch(name):
+    seen = []
+    task = tiny_classifier(label_names=NAMES)
+    tokenize = task.preprocessor.tokenize
+    task.preprocessor.tokenize = lambda texts, *args: seen.append(texts) or tokenize(texts, *args)
+    task.fit(DATASETS[name](), epochs=3, verbose=0)
+    batches = [TEXTS[:2], TEXTS[2:4], TEXTS[4:]]
+    # On TensorFlow Keras looks at the first two before.
+    assert seen[-9:] == 3 * batches and len(seen) <= 11
+
+
+@pytest.mark.once
+def test_pairs_of_a_dataset_are_a_tuple_of_two_columns(classifier):
+    class Pairs(Texts):
+        def __getitem__(self, index):
+            texts, labels = super().__getitem__(index)
+            return (texts, texts), labels
+
+    np.testing.assert_allclose(
+        classifier.predict(Pairs(), verbose=0),
+        classifier.predict((TEXTS, TEXTS), verbose=0),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.once
+def test_a_wrong_batch_is_named(classifier):
+    class Wrong(Texts):
+        def __getitem__(self, index):
+            return ([1.5, 2.5], [0, 1]) if index == 2 else super().__getitem__(index)
+
+    with pytest.raises(TypeError, match=r"Batch 2 of the dataset: .*Received: list"):
+        classifier.evaluate(Wrong(), verbose=0)
+    with pytest.raises(ValueError, match=r"Batch 0 of the dataset: .*must be one of.*'maybe'"):
+        classifier.fit((batch for batch in [(["a"], ["maybe"])]), steps_per_epoch=1, verbose=0)
+
+
+TABLES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("make", [*TABLES.values(), None], ids=[*TABLES, "datasets"])
+def test_a_table_is_read_by_its_column_of_str(make):
+    import datasets
+
+    make = make or datasets.Dataset.from_dict
+    one = make({"stars": LABELS, "review": TEXTS})
+    task = tiny_classifier()
+    expected = task.predict(TEXTS, verbose=0)
+    np.testing.assert_array_equal(task.predict(one, verbose=0), expected)
+    assert task.classify(one) == task.classify(TEXTS)
+    task.fit(one, one["stars"], validation_split=0.5, verbose=0)
+    task.fit(one, one["stars"], validation_data=(one, one["stars"]), verbose=0)
+    two = make({"first": TEXTS, "second": TEXTS, "stars": LABELS})
+    with pytest.raises(ValueError, match=r"text_columns=\['premise', 'hypothesis'\].*'second'"):
+        task.predict(two)
+    pairs = tiny_classifier(preprocessor=tiny_preprocessor(text_columns=["first", "second"]))
+    expected = pairs.predict((TEXTS, TEXTS), verbose=0)
+    np.testing.assert_array_equal(pairs.predict(two, verbose=0), expected)
+    again = type(pairs.preprocessor).from_config(pairs.preprocessor.get_config())
+    assert again.text_columns == ["first", "second"]
+    with pytest.raises(ValueError, match="columns"):
+        pairs.predict(one)
+
+
+@pytest.mark.once
+def test_balanced_class_weights_are_scikit_learn_s(classifier):
+    from sklearn.utils.class_weight import compute_class_weight
+
+    labels = [0, 0, 0, 0, 1, 0]
+    weights = compute_class_weight("balanced", classes=np.array([0, 1]), y=labels)
+    examples = classifier.examples(TEXTS, labels).weighted("balanced", 2)
+    np.testing.assert_allclose(examples.sample_weight, weights[labels], rtol=1e-6)
+    classifier.fit(TEXTS, labels, class_weight="balanced", verbose=0)
+    with pytest.raises(ValueError, match="`class_weight` must be"):
+        classifier.fit(TEXTS, labels, class_weight="auto", verbose=0)
+
+
+@pytest.mark.once
+def test_mapping_a_dataset_by_the_preprocessor_names_what_works():
+    tf = pytest.importorskip("tensorflow")
+    dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2)
+    with pytest.raises(TypeError, match="Give `fit` the dataset of strings itself"):
+        dataset.map(tiny_preprocessor())
+
+
+# At home in Keras
+
+
+@pytest.mark.once
+def test_where_a_bar_cannot_move_there_is_a_line_an_epoch(classifier, capfd):
+    classifier.fit(TEXTS, LABELS, batch_size=2, epochs=3)
+    said = capfd.readouterr().out
+    assert "\b" not in said and said.count("loss:") == 3
+
+
+def test_a_functional_model_is_what_the_error_says(classifier):
+    for model in (classifier, classifier.backbone):
+        for name in ("inputs", "output"):
+            with pytest.raises(AttributeError, match=r"keras\.Model\(inputs, model\(inputs\)\)"):
+                getattr(model, name)
+        with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+            _ = model.nothing_of_the_kind
+    assert classifier.get_layer("head") is classifier.head
+
+
+@pytest.mark.once
+def test_tokenizers_and_preprocessors_come_from_presets():
+    tokenizer = bert_keras.WordPieceTokenizer.from_preset(MINI)
+    assert tokenizer.get_vocabulary()[:1] == ["[PAD]"]
+    assert tokenizer.vocabulary_size == 8192
+    preprocessor = bert_keras.TextPreprocessor.from_preset(MINI, max_length=16)
+    assert preprocessor(["A ship."])["token_ids"].shape[0] == 1
+    task = tiny_classifier()
+    assert task.tokenizer is task.preprocessor.tokenizer
+    assert tiny_classifier(preprocessor=None).tokenizer is None
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        ("BertTextClassifier", "TextClassifier"),
+        ("RobertaForMaskedLM", "MaskedLM"),
+        ("BertTokenizer", "Tokenizer"),
+        ("AutoModelForQuestionAnswering", "QuestionAnswering"),
+        ("BertTextClassifierPreprocessor", "TextPreprocessor"),
+        ("BertModel", "BertBackbone"),
+    ],
+)
+def test_the_package_says_what_others_names_are_called_here(name, here):
+    with pytest.raises(AttributeError, match=rf"`bert_keras\.{here}`"):
+        getattr(bert_keras, name)
+    assert hasattr(bert_keras, here)
+    with pytest.raises(AttributeError, match="no attribute 'anything'"):
+        _ = bert_keras.anything
+
+
+@pytest.mark.once
+def test_methods_say_what_they_are_called_here(classifier):
+    embedder = bert_keras.TextEmbedder(tiny_backbone())
+    for method, here in [
+        (bert_keras.TextClassifier.from_pretrained, "from_preset"),
+        (classifier.save_pretrained, "export_to_huggingface"),
+        (embedder.encode, "embed"),
+        (classifier.tokenizer.convert_tokens_to_ids, "token_to_id"),
+        (classifier.tokenizer.decode, "detokenize"),
+    ]:
+        with pytest.raises(AttributeError, match=f"`{here}`"):
+            method("x")
+
+
+@pytest.mark.once
+def test_what_is_public_is_seen():
+    names = dir(bert_keras)
+    assert {"TextClassifier", "presets", "layers", "training", "heads", "Task"} <= set(names)
+    assert not [name for name in names if name.startswith("_") and name != "__version__"]
+    assert bert_keras.layers.CRF and bert_keras.training.Lamb
+    table = bert_keras.presets()
+    assert {row["name"] for row in table} >= {MINI, "roberta_base_en_cased"}
+    assert re.search(r"roberta_base_en_cased +124645632 +English +MIT", repr(table))
+    assert pd.DataFrame(table).shape == (len(table), 5)
+    arguments = inspect.signature(bert_keras.TextClassifier.fit).parameters
+    assert {"x", "y", "epochs", "validation_data", "class_weight"} <= set(arguments)
+
+
+def test_a_task_of_one_s_own_takes_forty_lines(tmp_path):
+    path = ROOT / "docs" / "guides" / "a_task_of_your_own.py"
+    spec = importlib.util.spec_from_file_location("a_task_of_your_own", path)
+    guide = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(guide)
+    lines = inspect.getsource(guide.Grader).splitlines()
+    assert sum(bool(line.strip()) for line in lines) <= 40
+    grader = guide.Grader(tiny_backbone(), tiny_preprocessor(), num_grades=3)
+    grader.fit(TEXTS, [1, 2, 3, 1, 2, 3], verbose=0)
+    expected = grader.predict(TEXTS, verbose=0)
+    assert set(grader.grade(TEXTS)) <= {1, 2, 3}
+    with pytest.raises(ValueError, match="Grades are 1 to 3"):
+        grader.fit(TEXTS, [1, 2, 4, 1, 2, 3])
+    grader.save(tmp_path / "grader.keras")
+    grader.save_to_preset(tmp_path / "preset")
+    for again in (
+        keras.models.load_model(tmp_path / "grader.keras"),
+        guide.Grader.from_preset(tmp_path / "preset"),
+    ):
+        np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
+
+
+# Text
+
+
+@pytest.mark.once
+def test_chinese_comes_back_without_spaces_between_its_characters():
+    tokenizer = bert_keras.WordPieceTokenizer([*VOCABULARY, "我", "爱", "你", "。"])
+    assert tokenizer.detokenize(tokenizer("我爱你。 a b 我")) == "我爱你。 a b 我"
+
+
+@pytest.mark.once
+def test_characters_that_a_vocabulary_leaves_out_are_told():
+    with pytest.warns(UserWarning, match=r"2 rare characters.*'yz'.*limit_alphabet"):
+        bert_keras.train_wordpiece(texts=["abab abab y z"], vocabulary_size=30, limit_alphabet=2)
