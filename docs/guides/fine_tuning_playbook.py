@@ -245,7 +245,7 @@ print(f"The adapters' file holds {size / 1e6:.2f} MB, all weights {4 * weights /
 
 print("\n8. Memory")
 fine_tune("2 batches of 8 an update", fit={"batch_size": 8}, gradient_accumulation_steps=2)
-fine_tune("remat", options={"remat": True})
+fine_tune("remat", options={"backbone": {"remat": True}})
 
 # ## 9. Look at the mistakes
 #

@@ -270,8 +270,11 @@ def test_a_preset_goes_to_it_with_arguments_of_task_backbone_and_masks(tmp_path)
     plain = tiny_classifier(num_classes=3)
     plain.backbone.save_to_preset(tmp_path)
     plain.preprocessor.tokenizer.save(tmp_path)
-    options = {"num_classes": 3, "attention_dropout": 0.3, "max_length": 8, "consistency": 0.5}
-    task = Classifier.from_preset(tmp_path, **options, dropout_samples=2, lora_rank=1)
+    options = {"num_classes": 3, "max_length": 8, "consistency": 0.5}
+    backbone = {"attention_dropout": 0.3}
+    task = Classifier.from_preset(
+        tmp_path, **options, backbone=backbone, dropout_samples=2, lora_rank=1
+    )
     assert (task.consistency, task.dropout_samples, task.num_classes) == (0.5, 2, 3)
     assert (task.backbone.attention_dropout, task.preprocessor.max_length) == (0.3, 8)
     assert np.isfinite(task.fit(["a b", "c"], [2, 0], verbose=0).history["loss"]).all()
