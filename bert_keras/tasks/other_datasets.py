@@ -20,8 +20,8 @@ def checked(task, x, training=True):
         task: a `Task`.
         x: what yields batches: ready inputs, or texts, or tuples `(x, y)` or `(x, y,
             sample_weight)` that begin with them. A `PyDataset`, a generator, and where they hold
-            texts a `tf.data.Dataset`, a torch `DataLoader` or a Grain dataset; of ready inputs
-            these three stay as they are.
+            texts a `tf.data.Dataset` or a torch `DataLoader`; of ready inputs these two stay as
+            they are.
         training: bool, whether texts come with labels.
 
     Raises:
@@ -121,7 +121,7 @@ class TextStream(keras.utils.PyDataset):
     """Batches of texts of a dataset that is read from its beginning in each epoch.
 
     Args:
-        dataset: a `tf.data.Dataset`, a torch `DataLoader`, a Grain dataset. One that does not know
+        dataset: a `tf.data.Dataset`, a torch `DataLoader`. One that does not know
             its length is read once to count its batches.
         prepare: see `PreparedBatches`.
 

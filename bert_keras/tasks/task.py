@@ -32,7 +32,7 @@ class Task(BuiltModel):
       `text_columns`. Batches are padded to few different lengths, and hold texts of like length, so
       that short ones do not pay for long ones;
     - datasets whose batches are texts, or tuples that begin with them: a `keras.utils.PyDataset`, a
-      generator, a `tf.data.Dataset`, a torch `DataLoader`, a Grain dataset. They are tokenized on
+      generator, a `tf.data.Dataset`, or a torch `DataLoader`. They are tokenized on
       the host, on each backend;
     - ready inputs: the dict of arrays of `bert_keras.inputs`, a `keras.utils.PyDataset`, a
       `tf.data.Dataset`, a torch `DataLoader`. Arrays are checked before the first step, the batches
