@@ -177,6 +177,7 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
 
     def train_on_batch(self, *args, **kwargs):
         """Like `keras.Model.train_on_batch`, see `fit`."""
+        build_optimizer(self)
         with whole_steps(self):
             return super().train_on_batch(*args, **kwargs)
 

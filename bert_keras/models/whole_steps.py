@@ -132,8 +132,8 @@ def whole_steps(model):
 def build_optimizer(model):
     """Creates the optimizer's state before the first step, all of it.
 
-    A step of TensorFlow that has to create it is traced twice, and cannot where several devices
-    have a copy each.
+    A step of TensorFlow that has to create it is traced twice, takes thrice as long to make, and
+    cannot create it where several devices have a copy each.
     """
     if not model.compiled or model.optimizer is None or model.optimizer.built:
         return  # Of what is not compiled Keras says so.
