@@ -47,7 +47,7 @@ def as_column(values, name="x"):
 def is_table(x):
     """Whether `x` has columns by names: of pandas, polars, pyarrow or `datasets`."""
     has_names = hasattr(x, "columns") or hasattr(x, "column_names")
-    return has_names and hasattr(x, "__getitem__") and hasattr(x, "__len__")
+    return has_names and hasattr(x, "__getitem__") and hasattr(x, "shape")
 
 
 def of_table(table, names=None):

@@ -64,16 +64,22 @@ class _Prepare:
 
 
 def _column(x):
-    """Returns a column of texts as a list, and a list of such columns as a tuple, or raises."""
-    if is_text(x):
+    """Returns a column of texts as a list, and several columns as a tuple, or raises."""
+    if is_text(x) or _is_rows(x):
         return as_column(x)
+    # torch's `DataLoader` makes a list of tuples of rows that are tuples.
     columns = tuple(map(_as_str, x)) if isinstance(x, (list, tuple)) else ()
-    if columns and all(map(is_text, columns)):
-        return columns if len(columns) > 1 else columns[0]
+    if columns and all(is_text(column) or _is_rows(column) for column in columns):
+        return columns
     raise TypeError(
         "It must begin with a dict of arrays as in bert_keras.inputs, a column of str, or a tuple "
-        f"of two such columns. Received: {type(x).__name__}, beginning with {x!r:.80}."
+        f"of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}."
     )
+
+
+def _is_rows(column):
+    """Whether it holds lists of str: the words of sentences, or choices."""
+    return isinstance(column, list) and all(isinstance(x, list) and is_text(x) for x in column)
 
 
 def _one_batch(examples, task):
@@ -174,10 +180,11 @@ def _holds_texts(x):
 
 def _as_str(column):
     """Returns a column with the bytes that `tf.data` makes of str decoded; others as they are."""
-    if isinstance(column, bytes):
-        return column.decode()
-    if getattr(getattr(column, "dtype", None), "kind", "") not in ("O", "S"):
-        return column
-    values = column.tolist()
-    is_bytes = isinstance(values, list) and any(isinstance(value, bytes) for value in values)
-    return [_as_str(value) for value in values] if is_bytes else column
+    is_array = getattr(getattr(column, "dtype", None), "kind", "") in ("O", "S")
+    return _decoded(column.tolist() if is_array else column)
+
+
+def _decoded(value):
+    if isinstance(value, list) and any(isinstance(entry, (bytes, list)) for entry in value):
+        return [_decoded(entry) for entry in value]
+    return value.decode() if isinstance(value, bytes) else value

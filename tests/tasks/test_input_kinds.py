@@ -1,0 +1,133 @@
+"""The table of docs/inputs.md: which task takes its examples in which shape."""
+
+import pathlib
+
+import datasets
+import keras
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from tiny import tiny_backbone, tiny_preprocessor
+
+import bert_keras
+
+TEXTS = ["a b c", "d e", "h a g g", "b c"]
+CLASSES = [0, 1, 1, 0]
+# Task: its columns, and its labels.
+TASKS = {
+    "TextClassifier": ([TEXTS], CLASSES),
+    "LongTextClassifier": ([TEXTS], CLASSES),
+    "TokenClassifier": ([[text.split() for text in TEXTS]], [[0] * len(t.split()) for t in TEXTS]),
+    "QuestionAnswering": ([["a b"] * 4, TEXTS], [("a", 0), None, ("a", 2), None]),
+    "MultipleChoice": ([TEXTS, [["a", "b"]] * 4], CLASSES),
+    "TextEmbedder": ([TEXTS, TEXTS[::-1]], [1.0, 0.0, 0.5, 0.2]),
+    "MaskedLM": ([TEXTS], None),
+    "NextSentencePrediction": ([TEXTS, TEXTS[::-1]], CLASSES),
+    "Pretraining": ([TEXTS, TEXTS[::-1]], CLASSES),
+}
+COLUMNS = {
+    "list": list,
+    "tuple": tuple,
+    "NumPy": lambda values: np.fromiter(values, object, len(values)),
+    "pandas Series": pd.Series,
+    "polars Series": pl.Series,
+    "pyarrow array": pa.array,
+    "`datasets` column": lambda values: datasets.Dataset.from_dict({"x": values})["x"],
+}
+FRAMES = {
+    "pandas DataFrame": pd.DataFrame,
+    "polars DataFrame": pl.DataFrame,
+    "pyarrow Table": pa.table,
+    "`datasets.Dataset`": datasets.Dataset.from_dict,
+}
+
+
+class Batches(keras.utils.PyDataset):
+    def __init__(self, columns, labels):
+        super().__init__()
+        self.columns, self.labels = columns, labels
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        rows = slice(2 * index, 2 * index + 2)
+        x = _one_or_more([column[rows] for column in self.columns])
+        return (x,) if self.labels is None else (x, self.labels[rows])
+
+
+def of_tensorflow(columns, labels):
+    import tensorflow as tf
+
+    parts = (_one_or_more(columns),) if labels is None else (_one_or_more(columns), labels)
+    return tf.data.Dataset.from_tensor_slices(parts).batch(2)
+
+
+def of_torch(columns, labels):
+    import torch
+
+    rows = [_one_or_more(row) for row in zip(*columns, strict=True)]
+    rows = [(row,) for row in rows] if labels is None else list(zip(rows, labels, strict=True))
+    return torch.utils.data.DataLoader(rows, batch_size=2)
+
+
+STREAMS = {
+    "`PyDataset`": Batches,
+    "generator": lambda columns, labels: (Batches(columns, labels)[i] for i in range(2)),
+    "`tf.data` of str": of_tensorflow,
+    "torch `DataLoader` of str": of_torch,
+}
+
+
+def _one_or_more(columns):
+    return tuple(columns) if len(columns) > 1 else columns[0]
+
+
+def _task(name, **options):
+    keras.utils.set_random_seed(0)
+    cls = getattr(bert_keras, name)
+    if name == "TokenClassifier":
+        options["num_classes"] = 2
+    if name == "TextEmbedder":
+        options["objective"] = "similarity"
+    text_columns = options.pop("text_columns", None)
+    preprocessor = tiny_preprocessor(text_columns=text_columns)
+    return cls(tiny_backbone(), preprocessor=preprocessor, **options)
+
+
+def _is_taken(task, kind, columns, labels):
+    """Whether a task takes this kind, and then as it takes lists; else it must say so."""
+    expected = _task(task).evaluate(_one_or_more(columns), labels, verbose=0)
+    try:
+        if kind in COLUMNS:
+            x = _one_or_more([COLUMNS[kind](column) for column in columns])
+            actual = _task(task).evaluate(x, labels, verbose=0)
+        elif kind in FRAMES:
+            names = ["first", "second"][: len(columns)]
+            frame = FRAMES[kind](dict(zip(names, columns, strict=True)))
+            actual = _task(task, text_columns=names).evaluate(frame, labels, verbose=0)
+        else:
+            steps = {"steps": 2} if kind == "generator" else {}
+            actual = _task(task).evaluate(STREAMS[kind](columns, labels), verbose=0, **steps)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    if task not in ("MaskedLM", "Pretraining"):  # Which draw masks batch by batch.
+        # Two batches weigh alike, whatever number of words they hold.
+        assert actual == pytest.approx(expected, abs=1e-2 if kind in STREAMS else 1e-5)
+    return True
+
+
+@pytest.mark.once
+def test_the_documentation_says_which_task_takes_what():
+    page = pathlib.Path(__file__).parents[2] / "docs" / "inputs.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    table = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    actual = [
+        [kind, *("yes" if _is_taken(task, kind, *TASKS[task]) else "-" for task in TASKS)]
+        for kind in [*COLUMNS, *FRAMES, *STREAMS]
+    ]
+    expected = [["texts in a", *(f"`{task}`" for task in TASKS)], *actual]
+    assert [table[0], *table[2:]] == expected, "\n".join(map(" | ".join, expected))
