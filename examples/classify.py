@@ -18,10 +18,10 @@ flags.DEFINE_bool("pairs", False, "Takes the texts two by two, for a model that 
 
 def main(argv):
     if len(argv) < 3:
-        raise app.UsageError("Pass the path of a .keras file and at least one text.")
+        raise SystemExit("Pass the path of a .keras file and at least one text.")
     path, texts = argv[1], argv[2:]
     if FLAGS.pairs and len(texts) % 2:
-        raise app.UsageError(f"--pairs needs an even number of texts. Received: {len(texts)}.")
+        raise SystemExit(f"--pairs needs an even number of texts. Received: {len(texts)}.")
     classifier = keras.models.load_model(path)
     answers = classifier.classify((texts[::2], texts[1::2]) if FLAGS.pairs else texts)
     if FLAGS.pairs:

@@ -101,7 +101,7 @@ def refuse_unused():
         why = "How to mask is for --static_masking; else it is said when the data is read."
     given = [f"--{name}" for name in unused if FLAGS[name].present]
     if given:
-        raise app.UsageError(f"{why} Received: {', '.join(given)}. Leave them out.")
+        raise SystemExit(f"{why} Received: {', '.join(given)}. Leave them out.")
 
 
 def make_examples(tokenizer):

@@ -77,7 +77,7 @@ def main(argv):
     if FLAGS.sentence:
         path = os.path.join(FLAGS.output_dir, "tagger.keras")
         if not os.path.exists(path):
-            raise app.UsageError(f"--sentence needs {path}, which a training writes.")
+            raise SystemExit(f"--sentence needs {path}, which a training writes.")
         show(keras.models.load_model(path), FLAGS.sentence)
         return
     train, dev, test, names = tagged.load_data()

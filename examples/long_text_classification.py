@@ -167,7 +167,7 @@ def load_data():
     elif FLAGS.data_dir:
         train, test = (datasets.load_imdb(FLAGS.data_dir, part) for part in ("train", "test"))
     else:
-        raise app.UsageError("Pass --data_dir, the IMDB reviews, or --train_file.")
+        raise SystemExit("Pass --data_dir, the IMDB reviews, or --train_file.")
     print("A tenth of the training documents is held out to measure on.")
     test = read_test(train) or test
     train, dev = datasets.split_examples(train, test_size=max(1, len(train) // 10), seed=0)

@@ -111,7 +111,7 @@ def find_files(folder):
             if re.search(rf"(?<![a-z])({words})(?![a-z])", name, re.IGNORECASE):
                 files.setdefault(part, os.path.join(folder, name))
     if not {"train", "dev"} & set(files):
-        raise app.UsageError(
+        raise SystemExit(
             f"{folder} must hold files with train, dev or val in their names. Found: "
             f"{sorted(os.listdir(folder))}."
         )

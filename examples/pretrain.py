@@ -200,7 +200,7 @@ def plan_phases():
     folders, heldout = FLAGS.data_dir, FLAGS.heldout_dir
     shares = phase_shares(len(folders))
     if len(heldout) not in (0, 1, len(folders)):
-        raise app.UsageError(
+        raise SystemExit(
             "--heldout_dir takes one folder, or one a phase. Received: "
             f"{heldout} for {len(folders)} phases."
         )
@@ -224,7 +224,7 @@ def phase_shares(num_phases):
     except ValueError:
         shares = []
     if len(shares) != num_phases or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
-        raise app.UsageError(
+        raise SystemExit(
             f"--shares must be {num_phases} numbers from 0 with the sum 1, one for each folder of "
             f"--data_dir. Received: {FLAGS.shares}."
         )
@@ -234,7 +234,7 @@ def phase_shares(num_phases):
 def check_steps():
     """Raises where the last batches would be accumulated and never applied."""
     if FLAGS.num_steps % FLAGS.gradient_accumulation_steps:
-        raise app.UsageError(
+        raise SystemExit(
             "--num_steps must be a multiple of --gradient_accumulation_steps. Received: "
             f"{FLAGS.num_steps} and {FLAGS.gradient_accumulation_steps}."
         )
@@ -247,7 +247,7 @@ def peak_rates(num_phases):
     except ValueError:
         rates = []
     if len(rates) not in (1, num_phases) or not all(0 <= rate < math.inf for rate in rates):
-        raise app.UsageError(
+        raise SystemExit(
             "--learning_rate must be one number from 0, or one for each of the "
             f"{num_phases} folders of --data_dir. Received: {FLAGS.learning_rate}."
         )
@@ -258,7 +258,7 @@ def choose_objective(phases):
     """Returns `both` or `masked_lm`, by the flags and by what the rows of all folders are."""
     if FLAGS.objective == "masked_lm" or not compares_pairs():
         if FLAGS.objective == "both":
-            raise app.UsageError(
+            raise SystemExit(
                 "--objective both needs a first token that sees the text, a pooler on it, and two "
                 "segments: not a causal model, nor a checkpoint without these. Leave --objective "
                 "out."
@@ -266,13 +266,13 @@ def choose_objective(phases):
         return "masked_lm"
     found = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
     if len(set(found.values())) > 1:
-        raise app.UsageError(
+        raise SystemExit(
             f"All data must be made with one --objective. Received: {found}. Make it anew, or "
             "train on masked tokens alone: --objective masked_lm."
         )
     has_pairs = "full_sentences" not in found.values()
     if FLAGS.objective == "both" and not has_pairs:
-        raise app.UsageError("--objective both needs pairs: data that is not full_sentences.")
+        raise SystemExit("--objective both needs pairs: data that is not full_sentences.")
     return "both" if has_pairs else "masked_lm"
 
 
@@ -300,7 +300,7 @@ def check_batches(phases):
     if all(read_manifest(folder)["masking"] for folder in all_folders(phases)):
         given = [f"--{name}" for name in MASKING_FLAGS if FLAGS[name].present]
         if given:
-            raise app.UsageError(
+            raise SystemExit(
                 "Data made with --static_masking keeps its masks. Received: "
                 f"{', '.join(given)}. Leave them out, or make the data without it."
             )
@@ -318,14 +318,14 @@ def check_fits(model, phases):
         if of_data.vocabulary != tokenizer.vocabulary:
             differences.insert(0, "vocabulary")
         if differences:
-            raise app.UsageError(
+            raise SystemExit(
                 f"All data must be made with the model's tokenizer. Received: {folder}, made with "
                 f"another {', '.join(differences)} ({of_data.vocabulary_size} tokens; the model's "
                 f"has {tokenizer.vocabulary_size}). Make the data with the model's: "
                 "create_pretraining_data.py --vocabulary."
             )
         if positions is not None and manifest["sequence_length"] > positions:
-            raise app.UsageError(
+            raise SystemExit(
                 f"Rows must fit the model's {positions} positions. Received: {folder} with rows of "
                 f"{manifest['sequence_length']}. Raise --max_sequence_length, or make shorter rows."
             )

@@ -125,12 +125,12 @@ def load_data():
         recipe.check_folder()
         files = find_file(TRAIN_FILES), find_file(DEV_FILES)
     else:
-        raise app.UsageError("Pass --data_dir, or --train_file and --dev_file.")
+        raise SystemExit("Pass --data_dir, or --train_file and --dev_file.")
     if all(files):
         return tuple(without_blanks(file) for file in files)
     only = files[0] or files[1]
     if only is None:
-        raise app.UsageError(f"{FLAGS.data_dir} has none of {[*TRAIN_FILES, *DEV_FILES]}.")
+        raise SystemExit(f"{FLAGS.data_dir} has none of {[*TRAIN_FILES, *DEV_FILES]}.")
     print(f"Only {only} is there: it is split by contexts, a fifth of them to measure on.")
     examples = without_blanks(only)
     contexts = sorted({example.context for example in examples})

@@ -9,7 +9,9 @@ import logging
 import math
 import os
 
-from absl import app, flags
+from absl import flags
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's words at its start.
 
 import bert_keras
 
@@ -118,7 +120,7 @@ def data_files(find_files):
         find_files: function of `--data_dir` that returns such a dict.
 
     Raises:
-        UsageError: neither `--train_file` nor `--data_dir` is given.
+        SystemExit: neither `--train_file` nor `--data_dir` is given.
     """
     if FLAGS.train_file:
         return {"train": FLAGS.train_file, "dev": FLAGS.dev_file, "test": FLAGS.test_file}
@@ -126,13 +128,13 @@ def data_files(find_files):
         check_folder()
         files = find_files(FLAGS.data_dir)
         return {**files, "test": FLAGS.test_file or files.get("test")}
-    raise app.UsageError("Pass --data_dir, or --train_file and --dev_file.")
+    raise SystemExit("Pass --data_dir, or --train_file and --dev_file.")
 
 
 def check_folder():
-    """Raises `UsageError` where `--data_dir` is a file."""
+    """Raises `SystemExit` where `--data_dir` is a file."""
     if not os.path.isdir(FLAGS.data_dir):
-        raise app.UsageError(
+        raise SystemExit(
             f"--data_dir is a folder, and {FLAGS.data_dir!r} is none. Pass a file by --train_file."
         )
 
@@ -145,7 +147,7 @@ def make_folders():
             if folder is not None:
                 os.makedirs(folder, exist_ok=True)
         except OSError as error:
-            raise app.UsageError(f"--{name} must be a folder that can be made: {error}") from error
+            raise SystemExit(f"--{name} must be a folder that can be made: {error}") from error
 
 
 def check_labelled(**parts):

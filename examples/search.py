@@ -71,7 +71,7 @@ def main(argv):
     }
     for name in NOT_HERE:
         if FLAGS[name].present:
-            raise app.UsageError(f"--{name} has no meaning here: see --help.")
+            raise SystemExit(f"--{name} has no meaning here: see --help.")
     train, dev = text_classification.load_data()
     recipe.check_labelled(train=train, dev=dev)
     train = recipe.sampled(train)

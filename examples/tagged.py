@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import recipe
-from absl import app, flags
+from absl import flags
 
 from bert_keras import datasets, metrics
 
@@ -28,7 +28,7 @@ def load_data():
     Of the test sentences `tags` may be `None`.
 
     Raises:
-        UsageError: no files are named, or a folder holds none.
+        SystemExit: no files are named, or a folder holds none.
         ValueError: a tag is not of `--scheme`, or marks no entity though most do. The message
             names the file and the line.
     """
@@ -63,7 +63,7 @@ def find_files(folder):
     if not files and len(names) == 1:
         return {"train": os.path.join(folder, names[0])}
     if not ("train" in files or {"dev", "test"} <= set(files)):
-        raise app.UsageError(
+        raise SystemExit(
             f"{folder} must hold one file, or files with train, dev and test in their names. "
             f"Found: {names}."
         )

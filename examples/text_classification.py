@@ -72,7 +72,7 @@ def main(argv):
     train, dev = load_data()
     recipe.check_labelled(train=train, dev=dev)
     if FLAGS.baselines and train.problem_type != "single_label":
-        raise app.UsageError("--baselines are for single-label problems.")
+        raise SystemExit("--baselines are for single-label problems.")
     recipe.make_folders()
     test = read_file(FLAGS.test_file, train.label_names, True) if FLAGS.test_file else None
     mismatched = mismatched_dev_set()
@@ -255,7 +255,7 @@ def load_data():
     is_known = FLAGS.task or FLAGS.data_dir
     for name in FILE_FLAGS:
         if FLAGS[name].present and (is_known or not (FLAGS.train_file or FLAGS.test_file)):
-            raise app.UsageError(
+            raise SystemExit(
                 f"--{name} is for files of your own, by --train_file and without --task."
             )
     if FLAGS.train_file:

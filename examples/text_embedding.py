@@ -71,7 +71,7 @@ def main(argv):
         if FLAGS.objective == "ranking":
             x = train.take(np.flatnonzero(train.labels >= TRUE_PAIR)).texts
             if not x[0]:
-                raise app.UsageError("--objective ranking needs pairs that mean the same.")
+                raise SystemExit("--objective ranking needs pairs that mean the same.")
             y = groups_of(*x)
             loss = MultipleNegativesRanking(FLAGS.scale, FLAGS.symmetric)
         else:
@@ -183,10 +183,10 @@ def load_data():
         print(f"There is no dev file: a tenth of {FLAGS.train_file} is held out.")
         return *datasets.split_examples(train, test_size=max(2, len(train) // 10), seed=0), test
     if not FLAGS.data_dir:
-        raise app.UsageError("Pass --data_dir, a dataset of sentence pairs, or --train_file.")
+        raise SystemExit("Pass --data_dir, a dataset of sentence pairs, or --train_file.")
     task = datasets.get_glue_task(FLAGS.task or datasets.detect_glue_task(FLAGS.data_dir))
     if len(task.label_names) > 2 or any(len(layout.texts) < 2 for layout in task.layouts):
-        raise app.UsageError("The dataset has no pairs that are like or unlike: see --help.")
+        raise SystemExit("The dataset has no pairs that are like or unlike: see --help.")
     train, dev = (load_split(task, part) for part in ("train", "dev"))
     if FLAGS.test_file:
         return train, dev, as_likeness(datasets.read_examples(FLAGS.test_file, task), task)
@@ -209,7 +209,7 @@ def read_file(path, may_lack_labels=False):
         task = datasets.get_glue_task(FLAGS.task)
         return as_likeness(datasets.read_examples(path, task), task)
     if not FLAGS.pair_column:
-        raise app.UsageError("Pairs need --pair_column, or --task for a known dataset.")
+        raise SystemExit("Pairs need --pair_column, or --task for a known dataset.")
     pairs = tables.read_texts(
         path,
         [FLAGS.text_column, FLAGS.pair_column],
@@ -224,7 +224,7 @@ def read_file(path, may_lack_labels=False):
 def as_likeness(pairs, task):
     """Returns pairs of a known dataset with labels from 0, different, to 1, the same."""
     if not isinstance(pairs.texts, tuple) or len(pairs.label_names) > 2:
-        raise app.UsageError("The dataset has no pairs that are like or unlike: see --help.")
+        raise SystemExit("The dataset has no pairs that are like or unlike: see --help.")
     if pairs.label_names[:1] == ("entailment",) and pairs.labels is not None:
         pairs = dataclasses.replace(pairs, labels=1 - np.asarray(pairs.labels))
     return scaled(pairs, task.score_range[1] if task.score_range else 1.0)

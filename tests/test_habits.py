@@ -268,6 +268,26 @@ def test_where_a_bar_cannot_move_there_is_a_line_an_epoch(classifier, capfd):
     classifier.fit(TEXTS, LABELS, batch_size=2, epochs=3)
     said = capfd.readouterr().out
     assert "\b" not in said and said.count("loss:") == 3
+    classifier.evaluate(TEXTS, LABELS, batch_size=2)
+    said = capfd.readouterr().out
+    assert "\b" not in said and len(said.splitlines()) == 1
+
+
+@pytest.mark.once
+def test_what_is_no_backbone_of_ours_is_told_by_its_package():
+    from keras_hub.models import BertBackbone
+
+    backbone = BertBackbone(9, 1, 1, 4, 4, max_sequence_length=4)
+    with pytest.raises(TypeError, match=r"keras_hub\..*BertBackbone.*`MaskedLM.from_preset`"):
+        bert_keras.MaskedLM(backbone)
+
+
+@pytest.mark.once
+def test_a_folder_without_a_tokenizer_says_how_to_do_without(tmp_path, classifier):
+    classifier.backbone.save_to_preset(tmp_path)
+    for cls in (bert_keras.TextClassifier, bert_keras.WordPieceTokenizer):
+        with pytest.raises(FileNotFoundError, match="takes `preprocessor=None`"):
+            cls.from_preset(tmp_path)
 
 
 def test_a_functional_model_is_what_the_error_says(classifier):

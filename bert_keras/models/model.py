@@ -171,6 +171,8 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
 
     def evaluate(self, *args, **kwargs):
         """Like `keras.Model.evaluate`; whatever ends it leaves the weights as they were."""
+        if len(args) < 4:
+            kwargs["verbose"] = shown(kwargs.get("verbose", "auto"))
         self._give_up_older_functions()
         with whole_steps(self):
             return call_untuned(super().evaluate, *args, **kwargs)

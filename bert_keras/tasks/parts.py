@@ -11,7 +11,8 @@ def check_backbone(backbone, task_name):
         return
     raise TypeError(
         "`backbone` must be a bert_keras backbone, such as `BertBackbone`. Received: "
-        f"{type(backbone).__name__}. Presets load by `{task_name}.from_preset`."
+        f"{type(backbone).__module__}.{type(backbone).__name__}. Presets, KerasHub's too, load by "
+        f"`{task_name}.from_preset`."
     )
 
 

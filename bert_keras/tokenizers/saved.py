@@ -162,7 +162,8 @@ def _vocabulary_file(folder):
             return folder / name
     alone = " but merges.txt, alone no vocabulary" if (folder / "merges.txt").is_file() else ""
     raise FileNotFoundError(
-        f"A tokenizer needs one of {VOCABULARY_FILES}. Received: {folder}, which holds none{alone}."
+        f"A tokenizer needs one of {VOCABULARY_FILES}. Received: {folder}, which holds none{alone}"
+        ". A task for ready inputs alone takes `preprocessor=None`."
     )
 
 
