@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import bert_keras
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import BuiltModel, arguments_of
 from bert_keras.tasks.task import Task
 from bert_keras.training.recipe import DEFAULTS
@@ -19,7 +20,8 @@ from bert_keras.training.recipe import DEFAULTS
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = ROOT / "bert_keras" / "_types.pyi"
 STUBS = sorted(set(ROOT.glob("bert_keras/**/*.pyi")) - {SHARED})
-PACKAGES = ["datasets", "heads", "layers", "metrics", "models", "preprocessing", "tasks", "tokenizers", "training"]
+PACKAGES = ("datasets", "heads", "layers", "metrics", "models", "preprocessing", "tasks")
+PACKAGES += ("tokenizers", "training")
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 # Whose keyword arguments a stub names one and all; of others those that a user may want.
 WHOLE = {"from_preset", "load", "compile", "fit", "evaluate", "predict"}
@@ -35,8 +37,11 @@ def bodies(path):
         inside = node.body if isinstance(node, ast.ClassDef) else ()
         for owner, part in [("", node), *((f"{node.name}.", part) for part in inside)]:
             names = [part.name] if hasattr(part, "name") else []
-            names += [alias.asname or alias.name for alias in getattr(part, "names", ())]
+            # `from x import y as y` is how a stub hands a name on.
+            handed_on = part.names if isinstance(part, ast.ImportFrom) else ()
+            names += [alias.asname for alias in handed_on if alias.asname]
             names += [ast.unparse(part.target)] if isinstance(part, ast.AnnAssign) else []
+            names += map(ast.unparse, part.targets) if isinstance(part, ast.Assign) else []
             for name in names:
                 found.setdefault(owner + name, []).append(part)
     return found
@@ -59,6 +64,8 @@ def parameters(definition):
 def accepted(owner, name):
     """Returns the names of the keyword arguments that a method takes by `**kwargs`."""
     if issubclass(owner, BuiltModel) and name in ("__init__", "from_preset"):
+        if issubclass(owner, Backbone):
+            return set().union(*map(arguments_of, [owner, *owner.__subclasses__()]))
         of_preprocessor = arguments_of(bert_keras.TextPreprocessor) - {"tokenizer", "input_names"}
         return arguments_of(owner) | (of_preprocessor if name == "from_preset" else set())
     if name == "from_preset" and owner is bert_keras.TextPreprocessor:
@@ -114,6 +121,8 @@ def test_a_stub_says_what_is_there(path):
             # What an instance has is known at run time only.
             assert owner or hasattr(module, name), name
             continue
+        # A layer takes what its `call` does.
+        own = "call" if own == "__call__" and "call" in vars(owner) else own
         found = inspect.getattr_static(owner or module, own)
         found = getattr(found, "__func__", found)
         for node in nodes if inspect.isfunction(found) else ():

@@ -6,3 +6,5 @@ from bert_keras.layers.encoder import Encoder as Encoder
 from bert_keras.layers.encoder import EncoderBlock as EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward as FeedForward
 from bert_keras.layers.pooler import Pooler as Pooler
+
+CRF = LinearChainCRF
