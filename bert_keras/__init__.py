@@ -19,7 +19,7 @@ from bert_keras.host_memory import keep_freed_memory
 from bert_keras.models.bert import BertBackbone
 from bert_keras.models.distilbert import DistilBertBackbone
 from bert_keras.models.roberta import RobertaBackbone
-from bert_keras.other_names import renamed_class
+from bert_keras.other_names import renamed_class as _renamed_class
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.registry import presets
 from bert_keras.tasks.features import encode_features
@@ -46,7 +46,7 @@ from bert_keras.version import __version__
 
 
 def __getattr__(name):
-    raise AttributeError(f"module 'bert_keras' has no attribute {name!r}.{renamed_class(name)}")
+    raise AttributeError(f"module 'bert_keras' has no attribute {name!r}.{_renamed_class(name)}")
 
 
 def __dir__():

@@ -36,6 +36,7 @@ ONCE = [
     "tests/tasks/test_lora_files.py",
     "tests/test_imports.py",
     "tests/test_skips.py",
+    "tests/test_typing.py",
 ]
 # Among these, what does compute on a backend.
 ON_EACH = ("tests/metrics/test_streaming.py", "tests/preprocessing/test_batching.py")

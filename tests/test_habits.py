@@ -154,7 +154,14 @@ def of_torch():
     return torch.utils.data.DataLoader(list(zip(TEXTS, NAMED, strict=True)), batch_size=2)
 
 
-DATASETS = {"PyDataset": Texts, "generator": generated, "tf.data": of_tensorflow, "torch": of_torch}
+def of_grain():
+    import grain
+
+    return grain.MapDataset.source(list(zip(TEXTS, NAMED, strict=True))).batch(2)
+
+
+DATASETS = {"PyDataset": Texts, "generator": generated, "tf.data": of_tensorflow}
+DATASETS |= {"torch": of_torch, "grain": of_grain}
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -261,6 +268,67 @@ def test_mapping_a_dataset_by_the_preprocessor_names_what_works():
 
 
 # At home in Keras
+
+
+class Halved(bert_keras.TextClassifier):
+    """Has a step and a loss of its own, as Keras's guides write them."""
+
+    num_steps = 0
+
+    def train_step(self, *args):
+        self.num_steps += 1
+        return super().train_step(*args)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        return 0.5 * super().compute_loss(x, y, y_pred, sample_weight, training)
+
+
+def test_a_subclass_may_have_a_step_and_a_loss_of_its_own():
+    losses = []
+    for make in (bert_keras.TextClassifier, Halved):
+        keras.utils.set_random_seed(0)
+        task = make(tiny_backbone(dropout=0.0), preprocessor=tiny_preprocessor())
+        before = task.head.dense.get_weights()[0]
+        task.compile(learning_rate=1e-2, warmup=0)
+        losses += task.fit(TEXTS, LABELS, verbose=0).history["loss"]
+        assert np.abs(task.head.dense.get_weights()[0] - before).max() > 1e-3
+    assert losses[1] == pytest.approx(losses[0] / 2, abs=1e-5)
+    assert task.num_steps >= 1
+
+
+def test_a_metric_is_there_once_by_whatever_it_is_asked(classifier):
+    # Of a sentence the padding must not count, as it would under `metrics`.
+    tagger = bert_keras.TokenClassifier(tiny_backbone(), 2, preprocessor=tiny_preprocessor())
+    for task, x, y in [
+        (classifier, TEXTS, LABELS),
+        (tagger, [text.split() for text in TEXTS], [[0] * len(text.split()) for text in TEXTS]),
+    ]:
+        task.compile()
+        expected = task.evaluate(x, y, verbose=0, return_dict=True)
+        task.compile(metrics=["accuracy"])
+        assert task.evaluate(x, y, verbose=0, return_dict=True) == pytest.approx(expected)
+        task.compile(metrics=["accuracy", "sparse_categorical_crossentropy"])
+        assert len(task.evaluate(x, y, verbose=0)) == 3
+        task.compile()
+
+
+@pytest.mark.once
+def test_a_summary_lists_the_parts_with_their_parameters(classifier, tmp_path):
+    lines = []
+    classifier.summary(expand_nested=True, print_fn=lambda text, **_: lines.append(text))
+    summary = "\n".join(lines)
+    for layer in (classifier.backbone, classifier.backbone.encoder, classifier.head):
+        assert re.search(rf"{layer.name} .*\s{layer.count_params():,} ", summary), layer.name
+    assert f"Total params: {classifier.count_params():,}" in summary
+
+
+@pytest.mark.once
+def test_labels_in_one_column_are_taken_and_one_hot_rows_refused(classifier):
+    expected = classifier.evaluate(TEXTS, LABELS, verbose=0)
+    column = np.array(LABELS)[:, None]
+    np.testing.assert_allclose(classifier.evaluate(TEXTS, column, verbose=0), expected)
+    with pytest.raises(ValueError, match=r"One-hot rows: labels\.argmax\(axis=-1\)"):
+        classifier.fit(TEXTS, np.eye(2)[LABELS])
 
 
 @pytest.mark.once

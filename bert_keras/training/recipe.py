@@ -110,8 +110,14 @@ class Recipe:
                 "`label_smoothing` is for loss='auto'. Received another loss with "
                 f"label_smoothing={self._label_smoothing}: set it in that loss."
             )
-        metrics = task.default_metrics() if _is_auto(metrics) else metrics
-        return {"loss": loss, "weighted_metrics": metrics, **self._others}
+        if not _is_auto(metrics):
+            return {"loss": loss, "weighted_metrics": metrics, **self._others}
+        metrics, others = task.default_metrics(), dict(self._others)
+        if isinstance(others.get("metrics"), (list, tuple)):
+            # By its name the task's own is meant, for which padding does not count.
+            own = [metric.name for metric in keras.tree.flatten(metrics)]
+            others["metrics"] = [metric for metric in others["metrics"] if metric not in own]
+        return {"loss": loss, "weighted_metrics": metrics, **others}
 
     def make_optimizer(self, task, total_steps=None):
         """Returns a new optimizer; until `fit` knows the steps, its rate is constant."""

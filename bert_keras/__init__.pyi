@@ -1,0 +1,39 @@
+from bert_keras import datasets as datasets
+from bert_keras import heads as heads
+from bert_keras import layers as layers
+from bert_keras import metrics as metrics
+from bert_keras import models as models
+from bert_keras import preprocessing as preprocessing
+from bert_keras import tasks as tasks
+from bert_keras import tokenizers as tokenizers
+from bert_keras import training as training
+from bert_keras.host_memory import keep_freed_memory as keep_freed_memory
+from bert_keras.models.bert import BertBackbone as BertBackbone
+from bert_keras.models.distilbert import DistilBertBackbone as DistilBertBackbone
+from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
+from bert_keras.presets.registry import presets as presets
+from bert_keras.tasks.features import encode_features as encode_features
+from bert_keras.tasks.long_text_classifier import LongTextClassifier as LongTextClassifier
+from bert_keras.tasks.masked_lm import MaskedLM as MaskedLM
+from bert_keras.tasks.multiple_choice import MultipleChoice as MultipleChoice
+from bert_keras.tasks.next_sentence_prediction import (
+    NextSentencePrediction as NextSentencePrediction,
+)
+from bert_keras.tasks.pretraining import Pretraining as Pretraining
+from bert_keras.tasks.question_answering import QuestionAnswering as QuestionAnswering
+from bert_keras.tasks.saliency import Saliency as Saliency
+from bert_keras.tasks.saliency import integrated_gradients as integrated_gradients
+from bert_keras.tasks.task import Task as Task
+from bert_keras.tasks.text_classifier import TextClassifier as TextClassifier
+from bert_keras.tasks.text_embedder import TextEmbedder as TextEmbedder
+from bert_keras.tasks.token_classifier import TokenClassifier as TokenClassifier
+from bert_keras.tokenizers.byte_pair import BytePairTokenizer as BytePairTokenizer
+from bert_keras.tokenizers.tokenizer import Tokenizer as Tokenizer
+from bert_keras.tokenizers.training import train_wordpiece as train_wordpiece
+from bert_keras.tokenizers.unigram import UnigramTokenizer as UnigramTokenizer
+from bert_keras.tokenizers.wordpiece import WordPieceTokenizer as WordPieceTokenizer
+from bert_keras.training.optimizer import AdamW as AdamW
+from bert_keras.training.schedules import WarmupDecay as WarmupDecay
+from bert_keras.training.stages import layer_wise_decay as layer_wise_decay
+from bert_keras.version import __version__ as __version__

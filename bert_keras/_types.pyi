@@ -1,0 +1,89 @@
+"""Types that the stubs share. There is no such module at run time."""
+
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import Any, Literal, NotRequired, Protocol, TypeAlias, TypedDict
+
+from numpy.typing import NDArray
+
+# A backend's tensor, or what Keras makes one of.
+Tensor: TypeAlias = Any
+Array: TypeAlias = NDArray[Any]
+Path: TypeAlias = str | PathLike[str]
+# A dtype policy or its name.
+Dtype: TypeAlias = str | Any
+Activation: TypeAlias = str | Callable[[Tensor], Tensor]
+
+# `token_ids`, `segment_ids`, `padding_mask`, see `bert_keras.inputs`.
+Inputs: TypeAlias = Mapping[str, Any]
+# `sequence_output`, `pooled_output`, `hidden_states`, `attentions`, see `Backbone`.
+Outputs: TypeAlias = dict[str, Any]
+
+class Indexable(Protocol):
+    # What a `PyDataset` and a table of pyarrow have in the place of `__iter__`.
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+class AsArray(Protocol):
+    def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+# A list, array or column of str; or a tuple of two such for pairs, or a table.
+Texts: TypeAlias = Iterable[Any] | Indexable
+OneText: TypeAlias = str | tuple[str, str]
+# What `fit` takes: `Texts`, `Inputs`, a `PyDataset`, `tf.data`, a `DataLoader`, or a generator.
+Data: TypeAlias = Iterable[Any] | Indexable | Inputs
+# Of a task with several outputs a mapping of names to such.
+Labels: TypeAlias = Iterable[Any] | Indexable | Mapping[str, Any]
+Weights: TypeAlias = Iterable[float] | Tensor
+
+ProblemType: TypeAlias = Literal["single_label", "multi_label", "regression"]
+Pooling: TypeAlias = Literal["pooler", "cls", "mean", "max"]
+Frozen: TypeAlias = Literal["embeddings", "backbone"] | int
+Projection: TypeAlias = (
+    Literal["query", "key", "value", "attention_output", "intermediate", "feed_forward_output"]
+    | str
+)
+Truncation: TypeAlias = Literal[
+    "longest_first", "only_first", "only_second", "head", "tail", "head_tail"
+]
+Decay: TypeAlias = Literal["linear", "cosine", "polynomial", "constant"]
+Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "BILOU"]
+Verbose: TypeAlias = Literal["auto"] | int
+FileDtype: TypeAlias = Literal["float32", "float16", "bfloat16"]
+
+class HeadOptions(TypedDict, total=False):
+    hidden_activation: str | None
+    dropout_first: bool
+
+class Entity(TypedDict):
+    type: str
+    text: str
+    start: int
+    end: int
+    score: float
+
+class TaggedText(TypedDict):
+    text: str
+    words: list[tuple[str, str | int]]
+    entities: list[Entity]
+
+class Answer(TypedDict):
+    answer: str
+    start: int | None
+    end: int | None
+    probability: float
+
+class Choice(TypedDict):
+    choice: str
+    index: int
+    probabilities: list[float]
+
+class IsNext(TypedDict):
+    is_next: bool
+    probability: float
+
+class Hit(TypedDict):
+    index: int
+    score: float
+    # Where documents are texts.
+    text: NotRequired[str]

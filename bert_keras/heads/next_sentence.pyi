@@ -1,0 +1,17 @@
+import keras
+
+from bert_keras._types import Dtype, Outputs, Tensor
+from bert_keras.heads.head import Head
+
+class NextSentenceHead(Head):
+    dense: keras.layers.Dense
+    def __init__(
+        self,
+        hidden_dim: int,
+        initializer_range: float = 0.02,
+        *,
+        name: str | None = ...,
+        dtype: Dtype | None = ...,
+        trainable: bool = ...,
+    ) -> None: ...
+    def __call__(self, outputs: Outputs) -> Tensor: ...

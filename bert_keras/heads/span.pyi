@@ -1,0 +1,26 @@
+import keras
+
+from bert_keras._types import Dtype, Outputs, Tensor
+from bert_keras.heads.head import Head
+
+MASKED_LOGIT: float
+
+class SpanHead(Head):
+    dropout: float
+    mask_padding: bool
+    dense: keras.layers.Dense
+    drop: keras.layers.Dropout
+    def __init__(
+        self,
+        hidden_dim: int,
+        initializer_range: float = 0.02,
+        dropout: float = 0.0,
+        mask_padding: bool = True,
+        *,
+        name: str | None = ...,
+        dtype: Dtype | None = ...,
+        trainable: bool = ...,
+    ) -> None: ...
+    def __call__(
+        self, outputs: Outputs, padding_mask: Tensor | None = None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]: ...

@@ -1,0 +1,10 @@
+from bert_keras.layers.attention import SelfAttention as SelfAttention
+from bert_keras.layers.attention_pooling import AttentionPooling as AttentionPooling
+from bert_keras.layers.crf import LinearChainCRF as LinearChainCRF
+from bert_keras.layers.embeddings import BertEmbeddings as BertEmbeddings
+from bert_keras.layers.encoder import Encoder as Encoder
+from bert_keras.layers.encoder import EncoderBlock as EncoderBlock
+from bert_keras.layers.feed_forward import FeedForward as FeedForward
+from bert_keras.layers.pooler import Pooler as Pooler
+
+CRF = LinearChainCRF

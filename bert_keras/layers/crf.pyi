@@ -1,0 +1,16 @@
+import keras
+
+from bert_keras._types import Tensor
+
+class LinearChainCRF(keras.layers.Layer):
+    num_tags: int
+    transitions: keras.Variable
+    start: keras.Variable
+    end: keras.Variable
+    def __init__(self, num_tags: int, *, name: str | None = ..., trainable: bool = ...) -> None: ...
+    def __call__(self, emissions: Tensor, position_mask: Tensor | None = None) -> Tensor: ...
+    def log_likelihood(
+        self, emissions: Tensor, tags: Tensor, position_mask: Tensor | None = None
+    ) -> Tensor: ...
+    def marginals(self, emissions: Tensor, position_mask: Tensor | None = None) -> Tensor: ...
+    def decode(self, emissions: Tensor, position_mask: Tensor | None = None) -> Tensor: ...

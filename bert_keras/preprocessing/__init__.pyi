@@ -1,0 +1,12 @@
+from bert_keras.preprocessing.batching import BucketedBatches as BucketedBatches
+from bert_keras.preprocessing.batching import length_buckets as length_buckets
+from bert_keras.preprocessing.batching import sorted_batches as sorted_batches
+from bert_keras.preprocessing.imported_records import import_records as import_records
+from bert_keras.preprocessing.masking import Masking as Masking
+from bert_keras.preprocessing.packing import pack as pack
+from bert_keras.preprocessing.pretraining_batches import PretrainingBatches as PretrainingBatches
+from bert_keras.preprocessing.pretraining_data import (
+    create_pretraining_data as create_pretraining_data,
+)
+from bert_keras.preprocessing.ragged import Ragged as Ragged
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor

@@ -1,0 +1,30 @@
+import keras
+
+from bert_keras._types import Dtype, Tensor
+
+class SparseCrossentropy(keras.losses.Loss):
+    label_smoothing: float
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "mean_with_sample_weight",
+        *,
+        name: str | None = ...,
+        dtype: Dtype | None = ...,
+    ) -> None: ...
+
+class FocalCrossentropy(keras.losses.Loss):
+    gamma: float
+    def __init__(
+        self,
+        gamma: float = 2.0,
+        reduction: str | None = "mean_with_sample_weight",
+        *,
+        name: str | None = ...,
+        dtype: Dtype | None = ...,
+    ) -> None: ...
+
+class SpanCrossentropy(keras.losses.Loss): ...
+class AsComputed(keras.losses.Loss): ...
+
+def consistency_loss(first_logits: Tensor, second_logits: Tensor) -> Tensor: ...

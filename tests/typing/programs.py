@@ -1,0 +1,102 @@
+"""Programs as users write them, for a type checker: what is marked is wrong, all else is right."""
+
+from typing import assert_type
+
+import keras
+import numpy as np
+
+import bert_keras
+
+TEXTS = ["a good film", "a bad one"]
+
+
+def classify() -> str:
+    classifier = bert_keras.TextClassifier.from_preset(
+        "bert_mini_en_gutenberg",
+        num_classes=2,
+        label_names=["bad", "good"],
+        problem_type="single_label",
+        max_length=64,
+        backbone={"dropout": 0.0},
+    )
+    classifier.compile("lamb", learning_rate=1e-3, decay="cosine", metrics=["accuracy"])
+    history = classifier.fit(
+        TEXTS, ["good", "bad"], epochs=2, validation_split=0.5, class_weight="balanced", verbose=0
+    )
+    classifier.evaluate((TEXTS, TEXTS), [1, 0], return_dict=True)["loss"].is_integer()
+    classifier.fit({"token_ids": np.ones((2, 8), "int32")}, [1, 0], frozen=3)  # wrong
+    classifier.fit(TEXTS, epoch=3)  # wrong
+    classifier.compile(decay="exponential")  # wrong
+    bert_keras.TextClassifier.from_preset("p", num_labels=2)  # wrong
+    bert_keras.TextClassifier.from_preset("p", problem_type="multilabel")  # wrong
+    bert_keras.LongTextClassifier.from_preset("p", num_windows=4, head_options={})  # wrong
+    assert_type(classifier, bert_keras.TextClassifier)
+    answers = classifier.classify(TEXTS)
+    label: str = classifier.classify("a film")["label"]
+    answers["label"]  # wrong
+    return label + str(answers[0]["label"] == history.history)
+
+
+def answer() -> list[str]:
+    tagger = bert_keras.TokenClassifier.from_preset("p", num_classes=3, crf=True)
+    places = [(entity["start"], entity["end"]) for entity in tagger.tag("Ada")["entities"]]
+    tagger.tag("Ada")["entity"]  # wrong
+    model = bert_keras.MaskedLM.from_preset("p", masking={"rate": 0.3})
+    (token, probability), *_ = model.fill_mask("a [MASK]", top_k=3)[0]
+    assert_type(model.score(TEXTS), list[float])
+    reader = bert_keras.QuestionAnswering.from_preset("p", normalization="per_window")
+    best = reader.answer("who?", "Ada")
+    best["score"]  # wrong
+    several = reader.answer(["who?"], "Ada", top_k=2)
+    chooser = bert_keras.MultipleChoice.from_preset("p", frozen="backbone")
+    bert_keras.MultipleChoice.from_preset("p", frozen="everything")  # wrong
+    embedder = bert_keras.TextEmbedder.from_preset("p", pooling="mean", lora_rank=8)
+    hits = embedder.semantic_search("film", TEXTS)
+    follows = bert_keras.NextSentencePrediction.from_preset("p").is_next("a", "b")["is_next"]
+    index = chooser.choose("a", ["b", "c"])["index"]
+    return [
+        token,
+        best["answer"],
+        several[0][1]["answer"],
+        f"{places}{hits[0]['score']}{index}",
+    ] * (follows + (probability > 0.5))
+
+
+def parts() -> keras.Model:
+    vocabulary = bert_keras.train_wordpiece(texts=TEXTS, vocabulary_size=30)
+    tokenizer = bert_keras.WordPieceTokenizer(vocabulary, lowercase=True)
+    assert_type(tokenizer("a film"), list[int])
+    assert_type(tokenizer(TEXTS), list[list[int]])
+    tokenizer.encode("a film").offsets[0][0].bit_length()
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=64, truncation="head_tail")
+    bert_keras.TextPreprocessor("vocab.txt")  # wrong
+    backbone = bert_keras.BertBackbone(
+        tokenizer.vocabulary_size, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16
+    )
+    bert_keras.BertBackbone(30, 2, 2, 8, 16, max_sequence_length="512")  # wrong
+    backbone(preprocessor(TEXTS), return_hidden_states=True)["hidden_states"]
+    rates = bert_keras.layer_wise_decay(backbone, rate=0.95)
+    bert_keras.AdamW(bert_keras.WarmupDecay(1e-3, 100), learning_rate_multipliers=rates)
+    bert_keras.AdamW(weight_decay="no")  # wrong
+    bert_keras.layers.CRF(num_tags=3).decode(np.zeros((1, 2, 3)))
+    examples, _ = bert_keras.datasets.load_sentiment_sentences("folder")
+    task = bert_keras.Pretraining(backbone, preprocessor, frozen=1, lora_rank=None, name="task")
+    task.fit((examples.texts, examples.texts), examples.labels, callbacks=[])
+    return task
+
+
+class Grader(bert_keras.Task):
+    """A task of one's own has arguments of its own."""
+
+    def __init__(self, backbone: bert_keras.BertBackbone, num_grades: int = 3) -> None:
+        super().__init__(backbone, frozen="embeddings")
+        self.num_grades = num_grades
+
+
+class Regularized(bert_keras.training.SeveralMasks, bert_keras.TextClassifier):
+    """So has a task that something stands in front of."""
+
+
+def subclasses() -> int:
+    Regularized.from_preset("p", num_classes=2, consistency=1.0).classify("a film")
+    return Grader.from_preset("p", num_grades=5).num_grades
