@@ -19,21 +19,26 @@ class BertEmbeddings(keras.layers.Layer):
     `padding_id + 1` on, wherever padding stands between them, and padding is at `padding_id`. The
     table then has `padding_id + 1` rows more, of which the first `padding_id` are never read.
 
+    With `embedding_dim` the tables and the norm have a width of their own, as in ALBERT and in
+    ELECTRA, and a dense layer leads from it to the encoder's: `projection(output)`.
+
     Args:
         vocabulary_size: int, rows of the token table.
-        hidden_dim: int, width of every table.
+        hidden_dim: int, width of the output.
         max_sequence_length: int, number of positions that a token can have.
         num_segments: int, rows of the segment table; 0 leaves segments out.
         dropout: float, rate after the norm.
         layer_norm_epsilon: float, added to the variance.
         initializer_range: float, standard deviation of the truncated normal that fills the tables.
         padding_id: int, id of the token that has no position of its own, or `None` to count all.
+        embedding_dim: int, width of every table before the projection to `hidden_dim`; `None` for
+            `hidden_dim` and no projection.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
         token_ids: int, `(batch, seq_len)`.
         segment_ids: int, `(batch, seq_len)`, or `None` for segment 0 everywhere.
-        token_vectors: float, `(batch, seq_len, hidden_dim)`, taken in place of the token table's
+        token_vectors: float, `(batch, seq_len, embedding_dim)`, taken in place of the token table's
             rows for `token_ids`, or `None`. Gradients with respect to a text need them.
         training: bool, whether dropout is active.
 
@@ -42,7 +47,8 @@ class BertEmbeddings(keras.layers.Layer):
 
     Reference:
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3; `make_positions` in
-        facebookresearch/fairseq, `fairseq/utils.py`.
+        facebookresearch/fairseq, `fairseq/utils.py`;
+        [Lan et al., 2020](https://arxiv.org/abs/1909.11942), section 3.1, for `embedding_dim`.
     """
 
     def __init__(
@@ -55,10 +61,12 @@ class BertEmbeddings(keras.layers.Layer):
         layer_norm_epsilon=1e-12,
         initializer_range=0.02,
         padding_id=None,
+        embedding_dim=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
+        self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         self.num_segments = num_segments
         self.padding_id = padding_id
         self.initializer_range = initializer_range
@@ -78,11 +86,19 @@ class BertEmbeddings(keras.layers.Layer):
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.projection = None
+        if embedding_dim is not None:
+            self.projection = keras.layers.Dense(
+                hidden_dim,
+                kernel_initializer=bert_initializer(initializer_range),
+                dtype=self.dtype_policy,
+                name="projection",
+            )
 
     def _table(self, layer_class, num_rows, name):
         return layer_class(
             num_rows,
-            self.hidden_dim,
+            self.embedding_dim,
             embeddings_initializer=bert_initializer(self.initializer_range),
             dtype=self.dtype_policy,
             name=name,
@@ -93,7 +109,9 @@ class BertEmbeddings(keras.layers.Layer):
         self.position_embedding.build((None,))
         if self.num_segments:
             self.segment_embedding.build((None, None))
-        self.layer_norm.build((None, None, self.hidden_dim))
+        self.layer_norm.build((None, None, self.embedding_dim))
+        if self.projection is not None:
+            self.projection.build((None, None, self.embedding_dim))
 
     def call(self, token_ids, segment_ids=None, token_vectors=None, training=None):
         x = self.token_embedding(token_ids) if token_vectors is None else token_vectors
@@ -103,7 +121,8 @@ class BertEmbeddings(keras.layers.Layer):
                 # One row for all; it broadcasts over batch and length.
                 segment_ids = ops.zeros((1, 1), dtype="int32")
             x = x + self.segment_embedding(segment_ids)
-        return self.dropout(self.layer_norm(x), training=training)
+        x = self.dropout(self.layer_norm(x), training=training)
+        return x if self.projection is None else self.projection(x)
 
     def _positions(self, token_ids):
         """Returns each token's row of the position table: int32 `(seq_len,)`, or of each text."""

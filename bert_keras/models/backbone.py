@@ -18,6 +18,7 @@ _SIZES = {
     "num_layers": (1, 1024),
     "num_heads": (1, 1024),
     "hidden_dim": (1, 2**16),
+    "embedding_dim": (1, 2**16),
     "intermediate_dim": (1, 2**18),
     "max_sequence_length": (1, 2**20),
     "num_segments": (0, 1024),
@@ -37,16 +38,16 @@ class Backbone(Adaptable, BuiltModel):
         name: str, or `None`.
         dtype: a dtype policy or its name.
         trainable: bool.
-        **arguments: the family's, see there. Without them `num_segments` is 1, and
-            `max_sequence_length` and `padding_id` are `None`.
+        **arguments: the family's, see there. Without them `num_segments` is 1, `embedding_dim` is
+            `hidden_dim`, and `max_sequence_length` and `padding_id` are `None`.
 
     Call arguments:
         inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, and optional
             `padding_mask` and, where `num_segments` is above 1, `segment_ids` of the same shape.
         return_hidden_states: bool.
         return_attentions: bool; the explicit attention formula then replaces the fused kernel.
-        token_vectors: float `(batch, seq_len, hidden_dim)` in place of the token table's rows, or
-            `None`; see `BertEmbeddings`.
+        token_vectors: float `(batch, seq_len, embedding_dim)` in place of the token table's rows,
+            or `None`; see `BertEmbeddings`.
         training: bool, whether dropout is active.
 
     Returns:
@@ -76,6 +77,7 @@ class Backbone(Adaptable, BuiltModel):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.num_segments, self.max_sequence_length = 1, None
         self.padding_id = self.pooler = None
+        self.embedding_dim = arguments["hidden_dim"]
         for argument, value in arguments.items():
             setattr(self, argument, _checked(argument, value))
         self._check_number_of_parameters()
@@ -98,10 +100,6 @@ class Backbone(Adaptable, BuiltModel):
     @property
     def token_embedding(self):
         return self.embeddings.token_embedding
-
-    @property
-    def embedding_dim(self):
-        return self.token_embedding.output_dim
 
     @property
     def stages(self):

@@ -95,8 +95,14 @@ class BertBackbone(Backbone):
         return before if mask is None else ops.logical_and(mask, before)
 
 
-def bert_embeddings(backbone):
-    """Returns BERT's embeddings, which other families have too, with the settings of a backbone."""
+def bert_embeddings(backbone, embedding_dim=None):
+    """Returns BERT's embeddings, which other families have too, with the settings of a backbone.
+
+    Args:
+        backbone: a `Backbone`.
+        embedding_dim: int, width of the tables before a projection, see `BertEmbeddings`; `None`
+            for no projection.
+    """
     return BertEmbeddings(
         backbone.vocabulary_size,
         backbone.hidden_dim,
@@ -106,6 +112,7 @@ def bert_embeddings(backbone):
         layer_norm_epsilon=backbone.layer_norm_epsilon,
         initializer_range=backbone.initializer_range,
         padding_id=backbone.padding_id,
+        embedding_dim=embedding_dim,
         dtype=backbone.dtype_policy,
         name="embeddings",
     )
