@@ -115,7 +115,8 @@ def check_attributes(backbone):
     stages = [[id(weight) for weight in stage.weights] for stage in backbone.stages]
     below = [place for stage in stages for place in stage]
     pooler = [] if backbone.pooler is None else [id(weight) for weight in backbone.pooler.weights]
-    assert len(stages) == backbone.num_layers + 1
+    # Layers may share a block, which is one stage.
+    assert len(stages) == len({id(block) for block in backbone.encoder.blocks}) + 1
     assert below + pooler == [id(weight) for weight in backbone.weights]
     for layers in backbone.adaptable.values():
         assert all(

@@ -120,7 +120,8 @@ class Encoder(keras.layers.Layer):
 
     Args:
         blocks: list of layers such as `EncoderBlock`, which are called as it is, have its
-            `adaptable`, and are built without being told a shape.
+            `adaptable`, and are built without being told a shape. One may stand there several
+            times: these layers share its weights, each with dropout of its own.
         remat: bool, whether training keeps each block's input only and computes the block again in
             the backward pass, see `rematerialized`. Blocks whose attention probabilities are
             returned are kept.
@@ -146,7 +147,7 @@ class Encoder(keras.layers.Layer):
             warn_where_useless()
 
     def build(self, input_shape=None):
-        for block in self.blocks:
+        for block in dict.fromkeys(self.blocks):
             block.build()
 
     def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):

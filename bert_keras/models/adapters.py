@@ -13,6 +13,7 @@ class Adaptable:
     """What a backbone can do with LoRA adapters; they are part of it, and of its weights.
 
     It says by `adaptable`, a dict of name -> list of dense layers, one a block, what can have one.
+    A block that several layers share counts once, and has one adapter for them all.
 
     Attributes:
         lora: dict with the settings `lora_rank`, `lora_alpha`, `lora_targets` and `lora_layers`, as
@@ -61,14 +62,18 @@ class Adaptable:
             "lora_rank": int(rank),
             "lora_alpha": float(alpha),
             "lora_targets": _checked_targets(targets, list(self.adaptable)),
-            "lora_layers": None if layers is None else _checked_layers(layers, self.num_layers),
+            "lora_layers": None if layers is None else _checked_layers(layers, self._num_blocks),
         }
+
+    @property
+    def _num_blocks(self):
+        return len(self.stages) - 1
 
     def _projections(self, settings):
         layers, adaptable = settings["lora_layers"], self.adaptable
         return [
             adaptable[target][i]
-            for i in (range(self.num_layers) if layers is None else layers)
+            for i in (range(self._num_blocks) if layers is None else layers)
             for target in settings["lora_targets"]
         ]
 

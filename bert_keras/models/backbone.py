@@ -67,9 +67,10 @@ class Backbone(Adaptable, BuiltModel):
         num_segments: int, how many segments there are; 0 or 1: none are told apart.
         padding_id: int, id of the token by which positions are counted, or `None`.
         pooler: the layer that makes `pooled_output`, or `None`.
-        stages: list of layers from the bottom: the embeddings, then each block. Freezing,
-            layer-wise learning rates and unfreezing go by it.
-        adaptable: mapping, name -> list of dense layers, one a block, that can have adapters.
+        stages: list of layers from the bottom: the embeddings, then each block, once where layers
+            share it. Freezing, layer-wise learning rates, unfreezing and adapters go by it.
+        adaptable: mapping, name -> list of dense layers, one a block of `stages`, that can have
+            adapters.
         dropout, activation, layer_norm_epsilon, initializer_range: what heads take by default.
     """
 
@@ -103,11 +104,11 @@ class Backbone(Adaptable, BuiltModel):
 
     @property
     def stages(self):
-        return [self.embeddings, *self.encoder.blocks]
+        return [self.embeddings, *dict.fromkeys(self.encoder.blocks)]
 
     @property
     def adaptable(self):
-        blocks = [block.adaptable for block in self.encoder.blocks]
+        blocks = [block.adaptable for block in self.stages[1:]]
         # No dict, by which Keras would find the layers, and name them so in files.
         return MappingProxyType({name: [block[name] for block in blocks] for name in blocks[0]})
 

@@ -120,19 +120,21 @@ def bert_embeddings(backbone, embedding_dim=None):
 
 def bert_encoder(backbone):
     """Returns BERT's encoder, which other families have too, with the settings of a backbone."""
-    blocks = [
-        EncoderBlock(
-            backbone.num_heads,
-            backbone.hidden_dim,
-            backbone.intermediate_dim,
-            backbone.dropout,
-            backbone.attention_dropout,
-            backbone.activation,
-            backbone.layer_norm_epsilon,
-            backbone.initializer_range,
-            dtype=backbone.dtype_policy,
-            name=f"layer_{i}",
-        )
-        for i in range(backbone.num_layers)
-    ]
+    blocks = [bert_block(backbone, f"layer_{i}") for i in range(backbone.num_layers)]
     return Encoder(blocks, remat=backbone.remat, dtype=backbone.dtype_policy, name="encoder")
+
+
+def bert_block(backbone, name):
+    """Returns a block of BERT's encoder with the settings of a backbone."""
+    return EncoderBlock(
+        backbone.num_heads,
+        backbone.hidden_dim,
+        backbone.intermediate_dim,
+        backbone.dropout,
+        backbone.attention_dropout,
+        backbone.activation,
+        backbone.layer_norm_epsilon,
+        backbone.initializer_range,
+        dtype=backbone.dtype_policy,
+        name=name,
+    )

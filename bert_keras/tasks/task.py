@@ -47,7 +47,8 @@ class Task(BuiltModel):
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         frozen: what does not train: `None`, `"embeddings"`, `"backbone"`, or an int `n` for the
-            embeddings and the first `n` encoder layers. A frozen backbone runs without dropout.
+            embeddings and the first `n` encoder layers, of which one that is shared counts once. A
+            frozen backbone runs without dropout.
             Other tasks on the same backbone are not concerned.
         lora_rank: int, or `None`. With it two small matrices of this rank beside some kernels of
             the encoder train, and the head, but nothing else of the backbone (LoRA, see
@@ -93,7 +94,7 @@ class Task(BuiltModel):
         super().__init__(**kwargs)
         self.backbone = backbone
         self.preprocessor = parts.fitting(preprocessor, backbone, self.needed_roles)
-        freezing.check_frozen(frozen, backbone.num_layers)
+        freezing.check_frozen(frozen, len(backbone.stages) - 1)
         self.frozen = frozen
         self._lora = Lora(self, lora_rank, lora_alpha, lora_targets, lora_layers)
 
