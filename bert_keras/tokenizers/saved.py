@@ -6,7 +6,7 @@ import pathlib
 
 import tokenizers
 
-from bert_keras.checks import check_choice, check_int, check_number
+from bert_keras.checks import check_bool, check_choice, check_int, check_number
 from bert_keras.files import read_json, write_json
 from bert_keras.tokenizers.keras_hub_settings import is_keras_hub_folder, read_keras_hub_tokenizer
 from bert_keras.tokenizers.layout import Layout
@@ -184,6 +184,8 @@ def _read_configs(folder):
     for ours, theirs in _FLAGS.items():
         value = config.get(theirs)
         settings[ours] = check_choice(f"{theirs}` in `{path}", value, (None, True, False))
+    if config.get("keep_accents") is not None:  # What ALBERT's say, and BERT's the other way.
+        settings["strip_accents"] = not check_bool("keep_accents", config["keep_accents"])
     for role in ROLES:
         token = config.get(_their_name(role)) or tokens.get(_their_name(role))
         settings[role] = token.get("content", token) if isinstance(token, dict) else token

@@ -27,13 +27,12 @@ def read_sentence_pieces(path):
         path: str or path.
 
     Returns:
-        pieces: list of (str, float), the pieces and their scores by id; `<unk>`, `<s>`, `</s>`
-            first.
+        pieces: list of (str, float), the pieces and their scores by id.
         normalizer: how characters are normalized, tried on all of them; None for not at all.
 
     Raises:
-        ValueError: the file is damaged, its model is of another type, has settings that are not
-            supported, or begins otherwise.
+        ValueError: the file is damaged, its model is of another type, or has settings that are not
+            supported.
 
     Reference: Kudo 2018, https://arxiv.org/abs/1804.10959.
     """
@@ -58,8 +57,7 @@ def read_sentence_pieces(path):
         raise ValueError(
             f"A SentencePiece file must be whole. Received: {path} ({error!r}). Download it again."
         ) from error
-    kind = said.get(_MODEL_TYPE, 1)
-    first, advice = [piece for piece, _ in pieces[:3]], "Convert it to a tokenizer.json."
+    kind, advice = said.get(_MODEL_TYPE, 1), "Convert it to a tokenizer.json."
     if kind != 1:
         raise ValueError(
             f"A SentencePiece model must be of type UNIGRAM. Received: {_KINDS.get(kind, kind)} in "
@@ -71,9 +69,4 @@ def read_sentence_pieces(path):
                 f"A SentencePiece model must have {name}={bool(value)}. Received: {name}="
                 f"{bool(said[key])} in {path}, which would cut otherwise. {advice}"
             )
-    if first != ["<unk>", "<s>", "</s>"]:
-        raise ValueError(
-            "The pieces of XLM-R and CamemBERT begin with <unk>, <s>, </s>. Received: "
-            f"{first} in {path}, whose ids are laid out otherwise. {advice}"
-        )
     return pieces, normalizer

@@ -1,18 +1,41 @@
-"""XLM-R's and CamemBERT's tokenizer: the most probable way to cut a text into pieces."""
+"""XLM-R's, CamemBERT's and ALBERT's tokenizer: the most probable way to cut a text into pieces."""
+
+from typing import NamedTuple
 
 import keras
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, processors
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_bool, check_choice
 from bert_keras.tokenizers.parts import add_special_tokens
+from bert_keras.tokenizers.saved import refuse
 from bert_keras.tokenizers.sentence_pieces import read_sentence_pieces
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
-# What stands before the pieces of a file, and how many of its own it replaces.
-IDS = {
-    "camembert": (["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"], 1),
-    "xlm_roberta": (["<s>", "<pad>", "</s>", "<unk>"], 3),
+
+class _Kind(NamedTuple):
+    """How a family's checkpoints use a file.
+
+    Fields:
+        begins: tuple of str, the file's first pieces.
+        first: tuple of str, what has the first ids in place of them.
+        last: tuple of str, what has the ids behind all other pieces.
+        single, pair: str, the special tokens around a text and a pair.
+    """
+
+    begins: tuple = ("<unk>", "<s>", "</s>")
+    first: tuple = ("<s>", "<pad>", "</s>", "<unk>")
+    last: tuple = ("<mask>",)
+    single: str = "<s> $A </s>"
+    pair: str = "<s> $A </s> </s> $B </s>"
+
+
+_ALBERT = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+_CAMEMBERT = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>")
+KINDS = {
+    "albert": _Kind(_ALBERT, _ALBERT, (), "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"),
+    "camembert": _Kind(first=_CAMEMBERT),
+    "xlm_roberta": _Kind(),
 }
 
 
@@ -24,45 +47,84 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     is cut into the pieces whose probabilities have the largest product. Pairs of texts are
     `<s> A </s></s> B </s>`, all of them segment 0.
 
+    ALBERT's has BERT's layout and segments. Before what the file says it turns two backquotes or
+    quotes into `"`, strips accents, and lowercases; and no piece of it ends with a digit and a
+    comma, which become two pieces, though the file has such.
+
     The pieces are SentencePiece's own but for ties between equally probable cuts and for combining
     marks behind characters that they do not join, where the library, and with it Hugging Face's
     tokenizer, goes its own way.
 
     Args:
         model: path of a SentencePiece file, such as sentencepiece.bpe.model.
-        ids: `"xlm_roberta"` or `"camembert"`, which ids the file's pieces have in the checkpoints:
-            XLM-R puts `<s> <pad> </s> <unk>` first, CamemBERT five of its own, some not used; both
-            add `<mask>` as the last.
+        ids: `"xlm_roberta"`, `"camembert"` or `"albert"`, which ids the file's pieces have in the
+            checkpoints: XLM-R puts `<s> <pad> </s> <unk>` first, CamemBERT five of its own, some
+            not used; both add `<mask>` as the last. ALBERT's are the file's. `None` takes ALBERT's
+            where the file begins as its own does, else XLM-R's.
         model_max_length: int or None, the longest sequence of the model.
+        lowercase: bool, for ALBERT alone: lowercase the text, by default.
+        strip_accents: bool, for ALBERT alone: strip accents, by default.
 
     Raises:
-        ValueError: the file is damaged, its model is of another type, or has settings that this
-            tokenizer has not.
+        ValueError: the file is damaged, its model is of another type, has settings that this
+            tokenizer has not, or begins with other pieces than those of `ids`.
 
     Reference: Kudo 2018, https://arxiv.org/abs/1804.10959; Conneau et al. 2020,
-    https://arxiv.org/abs/1911.02116.
+    https://arxiv.org/abs/1911.02116; `preprocess_text` and `encode_pieces` in
+    google-research/albert, `tokenization.py`.
     """
 
-    def __init__(self, model, ids="xlm_roberta", model_max_length=None):
+    def __init__(
+        self, model, ids=None, model_max_length=None, *, lowercase=None, strip_accents=None
+    ):
         pieces, normalizer = read_sentence_pieces(model)
-        first, num_replaced = IDS[check_choice("ids", ids, IDS)]
-        scores = [(token, -100.0 if token == "<unk>NOTUSED" else 0.0) for token in first]
-        scores += [*pieces[num_replaced:], ("<mask>", 0.0)]
-        backend = tokenizers.Tokenizer(models.Unigram(scores, unk_id=3, byte_fallback=False))
+        begins = tuple(piece for piece, _ in pieces[: len(_ALBERT)])
+        if ids is None:
+            ids = "albert" if begins == _ALBERT else "xlm_roberta"
+        kind = KINDS[check_choice("ids", ids, KINDS)]
+        if begins[: len(kind.begins)] != kind.begins:
+            raise ValueError(
+                f"The pieces of ids={ids!r} begin with {kind.begins}. Received: {begins} in "
+                f"{model}, whose ids are laid out otherwise. Convert it to a tokenizer.json."
+            )
+        first = [(token, -100.0 if token == "<unk>NOTUSED" else 0.0) for token in kind.first]
+        scores = [*first, *pieces[len(kind.begins) :], *((token, 0.0) for token in kind.last)]
+        if ids == "albert":
+            scores = [(piece, score - 100 * _ends_a_number(piece)) for piece, score in scores]
+            normalizer = _albert_normalizer(lowercase, strip_accents, normalizer)
+        elif lowercase or strip_accents:
+            refuse(["lowercase" if lowercase else "strip_accents"], f"one of {ids}'s")
+        backend = tokenizers.Tokenizer(
+            models.Unigram(scores, unk_id=kind.first.index("<unk>"), byte_fallback=False)
+        )
         if normalizer is not None:
             backend.normalizer = normalizer
         backend.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
         )
         backend.decoder = decoders.Metaspace(prepend_scheme="always")
+        *special, mask_token = *kind.first, *kind.last
+        ids_of = [(token, backend.token_to_id(token)) for token in special]
         backend.post_processor = processors.TemplateProcessing(
-            single="<s> $A </s>",
-            pair="<s> $A </s> </s> $B </s>",
-            special_tokens=[(token, backend.token_to_id(token)) for token in ("<s>", "</s>")],
+            single=kind.single, pair=kind.pair, special_tokens=ids_of
         )
-        add_special_tokens(backend, ["<s>", "</s>", *first], "<mask>")
+        add_special_tokens(backend, special, mask_token)
         super().__init__(backend, model_max_length=model_max_length)
 
     @classmethod
     def _settings_for(cls, name):
-        return {"ids": next((ids for ids in IDS if ids in name), "xlm_roberta")}
+        return {"ids": next((ids for ids in KINDS if ids in name), None)}
+
+
+def _ends_a_number(piece):
+    """Whether a piece ends with a digit and a comma."""
+    return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
+
+
+def _albert_normalizer(lowercase, strip_accents, of_file):
+    parts = [normalizers.Replace(quotes, '"') for quotes in ("``", "''")]
+    if strip_accents is None or check_bool("strip_accents", strip_accents):
+        parts += [normalizers.NFKD(), normalizers.StripAccents()]
+    if lowercase is None or check_bool("lowercase", lowercase):
+        parts.append(normalizers.Lowercase())
+    return normalizers.Sequence([*parts, *([] if of_file is None else [of_file])])
