@@ -16,6 +16,7 @@ except ModuleNotFoundError as error:
 
 from bert_keras import datasets, heads, layers, metrics, training
 from bert_keras.host_memory import keep_freed_memory
+from bert_keras.models.albert import AlbertBackbone
 from bert_keras.models.bert import BertBackbone
 from bert_keras.models.distilbert import DistilBertBackbone
 from bert_keras.models.roberta import RobertaBackbone

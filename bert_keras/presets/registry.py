@@ -74,6 +74,7 @@ PRESETS = {
     "xlm_roberta_base_multi_cased": _on_hub(
         "FacebookAI/xlm-roberta-base", 12, 768, 278_043_648, "100 languages, case kept.", "MIT"
     ),
+    "albert_base_en_uncased": _on_hub("albert/albert-base-v2", 12, 768, 11_683_584, _LOWER),
     "distilbert_base_en_uncased": _on_hub(
         "distilbert/distilbert-base-uncased", 6, 768, 66_362_880, _LOWER
     ),

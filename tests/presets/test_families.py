@@ -46,6 +46,7 @@ def odd_sizes():
         "num_layers": 2,
         "num_heads": num_heads,
         "hidden_dim": num_heads * head_dim,
+        "embedding_dim": int(rng.integers(9, 21)),
         "intermediate_dim": int(rng.integers(17, 44)),
         "max_sequence_length": int(rng.integers(LENGTH, 20)),
         "num_segments": int(rng.integers(2, 4)),
@@ -55,7 +56,19 @@ def odd_sizes():
         "layer_norm_epsilon": float(10.0 ** -rng.integers(4, 13)),
         "initializer_range": 0.2,
         "causal": False,
+        **[
+            {"num_groups": 1, "num_inner_layers": 1},
+            {"num_groups": 2, "num_inner_layers": 1},
+            {"num_groups": 1, "num_inner_layers": 2},
+        ][rng.integers(3)],
     }
+
+
+def arguments_of(record):
+    """Returns the arguments of a backbone of an odd shape that a record reads off a config."""
+    sizes = {**odd_sizes(), **record.fixed}
+    names = [*record.config.values(), *(field.argument for field in record.fields)]
+    return {name: sizes[name] for name in names}
 
 
 def config_of(record, name):
@@ -124,6 +137,7 @@ def their_outputs(model, arrays):
         "pooler_output": "pooled_output",
         "prediction_logits": "masked_lm",
         "seq_relationship_logits": "next_sentence",
+        "sop_logits": "next_sentence",
     }
     return {renamed.get(name, name): value.numpy() for name, value in outputs.items()}
 
@@ -194,8 +208,7 @@ def test_in_out_and_in_again(tmp_path, record, name, task):
 @pytest.mark.parametrize(("record", "name", "task"), CASES, ids=IDS)
 def test_the_rows_are_the_weights_of_the_backbone_and_of_each_head(record, name, task):
     cls = keras.saving.get_registered_object(record.backbone)
-    sizes = {**odd_sizes(), **record.fixed}
-    known = cls(**{ours: sizes[ours] for ours in record.config.values()}, activation="gelu")
+    known = cls(**arguments_of(record), activation="gelu")
     layers, rows = [known], record.rows
     if task != "Backbone":
         made = getattr(bert_keras, task)
@@ -317,8 +330,7 @@ HEADS = [(record, head) for record in records("HUGGING_FACE") for head in record
 )
 def test_no_task_takes_the_head_of_another(tmp_path, record, head):
     cls = keras.saving.get_registered_object(record.backbone)
-    sizes = {**odd_sizes(), **record.fixed}
-    backbone = cls(**{ours: sizes[ours] for ours in record.config.values()}, activation="gelu")
+    backbone = cls(**arguments_of(record), activation="gelu")
 
     def options_of(task):
         return {"num_classes": 2} if "num_classes" in record.heads[task].says else {}

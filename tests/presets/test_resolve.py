@@ -55,8 +55,9 @@ class TestRegistry:
                     assert re.fullmatch(r"hf://[\w.-]+/[\w.-]+", place), name
 
     def test_parameters_follow_from_the_sizes(self):
-        def count(vocabulary, layers, width, positions=512, segments=2, pooler=True):
-            embeddings = (vocabulary + positions + segments) * width + 2 * width
+        def count(vocabulary, layers, width, positions=512, segments=2, pooler=True, narrow=None):
+            rows = vocabulary + positions + segments + 2
+            embeddings = rows * (narrow or width) + (width * (narrow + 1) if narrow else 0)
             layer = 4 * (width + 1) * width + 2 * 4 * width * width + 5 * width + 4 * width
             return embeddings + layers * layer + pooler * (width + 1) * width
 
@@ -73,6 +74,8 @@ class TestRegistry:
             "roberta_base_en_cased": (50265, 12, 768, 514, 1),
             "roberta_large_en_cased": (50265, 24, 1024, 514, 1),
             "xlm_roberta_base_multi_cased": (250002, 12, 768, 514, 1),
+            # One layer, which stands there 12 times.
+            "albert_base_en_uncased": (30000, 1, 768, 512, 2, True, 128),
             "distilbert_base_en_uncased": (30522, 6, 768, 512, 0, False),
             "distilbert_base_en_cased": (28996, 6, 768, 512, 0, False),
             "distilbert_base_multi_cased": (119547, 6, 768, 512, 0, False),

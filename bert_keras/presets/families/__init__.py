@@ -2,9 +2,9 @@
 
 import keras
 
-from bert_keras.presets.families import bert, distilbert, roberta
+from bert_keras.presets.families import albert, bert, distilbert, roberta
 
-FAMILIES = (bert, distilbert, roberta)
+FAMILIES = (bert, albert, distilbert, roberta)
 
 
 def records(of_format):

@@ -1,0 +1,113 @@
+"""ALBERT: A Lite BERT for Self-supervised Learning of Language Representations."""
+
+import keras
+
+from bert_keras.checks import check_int
+from bert_keras.layers.encoder import Encoder
+from bert_keras.layers.pooler import Pooler
+from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.bert import bert_block, bert_embeddings
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class AlbertBackbone(Backbone):
+    """ALBERT's encoder: BERT's with few weights, because its layers share them.
+
+    - Tokens, positions and segments have vectors of `embedding_dim`, and one dense layer leads from
+      there to `hidden_dim`, also where the two are equal: `V * E + E * H` weights for `V * H`.
+    - `num_groups` groups of `num_inner_layers` blocks are all the blocks there are, and depth costs
+      no weights. Of the `n = num_layers / num_inner_layers` times that a group is passed through,
+      number `i` is through group `int(i / (n / num_groups))`, all of its blocks in order. So 7
+      layers of 3 groups are 0, 0, 0, 1, 1, 2, 2. ALBERT's checkpoints have one group of one block.
+
+    Difference from the paper: none. What goes by the depth (freezing, layer-wise learning rates,
+    unfreezing, adapters) counts a block once, however many layers share it.
+
+    Args:
+        vocabulary_size: int, number of token ids.
+        num_layers: int, depth: how many blocks a token passes, a multiple of `num_inner_layers`.
+            ALBERT-base has 12. (transformers and KerasHub count groups passed, not blocks.)
+        num_heads: int, attention heads a block; must divide `hidden_dim`.
+        hidden_dim: int, width of the hidden states.
+        intermediate_dim: int, width inside the feed-forward networks, 4 times `hidden_dim` in
+            ALBERT.
+        embedding_dim: int, width of the token table.
+        num_groups: int, groups of layers that share their weights.
+        num_inner_layers: int, blocks of a group.
+        dropout: float, rate after the embeddings and on each residual branch. Version 2 of the
+            checkpoints has none.
+        attention_dropout: float, rate on attention probabilities; `None` takes `dropout`.
+        activation: see `BertBackbone`.
+        layer_norm_epsilon: float, added to the variance in every norm.
+        max_sequence_length: int, number of learned positions.
+        num_segments: int, see `BertBackbone`.
+        initializer_range: float, standard deviation of the initial weights.
+        remat: bool, see `BertBackbone`.
+        **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
+
+    Call arguments and what it returns: see `Backbone`.
+
+    Raises:
+        ValueError: a size or a rate is out of range, the layers cannot be shared out to the groups,
+            or the inputs do not fit the tables.
+
+    Example:
+    ```python
+    backbone = bert_keras.AlbertBackbone(
+        vocabulary_size=30000, num_layers=12, num_heads=2, hidden_dim=128, intermediate_dim=512
+    )
+    outputs = backbone({"token_ids": np.array([[2, 10975, 3]])})
+    outputs["sequence_output"].shape  # (1, 3, 128)
+    ```
+
+    Reference:
+        [Lan et al., 2020](https://arxiv.org/abs/1909.11942), section 3.1.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        embedding_dim=128,
+        num_groups=1,
+        num_inner_layers=1,
+        dropout=0.0,
+        attention_dropout=None,
+        activation="gelu_tanh",
+        layer_norm_epsilon=1e-12,
+        max_sequence_length=512,
+        num_segments=2,
+        initializer_range=0.02,
+        remat=False,
+        **kwargs,
+    ):
+        attention_dropout = dropout if attention_dropout is None else attention_dropout
+        super().__init__(**own_arguments(locals()))
+        self.embeddings = bert_embeddings(self, embedding_dim)
+        self.encoder = Encoder(
+            self._shared_blocks(), remat=remat, dtype=self.dtype_policy, name="encoder"
+        )
+        self.pooler = Pooler(hidden_dim, initializer_range, dtype=self.dtype_policy, name="pooler")
+        self.build()
+
+    def _shared_blocks(self):
+        """Returns the block of each layer, a list of `num_layers` of which many are the same."""
+        check_int("num_inner_layers", self.num_inner_layers, 1, self.num_layers)
+        num_passes, rest = divmod(self.num_layers, self.num_inner_layers)
+        if rest:
+            raise ValueError(
+                "`num_layers` must be a multiple of `num_inner_layers`, since groups are passed as "
+                f"a whole. Received: {self.num_layers} and {self.num_inner_layers}."
+            )
+        advice = "Of each group one layer at least must be."
+        check_int("num_groups", self.num_groups, 1, num_passes, advice)
+        groups = [
+            [bert_block(self, f"group_{g}_layer_{j}") for j in range(self.num_inner_layers)]
+            for g in range(self.num_groups)
+        ]
+        # In floats as Google's and Hugging Face's code has it, or at some sizes others would share.
+        per_group = num_passes / self.num_groups
+        return [block for i in range(num_passes) for block in groups[int(i / per_group)]]

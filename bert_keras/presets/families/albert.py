@@ -1,0 +1,93 @@
+"""ALBERT in Hugging Face's checkpoints.
+
+Reference: https://github.com/huggingface/transformers, `models/albert`.
+"""
+
+import math
+
+from bert_keras.checks import check_int
+from bert_keras.presets.families import bert
+from bert_keras.presets.families.record import Field, Head, Record, side_by_side
+
+_LAYER = {
+    "attention/query": "attention.query",
+    "attention/key": "attention.key",
+    "attention/value": "attention.value",
+    "attention/output": "attention.dense",
+    "attention_norm": "attention.LayerNorm",
+    "feed_forward/intermediate": "ffn",
+    "feed_forward/output": "ffn_output",
+    "feed_forward_norm": "full_layer_layer_norm",
+}
+_INNER = "inner_group_num"
+_DROPOUT = "classifier_dropout_prob"
+_MASKED_LM = Head(
+    (
+        ("head/dense", "predictions.dense", "dense"),
+        ("head/layer_norm", "predictions.LayerNorm", "norm"),
+        ("head", "predictions", "bias"),
+    ),
+    "ForMaskedLM",
+    tied={
+        "predictions.decoder.weight": "embeddings.word_embeddings.weight",
+        "predictions.decoder.bias": "predictions.bias",
+    },
+)
+_SENTENCE_ORDER = Head((("head/dense", "sop_classifier.classifier", "dense"),))
+
+
+def _depth(config):
+    """Returns how many blocks a token passes: there groups are counted."""
+    counts = (check_int(key, config[key], 1, 1024) for key in ("num_hidden_layers", _INNER))
+    return math.prod(counts)
+
+
+def _passes(arguments):
+    return {"num_hidden_layers": arguments["num_layers"] // arguments["num_inner_layers"]}
+
+
+HUGGING_FACE = Record(
+    backbone="bert_keras>AlbertBackbone",
+    names={"albert": "Albert"},
+    config={
+        **{theirs: ours for theirs, ours in bert.SIZES.items() if ours != "num_layers"},
+        **bert.TABLES,
+        "layer_norm_eps": "layer_norm_epsilon",
+        "embedding_size": "embedding_dim",
+        "num_hidden_groups": "num_groups",
+        _INNER: "num_inner_layers",
+    },
+    activation=("hidden_act", bert.ACTIVATIONS),
+    fields=(Field("num_layers", _depth, _passes),),
+    allowed={**bert.ALLOWED, "is_decoder": (False,)},
+    defaults={"hidden_act": "gelu_new", _INNER: 1},
+    rows=(
+        *bert.ROWS[:4],
+        ("embeddings/projection", "encoder.embedding_hidden_mapping_in", "dense"),
+        *(
+            (ours.replace("layer_{i}", "group_{g}_layer_{j}"), *row)
+            for ours, *row in bert.block_rows(
+                "encoder.albert_layer_groups.{g}.albert_layers.{j}", _LAYER
+            )
+        ),
+        ("pooler/dense", "pooler", "dense"),
+    ),
+    counts={"g": "num_groups", "j": "num_inner_layers"},
+    prefix="albert.",
+    heads={
+        "MaskedLM": _MASKED_LM,
+        "MultipleChoice": bert.MULTIPLE_CHOICE._replace(dropout=_DROPOUT),
+        "Pretraining": side_by_side(
+            "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_SENTENCE_ORDER
+        ),
+        "QuestionAnswering": bert.QUESTION_ANSWERING,
+        "TextClassifier": Head(
+            bert.CLASSIFIER,
+            "ForSequenceClassification",
+            bert.POOLER,
+            (*bert.CLASSES, "problem_type"),
+            _DROPOUT,
+        ),
+        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(dropout=_DROPOUT),
+    },
+)

@@ -1,0 +1,142 @@
+import keras
+import numpy as np
+import pytest
+from checks import TINY, check_backbone, check_equals_transformers, random_inputs, to_numpy
+
+import bert_keras
+from bert_keras.presets.assign import relative_path
+from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
+
+
+def tiny_backbone(**overrides):
+    return bert_keras.AlbertBackbone(**{**TINY, "embedding_dim": 6, **overrides})
+
+
+def test_it_keeps_the_contract(tmp_path):
+    sizes = {"num_layers": 6, "num_groups": 2, "num_inner_layers": 2}
+    check_backbone(tiny_backbone(**sizes), "albert_backbone.json", tmp_path)
+
+
+@pytest.mark.once
+def test_depth_costs_no_weights():
+    counts = [tiny_backbone(num_layers=depth).count_params() for depth in (1, 4, 12)]
+    assert len(set(counts)) == 1
+
+
+@pytest.mark.once
+def test_groups_share_the_layers_as_the_checkpoints_do():
+    def names(**sizes):
+        return [block.name for block in tiny_backbone(**sizes).encoder.blocks]
+
+    groups = [name[len("group_")] for name in names(num_layers=7, num_groups=3)]
+    assert "".join(groups) == "0001122"
+    assert names(num_layers=6, num_inner_layers=2, num_groups=2) == [
+        *["group_0_layer_0", "group_0_layer_1"] * 2,
+        *["group_1_layer_0", "group_1_layer_1"],
+    ]
+    # In whole numbers it would be the second group's.
+    assert names(num_layers=47, num_groups=47)[3] == "group_3_layer_0"
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"num_layers": 3, "num_inner_layers": 2}, "a multiple of `num_inner_layers`"),
+        ({"num_inner_layers": 3}, "`num_inner_layers` must be an int from 1 to 2"),
+        ({"num_groups": 3}, "`num_groups` must be an int from 1 to 2"),
+        ({"num_groups": 0}, "`num_groups` must be an int from 1 to 2"),
+        ({"embedding_dim": None}, "`embedding_dim` must be an int"),
+    ],
+)
+def test_layers_that_cannot_be_shared_out_are_refused(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_backbone(**sizes)
+
+
+@pytest.mark.once
+def test_a_shared_block_counts_once():
+    backbone = tiny_backbone(num_layers=6, num_groups=2)
+    top = r"^[^/]+/encoder/group_1_layer_0/"
+    assert stages_from_the_top(backbone)[0] == [top]
+    assert layer_wise_decay(backbone, 0.5)[2] == (top, 0.5)
+    assert len(layer_wise_decay(backbone, 0.5)) == 4
+    task = bert_keras.TextClassifier(backbone, frozen=1)
+    frozen = {relative_path(weight) for weight in task.non_trainable_variables}
+    trained = {relative_path(weight) for weight in task.trainable_variables}
+    assert any("group_0" in path for path in frozen) and any("group_1" in path for path in trained)
+    assert not any("group_1" in path for path in frozen)
+    assert not any("group_0" in path or "embeddings" in path for path in trained)
+    with pytest.raises(ValueError, match="an int from 0 to 2, the encoder layers"):
+        bert_keras.TextClassifier(backbone, frozen=3)
+    with pytest.raises(ValueError, match="from 0 to 1, such as"):
+        bert_keras.TextClassifier(backbone, lora_rank=2, lora_layers=[2])
+
+
+@pytest.mark.once
+def test_a_shared_block_has_one_adapter_which_merges_and_trains():
+    backbone = tiny_backbone(num_layers=4)
+    task = bert_keras.TextClassifier(backbone, lora_rank=2)
+    assert len(backbone.adapter_weights) == 4
+    inputs = random_inputs()
+    task.fit(inputs, np.array([0, 1, 0]), verbose=0)
+    expected = to_numpy(task(inputs))
+    task.merge_lora()
+    np.testing.assert_allclose(to_numpy(task(inputs)), expected, atol=1e-6)
+
+
+def test_layers_that_are_computed_again_give_the_same_gradients():
+    kept = tiny_backbone(num_layers=3, dropout=0.0)
+    again = tiny_backbone(num_layers=3, dropout=0.0, remat=True)
+    again.set_weights(kept.get_weights())
+    losses = []
+    for backbone in (kept, again):
+        task = bert_keras.TextClassifier(backbone, pooling="mean")
+        task.head.set_weights([np.ones(weight.shape) * 0.1 for weight in task.head.weights])
+        task.compile(optimizer=keras.optimizers.SGD(0.5), loss="sparse_categorical_crossentropy")
+        losses.append(task.fit(random_inputs(), np.array([0, 1, 0]), verbose=0, epochs=3))
+    for one, other in zip(kept.weights, again.weights, strict=True):
+        np.testing.assert_allclose(to_numpy(one), to_numpy(other), atol=1e-6)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("seed", range(4))
+def test_outputs_equal_transformers(seed, tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    num_heads, longest = int(rng.integers(1, 5)), int(rng.integers(5, 15))
+    hidden_dim = num_heads * int(rng.integers(3, 8))
+    config = transformers.AlbertConfig(
+        vocab_size=int(rng.integers(20, 70)),
+        # Of one width in the first case: the projection is there all the same.
+        embedding_size=int(rng.integers(5, 30)) if seed else hidden_dim,
+        num_hidden_layers=(3, 4, 5, 7)[seed],
+        num_hidden_groups=(1, 2, 1, 3)[seed],
+        inner_group_num=(1, 1, 2, 2)[seed],
+        num_attention_heads=num_heads,
+        hidden_size=hidden_dim,
+        intermediate_size=int(rng.integers(5, 40)),
+        hidden_act=("gelu_new", "gelu", "relu", "silu")[seed],
+        max_position_embeddings=longest,
+        type_vocab_size=2,
+        initializer_range=0.3,
+    )
+    config._attn_implementation = "eager"  # the fused one returns no attentions
+    places = np.arange(longest)
+    mask = np.stack([places < 3, places >= 0, rng.random(longest) < 0.6])
+    inputs = {
+        "token_ids": rng.integers(0, config.vocab_size, mask.shape),
+        "segment_ids": rng.integers(0, 2, mask.shape),
+        "padding_mask": mask,
+    }
+    reference = transformers.AlbertModel(config)
+    backbone = check_equals_transformers(reference, inputs, tmp_path / "theirs")
+    assert isinstance(backbone, bert_keras.AlbertBackbone)
+    backbone.export_to_huggingface(tmp_path / "ours")
+    again = transformers.AlbertModel.from_pretrained(tmp_path / "ours")
+    for name in ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "embedding_size"):
+        assert getattr(again.config, name) == getattr(config, name)
+    for key, value in reference.state_dict().items():
+        np.testing.assert_array_equal(again.state_dict()[key].numpy(), value.numpy(), err_msg=key)
