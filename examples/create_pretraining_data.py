@@ -54,7 +54,10 @@ flags.DEFINE_float("mask_rate", 0.15, "Static masking: share of tokens that is p
 flags.DEFINE_float("mask_share", 0.8, "Static masking: share of these that becomes [MASK].")
 flags.DEFINE_float("random_share", 0.1, "Static masking: share that becomes a random token.")
 flags.DEFINE_enum(
-    "mask_strategy", "pieces", ["pieces", "whole_words", "spans"], "Static masking: what is chosen."
+    "mask_strategy",
+    "pieces",
+    ["pieces", "whole_words", "spans", "n_grams"],
+    "Static masking: what is chosen.",
 )
 flags.DEFINE_integer("max_predictions", None, "Static masking: the most predictions in a row.")
 flags.DEFINE_integer("seed", 0, "Seed of the pairs, the order and the masks.")

@@ -62,7 +62,10 @@ flags.DEFINE_float("mask_rate", 0.15, "Share of the tokens that is predicted.")
 flags.DEFINE_float("mask_share", 0.8, "Share of these that becomes [MASK].")
 flags.DEFINE_float("random_share", 0.1, "Share of these that becomes another token.")
 flags.DEFINE_enum(
-    "mask_strategy", "pieces", ["pieces", "whole_words", "spans"], "What is chosen to be masked."
+    "mask_strategy",
+    "pieces",
+    ["pieces", "whole_words", "spans", "n_grams"],
+    "What is chosen to be masked.",
 )
 flags.DEFINE_integer("max_predictions", None, "Most predictions in a row; by length without it.")
 

@@ -8,7 +8,7 @@ import numpy as np
 from bert_keras.checks import check_choice, check_int, check_number
 from bert_keras.preprocessing.ragged import positions_of
 
-STRATEGIES = ("pieces", "whole_words", "spans")
+STRATEGIES = ("pieces", "whole_words", "spans", "n_grams")
 
 
 class MaskedTokens(NamedTuple):
@@ -88,16 +88,19 @@ class Masking:
       0.2 and 10. A span is replaced as a whole: all `[MASK]`, all random or all kept. (SpanBERT's
       code may cut a last word to fill the rate exactly; here a span ends before a word that does
       not fit, so fewer tokens may be chosen.)
+    - `"n_grams"` chooses runs in the same way, of at most 3 words by default and short ones more
+      often, `P(l) ~ 1 / l`, on average 1.64; every token is replaced by itself. (ALBERT's code
+      passes over a run that meets a chosen word; here it ends before that.)
 
     Args:
         rate: float, the share of tokens that is predicted.
         mask_share: float, the share of these that becomes `[MASK]`.
         random_share: float, the share of these that becomes a random token.
-        strategy: `"pieces"`, `"whole_words"` or `"spans"`.
+        strategy: `"pieces"`, `"whole_words"`, `"spans"` or `"n_grams"`.
         max_predictions: int or None: the most predictions in a row, and the width of the outputs.
             None takes `ceil(rate * seq_len)`: 20 for 128, 77 for 512.
         span_probability: float, see above.
-        max_span_length: int, the most words of a span.
+        max_span_length: int, the most words of a span; None takes 3 for n-grams, else 10.
 
     Example:
 
@@ -109,7 +112,9 @@ class Masking:
         ValueError: an argument is out of its range.
 
     Reference: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 3.1 and appendix A.1;
-    Joshi et al. 2020, https://arxiv.org/abs/1907.10529, section 3.1.
+    Joshi et al. 2020, https://arxiv.org/abs/1907.10529, section 3.1; Lan et al. 2020,
+    https://arxiv.org/abs/1909.11942, section 4.1, and `create_masked_lm_predictions` in
+    google-research/albert, `create_pretraining_data.py`.
     """
 
     def __init__(
@@ -120,7 +125,7 @@ class Masking:
         strategy="pieces",
         max_predictions=None,
         span_probability=0.2,
-        max_span_length=10,
+        max_span_length=None,
     ):
         self.rate = check_number("rate", rate, below=1.0, above=0.0)
         self.mask_share = check_number("mask_share", mask_share)
@@ -131,6 +136,8 @@ class Masking:
             check_int("max_predictions", max_predictions)
         self.max_predictions = max_predictions
         self.span_probability = check_number("span_probability", span_probability, 0, 1, 0)
+        if max_span_length is None:
+            max_span_length = 3 if strategy == "n_grams" else 10
         self.max_span_length = check_int("max_span_length", max_span_length)
 
     def num_predictions(self, sequence_length):
@@ -138,6 +145,13 @@ class Masking:
         if self.max_predictions is not None:
             return self.max_predictions
         return max(1, int(np.ceil(self.rate * sequence_length - 1e-9)))
+
+    def span_lengths(self):
+        """Returns the probabilities of spans of 1 to `max_span_length` words."""
+        lengths = np.arange(1, self.max_span_length + 1)
+        p = self.span_probability
+        weights = 1 / lengths if self.strategy == "n_grams" else p * (1 - p) ** (lengths - 1)
+        return weights / weights.sum()
 
     def __call__(self, token_ids, kinds, generator, padding_mask=None, word_starts=None):
         """Masks a batch, see `mask_tokens`."""
@@ -302,11 +316,12 @@ class _Words:
 
         Returns:
             is_chosen: bool `(batch, seq_len)`.
-            groups: int `(batch, seq_len)`, the number of the token's span in its row, -1 for none.
+            groups: int `(batch, seq_len)`, the number of the token's span in its row, -1 for none;
+                or None where every token is replaced by itself.
         """
         spans = np.full(self.lengths.shape, -1)
         left, number = budgets.copy(), 0
-        probabilities = span_lengths(masking.span_probability, masking.max_span_length)
+        probabilities = masking.span_lengths()
         while True:
             may_begin = (self.lengths > 0) & (self.lengths <= left[:, None]) & (spans < 0)
             active = np.flatnonzero(may_begin.any(axis=1))
@@ -320,7 +335,7 @@ class _Words:
             left[active] -= np.sum(self.lengths[active] * is_taken, axis=1)
             number += 1
         groups = self._of_tokens(spans, -1)
-        return groups >= 0, groups
+        return groups >= 0, None if masking.strategy == "n_grams" else groups
 
     def _span(self, rows, begins, wanted, left, is_free):
         """Returns bool `(len(rows), max_words)`: the words of one span in each of these rows."""
@@ -336,12 +351,6 @@ class _Words:
     def _of_tokens(self, of_words, otherwise):
         found = np.take_along_axis(of_words, np.maximum(self.of_token, 0), axis=1)
         return np.where(self.of_token < 0, otherwise, found)
-
-
-def span_lengths(probability, longest):
-    """Returns the probabilities of the lengths 1 to `longest`: geometric, cut and scaled to 1."""
-    weights = probability * (1 - probability) ** np.arange(longest)
-    return weights / weights.sum()
 
 
 def _replace(token_ids, is_chosen, groups, width, kinds, generator, masking):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_keras.preprocessing import Masking, masking
-from bert_keras.preprocessing.masking import TokenKinds, mask_tokens, span_lengths
+from bert_keras.preprocessing.masking import STRATEGIES, TokenKinds, mask_tokens
 from bert_keras.tokenizers import WordPieceTokenizer
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -57,7 +57,7 @@ def test_examples_in_docstrings_hold():
     assert doctest.testmod(masking).failed == 0
 
 
-@pytest.mark.parametrize("strategy", ["pieces", "whole_words", "spans"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_outputs_tell_what_was_masked(strategy):
     token_ids, padding_mask, masked = run(Masking(strategy=strategy), continued=0.3)
     assert [field.dtype.name for field in masked] == ["int32", "int32", "int32", "float32"]
@@ -78,7 +78,7 @@ def test_outputs_tell_what_was_masked(strategy):
     assert padding_mask[rows, columns].all()
 
 
-@pytest.mark.parametrize("strategy", ["pieces", "whole_words", "spans"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_as_many_are_chosen_as_google_chooses(strategy):
     _, padding_mask, masked = run(Masking(strategy=strategy))
     lengths = padding_mask.sum(axis=1)
@@ -88,7 +88,7 @@ def test_as_many_are_chosen_as_google_chooses(strategy):
     assert abs(share - 0.15) < 0.002
 
 
-@pytest.mark.parametrize("strategy", ["pieces", "whole_words", "spans"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_special_tokens_are_never_chosen_nor_put_in(strategy):
     token_ids, padding_mask = make_rows()
     token_ids[:, 5], token_ids[:, 9] = MASK, UNK
@@ -139,7 +139,7 @@ def word_numbers(token_ids):
     return numbers
 
 
-@pytest.mark.parametrize("strategy", ["whole_words", "spans"])
+@pytest.mark.parametrize("strategy", STRATEGIES[1:])
 def test_words_are_chosen_whole(strategy):
     token_ids, _, masked = run(Masking(strategy=strategy), continued=0.4)
     chosen, numbers = is_chosen(token_ids, masked), word_numbers(token_ids)
@@ -158,11 +158,33 @@ def test_a_segmenters_words_go_before_those_of_the_vocabulary():
 
 
 def test_lengths_of_spans_are_geometric():
-    probabilities = span_lengths(0.2, 10)
+    probabilities = Masking(strategy="spans").span_lengths()
     assert len(probabilities) == 10 and np.isclose(probabilities.sum(), 1)
     np.testing.assert_allclose(probabilities[1:] / probabilities[:-1], 0.8)
     # SpanBERT, section 3.1: "a mean span length of 3.8".
     assert round(float(probabilities @ np.arange(1, 11)), 1) == 3.8
+
+
+def test_lengths_of_n_grams_fall_as_one_over_them():
+    probabilities = Masking(strategy="n_grams").span_lengths()
+    np.testing.assert_allclose(probabilities, np.array([6, 3, 2]) / 11)
+    longer = Masking(strategy="n_grams", max_span_length=4).span_lengths()
+    np.testing.assert_allclose(longer / longer[0], [1, 1 / 2, 1 / 3, 1 / 4])
+
+
+def test_n_grams_are_runs_of_words_whose_tokens_are_replaced_one_by_one():
+    # So few of so many words that runs seldom meet, and the last seldom has to be cut.
+    token_ids = np.full((500, 402), 7)
+    token_ids[:, 0], token_ids[:, -1] = CLS, SEP
+    settings = Masking(rate=0.05, strategy="n_grams", mask_share=0.5, random_share=0.5)
+    masked = settings(token_ids, KINDS, np.random.default_rng(4))
+    chosen = np.pad(is_chosen(token_ids, masked), ((0, 0), (1, 1)))
+    num_runs = np.sum(np.diff(chosen.astype(int), axis=1) == 1)
+    assert abs(chosen.sum() / num_runs - 18 / 11) < 0.12
+    is_hidden = np.pad(masked.token_ids == MASK, ((0, 0), (1, 1)))
+    both = chosen[:, 1:] & chosen[:, :-1]
+    alike = (is_hidden[:, 1:] == is_hidden[:, :-1])[both]
+    check_share(alike.sum(), len(alike), 0.5)
 
 
 def test_first_spans_have_the_lengths_of_their_distribution():
@@ -172,7 +194,7 @@ def test_first_spans_have_the_lengths_of_their_distribution():
     token_ids[:, 0], token_ids[:, -1] = CLS, SEP
     words = masking._Words(token_ids >= 5, np.ones(token_ids.shape, bool))
     generator = np.random.default_rng(3)
-    wanted = generator.choice(10, num_rows, p=span_lengths(0.2, 10)) + 1
+    wanted = generator.choice(10, num_rows, p=Masking(strategy="spans").span_lengths()) + 1
     taken = words._span(
         np.arange(num_rows),
         generator.integers(0, 190, num_rows),
@@ -209,7 +231,7 @@ def test_spans_stay_within_a_segment_and_are_replaced_as_a_whole():
 
 
 def test_the_same_generator_gives_the_same_masks():
-    for strategy in ("pieces", "whole_words", "spans"):
+    for strategy in STRATEGIES:
         first, again, other = (
             run(Masking(strategy=strategy), continued=0.3, seed=seed)[2] for seed in (5, 5, 6)
         )
@@ -226,7 +248,7 @@ def test_max_predictions_caps_and_sets_the_width():
 
 def test_a_short_row_has_one_prediction_and_an_empty_one_none():
     token_ids = np.array([[CLS, 7, SEP, 0], [CLS, SEP, 0, 0], [0, 0, 0, 0]])
-    for strategy in ("pieces", "whole_words", "spans"):
+    for strategy in STRATEGIES:
         masked = Masking(strategy=strategy)(token_ids, KINDS, np.random.default_rng(0))
         assert masked.weights.tolist() == [[1], [0], [0]]
         assert masked.mask_positions.tolist() == [[1], [0], [0]]
