@@ -31,6 +31,7 @@ from bert_keras.tasks.next_sentence_prediction import NextSentencePrediction
 from bert_keras.tasks.pretraining import Pretraining
 from bert_keras.tasks.question_answering import QuestionAnswering
 from bert_keras.tasks.saliency import Saliency, integrated_gradients
+from bert_keras.tasks.span_boundary import SpanBoundary
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder

@@ -42,6 +42,11 @@ from bert_keras.training import (
 )
 
 FLAGS = flags.FLAGS
+TASKS = {
+    "both": bert_keras.Pretraining,
+    "masked_lm": bert_keras.MaskedLM,
+    "span_boundary": bert_keras.SpanBoundary,
+}
 JIT_COMPILE = {"auto": "auto", "true": True, "false": False}
 
 # Data
@@ -55,8 +60,9 @@ flags.DEFINE_list(
 flags.DEFINE_enum(
     "objective",
     "auto",
-    ["auto", "both", "masked_lm"],
-    "auto: both where the data has pairs and the model can compare them.",
+    ["auto", *TASKS],
+    "auto: both where the data has pairs and the model can compare them. span_boundary is "
+    "SpanBERT's, for --mask_strategy spans.",
 )
 flags.DEFINE_float("mask_rate", 0.15, "Share of the tokens that is predicted.")
 flags.DEFINE_float("mask_share", 0.8, "Share of these that becomes [MASK].")
@@ -258,7 +264,9 @@ def peak_rates(num_phases):
 
 
 def choose_objective(phases):
-    """Returns `both` or `masked_lm`, by the flags and by what the rows of all folders are."""
+    """Returns one of `TASKS`, by the flags and by what the rows of all folders are."""
+    if FLAGS.objective == "span_boundary":
+        return "span_boundary"
     if FLAGS.objective == "masked_lm" or not compares_pairs():
         if FLAGS.objective == "both":
             raise SystemExit(
@@ -373,7 +381,7 @@ def digest(folder):
 
 def make_model(phases, objective):
     """Returns the preset's model, or one with random weights; its masking is the last phase's."""
-    task = bert_keras.Pretraining if objective == "both" else bert_keras.MaskedLM
+    task = TASKS[objective]
     masking = masking_of(phases[-1].data)
     if FLAGS.preset:
         return load_model(task, masking=masking)
@@ -517,7 +525,7 @@ def evaluate(model, phase):
     batches = make_batches(phase.heldout, phase.batch_size, model, shuffle=False)
     scores = model.evaluate(batches, verbose=0, return_dict=True)
     scores = {name: float(value) for name, value in scores.items() if not name.endswith("loss")}
-    prefix = "masked_lm_" if is_both(model) else ""
+    prefix = "masked_lm_" if "masked_lm_perplexity" in scores else ""
     return {f"{prefix}loss": math.log(scores[f"{prefix}perplexity"]), **scores}
 
 

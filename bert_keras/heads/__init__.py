@@ -6,5 +6,6 @@ from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining import PretrainingHead
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.heads.span import SpanHead
+from bert_keras.heads.span_boundary import SpanBoundaryHead
 from bert_keras.heads.token import TokenHead
 from bert_keras.heads.window import WindowHead

@@ -11,7 +11,8 @@ class NextSentenceHead(Head):
     """Two logits on the pooled output: 0 for "is next", 1 for "is random".
 
     `logits = p W + b`, section 3.1, task 2 of the paper. There is no dropout before it, as in
-    Google's code.
+    Google's code. ALBERT has the same head for the order of two segments: 0 for "as they stood", 1
+    for "swapped".
 
     Args:
         hidden_dim: int, width of the backbone.

@@ -69,7 +69,9 @@ class MaskedLM(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
-    takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/masked_lm/"}})
+    takes_head_of = types.MappingProxyType(
+        {saved: {"head/": "head/masked_lm/"} for saved in ("Pretraining", "SpanBoundary")}
+    )
     needed_roles = ("mask_token",)
     needs_labels = False
     has_classes = False

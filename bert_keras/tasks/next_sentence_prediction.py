@@ -18,7 +18,8 @@ class NextSentencePrediction(Task):
     """Tells the text that follows another from a random one, section 3.1, task 2 of the paper.
 
     A dense layer of two outputs on the pooled output of `[CLS] first [SEP] second [SEP]`. Labels
-    have BERT's own order: 0 is next, 1 is random.
+    have BERT's own order: 0 is next, 1 is random. Sentence order prediction, ALBERT's, is the same
+    task on other pairs, 0 in order and 1 swapped, see `create_pretraining_data`.
 
     Args:
         backbone: a `Backbone` with a pooler.

@@ -28,7 +28,8 @@ class Pretraining(MaskedLM):
 
     It is a `MaskedLM`, with `fill_mask` and `score`, that also tells next sentences from random
     ones. Pre-training proper reads prepared files by `PretrainingBatches`; pairs of texts are
-    masked anew in each epoch, as `MaskedLM` does.
+    masked anew in each epoch, as `MaskedLM` does. On ALBERT's pairs, `objective="sentence_order"`,
+    1 means that the two were swapped, and `is_next` says whether they are in order.
 
     | what | form |
     |---|---|

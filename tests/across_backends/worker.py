@@ -192,6 +192,10 @@ OTHERS = {
         lambda: bert_keras.NextSentencePrediction(**parts()),
         lambda task: task.predict((TEXTS[:6], TEXTS[6:12]), verbose=0),
     ),
+    "span_boundary": (
+        lambda: bert_keras.SpanBoundary(**parts()),
+        lambda task: task.predict(["a [MASK] [MASK] b"] * 3, verbose=0)["span_boundary"],
+    ),
     "pretraining": (
         lambda: bert_keras.Pretraining(**parts()),
         lambda task: [answer["probability"] for answer in task.is_next(TEXTS[:6], TEXTS[6:12])],

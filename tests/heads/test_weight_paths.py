@@ -26,6 +26,7 @@ TASKS = {
         {"num_classes": 3, "head_options": {"hidden_activation": "tanh"}},
     ),
     "span": (bert_keras.QuestionAnswering, {}),
+    "span_boundary": (bert_keras.SpanBoundary, {}),
     "token": (bert_keras.TokenClassifier, {"num_classes": 3}),
     "window": (bert_keras.LongTextClassifier, {"combine": "self_attention"}),
 }

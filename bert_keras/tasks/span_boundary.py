@@ -1,0 +1,117 @@
+"""SpanBERT's pre-training: masked spans, guessed from inside and from their borders."""
+
+import types
+
+import keras
+
+from bert_keras.heads.pretraining import PretrainingHead
+from bert_keras.heads.span_boundary import SpanBoundaryHead
+from bert_keras.inputs import MASK_POSITIONS
+from bert_keras.tasks.masked_lm import MaskedLM
+from bert_keras.training.losses import SparseCrossentropy
+
+OUTPUTS = ("masked_lm", "span_boundary")
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class SpanBoundary(MaskedLM):
+    """Guesses each token of a masked span twice: from its own vector and from the span's borders.
+
+    `loss = mean over masked positions of -log p(token) + mean of -log q(token)`, where `p` is the
+    masked language model's, and `q`, the span boundary objective, sees the vectors right outside of
+    the span and the token's place in it: what a span says must then stand at its borders, where
+    tasks such as question answering look for it. (SpanBERT's code divides the two sums by the
+    numbers of all tokens and of masked ones plus one.)
+
+    It is a `MaskedLM`, with its inputs, labels, `fill_mask` and `score`; but texts are masked by
+    spans, and `mask_positions` must be there. Rows are one segment each, as in the paper, where
+    data is made by `create_pretraining_data(objective="full_sentences")`:
+    `PretrainingBatches(folder, batch_size, masking=Masking(strategy="spans"))`.
+
+    | what | form |
+    |---|---|
+    | x, y, sample_weight | those of `MaskedLM`: the labels are both outputs' |
+    | output | dict: `masked_lm`, `span_boundary` float32 `(batch, num_predictions,` |
+    | | `vocabulary_size)`, logits |
+
+    Args:
+        backbone: a `Backbone`.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        masking: see `MaskedLM`; `None` masks spans, 15 % of the tokens.
+        frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Example:
+    ```python
+    model = bert_keras.SpanBoundary(backbone, preprocessor=preprocessor)
+    model.fit(texts, epochs=3)
+    model.save_to_preset("pretrained")
+    bert_keras.QuestionAnswering.from_preset("pretrained")
+    ```
+
+    Reference:
+        [Joshi et al., 2020](https://arxiv.org/abs/1907.10529), section 3.
+    """
+
+    takes_head_of = types.MappingProxyType(
+        {
+            "MaskedLM": {"head/masked_lm/": "head/"},
+            "Pretraining": {"head/masked_lm/": "head/masked_lm/"},
+        }
+    )
+
+    def __init__(self, backbone, preprocessor=None, masking=None, frozen=None, **kwargs):
+        masking = {"strategy": "spans"} if masking is None else masking
+        super().__init__(backbone, preprocessor, masking, frozen, **kwargs)
+
+    def make_head(self):
+        """Returns a new head, not built yet."""
+        masked_lm, backbone = self.make_masked_lm_head("masked_lm"), self.backbone
+        span_boundary = SpanBoundaryHead(
+            backbone.vocabulary_size,
+            backbone.hidden_dim,
+            activation=masked_lm.activation,
+            layer_norm_epsilon=backbone.layer_norm_epsilon,
+            initializer_range=backbone.initializer_range,
+            embedding_dim=backbone.embedding_dim,
+            dtype=self.dtype_policy,
+            name="span_boundary",
+        )
+        return PretrainingHead(
+            masked_lm, span_boundary=span_boundary, dtype=self.dtype_policy, name="head"
+        )
+
+    def call(self, inputs, training=None):
+        if MASK_POSITIONS not in inputs:
+            raise ValueError(
+                "A SpanBoundary needs 'mask_positions' to know the spans. Received the inputs "
+                f"{sorted(inputs)}. Texts and PretrainingBatches bring them; for the logits of "
+                "every position use MaskedLM."
+            )
+        return super().call(inputs, training=training)
+
+    def default_loss(self, label_smoothing):
+        """Returns a mean cross-entropy for each output; Keras adds them up."""
+        return {name: SparseCrossentropy(label_smoothing=label_smoothing) for name in OUTPUTS}
+
+    def default_metrics(self):
+        """Returns accuracy and perplexity of each output."""
+        return {name: MaskedLM.default_metrics(self) for name in OUTPUTS}
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Returns the loss, see `keras.Model.compute_loss`: both outputs have the same labels."""
+        labels = _of_both(y), y_pred, _of_both(sample_weight)
+        return super().compute_loss(x, *labels, training)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Returns the metrics, see `keras.Model.compute_metrics`."""
+        return super().compute_metrics(x, _of_both(y), y_pred, _of_both(sample_weight))
+
+    def token_logits(self, outputs):
+        """Returns the logits of the masked language model among the outputs."""
+        return outputs["masked_lm"]
+
+
+def _of_both(values):
+    """Returns labels or weights as a dict of both outputs; `None` stays."""
+    return None if values is None else dict.fromkeys(OUTPUTS, values)

@@ -1,0 +1,189 @@
+import keras
+import numpy as np
+import pytest
+import scipy.special
+from checks import (
+    check_config_round_trip,
+    check_everything_is_built,
+    check_saved_and_reloaded,
+    perplexity,
+    to_numpy,
+)
+from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
+
+import bert_keras
+from bert_keras.heads.span_boundary import spans_of
+from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
+
+POSITIONS = np.array([[1, 2, 3, 7, 9, 10], [4, 6, 7, 8, 0, 0]], "int32")
+TEXTS = ["a b c d e f g h", "c d c d a a", "e f h h b b b", "g h"] * 4
+
+
+def tiny_model(**options):
+    backbone = tiny_backbone(initializer_range=0.3)
+    return bert_keras.SpanBoundary(backbone, **{"preprocessor": tiny_preprocessor(), **options})
+
+
+def batch():
+    rng = np.random.default_rng(0)
+    inputs = {
+        "token_ids": rng.integers(5, len(VOCABULARY), (2, 12)).astype("int32"),
+        "padding_mask": np.ones((2, 12), "int32"),
+        "mask_positions": POSITIONS,
+    }
+    labels = rng.integers(5, len(VOCABULARY), POSITIONS.shape).astype("int32")
+    return inputs, labels, (POSITIONS > 0).astype("float32")
+
+
+def test_it_is_built_saved_and_reloaded(tmp_path):
+    model = tiny_model(masking={"rate": 0.3, "strategy": "spans"})
+    check_everything_is_built(model)
+    check_config_round_trip(model)
+    reloaded = check_saved_and_reloaded(model, batch()[0], tmp_path / "model.keras")
+    assert reloaded.fill_mask("a [MASK] [MASK] b") == model.fill_mask("a [MASK] [MASK] b")
+    assert reloaded.masking.get_config() == model.masking.get_config()
+    assert tiny_model().masking.strategy == "spans"
+
+
+def boundary_logits(model, states, positions=POSITIONS):
+    """Returns the head's logits of a backbone's output."""
+    outputs, table = {"sequence_output": states}, model.backbone.token_embedding
+    return to_numpy(
+        model.head.span_boundary(outputs, token_embedding=table, mask_positions=positions)
+    )
+
+
+@pytest.mark.once
+def test_positions_next_to_each_other_are_one_span():
+    first, last = map(to_numpy, spans_of(keras.ops.convert_to_tensor(POSITIONS)))
+    assert first.tolist() == [[1, 1, 1, 7, 9, 9], [4, 6, 6, 6, 0, 0]]
+    assert last.tolist() == [[3, 3, 3, 7, 10, 10], [4, 8, 8, 8, 0, 0]]
+
+
+def test_the_head_is_its_formula():
+    model = tiny_model()
+    head, table = model.head.span_boundary, model.backbone.token_embedding
+    for weight in head.weights:
+        weight.assign(np.random.default_rng(len(weight.path)).normal(size=weight.shape) * 0.5)
+    states = np.random.default_rng(1).normal(size=(2, 12, 16)).astype("float32")
+    logits = boundary_logits(model, states)
+
+    def block(x, dense, norm):
+        x = x @ to_numpy(dense.kernel) + to_numpy(dense.bias)
+        x = x * (1 + scipy.special.erf(x / np.sqrt(2))) / 2
+        x = (x - x.mean()) / np.sqrt(x.var() + head.layer_norm_epsilon)
+        return x * to_numpy(norm.gamma) + to_numpy(norm.beta)
+
+    spans = {1: (0, 4), 2: (0, 4), 3: (0, 4), 7: (6, 8), 9: (8, 11), 10: (8, 11)}
+    for place, (position, (before, after)) in enumerate(spans.items()):
+        row = to_numpy(head.place_embedding.embeddings)[position - before - 1]
+        x = np.concatenate([states[0, before], states[0, after], row])
+        x = block(block(x, head.hidden, head.hidden_norm), head.dense, head.layer_norm)
+        expected = x @ to_numpy(table.embeddings).T + to_numpy(head.bias)
+        np.testing.assert_allclose(logits[0, place], expected, atol=1e-4)
+
+
+@pytest.mark.once
+def test_the_head_is_blind_to_the_inside_of_a_span():
+    model = tiny_model()
+    states = np.random.default_rng(0).normal(size=(2, 12, 16)).astype("float32")
+
+    before, inside = boundary_logits(model, states), states.copy()
+    for row, positions in enumerate(POSITIONS):
+        inside[row, positions[positions > 0]] += 1
+    # [CLS] is no span's inside: it is where the padding of the positions points.
+    np.testing.assert_array_equal(boundary_logits(model, inside), before)
+    border = states.copy()
+    border[0, 4] += 1
+    changed = np.abs(boundary_logits(model, border) - before).max(axis=-1) > 1e-4
+    assert changed.tolist() == [[True] * 3 + [False] * 3, [False] * 6]
+
+
+@pytest.mark.once
+def test_places_beyond_the_last_have_its_vector():
+    model = tiny_model(preprocessor=None)
+    positions = np.arange(1, 21)[None]
+    states = np.zeros((1, 22, 16), "float32")
+    logits = boundary_logits(model, states, positions)
+    assert np.ptp(logits[0, 14:], axis=0).max() == 0
+    assert np.ptp(logits[0, :15], axis=0).max() > 0
+
+
+def test_the_loss_is_the_mean_of_both_outputs():
+    model = tiny_model()
+    inputs, labels, weights = batch()
+    options = {"sample_weight": weights, "verbose": 0, "return_dict": True}
+    results = model.evaluate(inputs, labels, **options)
+    outputs = model.predict(inputs, verbose=0)
+    found = {name: perplexity(labels, logits, weights) for name, logits in outputs.items()}
+    assert set(found) == {"masked_lm", "span_boundary"}
+    assert results["loss"] == pytest.approx(sum(map(np.log, found.values())), rel=1e-5)
+    for name, value in found.items():
+        assert results[f"{name}_perplexity"] == pytest.approx(value, rel=1e-5)
+        is_right = labels == outputs[name].argmax(-1)
+        accuracy = np.average(is_right, weights=weights)
+        assert results[f"{name}_accuracy"] == pytest.approx(accuracy)
+
+
+@pytest.mark.once
+def test_borders_tell_what_no_unigram_knows():
+    """Each letter follows from the one before it."""
+    starts = np.random.default_rng(0).integers(0, 8, 192)
+    texts = [" ".join(("abcdefgh" * 3)[start : start + 12]) for start in starts]
+    model = bert_keras.SpanBoundary(
+        tiny_backbone(initializer_range=0.3, dropout=0.0), preprocessor=tiny_preprocessor()
+    )
+    model.compile(learning_rate=1e-2)
+    model.fit(texts, epochs=20, verbose=0)
+    results = model.evaluate(texts, verbose=0, return_dict=True)
+    # All eight letters are as frequent.
+    assert results["span_boundary_perplexity"] < 4
+
+
+@pytest.mark.once
+def test_shards_train_it_and_a_run_goes_on_bit_for_bit(tmp_path):
+    (tmp_path / "text.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    create_pretraining_data(
+        tmp_path / "text.txt",
+        tiny_preprocessor().tokenizer,
+        tmp_path / "data",
+        objective="full_sentences",
+        sequence_length=16,
+    )
+
+    def batches(start_step=0):
+        masking = Masking(strategy="spans", rate=0.3)
+        return PretrainingBatches(tmp_path / "data", 2, masking, start_step=start_step)
+
+    model = bert_keras.SpanBoundary(tiny_backbone(dropout=0.0), tiny_preprocessor())
+    model.compile(optimizer=keras.optimizers.SGD(0.1))
+    start = model.get_weights()
+    model.fit(batches(), steps_per_epoch=6, verbose=0)
+    expected = model.get_weights()
+    model.set_weights(start)
+    for step in (0, 3):
+        model.fit(batches(step), steps_per_epoch=3, verbose=0)
+    for one, other in zip(model.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert any((one != other).any() for one, other in zip(start, expected, strict=True))
+
+
+@pytest.mark.once
+def test_its_masked_lm_is_another_task_s_head(tmp_path):
+    model = tiny_model()
+    model.save_to_preset(tmp_path / "spans")
+    plain = bert_keras.MaskedLM.from_preset(tmp_path / "spans")
+    assert plain.fill_mask("a [MASK] b") == model.fill_mask("a [MASK] b")
+    plain.save_to_preset(tmp_path / "plain")
+    with pytest.warns(UserWarning, match="head/span_boundary/"):
+        again = bert_keras.SpanBoundary.from_preset(tmp_path / "plain")
+    assert again.fill_mask("a [MASK] b") == model.fill_mask("a [MASK] b")
+    with pytest.raises(ValueError, match="SpanBoundary has no counterpart"):
+        model.export_to_huggingface(tmp_path / "theirs")
+
+
+def test_without_positions_there_are_no_spans():
+    inputs, _, _ = batch()
+    del inputs["mask_positions"]
+    with pytest.raises(ValueError, match="needs 'mask_positions' to know the spans"):
+        tiny_model()(inputs)
