@@ -8,6 +8,7 @@ from bert_keras import tasks as tasks
 from bert_keras import tokenizers as tokenizers
 from bert_keras import training as training
 from bert_keras.host_memory import keep_freed_memory as keep_freed_memory
+from bert_keras.models.albert import AlbertBackbone as AlbertBackbone
 from bert_keras.models.bert import BertBackbone as BertBackbone
 from bert_keras.models.distilbert import DistilBertBackbone as DistilBertBackbone
 from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
@@ -24,6 +25,7 @@ from bert_keras.tasks.pretraining import Pretraining as Pretraining
 from bert_keras.tasks.question_answering import QuestionAnswering as QuestionAnswering
 from bert_keras.tasks.saliency import Saliency as Saliency
 from bert_keras.tasks.saliency import integrated_gradients as integrated_gradients
+from bert_keras.tasks.span_boundary import SpanBoundary as SpanBoundary
 from bert_keras.tasks.task import Task as Task
 from bert_keras.tasks.text_classifier import TextClassifier as TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder as TextEmbedder

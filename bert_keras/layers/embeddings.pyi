@@ -4,6 +4,7 @@ from bert_keras._types import Dtype, Tensor
 
 class BertEmbeddings(keras.layers.Layer):
     hidden_dim: int
+    embedding_dim: int
     num_segments: int
     padding_id: int | None
     initializer_range: float
@@ -11,6 +12,7 @@ class BertEmbeddings(keras.layers.Layer):
     position_embedding: keras.layers.Embedding
     segment_embedding: keras.layers.Embedding
     layer_norm: keras.layers.LayerNormalization
+    projection: keras.layers.Dense | None
     def __init__(
         self,
         vocabulary_size: int,
@@ -21,6 +23,7 @@ class BertEmbeddings(keras.layers.Layer):
         layer_norm_epsilon: float = 1e-12,
         initializer_range: float = 0.02,
         padding_id: int | None = None,
+        embedding_dim: int | None = None,
         *,
         name: str | None = ...,
         dtype: Dtype | None = ...,

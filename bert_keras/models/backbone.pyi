@@ -13,6 +13,7 @@ class Backbone(Adaptable, BuiltModel):
     num_layers: int
     num_heads: int
     hidden_dim: int
+    embedding_dim: int
     intermediate_dim: int
     dropout: float
     attention_dropout: float
@@ -64,8 +65,6 @@ class Backbone(Adaptable, BuiltModel):
     def input_names(self) -> tuple[str, ...]: ...
     @property
     def token_embedding(self) -> keras.layers.ReversibleEmbedding: ...
-    @property
-    def embedding_dim(self) -> int: ...
     @property
     def stages(self) -> list[keras.layers.Layer]: ...
     @property

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from bert_keras._types import Array
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
-_Strategy: TypeAlias = Literal["pieces", "whole_words", "spans"]
+_Strategy: TypeAlias = Literal["pieces", "whole_words", "spans", "n_grams"]
 
 STRATEGIES: tuple[_Strategy, ...]
 
@@ -40,9 +40,10 @@ class Masking:
         strategy: _Strategy = "pieces",
         max_predictions: int | None = None,
         span_probability: float = 0.2,
-        max_span_length: int = 10,
+        max_span_length: int | None = None,
     ) -> None: ...
     def num_predictions(self, sequence_length: int) -> int: ...
+    def span_lengths(self) -> NDArray[np.float64]: ...
     def __call__(
         self,
         token_ids: Array,
@@ -71,4 +72,3 @@ def mask_tokens(
     padding_mask: Array | None = None,
     word_starts: Array | None = None,
 ) -> MaskedTokens: ...
-def span_lengths(probability: float, longest: int) -> NDArray[np.float64]: ...

@@ -1,0 +1,41 @@
+import keras
+
+from bert_keras._types import Activation, Dtype, Outputs, Tensor
+from bert_keras.heads.head import Head
+
+class SpanBoundaryHead(Head):
+    vocabulary_size: int
+    embedding_dim: int
+    activation: Activation
+    layer_norm_epsilon: float
+    num_places: int
+    place_dim: int
+    place_embedding: keras.layers.Embedding
+    hidden: keras.layers.Dense
+    hidden_norm: keras.layers.LayerNormalization
+    dense: keras.layers.Dense
+    layer_norm: keras.layers.LayerNormalization
+    bias: keras.Variable
+    def __init__(
+        self,
+        vocabulary_size: int,
+        hidden_dim: int,
+        activation: Activation = "gelu",
+        layer_norm_epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
+        embedding_dim: int | None = None,
+        num_places: int = 15,
+        place_dim: int = 200,
+        *,
+        name: str | None = ...,
+        dtype: Dtype | None = ...,
+        trainable: bool = ...,
+    ) -> None: ...
+    def __call__(
+        self,
+        outputs: Outputs,
+        token_embedding: keras.layers.ReversibleEmbedding,
+        mask_positions: Tensor,
+    ) -> Tensor: ...
+
+def spans_of(positions: Tensor) -> tuple[Tensor, Tensor]: ...
