@@ -12,6 +12,9 @@ from bert_keras.layers.initializer import bert_initializer
 class Head(keras.layers.Layer):
     """Dense layers on what a backbone returns. A subclass keeps its arguments as attributes.
 
+    The last of them is `dense`. A head may have a hidden layer, `hidden`, and a norm behind it,
+    `hidden_norm`.
+
     Args:
         hidden_dim: int, width of the backbone.
         initializer_range: float, standard deviation of the initial kernels.
@@ -22,11 +25,13 @@ class Head(keras.layers.Layer):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.initializer_range = initializer_range
+        self.hidden = self.hidden_norm = None
 
-    def make_dense(self, units, activation=None, name="dense"):
+    def make_dense(self, units, activation=None, name="dense", use_bias=True):
         """Returns a dense layer of this head, see `keras.layers.Dense`."""
         return keras.layers.Dense(
             units,
+            use_bias=use_bias,
             activation=get_activation(activation),
             kernel_initializer=bert_initializer(self.initializer_range),
             dtype=self.dtype_policy,
@@ -37,8 +42,43 @@ class Head(keras.layers.Layer):
         """Returns the dropout layer of this head."""
         return Dropout(rate, dtype=self.dtype_policy, name="dropout")
 
+    def make_norm(self, epsilon, name="layer_norm", use_bias=True):
+        """Returns a norm of this head, see `keras.layers.LayerNormalization`."""
+        return keras.layers.LayerNormalization(
+            epsilon=epsilon, center=use_bias, dtype=self.dtype_policy, name=name
+        )
+
+    def add_hidden(self, activation, norm, epsilon):
+        """Adds the hidden layer: with a norm, neither has a bias.
+
+        Args:
+            activation: name of its activation, or `None` for no such layer.
+            norm: bool, whether there is a norm behind it.
+            epsilon: float, added to the variance.
+
+        Raises:
+            ValueError: there is no layer that the norm could be behind.
+        """
+        if activation is not None:
+            self.hidden = self.make_dense(self.hidden_dim, activation, "hidden", not norm)
+        elif norm:
+            raise ValueError(
+                "`norm` is for a head with a hidden layer. Received: hidden_activation=None. Name "
+                "its activation, such as 'gelu', or leave `norm` out."
+            )
+        if norm:
+            self.hidden_norm = self.make_norm(epsilon, "hidden_norm", use_bias=False)
+
+    def through_hidden(self, vectors):
+        """Returns float vectors `(..., hidden_dim)` behind the hidden layer, where there is one."""
+        for layer in (self.hidden, self.hidden_norm):
+            vectors = vectors if layer is None else layer(vectors)
+        return vectors
+
     def build(self, input_shape=None):
-        self.dense.build((None, self.hidden_dim))
+        for layer in (self.hidden, self.hidden_norm, self.dense):
+            if layer is not None:
+                layer.build((None, self.hidden_dim))
 
     def get_config(self):
         names = [name for name in inspect.signature(type(self)).parameters if name != "kwargs"]

@@ -24,6 +24,7 @@ class MaskedLMHead(Head):
         layer_norm_epsilon: float, added to the variance.
         initializer_range: float, standard deviation of the initial kernel.
         embedding_dim: int, width of the token table; `None` for `hidden_dim`.
+        use_bias: bool, whether the dense layer and the norm have biases.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -49,6 +50,7 @@ class MaskedLMHead(Head):
         layer_norm_epsilon=1e-12,
         initializer_range=0.02,
         embedding_dim=None,
+        use_bias=True,
         **kwargs,
     ):
         super().__init__(hidden_dim, initializer_range, **kwargs)
@@ -56,10 +58,9 @@ class MaskedLMHead(Head):
         self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         self.activation = activation
         self.layer_norm_epsilon = layer_norm_epsilon
-        self.dense = self.make_dense(self.embedding_dim, activation)
-        self.layer_norm = keras.layers.LayerNormalization(
-            epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
-        )
+        self.use_bias = use_bias
+        self.dense = self.make_dense(self.embedding_dim, activation, use_bias=use_bias)
+        self.layer_norm = self.make_norm(layer_norm_epsilon, use_bias=use_bias)
 
     def build(self, input_shape=None):
         super().build()

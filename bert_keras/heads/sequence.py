@@ -15,7 +15,7 @@ class SequenceHead(Head):
     `logits = Dropout(pool(outputs)) W + b`, section 4.1 of the paper with `pooling="pooler"`.
     With `hidden_activation` the vector goes through one more dense layer first,
     `Dropout(activation(Dropout(pool(outputs)) W_h + b_h)) W + b`, as in the classifiers of families
-    without a pooler.
+    without a pooler; with `norm` there is a norm behind the activation, and neither has a bias.
 
     Args:
         num_outputs: int, number of logits or scores.
@@ -26,6 +26,8 @@ class SequenceHead(Head):
         hidden_activation: name of the hidden layer's activation, see
             `bert_keras.layers.feed_forward.get_activation`; `None` for no such layer.
         dropout_first: bool, whether there is dropout before the hidden layer too.
+        norm: bool, whether there is a norm behind the hidden layer.
+        layer_norm_epsilon: float, added to its variance.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Attributes:
@@ -41,7 +43,7 @@ class SequenceHead(Head):
         float, `(num_masks * batch, num_outputs)`, the rows of the first mask first.
 
     Raises:
-        ValueError: `pooling` is unknown, or `dropout_first` has no layer to come before.
+        ValueError: `pooling` is unknown, or `dropout_first` or `norm` has no layer to be beside.
     """
 
     num_masks = 1
@@ -55,6 +57,8 @@ class SequenceHead(Head):
         initializer_range=0.02,
         hidden_activation=None,
         dropout_first=False,
+        norm=False,
+        layer_norm_epsilon=1e-12,
         **kwargs,
     ):
         super().__init__(hidden_dim, initializer_range, **kwargs)
@@ -68,16 +72,11 @@ class SequenceHead(Head):
         self.pooling = check_choice("pooling", pooling, POOLINGS)
         self.hidden_activation = hidden_activation
         self.dropout_first = dropout_first
+        self.norm = norm
+        self.layer_norm_epsilon = layer_norm_epsilon
         self.drop = self.make_dropout(dropout)
-        self.hidden = None
-        if hidden_activation is not None:
-            self.hidden = self.make_dense(hidden_dim, hidden_activation, name="hidden")
+        self.add_hidden(hidden_activation, norm, layer_norm_epsilon)
         self.dense = self.make_dense(num_outputs)
-
-    def build(self, input_shape=None):
-        if self.hidden is not None:
-            self.hidden.build((None, self.hidden_dim))
-        super().build()
 
     def read(self, outputs, padding_mask=None):
         """Returns what the head reads of a backbone: float `(batch, hidden_dim)`."""
@@ -87,8 +86,6 @@ class SequenceHead(Head):
         vector = self.read(outputs, padding_mask)
         if self.num_masks > 1:
             vector = ops.concatenate([vector] * self.num_masks)
-        if self.hidden is not None:
-            if self.dropout_first:
-                vector = self.drop(vector, training=training)
-            vector = self.hidden(vector)
-        return self.dense(self.drop(vector, training=training))
+        if self.dropout_first:
+            vector = self.drop(vector, training=training)
+        return self.dense(self.drop(self.through_hidden(vector), training=training))

@@ -25,6 +25,7 @@ class SpanHead(Head):
         initializer_range: float, standard deviation of the initial kernel.
         dropout: float, rate on the tokens' vectors.
         mask_padding: bool, whether padding has no share in a softmax over the logits.
+        hidden_activation, norm, layer_norm_epsilon: see `SequenceHead`; `None` for no hidden layer.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -40,16 +41,29 @@ class SpanHead(Head):
     """
 
     def __init__(
-        self, hidden_dim, initializer_range=0.02, dropout=0.0, mask_padding=True, **kwargs
+        self,
+        hidden_dim,
+        initializer_range=0.02,
+        dropout=0.0,
+        mask_padding=True,
+        hidden_activation=None,
+        norm=False,
+        layer_norm_epsilon=1e-12,
+        **kwargs,
     ):
         super().__init__(hidden_dim, initializer_range, **kwargs)
         self.mask_padding = check_bool("mask_padding", mask_padding)
         self.dropout = dropout
+        self.hidden_activation = hidden_activation
+        self.norm = norm
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.add_hidden(hidden_activation, norm, layer_norm_epsilon)
         self.drop = self.make_dropout(dropout)
         self.dense = self.make_dense(2)
 
     def call(self, outputs, padding_mask=None, training=None):
-        vectors = self.drop(outputs["sequence_output"], training=training)
+        vectors = self.through_hidden(outputs["sequence_output"])
+        vectors = self.drop(vectors, training=training)
         # In float16 the logit of padding would overflow.
         logits = ops.cast(self.dense(vectors), "float32")
         if padding_mask is not None and self.mask_padding:

@@ -10,15 +10,17 @@ from bert_keras.layers.crf import LinearChainCRF
 class TokenHead(Head):
     """Dropout and a dense layer on each token's vector, section 5.3 of the paper.
 
-    `logits = Dropout(H) W + b`. With `crf=True` the logits are the emissions of a conditional
-    random field, `head.crf`, which takes part in the loss and in decoding, not in the call.
+    `logits = Dropout(H) W + b`, with a hidden layer before the dropout where a family has one. With
+    `crf=True` the logits are the emissions of a conditional random field, `head.crf`, which takes
+    part in the loss and in decoding, not in the call.
 
     Args:
         num_outputs: int, number of logits a token.
         hidden_dim: int, width of the backbone.
         dropout: float, rate on the tokens' vectors.
         crf: bool, whether there is a conditional random field.
-        initializer_range: float, standard deviation of the initial kernel.
+        initializer_range: float, standard deviation of the initial kernels.
+        hidden_activation, norm, layer_norm_epsilon: see `SequenceHead`; `None` for no hidden layer.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -30,11 +32,24 @@ class TokenHead(Head):
     """
 
     def __init__(
-        self, num_outputs, hidden_dim, dropout=0.1, crf=False, initializer_range=0.02, **kwargs
+        self,
+        num_outputs,
+        hidden_dim,
+        dropout=0.1,
+        crf=False,
+        initializer_range=0.02,
+        hidden_activation=None,
+        norm=False,
+        layer_norm_epsilon=1e-12,
+        **kwargs,
     ):
         super().__init__(hidden_dim, initializer_range, **kwargs)
         self.num_outputs = num_outputs
         self.dropout = dropout
+        self.hidden_activation = hidden_activation
+        self.norm = norm
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.add_hidden(hidden_activation, norm, layer_norm_epsilon)
         self.drop = self.make_dropout(dropout)
         self.dense = self.make_dense(num_outputs)
         self.crf = LinearChainCRF(num_outputs, name="crf") if crf else None
@@ -49,7 +64,8 @@ class TokenHead(Head):
         return outputs["sequence_output"]
 
     def call(self, outputs, training=None):
-        return self.dense(self.drop(self.read(outputs), training=training))
+        vectors = self.through_hidden(self.read(outputs))
+        return self.dense(self.drop(vectors, training=training))
 
     def get_config(self):
         return {**super().get_config(), "crf": self.crf is not None}

@@ -85,6 +85,7 @@ class MultipleChoice(Task):
             dropout=self.dropout,
             pooling=self.pooling,
             initializer_range=backbone.initializer_range,
+            layer_norm_epsilon=backbone.layer_norm_epsilon,
             dtype=self.dtype_policy,
             name="head",
             **self.head_options,

@@ -105,14 +105,17 @@ class QuestionAnswering(Task):
         self.normalization = normalization
         self.no_answer_threshold = _checked_threshold(no_answer_threshold)
         options = families.head_options(backbone, self)
-        self.dropout = options.get("dropout", 0.0) if dropout is None else dropout
+        family_dropout = options.pop("dropout", 0.0)
+        self.dropout = family_dropout if dropout is None else dropout
         self.head = SpanHead(
             backbone.hidden_dim,
             dropout=self.dropout,
             mask_padding=mask_padding,
             initializer_range=backbone.initializer_range,
+            layer_norm_epsilon=backbone.layer_norm_epsilon,
             dtype=self.dtype_policy,
             name="head",
+            **options,
         )
         self.mask_padding = mask_padding
         self.build()

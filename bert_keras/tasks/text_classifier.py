@@ -43,8 +43,8 @@ class TextClassifier(Task):
         pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the head of
             the backbone's family whole, for RoBERTa a tanh layer on the first token. Checkpoints
             trained for sentence embeddings have an untrained pooler: `"mean"` suits them better.
-        head_options: dict with `hidden_activation` and `dropout_first` of `SequenceHead`, where it
-            is more than dropout and a dense layer; `None` as `pooling` says.
+        head_options: dict with `hidden_activation`, `dropout_first` and `norm` of `SequenceHead`,
+            where it is more than dropout and a dense layer; `None` as `pooling` says.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -99,6 +99,7 @@ class TextClassifier(Task):
             dropout=self.dropout,
             pooling=self.pooling,
             initializer_range=self.backbone.initializer_range,
+            layer_norm_epsilon=self.backbone.layer_norm_epsilon,
             dtype=self.dtype_policy,
             name="head",
             **self.head_options,
@@ -246,7 +247,7 @@ def head_of(task, pooling, head_options):
     options = {} if pooling else families.head_options(task.backbone, task)
     options.pop("dropout", None)
     for name in head_options or ():
-        check_choice("head_options", name, ("hidden_activation", "dropout_first"))
+        check_choice("head_options", name, ("hidden_activation", "dropout_first", "norm"))
     pooling = pooling or options.pop("pooling", "pooler" if task.backbone.pooler else "cls")
     return pooling, options if head_options is None else dict(head_options)
 

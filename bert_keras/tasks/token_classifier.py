@@ -25,7 +25,7 @@ from bert_keras.tasks.labels import check_label_names
 from bert_keras.tasks.parts import check_has_preprocessor
 from bert_keras.tasks.sentences import as_sentences, place_words
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.text_classifier import dropout_of
+from bert_keras.tasks.text_classifier import dropout_of, head_of
 from bert_keras.training.losses import AsComputed, SparseCrossentropy
 
 # The transitions of a conditional random field start at 0 and must reach about 1 within the few
@@ -129,8 +129,10 @@ class TokenClassifier(Task):
             dropout=self.dropout,
             crf=self.crf,
             initializer_range=backbone.initializer_range,
+            layer_norm_epsilon=backbone.layer_norm_epsilon,
             dtype=self.dtype_policy,
             name="head",
+            **head_of(self, None, None)[1],
         )
         self.build()
         self.compile()

@@ -33,8 +33,10 @@ class Head(NamedTuple):
         architecture: what the names of the model's classes there end with.
         options: arguments of our head that make it this one, see `families.head_options`.
         says: arguments of our task that the config or the shapes tell: `"num_classes"`,
-            `"label_names"`, `"problem_type"`, `"dropout"`.
+            `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`.
         dropout: key of the config with the rate of the head's dropout.
+        pooling: key of the config with the head's pooling, where the family leaves it to each
+            checkpoint; the names are ours, and configs without the key have that of `options`.
         tied: dict, tensor -> the tensor that it is one with.
         parts: prefixes of our paths; a checkpoint may lack each part as a whole, with a warning.
     """
@@ -44,6 +46,7 @@ class Head(NamedTuple):
     options: Mapping = _NOTHING
     says: tuple[str, ...] = ()
     dropout: str | None = None
+    pooling: str | None = None
     tied: Mapping = _NOTHING
     parts: tuple[str, ...] = ("head/",)
 

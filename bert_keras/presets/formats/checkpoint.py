@@ -26,6 +26,9 @@ from bert_keras.presets.families.record import Head
 from bert_keras.presets.name_map import expand, transformed_shape
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
+# What a config may say of how a head pools.
+POOLINGS = ("cls", "mean")
+
 
 class Preset:
     """An opened preset folder of any format.
@@ -164,11 +167,11 @@ class Checkpoint(Preset):
             return {}
         said = {name: getattr(self, f"_{name}")(head) for name in head.says}
         if "pooling" in head.options:
-            said["pooling"] = head.options["pooling"]
+            said.setdefault("pooling", head.options["pooling"])
             said["head_options"] = {
                 name: value
                 for name, value in head.options.items()
-                if name in ("hidden_activation", "dropout_first")
+                if name not in ("pooling", "dropout")
             }
         return {name: value for name, value in said.items() if value is not None}
 
@@ -226,6 +229,11 @@ class Checkpoint(Preset):
 
     def _problem_type(self, head):
         return "regression" if self._num_classes(head) == 1 else "single_label"
+
+    def _pooling(self, head):
+        pooling = self.config.get(head.pooling, head.options["pooling"])
+        self._check_one_of(head.pooling, pooling, POOLINGS)
+        return pooling
 
     def _dropout(self, head):
         rate = self.config.get(head.dropout)

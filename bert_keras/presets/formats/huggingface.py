@@ -11,7 +11,7 @@ from bert_keras.files import replacing_files, write_json
 from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.families import kind_of, record_of, records
 from bert_keras.presets.families.record import Head
-from bert_keras.presets.formats.checkpoint import Checkpoint
+from bert_keras.presets.formats.checkpoint import POOLINGS, Checkpoint
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
@@ -217,10 +217,12 @@ def _config(record, backbone):
 
 def _check_head(task, head):
     """Raises `ValueError` when the task's head computes something else than theirs."""
-    others = {"hidden_activation": None, "dropout_first": False}
+    others = {"hidden_activation": None, "dropout_first": False, "norm": False, "use_bias": True}
     others["activation"] = task.backbone.activation
     for name, value in {**head.options, **others, **head.options}.items():
         found = getattr(task.head, name, value)
+        if name == "pooling" and head.pooling and found in POOLINGS:
+            continue
         if name != "dropout" and found != value:
             raise ValueError(
                 f"transformers' model ...{head.architecture} has a head with {name}={value!r}. "
@@ -241,6 +243,8 @@ def _labels(task, head):
         said["problem_type"] = theirs[config["problem_type"]]
     if "dropout" in head.says:
         said[head.dropout] = config["dropout"]
+    if "pooling" in head.says:
+        said[head.pooling] = config["pooling"]
     return said
 
 
