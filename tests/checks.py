@@ -111,13 +111,14 @@ def check_attributes(backbone):
     assert tuple(backbone.token_embedding.embeddings.shape) == table
     for name in ("dropout", "activation", "layer_norm_epsilon", "initializer_range"):
         assert getattr(backbone, name) is not None
-    # From the bottom to the top, and all that is not the pooler's.
+    # From the bottom to the top, and all that is not above the blocks.
     stages = [[id(weight) for weight in stage.weights] for stage in backbone.stages]
     below = [place for stage in stages for place in stage]
-    pooler = [] if backbone.pooler is None else [id(weight) for weight in backbone.pooler.weights]
+    above = [layer for layer in (backbone.encoder.norm, backbone.pooler) if layer is not None]
+    above = [id(weight) for layer in above for weight in layer.weights]
     # Layers may share a block, which is one stage.
     assert len(stages) == len({id(block) for block in backbone.encoder.blocks}) + 1
-    assert below + pooler == [id(weight) for weight in backbone.weights]
+    assert below + above == [id(weight) for weight in backbone.weights]
     for layers in backbone.adaptable.values():
         assert all(
             id(layer.kernel) in block for layer, block in zip(layers, stages[1:], strict=True)

@@ -84,30 +84,15 @@ class SelfAttention(keras.layers.Layer):
         query = self._split_heads(self.query(hidden_states))
         key = self._split_heads(self.key(hidden_states))
         value = self._split_heads(self.value(hidden_states))
-        is_explicit = return_attentions or (training and self.dropout.rate)
-        if is_explicit or not backends.has_fused_attention(self.compute_dtype):
-            context, attentions = self._explicit(query, key, value, attention_mask, training)
-        else:
-            context = backends.fused_attention(query, key, value, attention_mask)
-            attentions = None
+        context, attentions = attend(
+            query, key, value, attention_mask, self.dropout, return_attentions, training
+        )
         context = ops.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
-        return self.output_dense(context), attentions if return_attentions else None
+        return self.output_dense(context), attentions
 
     def _split_heads(self, x):
         """`(batch, seq_len, hidden_dim)` to `(batch, seq_len, num_heads, head_dim)`."""
         return ops.reshape(x, (*ops.shape(x)[:2], self.num_heads, self.head_dim))
-
-    def _explicit(self, query, key, value, attention_mask, training):
-        scores = ops.einsum("bqhd,bkhd->bhqk", query * self.head_dim**-0.5, key)
-        # float16 overflows at 65,504 and bfloat16 has three digits: the softmax is in float32.
-        scores = ops.cast(scores, "float32")
-        if attention_mask is not None:
-            # Added, since a selection would have to be made again in the backward pass. A product,
-            # since `torch.compile` cannot trace `where` with a NumPy number.
-            scores = scores + ops.cast(ops.logical_not(attention_mask), "float32") * MASKED
-        attentions = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
-        dropped = self.dropout(attentions, training=training)
-        return ops.einsum("bhqk,bkhd->bqhd", dropped, value), attentions
 
     def compute_output_spec(
         self, hidden_states, attention_mask=None, return_attentions=False, training=None
@@ -118,3 +103,35 @@ class SelfAttention(keras.layers.Layer):
             return output, None
         shape = (batch, self.num_heads, seq_len, seq_len)
         return output, keras.KerasTensor(shape, dtype=self.compute_dtype)
+
+
+def attend(query, key, value, attention_mask, dropout, return_attentions=False, training=None):
+    """Returns `softmax(Q K^T / sqrt(head_dim)) V`, by the backend's own function where it can be.
+
+    Args:
+        query: float, `(batch, num_queries, num_heads, head_dim)`.
+        key, value: float, `(batch, num_keys, num_heads, head_dim)`.
+        attention_mask: bool, broadcastable to `(batch, num_heads, num_queries, num_keys)`, `True`
+            where a query may attend to a key; `None` allows all.
+        dropout: the layer that acts on the probabilities, of the dtype to compute in.
+        return_attentions: bool, whether the probabilities are returned too.
+        training: bool, whether dropout is active.
+
+    Returns:
+        `(context, attentions)`: float `(batch, num_queries, num_heads, head_dim)`, and float
+        `(batch, num_heads, num_queries, num_keys)` before dropout, or `None`.
+    """
+    is_explicit = return_attentions or (training and dropout.rate)
+    if not is_explicit and backends.has_fused_attention(dropout.compute_dtype):
+        return backends.fused_attention(query, key, value, attention_mask), None
+    scores = ops.einsum("bqhd,bkhd->bhqk", query * query.shape[-1] ** -0.5, key)
+    # float16 overflows at 65,504 and bfloat16 has three digits: the softmax is in float32.
+    scores = ops.cast(scores, "float32")
+    if attention_mask is not None:
+        # Added, since a selection would have to be made again in the backward pass. A product,
+        # since `torch.compile` cannot trace `where` with a NumPy number.
+        scores = scores + ops.cast(ops.logical_not(attention_mask), "float32") * MASKED
+    attentions = ops.cast(ops.softmax(scores, axis=-1), dropout.compute_dtype)
+    dropped = dropout(attentions, training=training)
+    context = ops.einsum("bhqk,bkhd->bqhd", dropped, value)
+    return context, attentions if return_attentions else None

@@ -10,6 +10,7 @@ is not named here computes as `keras.ops` does.
 - XLA on CPUs sums a product of bfloat16 slowly where the result is bfloat16. Asked for a float32
   result, which is rounded afterwards, it is faster. That has no forward-mode derivative
   (`jax.jvp`).
+- Local attention: in blocks from so many blocks on (`LEAST_BLOCKS`), by a mask below.
 - Dropout: cheap random numbers on JAX, and on PyTorch's CPU.
 """
 
@@ -23,6 +24,8 @@ from keras import ops
 # Whether Keras's `ops.dot_product_attention` takes over where dropout is inactive. TensorFlow has
 # no kernel for it, and Keras the same formula. On GPUs it was not measured.
 FUSED = {"jax": True, "tensorflow": False, "torch": True}
+# Local attention in fewer blocks is faster by a mask over all pairs of positions.
+LEAST_BLOCKS = {"jax": 4, "tensorflow": 4, "torch": 4}
 # oneDNN takes over a convolution on one thread from this many images on.
 IMAGES = 16
 # Fewer rows are not worth the way to oneDNN.
@@ -50,6 +53,20 @@ def fused_attention(query, key, value, mask):
     # question that `torch.compile` cannot trace: it cuts the graph in every layer.
     flash = False if keras.backend.backend() == "torch" else None
     return ops.dot_product_attention(query, key, value, mask=mask, flash_attention=flash)
+
+
+def is_for_blocks(length, size):
+    """Returns whether local attention is computed in blocks of so many positions.
+
+    Args:
+        length: int, positions of a text; or, in a graph for any length, what stands for it there.
+        size: int, positions of a block.
+    """
+    backend = keras.backend.backend()
+    if isinstance(length, int):
+        return length >= LEAST_BLOCKS.get(backend, 4) * size
+    # A graph of TensorFlow's is for any length in training too; others are exported ones.
+    return backend == "tensorflow"
 
 
 def dense(x, kernel, bias=None):

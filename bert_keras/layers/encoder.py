@@ -125,6 +125,8 @@ class Encoder(keras.layers.Layer):
         remat: bool, whether training keeps each block's input only and computes the block again in
             the backward pass, see `rematerialized`. Blocks whose attention probabilities are
             returned are kept.
+        norm: layer for the output of the last block, where blocks begin with a norm instead of
+            ending with one; `None` for no such layer.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -139,16 +141,19 @@ class Encoder(keras.layers.Layer):
         tuple of `len(blocks)` floats `(batch, num_heads, seq_len, seq_len)`, or of `None`.
     """
 
-    def __init__(self, blocks, remat=False, **kwargs):
+    def __init__(self, blocks, remat=False, norm=None, **kwargs):
         super().__init__(**kwargs)
         self.blocks = blocks
         self.remat = remat
+        self.norm = norm
         if remat:
             warn_where_useless()
 
     def build(self, input_shape=None):
         for block in dict.fromkeys(self.blocks):
             block.build()
+        if self.norm is not None:
+            self.norm.build((None, None, self.blocks[-1].hidden_dim))
 
     def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
         all_hidden_states, all_attentions = [hidden_states], []
@@ -162,13 +167,16 @@ class Encoder(keras.layers.Layer):
                 )
             all_hidden_states.append(hidden_states)
             all_attentions.append(attentions)
+        if self.norm is not None:
+            all_hidden_states[-1] = self.norm(hidden_states)
         return tuple(all_hidden_states), tuple(all_attentions)
 
     def get_config(self):
         blocks = keras.saving.serialize_keras_object(list(self.blocks))
-        return {**super().get_config(), "blocks": blocks, "remat": self.remat}
+        norm = self.norm and keras.saving.serialize_keras_object(self.norm)
+        return {**super().get_config(), "blocks": blocks, "remat": self.remat, "norm": norm}
 
     @classmethod
     def from_config(cls, config):
-        blocks = keras.saving.deserialize_keras_object(config["blocks"])
-        return cls(**{**config, "blocks": blocks})
+        parts = {k: keras.saving.deserialize_keras_object(config[k]) for k in ("blocks", "norm")}
+        return cls(**{**config, **parts})

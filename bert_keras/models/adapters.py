@@ -21,6 +21,8 @@ class Adaptable:
     """
 
     lora = None
+    # What takes the place of `DEFAULT_TARGETS`.
+    default_targets = DEFAULT_TARGETS
     # Paths of the weights that train no more since there are adapters.
     _frozen_by_adapters = ()
 
@@ -30,7 +32,8 @@ class Adaptable:
         Args:
             rank: int, from 1 to `hidden_dim`.
             alpha: float above 0; adapters count `alpha / rank` times. `None` takes `rank`: once.
-            targets: names out of `adaptable`.
+            targets: names out of `adaptable`; for queries and values, the default, a family whose
+                projections are one layer takes that.
             layers: numbers of encoder blocks, such as `range(6, 12)`, or `None` for all.
 
         Raises:
@@ -57,6 +60,7 @@ class Adaptable:
     def _checked_settings(self, rank, alpha, targets, layers):
         check_int("lora_rank", rank, 1, self.hidden_dim, "Usual are 4 to 16.")
         alpha = rank if alpha is None else alpha
+        targets = self.default_targets if targets == DEFAULT_TARGETS else targets
         check_number("lora_alpha", alpha, above=0, advice="None takes `lora_rank`: once.")
         return {
             "lora_rank": int(rank),

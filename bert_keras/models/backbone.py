@@ -234,7 +234,7 @@ def _checked(name, value):
     """Returns the value of an argument; raises `ValueError` unless it is what its name says."""
     if name in _SIZES:
         return check_int(name, value, *_SIZES[name])
-    if name in ("dropout", "attention_dropout"):
+    if name in ("dropout", "attention_dropout", "embedding_dropout"):
         check_rates(**{name: value})
     elif name in ("layer_norm_epsilon", "initializer_range"):
         check_number(name, value)

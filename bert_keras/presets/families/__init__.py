@@ -2,9 +2,9 @@
 
 import keras
 
-from bert_keras.presets.families import albert, bert, distilbert, roberta
+from bert_keras.presets.families import albert, bert, distilbert, modernbert, roberta
 
-FAMILIES = (bert, albert, distilbert, roberta)
+FAMILIES = (bert, albert, distilbert, modernbert, roberta)
 
 
 def records(of_format):
@@ -46,8 +46,8 @@ def head_options(backbone, task):
         task: a task, its class, or the class's name, such as `"TextClassifier"`.
 
     Returns:
-        A dict with some of the keys `pooling`, `hidden_activation`, `dropout_first`, `dropout` and
-        `activation`, see the heads; `{}` where nothing is known.
+        A dict with some of the keys `pooling`, `hidden_activation`, `dropout_first`, `norm`,
+        `dropout`, `activation` and `use_bias`, see the heads; `{}` where nothing is known.
     """
     record = record_of(backbone)
     head = record and record.heads.get(kind_of(task, record.heads))

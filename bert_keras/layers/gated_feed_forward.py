@@ -1,0 +1,72 @@
+"""The feed-forward network with a gate."""
+
+import keras
+from keras import ops
+
+from bert_keras.layers.dropout import Dropout
+from bert_keras.layers.feed_forward import get_activation
+from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.lora import AdaptableDense
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class GatedFeedForward(keras.layers.Layer):
+    """A feed-forward network, without biases, of which one half gates the other.
+
+    `output = Dropout(activation(x W_1) * (x V)) W_2`, applied to each position alone: GeGLU with
+    the activation `"gelu"`. `W_1` and `V` stand side by side in one kernel, `W_1` first.
+
+    Args:
+        intermediate_dim: int, width between the layers; the first has twice as many units.
+        hidden_dim: int, width of input and output.
+        dropout: float, rate on what is between.
+        activation: name or callable, see `get_activation`.
+        initializer_range: float, standard deviation of the initial kernels.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        hidden_states: float, `(batch, seq_len, hidden_dim)`.
+        training: bool, whether dropout is active.
+
+    Returns:
+        float, `(batch, seq_len, hidden_dim)`.
+
+    Reference:
+        [Shazeer, 2020](https://arxiv.org/abs/2002.05202).
+    """
+
+    def __init__(
+        self,
+        intermediate_dim,
+        hidden_dim,
+        dropout=0.0,
+        activation="gelu",
+        initializer_range=0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.intermediate_dim = intermediate_dim
+        self.hidden_dim = hidden_dim
+        self.initializer_range = initializer_range
+        self.activation = get_activation(activation)
+        self.intermediate = self._projection(2 * intermediate_dim, "intermediate")
+        self.output_dense = self._projection(hidden_dim, "output")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def _projection(self, units, name):
+        return AdaptableDense(
+            units,
+            use_bias=False,
+            kernel_initializer=bert_initializer(self.initializer_range),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, input_shape=None):
+        self.intermediate.build((None, None, self.hidden_dim))
+        self.output_dense.build((None, None, self.intermediate_dim))
+
+    def call(self, hidden_states, training=None):
+        activated, gate = ops.split(self.intermediate(hidden_states), 2, axis=-1)
+        gated = self.dropout(self.activation(activated) * gate, training=training)
+        return self.output_dense(gated)

@@ -1,0 +1,71 @@
+"""Local attention: each token attends to its neighbours only, which on long texts saves time."""
+
+from keras import ops
+
+from bert_keras.layers import backends
+from bert_keras.layers.attention import attend
+
+
+def attend_locally(
+    query, key, value, is_token, reach, dropout, return_attentions=False, training=None
+):
+    """Returns what each query finds among the keys that are at most `reach` positions away.
+
+    By a mask over all pairs of positions, or, where that is slower, in blocks of `reach` queries,
+    each of which sees the keys of its own block and of the two beside it: of `n` positions
+    `3 n reach` pairs instead of `n ** 2`. Both give the same numbers up to rounding for every
+    query that has a real token within reach, as each real token has.
+
+    Args:
+        query, key, value: float, `(batch, seq_len, num_heads, head_dim)`.
+        is_token: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all.
+        reach: int, from 0, how many positions away a key may be.
+        dropout, return_attentions, training: see `attend`. Probabilities are of all pairs.
+
+    Returns:
+        `(context, attentions)`, see `attend`.
+    """
+    options = {"dropout": dropout, "return_attentions": return_attentions, "training": training}
+    size = max(reach, 1)
+    if not return_attentions and backends.is_for_blocks(ops.shape(query)[1], size):
+        return _attend_in_blocks(query, key, value, is_token, size, reach, options)
+    positions = ops.arange(ops.shape(query)[1])
+    mask = (ops.abs(positions[:, None] - positions) <= reach)[None, None]
+    if is_token is not None:
+        mask = ops.logical_and(mask, is_token)
+    return attend(query, key, value, mask, **options)
+
+
+def _attend_in_blocks(query, key, value, is_token, size, reach, options):
+    """Computes `attend_locally` in blocks of `size` positions, from `reach` on."""
+    batch, length, *heads = ops.shape(query)
+    if is_token is None:
+        is_token = ops.ones((batch, 1, 1, length), dtype="bool")
+    # (batch, seq_len, ...) to (batch * num_blocks, size, ...), a rest filled up.
+    rest = -length % size
+    blocks = ops.reshape(_padded(query, 0, rest), (-1, size, *heads))
+    keys, values, exist = (
+        _with_neighbours(_padded(x, size, rest + size), size)
+        for x in (key, value, ops.transpose(is_token, (0, 3, 1, 2)))
+    )
+    places = ops.arange(3 * size)
+    near = ops.abs(places[size : 2 * size, None] - places) <= reach
+    mask = ops.logical_and(near, ops.transpose(exist, (0, 2, 3, 1)))
+    context, _ = attend(blocks, keys, values, mask, **options)
+    return ops.reshape(context, (batch, -1, *heads))[:, :length], None
+
+
+def _padded(x, before, after):
+    """Returns `x` with that many positions of zeros, or of `False`, before and after its own."""
+    return ops.pad(x, [[0, 0], [before, after], [0, 0], [0, 0]])
+
+
+def _with_neighbours(x, size):
+    """Returns each block between its neighbours: `(batch * num_blocks, 3 * size, ...)`.
+
+    `x` has a block more at both ends: `(batch, (num_blocks + 2) * size, ...)`.
+    """
+    last = tuple(x.shape[2:])
+    blocks = ops.reshape(x, (ops.shape(x)[0], -1, size, *last))
+    beside = [blocks[:, :-2], blocks[:, 1:-1], blocks[:, 2:]]
+    return ops.reshape(ops.concatenate(beside, axis=2), (-1, 3 * size, *last))

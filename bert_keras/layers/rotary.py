@@ -1,0 +1,35 @@
+"""Rotary positions: queries and keys turned by angles that grow with their place."""
+
+import numpy as np
+from keras import ops
+
+
+def rotated(x, base):
+    """Returns vectors turned by their positions, so that products tell how far apart two are.
+
+    The elements `a = x[k]` and `b = x[k + head_dim / 2]` of a vector at the position `m` are a
+    point in a plane, which turns by `m t`, with `t = base ** (-2 k / head_dim)`:
+    `(a cos(m t) - b sin(m t), b cos(m t) + a sin(m t))`. The product of a query at `m` with a key
+    at `n` then depends on `m - n` alone. Difference from the paper: it pairs neighbouring elements;
+    published checkpoints pair those half a vector apart.
+
+    Args:
+        x: float, `(batch, seq_len, ..., head_dim)`, with an even `head_dim`.
+        base: float; the slowest plane makes nearly one turn in `2 pi base` positions.
+
+    Returns:
+        float, of the shape and dtype of `x`.
+
+    Reference:
+        [Su et al., 2021](https://arxiv.org/abs/2104.09864), section 3.2.
+    """
+    half = x.shape[-1] // 2
+    speeds = ops.convert_to_tensor(base ** -(np.arange(half) / half), "float32")
+    # bfloat16 cannot count to 8,192.
+    positions = ops.cast(ops.arange(ops.shape(x)[1]), "float32")
+    angles = ops.reshape(positions, (-1, *[1] * (len(x.shape) - 2))) * speeds
+    cos, sin = ops.cos(angles), ops.sin(angles)
+    wide = ops.cast(x, "float32")
+    first, second = wide[..., :half], wide[..., half:]
+    turned = [first * cos - second * sin, second * cos + first * sin]
+    return ops.cast(ops.concatenate(turned, axis=-1), x.dtype)

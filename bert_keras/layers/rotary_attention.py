@@ -1,0 +1,100 @@
+"""Self-attention that knows positions by rotating queries and keys, of all tokens or near ones."""
+
+import keras
+from keras import ops
+
+from bert_keras.layers.attention import attend
+from bert_keras.layers.dropout import Dropout
+from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.local_attention import attend_locally
+from bert_keras.layers.lora import AdaptableDense
+from bert_keras.layers.rotary import rotated
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class RotaryAttention(keras.layers.Layer):
+    """`SelfAttention` with rotary positions, one projection for all, and no biases.
+
+    One kernel gives queries, keys and values. Queries and keys are turned by their positions, see
+    `rotated`. With a window a token attends to those at most `window // 2` positions away, see
+    `attend_locally`.
+
+    Args:
+        num_heads: int, must divide `hidden_dim`.
+        hidden_dim: int, width of input and output.
+        rotary_base: float, see `rotated`.
+        window: int, width of the window that a token sees, or `None` for the whole text.
+        dropout: float, rate on the attention probabilities and, as in the original code, on the
+            output.
+        initializer_range: float, standard deviation of the initial kernels.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        hidden_states: float, `(batch, seq_len, hidden_dim)`.
+        attention_mask: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all.
+        return_attentions: bool, whether the probabilities are returned too.
+        training: bool, whether dropout is active.
+
+    Returns:
+        `(output, attentions)`, see `SelfAttention`.
+
+    Raises:
+        ValueError: the width of a head, `hidden_dim / num_heads`, is no even number.
+
+    Reference:
+        [Su et al., 2021](https://arxiv.org/abs/2104.09864);
+        [Beltagy et al., 2020](https://arxiv.org/abs/2004.05150), section 3.1, for the window.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        hidden_dim,
+        rotary_base,
+        window=None,
+        dropout=0.0,
+        initializer_range=0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if hidden_dim % (2 * num_heads):
+            raise ValueError(
+                "Rotary positions need heads of an even width, `hidden_dim / num_heads`. Received: "
+                f"hidden_dim={hidden_dim}, num_heads={num_heads}."
+            )
+        self.num_heads = num_heads
+        self.hidden_dim = hidden_dim
+        self.rotary_base = rotary_base
+        self.window = window
+        self.initializer_range = initializer_range
+        self.query_key_value = self._projection(3 * hidden_dim, "query_key_value")
+        self.output_dense = self._projection(hidden_dim, "output")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def _projection(self, units, name):
+        return AdaptableDense(
+            units,
+            use_bias=False,
+            kernel_initializer=bert_initializer(self.initializer_range),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, input_shape=None):
+        for projection in (self.query_key_value, self.output_dense):
+            projection.build((None, None, self.hidden_dim))
+
+    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
+        rows = ops.shape(hidden_states)[:2]
+        shape = (*rows, 3, self.num_heads, self.hidden_dim // self.num_heads)
+        projected = ops.reshape(self.query_key_value(hidden_states), shape)
+        turned = rotated(projected[:, :, :2], self.rotary_base)
+        vectors = turned[:, :, 0], turned[:, :, 1], projected[:, :, 2]
+        options = (self.dropout, return_attentions, training)
+        if self.window is None:
+            context, attentions = attend(*vectors, attention_mask, *options)
+        else:
+            reach = self.window // 2
+            context, attentions = attend_locally(*vectors, attention_mask, reach, *options)
+        output = self.output_dense(ops.reshape(context, (*rows, self.hidden_dim)))
+        return self.dropout(output, training=training), attentions

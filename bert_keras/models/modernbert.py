@@ -1,0 +1,279 @@
+"""ModernBERT: smarter, better, faster, longer."""
+
+from types import MappingProxyType
+
+import keras
+
+from bert_keras.checks import check_int, check_number
+from bert_keras.layers.dropout import Dropout
+from bert_keras.layers.encoder import Encoder
+from bert_keras.layers.gated_feed_forward import GatedFeedForward
+from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.rotary_attention import RotaryAttention
+from bert_keras.models.backbone import Backbone, own_arguments
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class ModernBertBackbone(Backbone):
+    """ModernBERT's encoder: long texts, most of whose layers look at near tokens only.
+
+    What differs from BERT:
+
+    - Positions are rotations of queries and keys, see `bert_keras.layers.rotary`; there is no table
+      of them, there are no segments, and no pooler.
+    - The first block and each `global_attention_every`-th attends to the whole text, the others to
+      a window. Both kinds have a rotary base of their own.
+    - Blocks begin with their norms, and a last norm follows the last block. The first block has no
+      norm before its attention, since the embeddings end with one.
+    - The feed-forward networks are gated, see `GatedFeedForward`.
+    - There are no biases, neither in dense layers nor in norms.
+
+    Args:
+        vocabulary_size: int, number of token ids.
+        num_layers: int, number of encoder blocks. ModernBERT-base has 22, ModernBERT-large 28.
+        num_heads: int, attention heads a block; `hidden_dim` must be an even multiple.
+        hidden_dim: int, width of the hidden states.
+        intermediate_dim: int, width inside the feed-forward networks, behind the gate.
+        dropout: float, rate inside the feed-forward networks.
+        attention_dropout: float, rate on attention probabilities and on what attention returns;
+            `None` takes `dropout`.
+        embedding_dropout: float, rate after the embeddings; `None` takes `dropout`.
+        activation: see `BertBackbone`.
+        layer_norm_epsilon: float, added to the variance in every norm.
+        max_sequence_length: int, most tokens of a sequence.
+        local_attention: int, width of the window: a token sees those at most
+            `local_attention // 2` away.
+        global_attention_every: int, 1 for layers that all attend to the whole text.
+        global_rotary_base: float, of the layers that attend to the whole text.
+        local_rotary_base: float, of those that attend to a window.
+        initializer_range: float, standard deviation of the initial weights.
+        remat: bool, see `BertBackbone`.
+        **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
+
+    Call arguments: those of `BertBackbone`, without `segment_ids`.
+
+    Returns:
+        The dict of `BertBackbone`, without `pooled_output`. The last of the `hidden_states` is
+        behind the last norm.
+
+    Raises:
+        ValueError: a size or a rate is out of range, or the inputs do not fit the tables.
+
+    Example:
+    ```python
+    backbone = bert_keras.ModernBertBackbone(
+        vocabulary_size=50368, num_layers=3, num_heads=2, hidden_dim=128, intermediate_dim=192
+    )
+    outputs = backbone({"token_ids": np.array([[50281, 12092, 50282]])})
+    outputs["sequence_output"].shape  # (1, 3, 128)
+    ```
+
+    Reference:
+        [Warner et al., 2024](https://arxiv.org/abs/2412.13663).
+    """
+
+    default_targets = ("query_key_value",)
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        dropout=0.0,
+        attention_dropout=None,
+        embedding_dropout=None,
+        activation="gelu",
+        layer_norm_epsilon=1e-5,
+        max_sequence_length=8192,
+        local_attention=128,
+        global_attention_every=3,
+        global_rotary_base=160_000.0,
+        local_rotary_base=10_000.0,
+        initializer_range=0.02,
+        remat=False,
+        **kwargs,
+    ):
+        attention_dropout = dropout if attention_dropout is None else attention_dropout
+        embedding_dropout = dropout if embedding_dropout is None else embedding_dropout
+        check_int("local_attention", local_attention, 1, 2**20)
+        check_int("global_attention_every", global_attention_every, 1, 1024)
+        check_number("global_rotary_base", global_rotary_base, above=0)
+        check_number("local_rotary_base", local_rotary_base, above=0)
+        super().__init__(**own_arguments(locals()), num_segments=0)
+        options = {"epsilon": layer_norm_epsilon, "dtype": self.dtype_policy}
+        self.embeddings = ModernBertEmbeddings(
+            vocabulary_size,
+            hidden_dim,
+            embedding_dropout,
+            layer_norm_epsilon,
+            initializer_range,
+            dtype=self.dtype_policy,
+            name="embeddings",
+        )
+        self.encoder = Encoder(
+            [self._block(i) for i in range(self.num_layers)],
+            remat=remat,
+            norm=keras.layers.LayerNormalization(center=False, name="final_norm", **options),
+            dtype=self.dtype_policy,
+            name="encoder",
+        )
+        self.build()
+
+    def _block(self, i):
+        is_global = i % self.global_attention_every == 0
+        return ModernBertBlock(
+            self.num_heads,
+            self.hidden_dim,
+            self.intermediate_dim,
+            self.dropout,
+            self.attention_dropout,
+            self.activation,
+            self.layer_norm_epsilon,
+            self.initializer_range,
+            rotary_base=self.global_rotary_base if is_global else self.local_rotary_base,
+            window=None if is_global else self.local_attention,
+            has_attention_norm=i > 0,
+            dtype=self.dtype_policy,
+            name=f"layer_{i}",
+        )
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class ModernBertEmbeddings(keras.layers.Layer):
+    """Normalised token vectors: `output = Dropout(LayerNorm(token[id]))`.
+
+    Args:
+        vocabulary_size: int, rows of the token table.
+        hidden_dim: int, its width.
+        dropout: float, rate after the norm.
+        layer_norm_epsilon: float, added to the variance.
+        initializer_range: float, standard deviation of the truncated normal that fills the table.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments and what it returns: see `BertEmbeddings`; there are no segments.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        hidden_dim,
+        dropout=0.0,
+        layer_norm_epsilon=1e-5,
+        initializer_range=0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.hidden_dim = hidden_dim
+        self.token_embedding = keras.layers.ReversibleEmbedding(
+            vocabulary_size,
+            hidden_dim,
+            embeddings_initializer=bert_initializer(initializer_range),
+            dtype=self.dtype_policy,
+            name="token_embedding",
+        )
+        self.layer_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon, center=False, dtype=self.dtype_policy, name="layer_norm"
+        )
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, input_shape=None):
+        self.token_embedding.build((None, None))
+        self.layer_norm.build((None, None, self.hidden_dim))
+
+    def call(self, token_ids, segment_ids=None, token_vectors=None, training=None):
+        x = self.token_embedding(token_ids) if token_vectors is None else token_vectors
+        return self.dropout(self.layer_norm(x), training=training)
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class ModernBertBlock(keras.layers.Layer):
+    """One Transformer block that begins with its norms: `a = x + Attention(LayerNorm(x))`, then
+    `output = a + GatedFeedForward(LayerNorm(a))`.
+
+    Args:
+        num_heads, hidden_dim, intermediate_dim, dropout, attention_dropout, activation,
+            layer_norm_epsilon, initializer_range: see `ModernBertBackbone`.
+        rotary_base: float, see `RotaryAttention`.
+        window: int or `None`, see `RotaryAttention`.
+        has_attention_norm: bool, whether there is a norm before the attention.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments and what it returns: see `EncoderBlock`; the mask is that of `RotaryAttention`.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation="gelu",
+        layer_norm_epsilon=1e-5,
+        initializer_range=0.02,
+        rotary_base=10_000.0,
+        window=None,
+        has_attention_norm=True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.hidden_dim = hidden_dim
+        options = {"epsilon": layer_norm_epsilon, "dtype": self.dtype_policy}
+        self.attention_norm = None
+        if has_attention_norm:
+            self.attention_norm = keras.layers.LayerNormalization(
+                center=False, name="attention_norm", **options
+            )
+        self.attention = RotaryAttention(
+            num_heads,
+            hidden_dim,
+            rotary_base,
+            window=window,
+            dropout=attention_dropout,
+            initializer_range=initializer_range,
+            dtype=self.dtype_policy,
+            name="attention",
+        )
+        self.feed_forward_norm = keras.layers.LayerNormalization(
+            center=False, name="feed_forward_norm", **options
+        )
+        self.feed_forward = GatedFeedForward(
+            intermediate_dim,
+            hidden_dim,
+            dropout=dropout,
+            activation=activation,
+            initializer_range=initializer_range,
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+
+    @property
+    def adaptable(self):
+        """The block's dense layers by name, to each of which an adapter can be added."""
+        layers = {
+            "query_key_value": self.attention.query_key_value,
+            "attention_output": self.attention.output_dense,
+            "intermediate": self.feed_forward.intermediate,
+            "feed_forward_output": self.feed_forward.output_dense,
+        }
+        return MappingProxyType(layers)
+
+    def build(self, input_shape=None):
+        norms = (self.attention_norm, self.feed_forward_norm)
+        for layer in (*norms, self.attention, self.feed_forward):
+            if layer is not None:
+                layer.build((None, None, self.hidden_dim))
+
+    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
+        x = hidden_states if self.attention_norm is None else self.attention_norm(hidden_states)
+        attended, attentions = self.attention(
+            x,
+            attention_mask=attention_mask,
+            return_attentions=return_attentions,
+            training=training,
+        )
+        hidden_states = hidden_states + attended
+        x = self.feed_forward_norm(hidden_states)
+        return hidden_states + self.feed_forward(x, training=training), attentions

@@ -1,0 +1,211 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+from checks import (
+    TINY,
+    assert_close,
+    check_backbone,
+    check_equals_transformers,
+    check_saved_and_reloaded,
+    random_inputs,
+    to_numpy,
+)
+
+import bert_keras
+from bert_keras.layers import backends
+from bert_keras.layers.dropout import Dropout
+from bert_keras.layers.local_attention import attend_locally
+from bert_keras.layers.rotary import rotated
+from bert_keras.presets.assign import relative_path
+
+HEADS = ("MaskedLM", "MultipleChoice", "QuestionAnswering", "TextClassifier", "TokenClassifier")
+
+
+def tiny_backbone(**overrides):
+    return bert_keras.ModernBertBackbone(**{**TINY, "local_attention": 4, **overrides})
+
+
+def test_it_keeps_the_contract(tmp_path):
+    check_backbone(tiny_backbone(), "modernbert_backbone.json", tmp_path)
+
+
+def test_it_has_no_segments_and_no_positions_beyond_its_longest():
+    backbone = tiny_backbone()
+    assert set(backbone({"token_ids": np.ones((1, 12), int)})) == {"sequence_output"}
+    with pytest.raises(ValueError, match="leave them out"):
+        backbone({"token_ids": np.ones((1, 2), int), "segment_ids": np.zeros((1, 2), int)})
+    with pytest.raises(ValueError, match="between 1 and 12 tokens"):
+        backbone({"token_ids": np.ones((1, 13), int)})
+
+
+def test_products_of_turned_vectors_tell_how_far_apart_they_are():
+    query, key = np.random.default_rng(0).normal(size=(2, 6)).astype("float32")
+    rows = [to_numpy(rotated(np.tile(x, (1, 9, 1)), base=30.0))[0] for x in (query, key)]
+    products = rows[0] @ rows[1].T
+    for distance in range(-8, 9):
+        assert np.ptp(products.diagonal(distance)) < 1e-5
+    assert np.ptp([products[0, 0], products[0, 3], products[3, 0]]) > 0.1
+    np.testing.assert_allclose(rows[0][0], query, atol=1e-6)
+    np.testing.assert_allclose(rows[0][2, 0], query[0] * np.cos(2) - query[3] * np.sin(2), 1e-5)
+
+
+@pytest.mark.parametrize(("length", "reach"), [(1, 0), (7, 3), (8, 2), (9, 2), (17, 4)])
+def test_blocks_give_what_a_mask_over_the_square_gives(monkeypatch, length, reach):
+    rng = np.random.default_rng(length)
+    query, key, value = rng.normal(size=(3, 3, length, 2, 4)).astype("float32")
+    is_token = np.arange(length) < np.array([[length], [length // 2 + 1], [1]])
+    dropout = Dropout(0.0)
+    for mask in (None, is_token[:, None, None]):
+        outputs = []
+        for least in (0, 10**6):
+            monkeypatch.setitem(backends.LEAST_BLOCKS, keras.backend.backend(), least)
+            arrays = (query, key, value, *([] if mask is None else [mask]))
+            tensors = [keras.ops.convert_to_tensor(array) for array in arrays]
+            tensors += [None] * (4 - len(tensors))
+            outputs.append(to_numpy(attend_locally(*tensors, reach, dropout)[0]))
+        seen = is_token if mask is not None else np.ones_like(is_token)
+        np.testing.assert_allclose(outputs[0][seen], outputs[1][seen], atol=1e-6)
+
+
+def test_a_local_layer_sees_its_window_and_a_global_one_all():
+    backbone = tiny_backbone(num_layers=5, global_attention_every=2)
+    outputs = backbone({"token_ids": np.ones((1, 9), int)}, return_attentions=True)
+    distance = np.abs(np.arange(9)[:, None] - np.arange(9))
+    for number, attentions in enumerate(outputs["attentions"]):
+        seen = to_numpy(attentions)[0] > 0
+        assert (seen == (distance <= (2 if number % 2 else 9))).all()
+
+
+def test_texts_of_any_length_and_training_steps_agree_with_the_square(monkeypatch):
+    results = []
+    for least in (0, 10**6):
+        monkeypatch.setitem(backends.LEAST_BLOCKS, keras.backend.backend(), least)
+        keras.utils.set_random_seed(0)
+        task = bert_keras.TextClassifier(tiny_backbone(num_layers=3, remat=True), num_classes=2)
+        rows = [random_inputs(4, length, length, num_segments=1) for length in (6, 9, 11)]
+        task.compile(learning_rate=1e-3)
+        for row in rows:
+            task.fit(row, np.array([0, 1, 1, 0]), verbose=0)
+        results.append([task.predict(row, verbose=0) for row in rows])
+    for blocks, square in zip(*results, strict=True):
+        np.testing.assert_allclose(blocks, square, atol=1e-5)
+
+
+def test_adapters_stand_where_queries_and_values_are_made():
+    task = bert_keras.TextClassifier(tiny_backbone(), num_classes=2, lora_rank=2)
+    assert task.backbone.lora["lora_targets"] == ["query_key_value"]
+    trained = {relative_path(weight) for weight in task.backbone.trainable_weights}
+    layers = [f"encoder/layer_{i}/attention/query_key_value/lora_" for i in (0, 1)]
+    assert trained == {layer + letter for layer in layers for letter in "ab"}
+    frozen = bert_keras.TextClassifier(tiny_backbone(), num_classes=2, frozen=1)
+    trained = {relative_path(weight).split("/")[1] for weight in frozen.trainable_weights}
+    assert {"layer_1", "final_norm"} <= trained and "layer_0" not in trained
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("task", HEADS)
+def test_each_task_has_the_family_s_head_and_keeps_it_in_a_file(tmp_path, task):
+    model = getattr(bert_keras, task)(
+        tiny_backbone(layer_norm_epsilon=0.1),
+        **({"num_classes": 3} if "Classifier" in task else {}),
+    )
+    norm = model.head.layer_norm if task == "MaskedLM" else model.head.hidden_norm
+    assert norm.epsilon == 0.1 and norm.beta is None
+    inputs = random_inputs(num_segments=1)
+    if task == "MultipleChoice":
+        inputs = {name: array[None] for name, array in inputs.items()}
+    again = check_saved_and_reloaded(model, inputs, tmp_path / "task.keras")
+    assert again.head.get_config() == model.head.get_config()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("kind", [bert_keras.heads.SequenceHead, bert_keras.heads.TokenHead])
+def test_a_norm_is_behind_a_hidden_layer(kind):
+    with pytest.raises(ValueError, match="Name its activation"):
+        kind(2, 8, norm=True)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"num_heads": 8}, "heads of an even width"),
+        ({"local_attention": 0}, "local_attention"),
+        ({"global_attention_every": None}, "global_attention_every"),
+        ({"global_rotary_base": 0}, "global_rotary_base"),
+        ({"local_rotary_base": "1e4"}, "local_rotary_base"),
+        ({"embedding_dropout": 1}, "embedding_dropout"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
+)
+def test_what_cannot_be_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_backbone(**wrong)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("seed", range(4))
+def test_outputs_equal_transformers_in_both_spellings_of_a_config(seed, tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    num_heads, longest, every = (int(rng.integers(*r)) for r in ((1, 5), (9, 30), (2, 5)))
+    bases = {"global_rope_theta": float(rng.integers(9, 999)), "local_rope_theta": 7.5}
+    if seed == 0:
+        every, bases = 3, {}  # what the library documents
+    config = transformers.ModernBertConfig(
+        vocab_size=int(rng.integers(20, 70)),
+        num_hidden_layers=int(rng.integers(3, 6)),
+        num_attention_heads=num_heads,
+        hidden_size=2 * num_heads * int(rng.integers(2, 5)),
+        intermediate_size=int(rng.integers(5, 40)),
+        hidden_activation=("gelu", "gelu_new", "relu", "silu")[seed],
+        max_position_embeddings=longest,
+        norm_eps=10.0 ** -rng.integers(3, 9),
+        local_attention=int(rng.integers(1, 9)),
+        global_attn_every_n_layers=every,
+        initializer_range=0.3,
+        pad_token_id=0,
+        **bases,
+    )
+    config._attn_implementation = "eager"  # the fused one returns no attentions
+    places = np.arange(longest)
+    mask = np.stack([places < 3, places >= 0, rng.random(longest) < 0.8])
+    mask[:, 0] = True
+    inputs = {"token_ids": rng.integers(0, config.vocab_size, mask.shape), "padding_mask": mask}
+    reference = transformers.ModernBertModel(config)
+    backbone = check_equals_transformers(reference, inputs, tmp_path)
+    saved = json.loads((tmp_path / "config.json").read_text())
+    for key in ("layer_types", "rope_parameters", "global_attn_every_n_layers"):
+        saved.pop(key, None)
+    old = {"position_embedding_type": "sans_pos", "global_attn_every_n_layers": every, **bases}
+    (tmp_path / "config.json").write_text(json.dumps(saved | (old if seed else {})))
+    again = bert_keras.ModernBertBackbone.from_preset(tmp_path)
+    expected = backbone(inputs)["sequence_output"]
+    assert_close(again(inputs)["sequence_output"], expected, 0)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"layer_types": ["sliding_attention", "full_attention"]}, "no other patterns"),
+        ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "Received:.*yarn"),
+        ({"rope_scaling": {"type": "linear"}}, "linear"),
+        ({"rope_parameters": 7}, "must say what global_rotary_base is"),
+        ({"local_rope_theta": None}, "local_rotary_base"),
+        ({"local_attention": None}, "local_attention"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
+)
+def test_a_config_that_asks_for_something_else_is_an_error(tmp_path, wrong, message):
+    tiny_backbone().export_to_huggingface(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    if "local_rope_theta" in wrong or "rope_scaling" in wrong:
+        del config["rope_parameters"]
+    (tmp_path / "config.json").write_text(json.dumps(config | wrong))
+    with pytest.raises(ValueError, match=message):
+        bert_keras.ModernBertBackbone.from_preset(tmp_path)
