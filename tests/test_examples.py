@@ -996,6 +996,7 @@ def family_preset(tmp_path_factory):
         ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *("##" + x for x in LETTERS)]
     )
     tokenizers = {"RobertaBackbone": byte_pairs, "DistilBertBackbone": words}
+    tokenizers |= {"ModernBertBackbone": byte_pairs}
 
     def make(name):
         folder = tmp_path_factory.mktemp(name)
@@ -1010,7 +1011,7 @@ def family_preset(tmp_path_factory):
     return make
 
 
-FAMILIES = [name for name in ("RobertaBackbone", "DistilBertBackbone") if hasattr(bert_keras, name)]
+FAMILIES = ("RobertaBackbone", "DistilBertBackbone", "ModernBertBackbone")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -25,7 +25,7 @@ from keras import ops
 # no kernel for it, and Keras the same formula. On GPUs it was not measured.
 FUSED = {"jax": True, "tensorflow": False, "torch": True}
 # Local attention in fewer blocks is faster by a mask over all pairs of positions.
-LEAST_BLOCKS = {"jax": 4, "tensorflow": 4, "torch": 4}
+LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
 # oneDNN takes over a convolution on one thread from this many images on.
 IMAGES = 16
 # Fewer rows are not worth the way to oneDNN.
@@ -64,7 +64,7 @@ def is_for_blocks(length, size):
     """
     backend = keras.backend.backend()
     if isinstance(length, int):
-        return length >= LEAST_BLOCKS.get(backend, 4) * size
+        return length >= LEAST_BLOCKS.get(backend, 8) * size
     # A graph of TensorFlow's is for any length in training too; others are exported ones.
     return backend == "tensorflow"
 

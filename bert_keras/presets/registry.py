@@ -29,6 +29,7 @@ class RegisteredPreset(NamedTuple):
 
 
 _LOWER, _CASED = "English, lowercased.", "English, case kept."
+_LONG = "English, case kept, up to 8,192 tokens."
 _MANY, _CHINESE = "104 languages, case kept.", "Chinese, simplified and traditional."
 
 
@@ -83,6 +84,10 @@ PRESETS = {
     ),
     "distilbert_base_multi_cased": _on_hub(
         "distilbert/distilbert-base-multilingual-cased", 6, 768, 134_734_080, _MANY
+    ),
+    "modernbert_base_en_cased": _on_hub("answerdotai/ModernBERT-base", 22, 768, 149_014_272, _LONG),
+    "modernbert_large_en_cased": _on_hub(
+        "answerdotai/ModernBERT-large", 28, 1024, 394_781_696, _LONG
     ),
 }
 

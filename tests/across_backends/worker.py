@@ -111,6 +111,7 @@ TRAINED = {
     "roberta": lambda: of_family(bert_keras.RobertaBackbone, byte_pairs()),
     "albert": lambda: of_family(bert_keras.AlbertBackbone, word_pieces()),
     "distilbert": lambda: of_family(bert_keras.DistilBertBackbone, word_pieces()),
+    "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs()),
     "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
     "adapters_by_lamb": lambda: classifier(
@@ -121,7 +122,7 @@ TRAINED = {
     "float16": lambda: classifier(dtype="mixed_float16"),
 }
 # What goes in all nine directions.
-FAMILIES = ("roberta", "albert", "distilbert")
+FAMILIES = ("roberta", "albert", "distilbert", "modernbert")
 NINE = ("schedule", *FAMILIES)
 # What each backend reads of itself, and goes on with bit for bit.
 OWN = (

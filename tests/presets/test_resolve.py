@@ -61,6 +61,10 @@ class TestRegistry:
             layer = 4 * (width + 1) * width + 2 * 4 * width * width + 5 * width + 4 * width
             return embeddings + layers * layer + pooler * (width + 1) * width
 
+        def count_without_biases(rows, layers, width, intermediate):
+            block = 4 * width * width + 3 * width * intermediate + 2 * width
+            return (rows + 1) * width + layers * block
+
         sizes = {
             "bert_mini_en_gutenberg": (8192, 4, 256, 128),
             "minilm_l6_en_uncased": (30522, 6, 384),
@@ -80,9 +84,13 @@ class TestRegistry:
             "distilbert_base_en_cased": (28996, 6, 768, 512, 0, False),
             "distilbert_base_multi_cased": (119547, 6, 768, 512, 0, False),
         }
-        assert {name: count(*size) for name, size in sizes.items()} == {
-            name: preset.parameters for name, preset in PRESETS.items()
+        modern = {
+            "modernbert_base_en_cased": (50368, 22, 768, 1152),
+            "modernbert_large_en_cased": (50368, 28, 1024, 2624),
         }
+        counted = {name: count(*size) for name, size in sizes.items()}
+        counted |= {name: count_without_biases(*size) for name, size in modern.items()}
+        assert counted == {name: preset.parameters for name, preset in PRESETS.items()}
 
 
 class TestLocal:

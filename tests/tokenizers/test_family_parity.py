@@ -253,6 +253,38 @@ def test_files_of_another_family_are_refused(folders):
             UnigramTokenizer(path, ids=other)
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("second", [0, 1])
+def test_byte_pairs_with_bert_s_special_tokens_are_modernbert_s(folders, tmp_path, second):
+    tokens = json.loads((folders / "byte_pair" / "vocab.json").read_text(encoding="utf-8"))
+    lines = (folders / "byte_pair" / "merges.txt").read_text(encoding="utf-8").splitlines()
+    merges = [tuple(line.split(" ")) for line in lines[1:]]
+    backend = tokenizers.Tokenizer(tokenizers.models.BPE(tokens, merges))
+    backend.normalizer = tokenizers.normalizers.NFC()
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = tokenizers.decoders.ByteLevel()
+    mask = tokenizers.AddedToken("[MASK]", lstrip=True, special=True)
+    special = ["[CLS]", "[SEP]", "[PAD]", "[UNK]"]
+    backend.add_special_tokens([*special, mask])
+    backend.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair=f"[CLS] $A [SEP] $B:{second} [SEP]:{second}",
+        special_tokens=[(token, backend.token_to_id(token)) for token in special[:2]],
+    )
+    roles = {f"{token[1:-1].lower()}_token": token for token in (*special, "[MASK]")}
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **roles)
+    theirs.save_pretrained(tmp_path)
+    ours = Tokenizer.load(tmp_path)
+    for text in (*HARD_TEXTS, "a low [MASK] town"):
+        check_same(ours, theirs, text)
+    expected = theirs(HARD_TEXTS, HARD_TEXTS[::-1], return_token_type_ids=True)
+    encodings = ours.encode(HARD_TEXTS, HARD_TEXTS[::-1])
+    assert [e.ids for e in encodings] == expected["input_ids"]
+    assert [e.segment_ids for e in encodings] == expected["token_type_ids"]
+    cls, sep = (ours.cls_token_id,), (ours.sep_token_id,)
+    assert ours.layout == Layout(cls, sep, sep, second)
+
+
 def test_a_vocabulary_and_merges_may_be_lists(folders):
     folder = folders / "byte_pair"
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
