@@ -49,7 +49,7 @@ def _base(kind, argument):
     return Field(argument, read, lambda arguments: {})
 
 
-def _write_every(arguments):
+def _write_pattern_and_bases(arguments):
     bases = {_GLOBAL: arguments["global_rotary_base"], _LOCAL: arguments["local_rotary_base"]}
     return {
         "layer_types": _pattern(arguments["num_layers"], arguments["global_attention_every"]),
@@ -99,7 +99,7 @@ HUGGING_FACE = Record(
     },
     activation=("hidden_activation", bert.ACTIVATIONS),
     fields=(
-        Field("global_attention_every", _read_every, _write_every),
+        Field("global_attention_every", _read_every, _write_pattern_and_bases),
         _base(_GLOBAL, "global_rotary_base"),
         _base(_LOCAL, "local_rotary_base"),
     ),
