@@ -11,6 +11,7 @@ from bert_keras.host_memory import keep_freed_memory as keep_freed_memory
 from bert_keras.models.albert import AlbertBackbone as AlbertBackbone
 from bert_keras.models.bert import BertBackbone as BertBackbone
 from bert_keras.models.distilbert import DistilBertBackbone as DistilBertBackbone
+from bert_keras.models.modernbert import ModernBertBackbone as ModernBertBackbone
 from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
 from bert_keras.presets.registry import presets as presets

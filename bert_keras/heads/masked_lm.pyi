@@ -8,6 +8,7 @@ class MaskedLMHead(Head):
     embedding_dim: int
     activation: Activation
     layer_norm_epsilon: float
+    use_bias: bool
     dense: keras.layers.Dense
     layer_norm: keras.layers.LayerNormalization
     bias: keras.Variable
@@ -19,6 +20,7 @@ class MaskedLMHead(Head):
         layer_norm_epsilon: float = 1e-12,
         initializer_range: float = 0.02,
         embedding_dim: int | None = None,
+        use_bias: bool = True,
         *,
         name: str | None = ...,
         dtype: Dtype | None = ...,

@@ -9,8 +9,9 @@ class SequenceHead(Head):
     pooling: Pooling
     hidden_activation: Activation | None
     dropout_first: bool
+    norm: bool
+    layer_norm_epsilon: float
     num_masks: int
-    hidden: keras.layers.Dense | None
     dense: keras.layers.Dense
     drop: keras.layers.Dropout
     def __init__(
@@ -22,6 +23,8 @@ class SequenceHead(Head):
         initializer_range: float = 0.02,
         hidden_activation: Activation | None = None,
         dropout_first: bool = False,
+        norm: bool = False,
+        layer_norm_epsilon: float = 1e-12,
         *,
         name: str | None = ...,
         dtype: Dtype | None = ...,

@@ -1,6 +1,6 @@
 import keras
 
-from bert_keras._types import Dtype, Outputs, Tensor
+from bert_keras._types import Activation, Dtype, Outputs, Tensor
 from bert_keras.heads.head import Head
 from bert_keras.layers.crf import LinearChainCRF
 
@@ -8,6 +8,9 @@ class TokenHead(Head):
     num_outputs: int
     dropout: float
     crf: LinearChainCRF | None
+    hidden_activation: Activation | None
+    norm: bool
+    layer_norm_epsilon: float
     dense: keras.layers.Dense
     drop: keras.layers.Dropout
     def __init__(
@@ -17,6 +20,9 @@ class TokenHead(Head):
         dropout: float = 0.1,
         crf: bool = False,
         initializer_range: float = 0.02,
+        hidden_activation: Activation | None = None,
+        norm: bool = False,
+        layer_norm_epsilon: float = 1e-12,
         *,
         name: str | None = ...,
         dtype: Dtype | None = ...,

@@ -40,10 +40,12 @@ class EncoderBlock(keras.layers.Layer):
 class Encoder(keras.layers.Layer):
     blocks: Sequence[keras.layers.Layer]
     remat: bool
+    norm: keras.layers.LayerNormalization | None
     def __init__(
         self,
         blocks: Sequence[keras.layers.Layer],
         remat: bool = False,
+        norm: keras.layers.LayerNormalization | None = None,
         *,
         name: str | None = ...,
         dtype: Dtype | None = ...,
