@@ -8,6 +8,7 @@ from bert_keras._types import Projection
 DEFAULT_TARGETS: tuple[str, ...]
 
 class Adaptable:
+    default_targets: tuple[str, ...]
     lora: dict[str, Any] | None
     def add_adapters(
         self,
