@@ -19,6 +19,7 @@ from bert_keras.host_memory import keep_freed_memory
 from bert_keras.models.albert import AlbertBackbone
 from bert_keras.models.bert import BertBackbone
 from bert_keras.models.distilbert import DistilBertBackbone
+from bert_keras.models.electra import ElectraBackbone
 from bert_keras.models.modernbert import ModernBertBackbone
 from bert_keras.models.roberta import RobertaBackbone
 from bert_keras.other_names import renamed_class as _renamed_class
