@@ -55,6 +55,13 @@ HUGGING_FACE = Record(
             ("dropout",),
             "summary_last_dropout",
         ),
+        "ReplacedTokenDetector": Head(
+            (
+                ("head/hidden", "discriminator_predictions.dense", "dense"),
+                ("head/dense", "discriminator_predictions.dense_prediction", "dense"),
+            ),
+            "ForPreTraining",
+        ),
         "QuestionAnswering": bert.QUESTION_ANSWERING,
         "TextClassifier": _TEXT_CLASSIFIER._replace(options={**_OPTIONS, "dropout_first": True}),
         "TokenClassifier": bert.TOKEN_CLASSIFIER,
