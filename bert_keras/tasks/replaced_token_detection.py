@@ -18,6 +18,7 @@ OUTPUTS = ("masked_lm", "detection")
 # What both must have alike: the inputs, and what the embeddings that they share depend on.
 _ALIKE = (
     "input_names",
+    "compute_dtype",
     "vocabulary_size",
     "embedding_dim",
     "max_sequence_length",
