@@ -17,6 +17,8 @@ from bert_keras.tasks.replaced_token_detection import put
 from bert_keras.training import TrainingCheckpoint
 
 TEXTS = ["a b c d e", "fgh ab", "a b c d e f g h a b c", "hh gg ff aab bba", "c", "d e f g h"]
+# Graphs of two models take TensorFlow long, and each test would make its own.
+EAGERLY = keras.backend.backend() == "tensorflow"
 SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_norm")
 
 
@@ -174,7 +176,13 @@ def test_nothing_is_put_at_the_first_token():
 def test_no_gradient_of_the_detection_reaches_the_generator():
     model = tiny_pair(generator={"dropout": 0.0}, discriminator={"dropout": 0.0})
     weights = {"masked_lm": 0.0, "detection": 1.0}
-    model.compile(learning_rate=1e-2, weight_decay=0.0, warmup=0.0, loss_weights=weights)
+    model.compile(
+        learning_rate=1e-2,
+        weight_decay=0.0,
+        warmup=0.0,
+        loss_weights=weights,
+        run_eagerly=EAGERLY,
+    )
     shared = {id(v) for name in SHARED for v in getattr(model.backbone.embeddings, name).weights}
     own = [v for v in model.generator.trainable_variables if id(v) not in shared]
     before = values(own), values(model.discriminator.trainable_variables)
@@ -190,7 +198,7 @@ def run(folder, stop=None):
     """Trains for 4 steps, or goes on with it; as a fresh process would."""
     keras.utils.set_random_seed(3)
     model = tiny_pair(seed=5)
-    model.compile(bert_keras.AdamW(1e-2))
+    model.compile(bert_keras.AdamW(1e-2), run_eagerly=EAGERLY)
     checkpoint = TrainingCheckpoint(folder, every=1)
     keras.utils.set_random_seed(checkpoint.step + 100)
     epochs = (stop or 4) - checkpoint.step
