@@ -19,6 +19,7 @@ from bert_keras.host_memory import keep_freed_memory
 from bert_keras.models.albert import AlbertBackbone
 from bert_keras.models.bert import BertBackbone
 from bert_keras.models.distilbert import DistilBertBackbone
+from bert_keras.models.electra import ElectraBackbone
 from bert_keras.models.modernbert import ModernBertBackbone
 from bert_keras.models.roberta import RobertaBackbone
 from bert_keras.other_names import renamed_class as _renamed_class
@@ -31,6 +32,8 @@ from bert_keras.tasks.multiple_choice import MultipleChoice
 from bert_keras.tasks.next_sentence_prediction import NextSentencePrediction
 from bert_keras.tasks.pretraining import Pretraining
 from bert_keras.tasks.question_answering import QuestionAnswering
+from bert_keras.tasks.replaced_token_detection import ReplacedTokenDetection
+from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
 from bert_keras.tasks.saliency import Saliency, integrated_gradients
 from bert_keras.tasks.span_boundary import SpanBoundary
 from bert_keras.tasks.task import Task

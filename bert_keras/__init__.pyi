@@ -11,6 +11,7 @@ from bert_keras.host_memory import keep_freed_memory as keep_freed_memory
 from bert_keras.models.albert import AlbertBackbone as AlbertBackbone
 from bert_keras.models.bert import BertBackbone as BertBackbone
 from bert_keras.models.distilbert import DistilBertBackbone as DistilBertBackbone
+from bert_keras.models.electra import ElectraBackbone as ElectraBackbone
 from bert_keras.models.modernbert import ModernBertBackbone as ModernBertBackbone
 from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
@@ -24,6 +25,10 @@ from bert_keras.tasks.next_sentence_prediction import (
 )
 from bert_keras.tasks.pretraining import Pretraining as Pretraining
 from bert_keras.tasks.question_answering import QuestionAnswering as QuestionAnswering
+from bert_keras.tasks.replaced_token_detection import (
+    ReplacedTokenDetection as ReplacedTokenDetection,
+)
+from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector as ReplacedTokenDetector
 from bert_keras.tasks.saliency import Saliency as Saliency
 from bert_keras.tasks.saliency import integrated_gradients as integrated_gradients
 from bert_keras.tasks.span_boundary import SpanBoundary as SpanBoundary

@@ -82,6 +82,12 @@ class IsNext(TypedDict):
     is_next: bool
     probability: float
 
+class JudgedToken(TypedDict):
+    token: str
+    start: int
+    end: int
+    probability: float
+
 class Hit(TypedDict):
     index: int
     score: float

@@ -8,7 +8,8 @@
 
 Random weights are a BERT's, with whatever tokenizer made the data. A checkpoint may be of any
 family; one without a pooler, or that does not tell two segments apart, such as RoBERTa and
-DistilBERT, trains by masked tokens alone.
+DistilBERT, trains by masked tokens alone. With --objective replaced_tokens an ELECTRA is trained,
+and its generator is the preset OUTPUT_DIR/final/generator.
 
 A run that was killed goes on by the same command, with the same losses as if it had not been. Two
 folders in --data_dir, rows of 128 and of 512 tokens, are the paper's two phases; more are possible,
@@ -46,6 +47,7 @@ TASKS = {
     "both": bert_keras.Pretraining,
     "masked_lm": bert_keras.MaskedLM,
     "span_boundary": bert_keras.SpanBoundary,
+    "replaced_tokens": bert_keras.ReplacedTokenDetection,
 }
 JIT_COMPILE = {"auto": "auto", "true": True, "false": False}
 
@@ -62,7 +64,11 @@ flags.DEFINE_enum(
     "auto",
     ["auto", *TASKS],
     "auto: both where the data has pairs and the model can compare them. span_boundary is "
-    "SpanBERT's, for --mask_strategy spans.",
+    "SpanBERT's, for --mask_strategy spans. replaced_tokens is ELECTRA's, from random weights; the "
+    "paper has --mask_share 0.85 --random_share 0 with it.",
+)
+flags.DEFINE_float(
+    "generator_size", 0.25, "Share of the sizes below that a generator of tokens has.", 0.0, 1.0
 )
 flags.DEFINE_float("mask_rate", 0.15, "Share of the tokens that is predicted.")
 flags.DEFINE_float("mask_share", 0.8, "Share of these that becomes [MASK].")
@@ -267,6 +273,13 @@ def choose_objective(phases):
     """Returns one of `TASKS`, by the flags and by what the rows of all folders are."""
     if FLAGS.objective == "span_boundary":
         return "span_boundary"
+    if FLAGS.objective == "replaced_tokens":
+        if FLAGS.preset or FLAGS.causal:
+            raise SystemExit(
+                "--objective replaced_tokens trains two new models that read both ways. Received: "
+                f"--preset {FLAGS.preset}, --causal {FLAGS.causal}. Leave them out."
+            )
+        return "replaced_tokens"
     if FLAGS.objective == "masked_lm" or not compares_pairs():
         if FLAGS.objective == "both":
             raise SystemExit(
@@ -386,23 +399,39 @@ def make_model(phases, objective):
     if FLAGS.preset:
         return load_model(task, masking=masking)
     tokenizer = bert_keras.Tokenizer.load(phases[0].data)
-    backbone = bert_keras.BertBackbone(
-        vocabulary_size=tokenizer.vocabulary_size,
-        num_layers=FLAGS.num_layers,
-        num_heads=FLAGS.num_heads,
-        hidden_dim=FLAGS.hidden_dim,
-        intermediate_dim=FLAGS.intermediate_dim or 4 * FLAGS.hidden_dim,
-        max_sequence_length=FLAGS.max_sequence_length,
-        activation=FLAGS.activation,
-        initializer_range=FLAGS.initializer_range,
-        dropout=FLAGS.dropout,
-        attention_dropout=FLAGS.attention_dropout,
-        dtype=FLAGS.dtype,
-        causal=FLAGS.causal,
-        remat=FLAGS.remat,
-    )
+    sizes = {
+        "vocabulary_size": tokenizer.vocabulary_size,
+        "num_layers": FLAGS.num_layers,
+        "num_heads": FLAGS.num_heads,
+        "hidden_dim": FLAGS.hidden_dim,
+        "intermediate_dim": FLAGS.intermediate_dim or 4 * FLAGS.hidden_dim,
+        "max_sequence_length": FLAGS.max_sequence_length,
+        "activation": FLAGS.activation,
+        "initializer_range": FLAGS.initializer_range,
+        "dropout": FLAGS.dropout,
+        "attention_dropout": FLAGS.attention_dropout,
+        "dtype": FLAGS.dtype,
+        "remat": FLAGS.remat,
+    }
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=FLAGS.max_sequence_length)
+    if objective == "replaced_tokens":
+        return make_pair(sizes, preprocessor, masking)
+    backbone = bert_keras.BertBackbone(causal=FLAGS.causal, **sizes)
     return task(backbone, preprocessor=preprocessor, masking=masking)
+
+
+def make_pair(sizes, preprocessor, masking):
+    """Returns a discriminator and a generator as deep and less wide, in one task."""
+    sizes = {**sizes, "embedding_dim": sizes["hidden_dim"]}
+    narrower = {
+        name: max(1, round(FLAGS.generator_size * sizes[name]))
+        for name in ("num_heads", "hidden_dim", "intermediate_dim")
+    }
+    generator = bert_keras.ElectraBackbone(**{**sizes, **narrower})
+    return bert_keras.ReplacedTokenDetection(
+        bert_keras.MaskedLM(generator, preprocessor, masking=masking),
+        bert_keras.ReplacedTokenDetector(bert_keras.ElectraBackbone(**sizes), preprocessor),
+    )
 
 
 def load_model(task, **options):
@@ -520,11 +549,13 @@ def evaluate(model, phase):
     """Returns loss and metrics on held-out data, masked always alike.
 
     Keras's own losses are means over batches, the last of which has fewer rows; those of the
-    metrics are means over all masked tokens and all pairs, whatever the batches.
+    metrics are means over all masked tokens and all pairs, whatever the batches. Only the loss of
+    finding replaced tokens has no metric that says the same.
     """
     batches = make_batches(phase.heldout, phase.batch_size, model, shuffle=False)
     scores = model.evaluate(batches, verbose=0, return_dict=True)
-    scores = {name: float(value) for name, value in scores.items() if not name.endswith("loss")}
+    kept = {name: x for name, x in scores.items() if name[-4:] != "loss" or "detection" in name}
+    scores = {name: float(value) for name, value in kept.items()}
     prefix = "masked_lm_" if "masked_lm_perplexity" in scores else ""
     return {f"{prefix}loss": math.log(scores[f"{prefix}perplexity"]), **scores}
 

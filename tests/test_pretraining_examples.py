@@ -193,6 +193,20 @@ def test_a_causal_checkpoint_trains_masked_tokens_alone(pretrain, data, tmp_path
     refused(pretrain, tmp_path, "needs a first token that sees the text", **given)
 
 
+def test_replaced_tokens_leave_a_discriminator_and_a_generator(pretrain, data, tmp_path):
+    folder = data("plain")
+    given = {"data_dir": [folder], "objective": "replaced_tokens"}
+    message = "trains two new models"
+    refused(pretrain, tmp_path, message, **given, causal=True)
+    refused(pretrain, tmp_path, message, **given, preset="bert_mini_en_gutenberg")
+    results, output = pretrain(**given, heldout_dir=[folder], generator_size=0.5)
+    assert {"heldout_16_detection_loss", "heldout_16_detection_auc"} <= set(results)
+    detector = bert_keras.ReplacedTokenDetector.from_preset(output / "final")
+    assert len(detector.is_replaced("a b c .")) == 4
+    generator = bert_keras.MaskedLM.from_preset(output / "final" / "generator")
+    assert (generator.backbone.hidden_dim, detector.backbone.hidden_dim) == (8, 16)
+
+
 def test_masks_of_static_data_are_its_own(pretrain, data, tmp_path):
     masking = Masking(0.3, 0.7, 0.2, "whole_words")
     folder = data("static", masking=masking)

@@ -4,6 +4,7 @@ from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.heads.masked_lm import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining import PretrainingHead
+from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.heads.span import SpanHead
 from bert_keras.heads.span_boundary import SpanBoundaryHead

@@ -2,6 +2,7 @@ from bert_keras.heads.embedding import EmbeddingHead as EmbeddingHead
 from bert_keras.heads.masked_lm import MaskedLMHead as MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead as NextSentenceHead
 from bert_keras.heads.pretraining import PretrainingHead as PretrainingHead
+from bert_keras.heads.replaced_token import ReplacedTokenHead as ReplacedTokenHead
 from bert_keras.heads.sequence import SequenceHead as SequenceHead
 from bert_keras.heads.span import SpanHead as SpanHead
 from bert_keras.heads.span_boundary import SpanBoundaryHead as SpanBoundaryHead

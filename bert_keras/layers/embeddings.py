@@ -6,6 +6,8 @@ from keras import ops
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_initializer
 
+_SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_norm")
+
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class BertEmbeddings(keras.layers.Layer):
@@ -135,3 +137,22 @@ class BertEmbeddings(keras.layers.Layer):
         self, token_ids_shape, segment_ids_shape=None, token_vectors_shape=None
     ):
         return (*token_ids_shape, self.hidden_dim)
+
+
+def share_embeddings(backbone, other):
+    """Gives a backbone the tables and the norm of another's embeddings in place of its own.
+
+    What leads from them to the encoder stays its own.
+
+    Args:
+        backbone: a `Backbone`.
+        other: a `Backbone` whose embeddings are of the same class, tables and width.
+    """
+    embeddings = backbone.embeddings
+    for name in _SHARED:
+        old = getattr(embeddings, name, None)
+        if old is not None:
+            new = getattr(other.embeddings, name)
+            # In its place: the order of weights stays.
+            embeddings._tracker.replace_tracked_value("layers", old, new)
+            setattr(embeddings, name, new)

@@ -18,7 +18,7 @@ from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.presets import families
 from bert_keras.tasks.columns import as_column, as_columns, is_empty, num_examples
 from bert_keras.tasks.examples import Examples, buckets_of
-from bert_keras.tasks.parts import check_has_preprocessor
+from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
 
@@ -339,7 +339,7 @@ class MaskedLM(Task):
             return []
         tokenizer = self.preprocessor.tokenizer
         ids, pair_ids = self.preprocessor.tokenize(as_columns(texts))
-        self._check_all_fit(ids, pair_ids)
+        check_all_fit(self.preprocessor, ids, pair_ids)
         packed = self._packed(ids, pair_ids)
         layout, mask_id = tokenizer.layout, TokenKinds.from_tokenizer(tokenizer).mask_id
         around = {*layout.before, *layout.between, *layout.after}
@@ -354,16 +354,6 @@ class MaskedLM(Task):
             )
             np.add.at(scores, rows[part], found)
         return scores.tolist()
-
-    def _check_all_fit(self, ids, pair_ids):
-        room = self.preprocessor.room(is_pair=pair_ids is not None)
-        lengths = ids.lengths if pair_ids is None else ids.lengths + pair_ids.lengths
-        if (lengths > room).any():
-            row = int(np.argmax(lengths > room))
-            raise ValueError(
-                f"Texts to score must fit whole: at most {room} tokens. Received: "
-                f"{lengths[row]} tokens at the index {row}. Split the text into sentences."
-            )
 
     def _log_probabilities(self, packed, rows, columns, mask_id, batch_size, verbose):
         """Returns the log-probability of one token in each of `rows`, hidden from the model."""

@@ -82,6 +82,18 @@ def check_has_preprocessor(task):
         )
 
 
+def check_all_fit(preprocessor, ids, pair_ids=None):
+    """Raises `ValueError` where a text would be cut, see `TextPreprocessor.tokenize`."""
+    room = preprocessor.room(is_pair=pair_ids is not None)
+    lengths = ids.lengths if pair_ids is None else ids.lengths + pair_ids.lengths
+    if (lengths > room).any():
+        row = int((lengths > room).argmax())
+        raise ValueError(
+            f"Texts to score must fit whole: at most {room} tokens. Received: "
+            f"{lengths[row]} tokens at the index {row}. Split the text into sentences."
+        )
+
+
 def check_has_classes(task):
     """Raises `ValueError` for a task whose examples have not one class each."""
     if not task.has_classes:

@@ -6,6 +6,7 @@ from bert_keras.training.consistency import SeveralMasks
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.training.losses import (
     FocalCrossentropy,
+    SigmoidCrossentropy,
     SpanCrossentropy,
     SparseCrossentropy,
     consistency_loss,

@@ -6,6 +6,7 @@ from bert_keras.training.contrastive import CosineRegression as CosineRegression
 from bert_keras.training.contrastive import MultipleNegativesRanking as MultipleNegativesRanking
 from bert_keras.training.contrastive import TripletLoss as TripletLoss
 from bert_keras.training.losses import FocalCrossentropy as FocalCrossentropy
+from bert_keras.training.losses import SigmoidCrossentropy as SigmoidCrossentropy
 from bert_keras.training.losses import SpanCrossentropy as SpanCrossentropy
 from bert_keras.training.losses import SparseCrossentropy as SparseCrossentropy
 from bert_keras.training.losses import consistency_loss as consistency_loss

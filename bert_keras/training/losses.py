@@ -57,6 +57,40 @@ class SparseCrossentropy(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
+class SigmoidCrossentropy(keras.losses.Loss):
+    """Cross-entropy of labels 0 and 1 at each position by itself, averaged by weight.
+
+    With a logit `x`, `p = 1 / (1 + exp(-x))`, label `y` and smoothing `s`, by which `y` becomes
+    `(1 - s) * y + s / 2`: `loss = -y * log p - (1 - y) * log(1 - p)`, averaged as in
+    `SparseCrossentropy`. `keras.losses.BinaryCrossentropy` takes the mean over the last axis before
+    it heeds weights, so that padding counts.
+
+    Args:
+        label_smoothing: float, at least 0 and below 1.
+        reduction: str, see `keras.losses.Loss`.
+        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: int, `(batch, ...)`, labels.
+        y_pred: float, `(batch, ...)`, logits.
+        sample_weight: float, `(batch, ...)`, or `None` for 1 everywhere.
+    """
+
+    def __init__(self, label_smoothing=0.0, reduction="mean_with_sample_weight", **kwargs):
+        super().__init__(reduction=reduction, **kwargs)
+        check_rates(label_smoothing=label_smoothing)
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true, y_pred):
+        labels = (1 - self.label_smoothing) * ops.cast(y_true, y_pred.dtype)
+        labels = labels + 0.5 * self.label_smoothing
+        return ops.binary_crossentropy(labels, y_pred, from_logits=True)
+
+    def get_config(self):
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
 class FocalCrossentropy(keras.losses.Loss):
     """Cross-entropy of integer labels that looks away from examples already learned.
 

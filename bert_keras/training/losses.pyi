@@ -13,6 +13,17 @@ class SparseCrossentropy(keras.losses.Loss):
         dtype: Dtype | None = ...,
     ) -> None: ...
 
+class SigmoidCrossentropy(keras.losses.Loss):
+    label_smoothing: float
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "mean_with_sample_weight",
+        *,
+        name: str | None = ...,
+        dtype: Dtype | None = ...,
+    ) -> None: ...
+
 class FocalCrossentropy(keras.losses.Loss):
     gamma: float
     def __init__(

@@ -82,7 +82,7 @@ def word_pieces():
     return bert_keras.WordPieceTokenizer(vocabulary)
 
 
-def of_family(make, tokenizer):
+def of_family(make, tokenizer, **options):
     backbone = make(
         vocabulary_size=tokenizer.vocabulary_size,
         num_layers=2,
@@ -92,6 +92,7 @@ def of_family(make, tokenizer):
         dropout=0.0,
         initializer_range=0.2,
         max_sequence_length=32,
+        **options,
     )
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=32)
     task = bert_keras.TextClassifier(backbone, 2, preprocessor, dropout=0.0)
@@ -111,6 +112,7 @@ TRAINED = {
     "roberta": lambda: of_family(bert_keras.RobertaBackbone, byte_pairs()),
     "albert": lambda: of_family(bert_keras.AlbertBackbone, word_pieces()),
     "distilbert": lambda: of_family(bert_keras.DistilBertBackbone, word_pieces()),
+    "electra": lambda: of_family(bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8),
     "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs()),
     "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
@@ -122,7 +124,7 @@ TRAINED = {
     "float16": lambda: classifier(dtype="mixed_float16"),
 }
 # What goes in all nine directions.
-FAMILIES = ("roberta", "albert", "distilbert", "modernbert")
+FAMILIES = ("roberta", "albert", "distilbert", "electra", "modernbert")
 NINE = ("schedule", *FAMILIES)
 # What each backend reads of itself, and goes on with bit for bit.
 OWN = (

@@ -20,6 +20,7 @@ TASKS = {
     "masked_lm": (bert_keras.MaskedLM, {}),
     "next_sentence": (bert_keras.NextSentencePrediction, {}),
     "pretraining": (bert_keras.Pretraining, {}),
+    "replaced_token": (bert_keras.ReplacedTokenDetector, {}),
     "sequence": (bert_keras.TextClassifier, {"num_classes": 3}),
     "sequence_hidden": (
         bert_keras.TextClassifier,

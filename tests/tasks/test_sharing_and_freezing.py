@@ -44,6 +44,7 @@ def test_a_task_that_ignores_the_pooler_leaves_it_to_the_next_task():
         lambda backbone: bert_keras.NextSentencePrediction(backbone),
         lambda backbone: bert_keras.Pretraining(backbone),
         lambda backbone: bert_keras.SpanBoundary(backbone),
+        lambda backbone: bert_keras.ReplacedTokenDetector(backbone),
         lambda backbone: bert_keras.TextEmbedder(backbone),
     ],
 )

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from bert_keras.training.losses import (
     FocalCrossentropy,
+    SigmoidCrossentropy,
     SpanCrossentropy,
     SparseCrossentropy,
     consistency_loss,
@@ -50,6 +51,20 @@ def test_positions_of_weight_zero_count_neither_above_nor_below():
     changed[1] = [30.0, -30.0, 0.0]
     np.testing.assert_array_equal(
         value(loss(LABELS, changed, weights)), value(loss(LABELS, LOGITS, weights))
+    )
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_each_position_has_its_sigmoid_and_its_weight(label_smoothing):
+    logits = np.log(np.array([[4.0, 0.25], [9.0, 1.0]], "float32"))  # 0.8 and 0.2, 0.9 and 0.5
+    labels, weights = np.array([[1, 0], [0, 1]]), np.array([[1.0, 0.0], [3.0, 1.0]])
+    ones = labels * (1 - label_smoothing) + label_smoothing / 2
+    chances = np.array([[0.8, 0.2], [0.9, 0.5]])
+    losses = -ones * np.log(chances) - (1 - ones) * np.log(1 - chances)
+    loss = SigmoidCrossentropy(label_smoothing)
+    assert SigmoidCrossentropy.from_config(loss.get_config()).label_smoothing == label_smoothing
+    np.testing.assert_allclose(
+        value(loss(labels, logits, weights)), np.average(losses, weights=weights), rtol=1e-5
     )
 
 

@@ -2,9 +2,9 @@
 
 import keras
 
-from bert_keras.presets.families import albert, bert, distilbert, modernbert, roberta
+from bert_keras.presets.families import albert, bert, distilbert, electra, modernbert, roberta
 
-FAMILIES = (bert, albert, distilbert, modernbert, roberta)
+FAMILIES = (bert, albert, distilbert, electra, modernbert, roberta)
 
 
 def records(of_format):

@@ -1,0 +1,45 @@
+"""The head that tells tokens of the text from tokens that were put there."""
+
+import keras
+from keras import ops
+
+from bert_keras.heads.head import Head
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class ReplacedTokenHead(Head):
+    """One logit a token: above 0 where the token rather was replaced.
+
+    `logits = activation(H W_h + b_h) w + b`. The paper's equation 2 has the linear layer alone, on
+    the encoder's output; its code, which checkpoints follow, has the hidden layer too.
+
+    Args:
+        hidden_dim: int, width of the backbone.
+        activation: name or callable, see `bert_keras.layers.feed_forward.get_activation`.
+        initializer_range: float, standard deviation of the initial kernels.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        outputs: dict of a backbone; only `sequence_output` is read.
+
+    Returns:
+        float32 `(batch, seq_len)`.
+
+    Reference:
+        [Clark et al., 2020](https://arxiv.org/abs/2003.10555), section 2;
+        `_get_discriminator_output` in google-research/electra, `run_pretraining.py`.
+    """
+
+    def __init__(self, hidden_dim, activation="gelu", initializer_range=0.02, **kwargs):
+        super().__init__(hidden_dim, initializer_range, **kwargs)
+        self.activation = activation
+        self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
+        self.dense = self.make_dense(1)
+
+    def build(self, input_shape=None):
+        self.hidden.build((None, self.hidden_dim))
+        super().build()
+
+    def call(self, outputs):
+        logits = self.dense(self.hidden(outputs["sequence_output"]))
+        return ops.cast(ops.squeeze(logits, -1), "float32")

@@ -1,0 +1,85 @@
+"""ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators."""
+
+import keras
+
+from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.bert import bert_embeddings, bert_encoder
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class ElectraBackbone(Backbone):
+    """ELECTRA's encoder, of its discriminators and of its generators: BERT's without a pooler.
+
+    The paper changes how BERT is trained, see `ReplacedTokenDetection`. Its embeddings may have a
+    width of their own, so that a generator narrower than its discriminator shares them; where it
+    is not `hidden_dim`, a dense layer leads from one to the other.
+
+    Args:
+        vocabulary_size: int, number of token ids.
+        num_layers: int, number of encoder blocks. ELECTRA-small and ELECTRA-base have 12.
+        num_heads: int, attention heads a block; must divide `hidden_dim`.
+        hidden_dim: int, width of the hidden states.
+        intermediate_dim: int, width inside the feed-forward networks.
+        embedding_dim: int, width of the embeddings; `None` takes `hidden_dim`. ELECTRA-small has
+            128 before 256.
+        dropout: float, rate after the embeddings and on each residual branch.
+        attention_dropout: float, rate on attention probabilities; `None` takes `dropout`.
+        activation: see `BertBackbone`.
+        layer_norm_epsilon: float, added to the variance in every norm.
+        max_sequence_length: int, number of learned positions.
+        num_segments: int, number of segment ids, see `BertBackbone`.
+        initializer_range: float, standard deviation of the initial weights.
+        remat: bool, see `BertBackbone`.
+        **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
+
+    Call arguments: those of `BertBackbone`.
+
+    Returns:
+        The dict of `BertBackbone`, without `pooled_output`.
+
+    Raises:
+        ValueError: a size or a rate is out of range, or the inputs do not fit the tables.
+
+    Example:
+    ```python
+    backbone = bert_keras.ElectraBackbone(
+        vocabulary_size=30522,
+        num_layers=2,
+        num_heads=2,
+        hidden_dim=128,
+        intermediate_dim=512,
+        embedding_dim=64,
+    )
+    outputs = backbone({"token_ids": np.array([[101, 7592, 102]])})
+    outputs["sequence_output"].shape  # (1, 3, 128)
+    ```
+
+    Reference:
+        [Clark et al., 2020](https://arxiv.org/abs/2003.10555).
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        intermediate_dim: int,
+        embedding_dim: int | None = None,
+        dropout: float = 0.1,
+        attention_dropout: float | None = None,
+        activation: str = "gelu",
+        layer_norm_epsilon: float = 1e-12,
+        max_sequence_length: int = 512,
+        num_segments: int = 2,
+        initializer_range: float = 0.02,
+        remat: bool = False,
+        **kwargs,
+    ):
+        attention_dropout = dropout if attention_dropout is None else attention_dropout
+        embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
+        super().__init__(**own_arguments(locals()))
+        is_projected = embedding_dim != hidden_dim
+        self.embeddings = bert_embeddings(self, embedding_dim if is_projected else None)
+        self.encoder = bert_encoder(self)
+        self.build()

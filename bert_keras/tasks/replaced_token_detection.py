@@ -1,0 +1,326 @@
+"""ELECTRA's pre-training: a generator replaces tokens, a discriminator finds them."""
+
+import os
+
+import keras
+from keras import ops
+
+from bert_keras.checks import check_int, check_number
+from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
+from bert_keras.layers.embeddings import share_embeddings
+from bert_keras.models import structure
+from bert_keras.models.model import BuiltModel
+from bert_keras.tasks.masked_lm import MaskedLM
+from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
+from bert_keras.tasks.task import Task
+
+OUTPUTS = ("masked_lm", "detection")
+# What both must have alike: the inputs, and what the embeddings that they share depend on.
+_ALIKE = (
+    "input_names",
+    "compute_dtype",
+    "vocabulary_size",
+    "embedding_dim",
+    "max_sequence_length",
+    "num_segments",
+    "padding_id",
+    "layer_norm_epsilon",
+)
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class ReplacedTokenDetection(Task):
+    """Trains a generator and a discriminator on the same texts, section 2 of the paper.
+
+    The generator, a masked language model, draws a token for each masked position from its own
+    distribution; the discriminator reads the text with these tokens in it and tells for every token
+    whether it is the text's. A token that was drawn and is the one that stood there is no
+    replacement.
+
+    `loss = mean over masked positions of -log p(token) + detection_weight * mean over all real
+    tokens of the detector's cross-entropy`, `[CLS]` and `[SEP]` among them. No gradient goes
+    through what is drawn: the generator learns as a `MaskedLM`. Both have the embeddings in common
+    (tables and norm; a projection is each one's own), those of the discriminator from the beginning
+    on. The paper's generators are as deep as their discriminators and a quarter to a half as wide,
+    see `embedding_dim` of `ElectraBackbone`.
+
+    `fit` and `evaluate` take what `generator` takes: texts, which are masked anew in each epoch, or
+    `PretrainingBatches(has_next_sentence=False)`. The `Masking` is the generator's. What it leaves
+    as it is, or puts a random token for, is drawn again too. The paper hides 85 % of the chosen
+    tokens and leaves the rest, `masking={"mask_share": 0.85, "random_share": 0.0}`, and draws the
+    positions with replacement, so that fewer are masked than here.
+
+    `fit` draws others in each step, `evaluate` always alike. Afterwards the discriminator is what
+    is fine-tuned: `model.discriminator.save_to_preset(folder)`.
+
+    | what | form |
+    |---|---|
+    | raw x, ready x, y and sample_weight | see `MaskedLM`; `mask_positions` are needed, and those |
+    | | at 0 do not count: the first token is never replaced |
+    | output | dict: `masked_lm` float32 `(batch, num_predictions, vocabulary_size)`, |
+    | | `detection` float32 `(batch, seq_len)`, logits, |
+    | | `drawn_ids` int32 `(batch, num_predictions)` |
+
+    Args:
+        generator: a `MaskedLM`.
+        discriminator: a `ReplacedTokenDetector` on a backbone of the same family.
+        detection_weight: float, see the loss; the paper has 50.
+        seed: int, of the tokens that are drawn; `None` draws it from Python's global generator.
+        name: str, or `None`.
+        dtype: a dtype policy or its name; `None` for the discriminator's.
+        trainable: bool.
+
+    Raises:
+        TypeError: one is no such task.
+        ValueError: they have other vocabularies, or embeddings that cannot be shared.
+
+    Example:
+    ```python
+    sizes = {"vocabulary_size": 30522, "num_layers": 12, "embedding_dim": 128}
+    small = bert_keras.ElectraBackbone(
+        num_heads=1, hidden_dim=64, intermediate_dim=256, **sizes
+    )
+    large = bert_keras.ElectraBackbone(
+        num_heads=4, hidden_dim=256, intermediate_dim=1024, **sizes
+    )
+    model = bert_keras.ReplacedTokenDetection(
+        bert_keras.MaskedLM(small, preprocessor),
+        bert_keras.ReplacedTokenDetector(large, preprocessor),
+    )
+    model.fit(texts, epochs=3)
+    model.discriminator.save_to_preset("electra")
+    bert_keras.TextClassifier.from_preset("electra", num_classes=2)
+    ```
+
+    Reference:
+        [Clark et al., 2020](https://arxiv.org/abs/2003.10555), sections 2 and 3.2;
+        google-research/electra, `run_pretraining.py`, `pretrain/pretrain_helpers.py`.
+    """
+
+    needs_labels = False
+    has_classes = False
+
+    def __init__(
+        self,
+        generator,
+        discriminator,
+        detection_weight=50.0,
+        seed=None,
+        name=None,
+        dtype=None,
+        trainable=True,
+    ):
+        _check_parts(generator, discriminator)
+        dtype = discriminator.dtype_policy if dtype is None else dtype
+        super().__init__(discriminator.backbone, name=name, dtype=dtype, trainable=trainable)
+        self.detection_weight = check_number("detection_weight", detection_weight)
+        self.seed = None if seed is None else check_int("seed", seed, 0)
+        self.preprocessor = generator.preprocessor
+        self.generator = generator
+        self.discriminator = discriminator
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        _share(generator, discriminator.backbone)
+        self.build()
+        self.compile()
+
+    def build(self, input_shape=None):
+        """Does nothing: both parts are built."""
+
+    @property
+    def tasks(self):
+        """The tasks that are trained together."""
+        return (self.generator, self.discriminator)
+
+    @property
+    def input_names(self):
+        """Names of the inputs that this task knows: the generator's."""
+        return self.generator.input_names
+
+    def check_arrays(self, inputs):
+        """Raises when NumPy inputs do not fit, see `MaskedLM`, or nothing is masked."""
+        self.generator.check_arrays(inputs)
+        if MASK_POSITIONS not in inputs:
+            raise ValueError(
+                f"Inputs must have {MASK_POSITIONS!r}, where tokens are replaced. Received: "
+                f"{sorted(inputs)}. A text as it is: `is_replaced`."
+            )
+
+    def call(self, inputs, training=None):
+        masked_lm = self.generator(inputs, training=training)
+        # Outside of training always alike.
+        seed = self.seed_generator if training else 0
+        logits = ops.stop_gradient(masked_lm)
+        flat = ops.reshape(logits, (-1, logits.shape[-1]))
+        drawn = keras.random.categorical(flat, 1, dtype="int32", seed=seed)
+        inputs, positions = dict(inputs), inputs[MASK_POSITIONS]
+        drawn = ops.reshape(drawn, ops.shape(positions))
+        del inputs[MASK_POSITIONS]
+        inputs[TOKEN_IDS] = put(inputs[TOKEN_IDS], positions, drawn)
+        detection = self.discriminator(inputs, training=training)
+        return {"masked_lm": masked_lm, "detection": detection, "drawn_ids": drawn}
+
+    # Loss and metrics: what was replaced is known when tokens are drawn.
+
+    def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
+        """Configures training, see `Task.compile`.
+
+        Args:
+            optimizer: see `Task.compile`.
+            loss: `"auto"`, or a dict of losses of the outputs `masked_lm` and `detection`.
+            loss_weights: dict of the two losses' weights, `None` for those of the task.
+            **kwargs: see `Task.compile`.
+        """
+        if loss_weights is None:
+            loss_weights = {"masked_lm": 1.0, "detection": self.detection_weight}
+        super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
+
+    def default_loss(self, label_smoothing):
+        """Returns the loss of each part."""
+        losses = (task.default_loss(label_smoothing) for task in self.tasks)
+        return dict(zip(OUTPUTS, losses, strict=True))
+
+    def default_metrics(self):
+        """Returns the metrics of each part."""
+        metrics = (task.default_metrics() for task in self.tasks)
+        return dict(zip(OUTPUTS, metrics, strict=True))
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Returns the loss, see `keras.Model.compute_loss`; arguments are those of `MaskedLM`."""
+        return super().compute_loss(x, *self._targets(x, y, y_pred, sample_weight), training)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Returns the metrics, see `keras.Model.compute_metrics`."""
+        return super().compute_metrics(x, *self._targets(x, y, y_pred, sample_weight))
+
+    def _targets(self, x, y, y_pred, sample_weight):
+        """Returns labels, outputs and weights, each a dict of both parts."""
+        positions, token_ids = x[MASK_POSITIONS], x[TOKEN_IDS]
+        labels = ops.cast(y, "int32")
+        weights = ops.ones(ops.shape(labels)) if sample_weight is None else sample_weight
+        weights = ops.cast(weights, "float32")
+        is_other = ops.cast(ops.not_equal(y_pred["drawn_ids"], labels), "int32")
+        is_replaced = put(ops.zeros_like(token_ids), positions, is_other)
+        # A row that weighs 0 has no prediction that weighs more.
+        is_real = ops.cast(x.get(PADDING_MASK, ops.ones_like(token_ids)), "float32")
+        of_tokens = is_real * ops.max(weights, axis=1, keepdims=True)
+        return (
+            {"masked_lm": labels, "detection": is_replaced},
+            {name: y_pred[name] for name in OUTPUTS},
+            {"masked_lm": weights, "detection": of_tokens},
+        )
+
+    # Examples: the generator's
+
+    def encode_labels(self, labels):
+        """Returns the ids that stood at the masked positions, see `MaskedLM`."""
+        return self.generator.encode_labels(labels)
+
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of texts, masked, see `MaskedLM`.
+
+        Raises:
+            ValueError: they are not to train or to be evaluated on.
+        """
+        if not training:
+            raise ValueError(
+                "What is predicted of texts depends on the part that reads them. Received: texts. "
+                "Use `is_replaced(texts)`, or `generator.fill_mask(texts)`."
+            )
+        return self.generator.raw_examples(x, y, sample_weight, training)
+
+    def is_replaced(self, text, batch_size=None, verbose=0):
+        """Answers which tokens were replaced, see `ReplacedTokenDetector`."""
+        return self.discriminator.is_replaced(text, batch_size, verbose)
+
+    # Files
+
+    def get_config(self):
+        return {
+            **BuiltModel.get_config(self),
+            "generator": keras.saving.serialize_keras_object(self.generator),
+            "discriminator": keras.saving.serialize_keras_object(self.discriminator),
+            "detection_weight": self.detection_weight,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        parts = ("generator", "discriminator")
+        made = {name: keras.saving.deserialize_keras_object(config[name]) for name in parts}
+        return super().from_config({**config, **made})
+
+    def save_to_preset(self, folder):
+        """Writes the discriminator into `folder`, the generator into `folder/generator`.
+
+        Args:
+            folder: str or path.
+        """
+        self.discriminator.save_to_preset(folder)
+        self.generator.save_to_preset(os.path.join(folder, "generator"))
+
+    @classmethod
+    def from_preset(cls, preset, **kwargs):
+        """Raises `TypeError`: its parts come from presets, each from its own."""
+        raise TypeError(
+            "A ReplacedTokenDetection is made of two tasks: ReplacedTokenDetection(MaskedLM."
+            f"from_preset(...), ReplacedTokenDetector.from_preset(...)). Received: {preset!r}."
+        )
+
+
+def put(rows, positions, values):
+    """Returns rows with values at some positions.
+
+    Args:
+        rows: int `(batch, seq_len)`.
+        positions: int `(batch, num_positions)`; at 0, the first token, nothing is put.
+        values: int `(batch, num_positions)`, at least 0.
+
+    Returns:
+        int32 `(batch, seq_len)`.
+    """
+    columns = ops.arange(ops.shape(rows)[1], dtype="int32")
+    positions = ops.cast(positions, "int32")[:, :, None]
+    is_here = ops.logical_and(ops.equal(positions, columns), positions > 0)
+    found = ops.max(ops.where(is_here, values[:, :, None], -1), axis=1)
+    return ops.where(found >= 0, found, ops.cast(rows, "int32"))
+
+
+def _check_parts(generator, discriminator):
+    """Raises `TypeError` or `ValueError` unless the two can train together."""
+    is_pair = isinstance(discriminator, ReplacedTokenDetector)
+    if not is_pair or not isinstance(generator, MaskedLM) or generator.has_next_sentence:
+        raise TypeError(
+            "A ReplacedTokenDetection needs a MaskedLM as generator and a ReplacedTokenDetector as "
+            f"discriminator. Received: {type(generator).__name__} and "
+            f"{type(discriminator).__name__}."
+        )
+    of_both = [
+        {name: getattr(task.backbone, name) for name in _ALIKE}
+        | {"family": type(task.backbone.embeddings).__name__, "vocabulary": _vocabulary(task)}
+        for task in (generator, discriminator)
+    ]
+    others = [name for name in of_both[0] if of_both[0][name] != of_both[1][name]]
+    if "vocabulary" in others and None in (part["vocabulary"] for part in of_both):
+        others.remove("vocabulary")
+    if others:
+        sizes = {name: [part[name] for part in of_both] for name in others if name != "vocabulary"}
+        raise ValueError(
+            "Generator and discriminator must have the same vocabulary, inputs and embeddings, "
+            f"which they share. Received others: {', '.join(others)}. {sizes or ''} A generator "
+            "narrower than its discriminator needs `embedding_dim`."
+        )
+
+
+def _share(generator, backbone):
+    """Gives a generator the embeddings of a backbone; functions compiled before know others."""
+    share_embeddings(generator.backbone, backbone)
+    structure.changed()
+    if keras.backend.backend() == "torch":
+        for layer in (generator.backbone.embeddings, generator.backbone, generator):
+            layer._track_variables()  # Else PyTorch holds the old tables too.
+    generator.compile_with(generator.recipe.renewed(generator))
+
+
+def _vocabulary(task):
+    tokenizer = task.tokenizer
+    return tokenizer.vocabulary if tokenizer is not None and tokenizer.has_vocabulary else None

@@ -1,0 +1,183 @@
+"""Which tokens of a text are not its own: ELECTRA's discriminator."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_keras.heads.replaced_token import ReplacedTokenHead
+from bert_keras.inputs import PADDING_MASK
+from bert_keras.metrics.probabilities import sigmoid
+from bert_keras.tasks.columns import as_column
+from bert_keras.tasks.data import are_examples
+from bert_keras.tasks.examples import Examples
+from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor
+from bert_keras.tasks.task import Task
+from bert_keras.training.losses import SigmoidCrossentropy
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class ReplacedTokenDetector(Task):
+    """Tells for each token whether it stood in the text or was put there, section 2 of the paper.
+
+    A dense layer with the backbone's activation and one output on each token. Labels come with the
+    replacing, which a generator does: `ReplacedTokenDetection` trains both at once. Ready inputs
+    with labels from elsewhere train it by itself.
+
+    | what | form |
+    |---|---|
+    | ready x | dict of ints `(batch, seq_len)`, see `bert_keras.inputs` |
+    | ready y | int `(batch, seq_len)`, 1 where a token was replaced; padding weighs 0 |
+    | output | float32 `(batch, seq_len)`, logits; of texts a list of float32 `(num_tokens,)` |
+
+    Args:
+        backbone: a `Backbone`.
+        preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
+        frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
+
+    Example:
+    ```python
+    model = bert_keras.ReplacedTokenDetector.from_preset("electra")  # a folder
+    model.is_replaced("The chef ate the meal that he had cooked.")
+    model.save_to_preset("checked")
+    bert_keras.TextClassifier.from_preset("checked", num_classes=2)
+    ```
+
+    Reference:
+        [Clark et al., 2020](https://arxiv.org/abs/2003.10555), section 2.
+    """
+
+    has_classes = False
+    takes_pairs = False
+
+    def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
+        super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
+        self.head = ReplacedTokenHead(
+            backbone.hidden_dim,
+            activation=backbone.activation,
+            initializer_range=backbone.initializer_range,
+            dtype=self.dtype_policy,
+            name="head",
+        )
+        self.build()
+        self.compile()
+
+    def call(self, inputs, training=None):
+        return self.head(self.backbone_outputs(inputs, training=training))
+
+    def default_loss(self, label_smoothing):
+        """Returns the mean cross-entropy over all tokens that have weight."""
+        return SigmoidCrossentropy(label_smoothing=label_smoothing)
+
+    def default_metrics(self):
+        """Returns the rate of replaced tokens, and the area under the curve (ROC) of finding them.
+
+        Of few replaced tokens the accuracy says little: to find none is right for most.
+        """
+        return [
+            keras.metrics.MeanMetricWrapper(_labels, name="fake_rate"),
+            keras.metrics.AUC(from_logits=True, name="auc"),
+        ]
+
+    def encode_labels(self, labels):
+        """Returns labels of ready inputs as int32 `(batch, seq_len)`.
+
+        Args:
+            labels: int or bool `(batch, seq_len)`, 1 where a token was replaced.
+
+        Raises:
+            ValueError: a label is anything else.
+        """
+        labels = np.asarray(labels)
+        if labels.ndim != 2 or not np.isin(labels, (0, 1)).all():
+            raise ValueError(
+                "Labels of tokens must be 0, or 1 where the token was replaced, of the shape "
+                f"(batch, seq_len). Received: dtype {labels.dtype}, shape {labels.shape}."
+            )
+        return labels.astype("int32")
+
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of texts to predict, see `Task`.
+
+        Raises:
+            ValueError: they are to train on.
+        """
+        if training:
+            raise ValueError(
+                "Replaced tokens are learned from ready inputs, or from texts in which a generator "
+                "replaces some. Received: texts. Train a `ReplacedTokenDetection`."
+            )
+        return super().raw_examples(x)
+
+    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of ready inputs, in which padding weighs 0, see `Task`."""
+        if training and sample_weight is None and PADDING_MASK in inputs:
+            sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
+        return super().ready_examples(inputs, y, sample_weight, training)
+
+    def predict(self, x, batch_size=None, **kwargs):
+        """Returns the logits of tokens.
+
+        Args:
+            x: texts or ready inputs, see the class.
+            batch_size: int, 32 by default.
+            **kwargs: `verbose`, and for ready inputs `steps`, `callbacks`, see `Task.predict`.
+
+        Returns:
+            float32 `(batch, seq_len)`; for texts a list of float32 `(num_tokens,)`, one array a
+            text, special tokens included.
+        """
+        if isinstance(x, (dict, Examples)) or not are_examples(self, x):
+            return super().predict(x, batch_size=batch_size, **kwargs)
+        examples = self.examples(x, training=False)
+        logits = [None] * len(examples)
+        for rows, outputs in self.predict_rows(examples, batch_size, **kwargs):
+            for row, values in zip(rows, outputs, strict=True):
+                logits[row] = values[: examples.lengths[row]]
+        return logits
+
+    def is_replaced(self, text, batch_size=None, verbose=0):
+        """Answers as a person would read it: how likely each token was replaced.
+
+        Args:
+            text: a str, or a column of str.
+            batch_size: int, 32 by default.
+            verbose: see `keras.Model.predict`.
+
+        Returns:
+            For a str a list of dicts, one a token: `{"token": str, "start": int, "end": int,
+            "probability": float}`, where `text[start:end]` is what the token stands for. For a
+            column, a list of these.
+
+        Raises:
+            TypeError, ValueError: something is not text, or longer than `max_length`.
+
+        Example:
+        ```python
+        model.is_replaced("The chef ate the meal.")[2]
+        # {"token": "ate", "start": 9, "end": 12, "probability": 0.71}
+        ```
+        """
+        if isinstance(text, str):
+            return self.is_replaced([text], batch_size, verbose)[0]
+        check_has_preprocessor(self)
+        texts = as_column(text, "text")
+        check_all_fit(self.preprocessor, *self.preprocessor.tokenize(texts))
+        first = len(self.tokenizer.layout.before)
+        answers = []
+        found = self.predict(texts, batch_size, verbose=verbose) if texts else []
+        encodings = self.tokenizer.encode(texts, special_tokens=False)
+        for logits, (ids, _, offsets, *_) in zip(found, encodings, strict=True):
+            chances = sigmoid(logits[first : first + len(ids)]).tolist()
+            tokens = map(self.tokenizer.readable, ids)
+            answers.append(
+                [
+                    {"token": token, "start": start, "end": end, "probability": chance}
+                    for token, (start, end), chance in zip(tokens, offsets, chances, strict=True)
+                ]
+            )
+        return answers
+
+
+def _labels(y_true, y_pred):
+    return ops.cast(y_true, "float32")
