@@ -77,7 +77,7 @@ class Head(keras.layers.Layer):
 
     def build(self, input_shape=None):
         for layer in (self.hidden, self.hidden_norm, self.dense):
-            if layer is not None:
+            if layer is not None and not layer.built:
                 layer.build((None, self.hidden_dim))
 
     def get_config(self):

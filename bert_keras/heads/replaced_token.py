@@ -36,10 +36,6 @@ class ReplacedTokenHead(Head):
         self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
         self.dense = self.make_dense(1)
 
-    def build(self, input_shape=None):
-        self.hidden.build((None, self.hidden_dim))
-        super().build()
-
     def call(self, outputs):
-        logits = self.dense(self.hidden(outputs["sequence_output"]))
+        logits = self.dense(self.through_hidden(outputs["sequence_output"]))
         return ops.cast(ops.squeeze(logits, -1), "float32")

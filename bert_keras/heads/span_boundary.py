@@ -77,19 +77,13 @@ class SpanBoundaryHead(Head):
             name="place_embedding",
         )
         self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
-        self.hidden_norm = self._norm("hidden_norm")
+        self.hidden_norm = self.make_norm(layer_norm_epsilon, "hidden_norm")
         self.dense = self.make_dense(self.embedding_dim, activation)
-        self.layer_norm = self._norm("layer_norm")
-
-    def _norm(self, name):
-        return keras.layers.LayerNormalization(
-            epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name
-        )
+        self.layer_norm = self.make_norm(layer_norm_epsilon)
 
     def build(self, input_shape=None):
         self.place_embedding.build((None, None))
         self.hidden.build((None, 2 * self.hidden_dim + self.place_dim))
-        self.hidden_norm.build((None, None, self.hidden_dim))
         super().build()
         self.layer_norm.build((None, None, self.embedding_dim))
         self.bias = self.add_weight((self.vocabulary_size,), initializer="zeros", name="bias")
@@ -102,7 +96,7 @@ class SpanBoundaryHead(Head):
         before = gather_positions(hidden_states, ops.maximum(first - 1, 0))
         after = gather_positions(hidden_states, ops.minimum(last + 1, end))
         places = self.place_embedding(ops.minimum(positions - first, self.num_places - 1))
-        x = self.hidden_norm(self.hidden(ops.concatenate([before, after, places], axis=-1)))
+        x = self.through_hidden(ops.concatenate([before, after, places], axis=-1))
         logits = token_embedding(self.layer_norm(self.dense(x)), reverse=True)
         return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
 
