@@ -25,6 +25,7 @@ from bert_keras.models.roberta import RobertaBackbone
 from bert_keras.other_names import renamed_class as _renamed_class
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.registry import presets
+from bert_keras.tasks.distillation import Distillation, distill
 from bert_keras.tasks.features import encode_features
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.masked_lm import MaskedLM

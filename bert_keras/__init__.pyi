@@ -16,6 +16,8 @@ from bert_keras.models.modernbert import ModernBertBackbone as ModernBertBackbon
 from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
 from bert_keras.presets.registry import presets as presets
+from bert_keras.tasks.distillation import Distillation as Distillation
+from bert_keras.tasks.distillation import distill as distill
 from bert_keras.tasks.features import encode_features as encode_features
 from bert_keras.tasks.long_text_classifier import LongTextClassifier as LongTextClassifier
 from bert_keras.tasks.masked_lm import MaskedLM as MaskedLM

@@ -22,13 +22,15 @@ def outputs_of(inputs):
 
     Args:
         inputs: dict with `FEATURES`: float `(batch, hidden_dim)`, one vector a sequence, or
-            `(batch, seq_len, hidden_dim)`, one a token.
+            `(batch, seq_len, hidden_dim)`, one a token; or a dict as a backbone returns it.
 
     Returns:
         A dict as a backbone returns it. One vector a sequence is its `pooled_output`, and a
         sequence of one token, which `"cls"`, `"mean"` and `"max"` leave as it is.
     """
     features = inputs[FEATURES]
+    if isinstance(features, dict):
+        return features
     if len(features.shape) == 3:
         return {"sequence_output": features}
     return {"sequence_output": features[:, None], "pooled_output": features}

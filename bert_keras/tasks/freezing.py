@@ -56,12 +56,14 @@ def without_gradients(weights):
 def idle_weights(task):
     """Returns the weights of a task's backbone that it leaves as they are, a list.
 
-    Of a task that trains others together, also those that these leave.
+    Of a task that trains others together, also those that these leave; and what it says to be
+    `left_alone`.
     """
     backbone = getattr(task, "backbone", None)
     if backbone is None:  # Not yet there.
         return []
-    idle = frozen_weights(backbone, getattr(task, "frozen", None))
+    idle = [*frozen_weights(backbone, getattr(task, "frozen", None))]
+    idle += getattr(task, "left_alone", ())
     idle += [weight for part in getattr(task, "tasks", ()) for weight in idle_weights(part)]
     if backbone.pooler is None or task.reads_pooled_output:
         return idle

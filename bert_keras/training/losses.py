@@ -91,6 +91,55 @@ class SigmoidCrossentropy(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
+class SoftCrossentropy(keras.losses.Loss):
+    """How far a student's distribution is from its teacher's, both softened, averaged by weight.
+
+    With logits `t` and `s` and temperature `T`: `T^2 * KL(softmax(t / T) || softmax(s / T))`. The
+    square keeps the size of the gradients whatever the temperature (Hinton et al., section 2).
+
+    Args:
+        temperature: float above 0.
+        reduction: str, see `keras.losses.Loss`.
+        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: float, `(batch, ..., num_classes)`, logits of the teacher.
+        y_pred: float, likewise, of the student.
+        sample_weight: float, `(batch, ...)`, or `None` for 1 everywhere.
+
+    Reference:
+        [Hinton et al., 2015](https://arxiv.org/abs/1503.02531).
+    """
+
+    def __init__(self, temperature=2.0, reduction="mean_with_sample_weight", **kwargs):
+        super().__init__(reduction=reduction, **kwargs)
+        self.temperature = check_number("temperature", temperature, above=0)
+
+    def call(self, y_true, y_pred):
+        wanted, found = (ops.log_softmax(x / self.temperature) for x in (y_true, y_pred))
+        return self.temperature**2 * ops.sum(ops.exp(wanted) * (wanted - found), axis=-1)
+
+    def get_config(self):
+        return {**super().get_config(), "temperature": self.temperature}
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class CosineDistance(keras.losses.Loss):
+    """`1 - cos(y_true, y_pred)` along the last axis, averaged by weight: 0 for one direction.
+
+    Args:
+        reduction: str, see `keras.losses.Loss`.
+        **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
+    """
+
+    def __init__(self, reduction="mean_with_sample_weight", **kwargs):
+        super().__init__(reduction=reduction, **kwargs)
+
+    def call(self, y_true, y_pred):
+        return 1.0 - ops.sum(ops.normalize(y_true) * ops.normalize(y_pred), axis=-1)
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
 class FocalCrossentropy(keras.losses.Loss):
     """Cross-entropy of integer labels that looks away from examples already learned.
 

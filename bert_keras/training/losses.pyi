@@ -24,6 +24,26 @@ class SigmoidCrossentropy(keras.losses.Loss):
         dtype: Dtype | None = ...,
     ) -> None: ...
 
+class SoftCrossentropy(keras.losses.Loss):
+    temperature: float
+    def __init__(
+        self,
+        temperature: float = 2.0,
+        reduction: str | None = "mean_with_sample_weight",
+        *,
+        name: str | None = ...,
+        dtype: Dtype | None = ...,
+    ) -> None: ...
+
+class CosineDistance(keras.losses.Loss):
+    def __init__(
+        self,
+        reduction: str | None = "mean_with_sample_weight",
+        *,
+        name: str | None = ...,
+        dtype: Dtype | None = ...,
+    ) -> None: ...
+
 class FocalCrossentropy(keras.losses.Loss):
     gamma: float
     def __init__(

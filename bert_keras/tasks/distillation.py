@@ -1,0 +1,293 @@
+"""Distillation: a small model learns to answer as a large one does."""
+
+import re
+
+import keras
+from keras import ops
+
+from bert_keras.checks import check_int, check_number
+from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
+from bert_keras.models.model import BuiltModel
+from bert_keras.presets.assign import by_path, own_weights
+from bert_keras.tasks.features import FEATURES
+from bert_keras.tasks.task import Task
+from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
+
+_KINDS = ("MaskedLM", "TextClassifier", "TokenClassifier")
+
+
+def distill(teacher, student, **options):
+    """Returns what `fit` trains: a student that learns from a teacher, see `Distillation`.
+
+    Args:
+        teacher: a `MaskedLM`, a `TextClassifier` or a `TokenClassifier`, trained.
+        student: a task of the same class; or numbers of the teacher's layers from 0, such as
+            `range(0, 12, 2)`: a student as wide as the teacher begins with these layers, the
+            teacher's embeddings and its head. DistilBERT began with 0, 2, 4, 7, 9, 11 of BERT-base.
+        **options: those of `Distillation`.
+
+    Returns:
+        A `Distillation`.
+
+    Raises:
+        TypeError, ValueError: the two do not fit each other.
+
+    Example:
+    ```python
+    teacher = bert_keras.MaskedLM.from_preset("bert_mini_en_gutenberg")
+    model = bert_keras.distill(teacher, student=(0, 2))
+    model.fit(texts, epochs=3)
+    model.student.save_to_preset("half_as_deep")
+    ```
+    """
+    _check_kind(teacher)
+    if not isinstance(student, keras.Model):
+        student = _of_layers(teacher, list(student))
+    return Distillation(teacher, student, **options)
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class Distillation(Task):
+    """Trains a student on what its teacher answers, as DistilBERT was trained.
+
+    With logits `t` of the teacher and `s` of the student, temperature `T`, and the last hidden
+    states `h_t` and `h_s`:
+
+    ```
+    loss = soft_weight * T^2 * KL(softmax(t / T) || softmax(s / T))
+         + hard_weight * the student's own loss
+         + cosine_weight * (1 - cos(h_t, h_s))
+    ```
+
+    The first is a mean over examples, or where there are logits for each token over all real
+    tokens, of a `MaskedLM` those that are not masked too, as in the original code; the last is a
+    mean over all real tokens. The teacher is read as in inference and stays as it is. Its weights
+    for the terms are 5, 2 and 1. A teacher and a student of other widths need `cosine_weight=0`.
+
+    `fit` and `evaluate` take what the student takes, texts or ready inputs, with its labels;
+    `predict` answers as the student. Afterwards the student is what is used:
+    `model.student.save_to_preset(folder)`. A `.keras` file of this holds both, to go on from.
+
+    Args:
+        teacher, student: tasks of one class and vocabulary, see `distill`.
+        temperature: float above 0.
+        soft_weight, hard_weight, cosine_weight: floats from 0, see the loss.
+        name: str, or `None`.
+        dtype: a dtype policy or its name; `None` for the student's.
+        trainable: bool.
+
+    Raises:
+        TypeError, ValueError: the two do not fit each other.
+
+    Reference:
+        [Sanh et al., 2019](https://arxiv.org/abs/1910.01108), section 3;
+        [Hinton et al., 2015](https://arxiv.org/abs/1503.02531), section 2;
+        `distiller.py` of huggingface/transformers, `research_projects/distillation`.
+    """
+
+    def __init__(
+        self,
+        teacher,
+        student,
+        temperature=2.0,
+        soft_weight=5.0,
+        hard_weight=2.0,
+        cosine_weight=1.0,
+        name=None,
+        dtype=None,
+        trainable=True,
+    ):
+        _check_pair(teacher, student, cosine_weight)
+        dtype = student.dtype_policy if dtype is None else dtype
+        super().__init__(student.backbone, name=name, dtype=dtype, trainable=trainable)
+        self.temperature = check_number("temperature", temperature, above=0)
+        weights = {"soft": soft_weight, "hard": hard_weight, "cosine": cosine_weight}
+        self.weights_of = {n: check_number(f"{n}_weight", w) for n, w in weights.items()}
+        self.teacher, self.student = teacher, student
+        self.preprocessor = student.preprocessor
+        self.needs_labels, self.has_classes = student.needs_labels, student.has_classes
+        self.build()
+        self.compile()
+
+    def build(self, input_shape=None):
+        """Does nothing: both parts are built."""
+
+    @property
+    def tasks(self):
+        """The task that is trained."""
+        return (self.student,)
+
+    @property
+    def left_alone(self):
+        """The weights of the teacher, which do not train."""
+        return self.teacher.weights
+
+    @property
+    def input_names(self):
+        """Names of the inputs that this task knows: the student's."""
+        return self.student.input_names
+
+    def check_arrays(self, inputs):
+        """Raises when NumPy inputs do not fit, see the student."""
+        self.student.check_arrays(inputs)
+
+    def call(self, inputs, training=None):
+        taught, soft, hard = _answers(self.student, inputs, training)
+        known, wanted, _ = _answers(self.teacher, inputs, False)
+        outputs = {"soft": soft, "hard": hard, "soft_target": ops.stop_gradient(wanted)}
+        if self.weights_of["cosine"]:
+            outputs |= {"cosine": taught, "cosine_target": ops.stop_gradient(known)}
+        return outputs
+
+    # Loss and metrics: what the teacher says is known when the student is read.
+
+    def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
+        """Configures training, see `Task.compile`; `loss_weights` are those of the task."""
+        if loss_weights is None:
+            loss_weights = {name: self.weights_of[name] for name in self.default_loss(0.0)}
+        super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
+
+    def default_loss(self, label_smoothing):
+        """Returns the three losses."""
+        hard = self.student.default_loss(label_smoothing)
+        losses = {"soft": SoftCrossentropy(self.temperature), "hard": hard}
+        return losses | ({"cosine": CosineDistance()} if self.weights_of["cosine"] else {})
+
+    def default_metrics(self):
+        """Returns the student's metrics."""
+        return {"hard": self.student.default_metrics()}
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Returns the loss, see `keras.Model.compute_loss`; arguments are the student's."""
+        return super().compute_loss(x, *_targets(x, y, y_pred, sample_weight), training)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Returns the metrics, see `keras.Model.compute_metrics`."""
+        return super().compute_metrics(x, *_targets(x, y, y_pred, sample_weight))
+
+    # Examples and answers: the student's
+
+    def encode_labels(self, labels):
+        """Returns labels as the student's loss takes them."""
+        return self.student.encode_labels(labels)
+
+    def is_raw(self, x):
+        """Whether `x` is what the student's preprocessor takes."""
+        return self.student.is_raw(x)
+
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of texts, see the student."""
+        return self.student.raw_examples(x, y, sample_weight, training)
+
+    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of ready inputs, see the student."""
+        return self.student.ready_examples(inputs, y, sample_weight, training)
+
+    def predict(self, x, batch_size=None, **kwargs):
+        """Returns what the student predicts."""
+        return self.student.predict(x, batch_size=batch_size, **kwargs)
+
+    # Files
+
+    def get_config(self):
+        return {
+            **BuiltModel.get_config(self),
+            "teacher": keras.saving.serialize_keras_object(self.teacher),
+            "student": keras.saving.serialize_keras_object(self.student),
+            "temperature": self.temperature,
+            **{f"{name}_weight": weight for name, weight in self.weights_of.items()},
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        parts = ("teacher", "student")
+        made = {name: keras.saving.deserialize_keras_object(config[name]) for name in parts}
+        return super().from_config({**config, **made})
+
+    def save_to_preset(self, folder):
+        """Writes the student, see `Task.save_to_preset`."""
+        self.student.save_to_preset(folder)
+
+    @classmethod
+    def from_preset(cls, preset, **kwargs):
+        """Raises `TypeError`: its parts come from presets, each from its own."""
+        raise TypeError(
+            "A Distillation is made of two tasks: bert_keras.distill(MaskedLM.from_preset(...), "
+            f"student). Received: {preset!r}."
+        )
+
+
+def _answers(task, inputs, training):
+    """Returns a task's last hidden states, its logits, and those that its loss is of."""
+    own = {name: inputs[name] for name in task.backbone.input_names if name in inputs}
+    outputs = task.backbone_outputs(own, training=training)
+    own[FEATURES] = outputs
+    soft = hard = task(own, training=training)
+    if MASK_POSITIONS in inputs:
+        hard = task({**own, MASK_POSITIONS: inputs[MASK_POSITIONS]}, training=training)
+    return outputs["sequence_output"], soft, hard
+
+
+def _targets(x, y, y_pred, sample_weight):
+    """Returns labels, outputs and weights, each a dict of the three losses."""
+    parts = [name for name in ("soft", "hard", "cosine") if name in y_pred]
+    is_real = ops.cast(x.get(PADDING_MASK, ops.ones_like(x[TOKEN_IDS])), "float32")
+    of_soft = is_real if len(y_pred["soft"].shape) == 3 else ops.ones_like(is_real[:, 0])
+    labels = {"hard": y, **{name: y_pred.get(f"{name}_target") for name in ("soft", "cosine")}}
+    weights = {"soft": of_soft, "hard": sample_weight, "cosine": is_real}
+    return tuple({name: kind[name] for name in parts} for kind in (labels, y_pred, weights))
+
+
+def _check_kind(task):
+    """Raises `TypeError` unless a task is one that can teach or be taught."""
+    is_known = type(task).__name__ in _KINDS and isinstance(task, Task)
+    if is_known and isinstance(task.default_loss(0.0), SparseCrossentropy):
+        return
+    raise TypeError(
+        f"Distillation is for {', '.join(_KINDS)} that choose one class, without a CRF. Received: "
+        f"{type(task).__name__}."
+    )
+
+
+def _check_pair(teacher, student, cosine_weight):
+    """Raises `TypeError` or `ValueError` unless one can learn from the other."""
+    _check_kind(teacher)
+    _check_kind(student)
+    sizes = [
+        (type(task).__name__, task.backbone.vocabulary_size, getattr(task, "num_classes", None))
+        for task in (teacher, student)
+    ]
+    known = [task.tokenizer for task in (teacher, student) if task.tokenizer]
+    known = [tokenizer.vocabulary for tokenizer in known if tokenizer.has_vocabulary]
+    if sizes[0] != sizes[1] or known[1:] != known[:-1]:
+        raise ValueError(
+            "Teacher and student must be tasks of one class with the same vocabulary and classes. "
+            f"Received: {sizes[0]} and {sizes[1]} (class, token ids, classes)."
+        )
+    if teacher.backbone is student.backbone:
+        raise ValueError("Teacher and student must have a backbone each. Received: one for both.")
+    widths = [task.backbone.hidden_dim for task in (teacher, student)]
+    if cosine_weight and widths[0] != widths[1]:
+        raise ValueError(
+            "The cosine of hidden states needs teacher and student of one width. Received: "
+            f"hidden_dim={widths[0]} and {widths[1]}. Pass cosine_weight=0."
+        )
+
+
+def _of_layers(teacher, layers):
+    """Returns a task like the teacher with some of its layers."""
+    for layer in layers:
+        check_int("student", layer, 0, teacher.backbone.num_layers - 1)
+    config = keras.saving.serialize_keras_object(teacher)
+    config["config"]["backbone"]["config"]["num_layers"] = len(layers)
+    config.pop("compile_config", None)
+    student = keras.saving.deserialize_keras_object(config)
+    student.preprocessor = teacher.preprocessor
+    known = by_path(teacher.backbone.weights)
+    for path, weight in by_path(student.backbone.weights).items():
+        path = re.sub(r"(?<=^encoder/layer_)\d+", lambda m: str(layers[int(m[0])]), path)
+        if path in known:
+            weight.assign(known[path])
+    for path, weight in own_weights(student).items():
+        weight.assign(own_weights(teacher)[path])
+    return student
