@@ -105,7 +105,7 @@ class Results:
             path.write_text(json.dumps({"settings": settings}) + "\n", encoding="utf-8")
         first, *entries = map(json.loads, path.read_text(encoding="utf-8").splitlines())
         if first.get("settings") != settings:
-            raise app.UsageError(
+            raise SystemExit(
                 "Results of one folder must be measured with the same flags. Received: "
                 f"{path} with {first.get('settings')}, now {settings}. Choose another --output_dir."
             )

@@ -71,7 +71,7 @@ print(json.dumps({f"{n}, seconds": b - a for n, a, b in zip(names, clock, clock[
 
 def main(argv):
     if unknown := {*FLAGS.backends} - {*bench.BACKENDS, "hugging_face"}:
-        raise app.UsageError(f"Unknown backends {sorted(unknown)}.")
+        raise SystemExit(f"Unknown backends {sorted(unknown)}.")
     if FLAGS.kind == "cold_start":
         rows = [(backend, cold_start(backend)) for backend in FLAGS.backends]
     else:
@@ -93,7 +93,7 @@ def main(argv):
 def cold_start(backend):
     """Returns the median seconds of each phase from Python's first line to the second answer."""
     if backend not in bench.BACKENDS:
-        raise app.UsageError("cold_start is of bert_keras's backends alone.")
+        raise SystemExit("cold_start is of bert_keras's backends alone.")
     folder = os.path.abspath(bench.weights("minilm"))
     file = os.path.join(folder, "bert_keras.keras")
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}

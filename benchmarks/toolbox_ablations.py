@@ -173,18 +173,18 @@ def tool_named(name):
     """Returns a tool's name in TOOLS from that or its short form, such as `lora`."""
     found = name if name in TOOLS else SHORT.get(name.lower())
     if found is None:
-        raise app.UsageError(f"Unknown tool {name!r}. There are: {', '.join(SHORT)}.")
+        raise SystemExit(f"Unknown tool {name!r}. There are: {', '.join(SHORT)}.")
     return found
 
 
 def check_folders(tasks):
     for task in tasks:
         if task not in TASKS:
-            raise app.UsageError(f"Unknown task {task!r}. There are: {', '.join(TASKS)}.")
+            raise SystemExit(f"Unknown task {task!r}. There are: {', '.join(TASKS)}.")
         if not FLAGS[f"{task}_dir"].value:
-            raise app.UsageError(f"The task {task} needs --{task}_dir.")
+            raise SystemExit(f"The task {task} needs --{task}_dir.")
     if not tasks:
-        raise app.UsageError("Pass --mrpc_dir, --wnut_dir or both.")
+        raise SystemExit("Pass --mrpc_dir, --wnut_dir or both.")
 
 
 def settings_of(task, tool="plain"):

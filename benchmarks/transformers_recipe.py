@@ -173,7 +173,7 @@ def file_of(part):
     paths = sorted(pathlib.Path(FLAGS.data_dir).iterdir())
     found = [str(path) for path in paths if part in path.name.lower()]
     if not found:
-        raise app.UsageError(f"{FLAGS.data_dir} must hold a file with {part!r} in its name.")
+        raise SystemExit(f"{FLAGS.data_dir} must hold a file with {part!r} in its name.")
     return found[0]
 
 

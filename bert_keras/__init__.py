@@ -53,7 +53,10 @@ from bert_keras.version import __version__
 
 
 def __getattr__(name):
-    raise AttributeError(f"module 'bert_keras' has no attribute {name!r}.{_renamed_class(name)}")
+    rooms = (training, layers, heads, metrics, datasets)
+    here = [f" Here it is `{room.__name__}.{name}`." for room in rooms if hasattr(room, name)]
+    hint = here[0] if here else _renamed_class(name)
+    raise AttributeError(f"module 'bert_keras' has no attribute {name!r}.{hint}")
 
 
 def __dir__():

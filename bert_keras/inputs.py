@@ -46,8 +46,8 @@ def check_keys(inputs, allowed):
     if not isinstance(inputs, dict):
         raise TypeError(
             f"The model takes a dict of integer arrays with the keys {list(allowed)}. "
-            f"Received: {type(inputs).__name__}. Pass {{'token_ids': ids}}, or use a task with a "
-            "preprocessor to pass text."
+            f"Received: {type(inputs).__name__}. Pass {{'token_ids': ids}}; text to `fit`, "
+            "`evaluate` or `predict` of a task, or through its `preprocessor(texts)`."
         )
     for key in inputs:
         if key in allowed:

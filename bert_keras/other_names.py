@@ -1,5 +1,7 @@
 """What other libraries call the things of this package, with what each is called here."""
 
+import inspect
+
 # Endings of the names of classes in KerasHub and transformers.
 _CLASSES = {
     "ForSequenceClassification": "TextClassifier",
@@ -21,7 +23,8 @@ _CLASSES = {
     "Trainer": "TextClassifier.fit",
     "pipeline": "TextClassifier.classify",
 }
-# Methods; each is refused where the class has the one that it is called here.
+# Methods; each is refused where the class has one of those that it may be called here, or the one
+# before a colon, behind which stands what to write.
 _METHODS = {
     "from_pretrained": "from_preset",
     "save_pretrained": "export_to_huggingface",
@@ -29,7 +32,13 @@ _METHODS = {
     "encode_plus": "encode",
     "batch_encode_plus": "encode",
     "encode": "embed",
-    "similarity": "semantic_search",
+    "similarity": "embed: metrics.cosine_similarity_matrix(embed(a), embed(b))",
+    "predict_proba": "classify",
+    "predict_classes": "classify",
+    "classify": "tag, answer, choose, fill_mask, is_next, embed",
+    "freeze": "fit: from_preset(..., frozen='backbone')",
+    "enable_lora": "fit: from_preset(..., lora_rank=8)",
+    "get_attentions": "fit: backbone(preprocessor(texts), return_attentions=True)",
     "convert_tokens_to_ids": "token_to_id",
     "convert_ids_to_tokens": "id_to_token",
     "decode": "detokenize",
@@ -53,6 +62,13 @@ _ARGUMENTS = {
     "attention_probs_dropout_prob": "`attention_dropout`",
     "lr": "`learning_rate`",
     "epoch": "`epochs`",
+    "learning_rate": "`compile(learning_rate=...)`",
+    "batchsize": "`batch_size`",
+    "freeze": "`frozen`",
+    "output_attentions": "`return_attentions` of the backbone's call",
+    "output_hidden_states": "`return_hidden_states` of the backbone's call",
+    "return_attentions": "an argument of the backbone's call",
+    "return_hidden_states": "an argument of the backbone's call",
     "activation": "a task's outputs are logits, and `classify` answers with probabilities",
 }
 
@@ -76,14 +92,24 @@ def renamed_argument(name):
     return f" Here: {_ARGUMENTS[name]}." if name in _ARGUMENTS else ""
 
 
+def check_arguments(given, function):
+    """Raises `TypeError` where `given` has a name that is no argument of a function."""
+    for name in given:
+        if name not in inspect.signature(function).parameters:
+            hint = renamed_argument(name)
+            raise TypeError(f"`{function.__name__}` has no argument {name!r}.{hint}")
+
+
 class WithOtherNames:
     """A class whose methods, called by another library's name, say what they are called here."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         for name, ours in _METHODS.items():
-            if hasattr(cls, ours) and not hasattr(cls, name):
-                setattr(cls, name, _refusal(name, ours))
+            needed, _, call = ours.partition(": ")
+            here = [method for method in needed.split(", ") if hasattr(cls, method)]
+            if here and not hasattr(cls, name):
+                setattr(cls, name, _refusal(name, call or here[0]))
 
 
 def _refusal(name, ours):

@@ -409,9 +409,49 @@ def test_methods_say_what_they_are_called_here(classifier):
         (embedder.encode, "embed"),
         (classifier.tokenizer.convert_tokens_to_ids, "token_to_id"),
         (classifier.tokenizer.decode, "detokenize"),
+        (classifier.predict_proba, "classify"),
+        (bert_keras.TokenClassifier.classify, "tag"),
+        (classifier.freeze, r"from_preset\(..., frozen='backbone'\)"),
     ]:
         with pytest.raises(AttributeError, match=f"`{here}`"):
             method("x")
+
+
+@pytest.mark.once
+def test_what_is_in_another_room_is_told_where():
+    for name in ("Lamb", "BestOnMetric", "SeveralMasks"):
+        with pytest.raises(AttributeError, match=rf"`bert_keras\.training\.{name}`"):
+            getattr(bert_keras, name)
+
+
+@pytest.mark.once
+def test_no_unknown_argument_is_taken(classifier):
+    config = classifier.backbone.get_config()
+    for call, hint in [
+        (lambda: bert_keras.BertBackbone(**config, dropuot=0.4), "no argument 'dropuot'"),
+        (lambda: bert_keras.BertBackbone.from_preset(MINI, num_layer=1), "no argument 'num_layer'"),
+        (lambda: bert_keras.TextClassifier.from_preset(MINI, freeze=1), "Here: `frozen`"),
+        (lambda: classifier.compile(lr=1e-3), "Here: `learning_rate`"),
+        (lambda: classifier.fit(TEXTS, LABELS, batchsize=2), "Here: `batch_size`"),
+        (lambda: classifier.fit(TEXTS, LABELS, learning_rate=1e-3), r"compile\(learning_rate"),
+    ]:
+        with pytest.raises(TypeError, match=hint):
+            call()
+
+
+@pytest.mark.once
+def test_texts_for_a_batch_by_hand_are_told_their_way(classifier):
+    for method in (classifier.train_on_batch, classifier.test_on_batch):
+        with pytest.raises(TypeError, match=r"through its `preprocessor\(texts\)`"):
+            method(TEXTS, LABELS)
+
+
+@pytest.mark.once
+def test_a_dataset_that_is_not_batched_is_told_so(classifier):
+    tf = pytest.importorskip("tensorflow")
+    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS))
+    with pytest.raises(TypeError, match=r"Batch the dataset: `.batch\(32\)`"):
+        classifier.evaluate(dataset)
 
 
 @pytest.mark.once

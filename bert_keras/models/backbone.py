@@ -9,6 +9,7 @@ from bert_keras.checks import check_bool, check_int, check_number, check_rates
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.models.quantized import check_not_quantized
+from bert_keras.other_names import renamed_argument
 from bert_keras.presets import presets
 
 # More than any published encoder has, and less than what would exhaust a machine: a config read
@@ -227,6 +228,12 @@ class Backbone(Adaptable, BuiltModel):
 def own_arguments(settings):
     """Returns the arguments of a constructor, of its `locals()`, those of `kwargs` among them."""
     own = {name: settings[name] for name in settings if name not in ("self", "kwargs", "__class__")}
+    for name in settings["kwargs"]:
+        if name not in ("name", "dtype", "trainable"):
+            raise TypeError(
+                f"{type(settings['self']).__name__} has no argument {name!r}."
+                f"{renamed_argument(name)} It takes {[*own, 'name', 'dtype', 'trainable']}."
+            )
     return {**own, **settings["kwargs"]}
 
 

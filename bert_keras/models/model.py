@@ -16,7 +16,7 @@ from bert_keras.models.quantized import (
 )
 from bert_keras.models.tensorflow_data import call_untuned
 from bert_keras.models.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
-from bert_keras.other_names import WithOtherNames
+from bert_keras.other_names import WithOtherNames, check_arguments
 
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -162,6 +162,7 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
 
         Where standard output is no terminal, `verbose="auto"` prints a line an epoch.
         """
+        check_arguments(kwargs, keras.Model.fit)
         if len(args) < 5:
             kwargs["verbose"] = shown(kwargs.get("verbose", "auto"))
         self._give_up_older_functions()
@@ -179,12 +180,14 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
 
     def train_on_batch(self, *args, **kwargs):
         """Like `keras.Model.train_on_batch`, see `fit`."""
+        check_keys(_first(args, kwargs), self.input_names)
         build_optimizer(self)
         with whole_steps(self):
             return super().train_on_batch(*args, **kwargs)
 
     def test_on_batch(self, *args, **kwargs):
         """Like `keras.Model.test_on_batch`, see `evaluate`."""
+        check_keys(_first(args, kwargs), self.input_names)
         with whole_steps(self):
             return super().test_on_batch(*args, **kwargs)
 
@@ -243,6 +246,11 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
             return True
         is_tensorflow = keras.backend.backend() == "tensorflow"
         return is_tensorflow and self.distribute_strategy.num_replicas_in_sync > 1
+
+
+def _first(args, kwargs):
+    """Returns the argument `x` of a call."""
+    return args[0] if args else kwargs.get("x")
 
 
 def arguments_of(cls):

@@ -86,9 +86,9 @@ def _routed(cls, backbone_class, arguments):
                 f"change it all the same: backbone={{{name!r}: {value!r}}}.{renamed_argument(name)}"
             )
         raise TypeError(
-            f"{cls.__name__}.from_preset takes arguments of the task, {sorted(known['task'])}"
-            f", of the preprocessor, {sorted(known['preprocessor'])}, and `backbone`, a dict of "
-            f"{sorted(of_backbone)}. Received: {name!r}.{renamed_argument(name)}"
+            f"{cls.__name__}.from_preset has no argument {name!r}.{renamed_argument(name)} "
+            f"It takes those of the task, {sorted(known['task'])}, of the preprocessor, "
+            f"{sorted(known['preprocessor'])}, and `backbone`, a dict of {sorted(of_backbone)}."
         )
     if "num_classes" in known["task"] and arguments.get("label_names") is not None:
         arguments = {"num_classes": len(arguments["label_names"]), **arguments}

@@ -34,7 +34,8 @@ def check_label_names(label_names, num_classes):
 def check_num_classes(num_classes, problem_type):
     """Returns the number of classes, labels or scores, which must make sense for the problem."""
     least = 2 if problem_type == "single_label" else 1
-    return check_int("num_classes", num_classes, least, 2**20, f"It is a {problem_type} problem.")
+    advice = "For a score: problem_type='regression'." if least == 2 else ""
+    return check_int("num_classes", num_classes, least, 2**20, advice)
 
 
 def encode_labels(labels, problem_type, num_classes, label_names=None):

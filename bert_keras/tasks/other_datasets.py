@@ -65,6 +65,10 @@ class _Prepare:
 
 def _column(x):
     """Returns a column of texts as a list, and several columns as a tuple, or raises."""
+    if isinstance(x, str):
+        raise TypeError(
+            f"It is no batch but one example, {x:.80}. Batch the dataset: `.batch(32)`."
+        )
     if is_text(x) or _is_rows(x):
         return as_column(x)
     # torch's `DataLoader` makes a list of tuples of rows that are tuples.

@@ -8,6 +8,7 @@ import warnings
 import keras
 import numpy as np
 
+from bert_keras.other_names import check_arguments
 from bert_keras.training.averages import inner_optimizer
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import GoOn, as_json
@@ -71,6 +72,7 @@ class Recipe:
         self._check(optimizer)
         loss = keras.tree.map_structure(_of_logits, loss)
         self._loss, self._label_smoothing, self._metrics = loss, label_smoothing, weighted_metrics
+        check_arguments(kwargs, keras.Model.compile)
         self._others = kwargs
         self.seed = self.sort_window = self._random_state = None
         self.is_running = False
