@@ -283,11 +283,12 @@ def _of_layers(teacher, layers):
     config.pop("compile_config", None)
     student = keras.saving.deserialize_keras_object(config)
     student.preprocessor = teacher.preprocessor
-    known = by_path(teacher.backbone.weights)
-    for path, weight in by_path(student.backbone.weights).items():
-        path = re.sub(r"(?<=^encoder/layer_)\d+", lambda m: str(layers[int(m[0])]), path)
-        if path in known:
-            weight.assign(known[path])
-    for path, weight in own_weights(student).items():
-        weight.assign(own_weights(teacher)[path])
+    pairs = [(by_path(teacher.backbone.weights), by_path(student.backbone.weights))]
+    pairs += [(own_weights(teacher), own_weights(student))]
+    for known, own in pairs:
+        for path, weight in own.items():
+            path = re.sub(r"(?<=^encoder/layer_)\d+", lambda m: str(layers[int(m[0])]), path)
+            if path in known:
+                # A copy: on JAX two weights of one buffer cannot both be given away.
+                weight.assign(ops.copy(known[path]))
     return student
