@@ -201,9 +201,7 @@ flags.DEFINE_string("output_dir", "output/bench", "Folder for weights, logs and 
 def main(argv):
     names = [*SUITES, "cold_start"] if FLAGS.suite == ["all"] else FLAGS.suite
     if unknown := [name for name in names if name not in (*SUITES, "cold_start")]:
-        raise SystemExit(
-            f"Unknown suites {unknown}. There are: {', '.join(SUITES)}, cold_start."
-        )
+        raise SystemExit(f"Unknown suites {unknown}. There are: {', '.join(SUITES)}, cold_start.")
     os.makedirs(FLAGS.output_dir, exist_ok=True)
     ceilings = {dtype: measure_ceilings(dtype) for dtype in dtypes_of(names)}
     tables = []

@@ -352,6 +352,19 @@ def test_several_masks_trains_by_r_drop_and_keeps_its_settings(run, tmp_path):
     assert (model.consistency, model.dropout_samples) == (1.0, 3)
 
 
+def test_distillation_writes_a_student_of_its_teacher(script, preset, tmp_path, capsys):
+    lines, output = tmp_path / "lines.txt", tmp_path / "student"
+    lines.write_text("some text to hide a word of\n" * 9, encoding="utf-8")
+    files = [f"--train_file={lines}", f"--heldout_file={lines}", f"--output_dir={output}"]
+    module = script("distillation")
+    flags.FLAGS(["distillation.py", f"--preset={preset}", *files, "--layers=1,3", "--epochs=1"])
+    module.main([])
+    printed = capsys.readouterr().out
+    assert "2 layers" in printed
+    assert set(json.loads(printed.splitlines()[-1])) == {"teacher", "before", "perplexity"}
+    assert bert_keras.MaskedLM.from_preset(output).backbone.num_layers == 2
+
+
 @pytest.fixture
 def tables(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
