@@ -6,7 +6,7 @@ import keras
 
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import get_activation
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import head_initializer
 
 
 class Head(keras.layers.Layer):
@@ -33,7 +33,7 @@ class Head(keras.layers.Layer):
             units,
             use_bias=use_bias,
             activation=get_activation(activation),
-            kernel_initializer=bert_initializer(self.initializer_range),
+            kernel_initializer=head_initializer(self.initializer_range),
             dtype=self.dtype_policy,
             name=name,
         )
