@@ -9,8 +9,9 @@ A model takes a dict of integer arrays:
 | `padding_mask` | `(batch, seq_len)` | 1 or `True` for a real token, 0 for padding | ones |
 
 Models without segments take no `segment_ids`. Multiple choice puts an axis `num_choices` after
-`batch`. Ids outside their table give an error on one backend and NaN on another, so they are
-checked here, on the host, before any compute.
+`batch`. `row_places` `(num_rows, seq_len)`, which `bert_keras.preprocessing.unpadding` makes of
+a whole batch, has the encoder compute without padding. Ids outside their table give an error on one
+backend and NaN on another, so they are checked here, on the host, before any compute.
 """
 
 import difflib
@@ -21,6 +22,8 @@ TOKEN_IDS = "token_ids"
 SEGMENT_IDS = "segment_ids"
 PADDING_MASK = "padding_mask"
 MASK_POSITIONS = "mask_positions"
+# Keras counts the rows of the input whose name comes first: these are not the batch's.
+ROW_PLACES = "row_places"
 
 # The names that users of other libraries reach for first.
 _FOREIGN_NAMES = {
@@ -112,9 +115,23 @@ def check_arrays(inputs, *, vocabulary_size, max_sequence_length, num_segments, 
         _check_range(SEGMENT_IDS, arrays[SEGMENT_IDS], num_segments, "the segment table")
     if PADDING_MASK in arrays and arrays[PADDING_MASK].dtype.kind != "b":
         _check_range(PADDING_MASK, arrays[PADDING_MASK], 2, "0 for padding and 1 for tokens")
+    if ROW_PLACES in arrays:
+        _check_places(arrays)
     if MASK_POSITIONS in arrays:
         _check_range(
             MASK_POSITIONS, arrays[MASK_POSITIONS], token_ids.shape[-1], "the positions of a row"
+        )
+
+
+def _check_places(arrays):
+    places, (tokens,) = arrays[ROW_PLACES], np.nonzero(arrays[PADDING_MASK].reshape(-1))
+    is_whole = places.shape[-1] == arrays[TOKEN_IDS].shape[-1]
+    if not is_whole or not np.array_equal(np.sort(places[places >= 0]), tokens):
+        raise ValueError(
+            f"The input {ROW_PLACES!r} must hold the place of each token of the batch once, in "
+            f"rows of the batch's length. Received the shape {places.shape} for token_ids of the "
+            f"shape {arrays[TOKEN_IDS].shape} with {len(tokens)} tokens. It is made for a whole "
+            "batch, by `TextPreprocessor(unpadded=True)` in a task, and cannot be cut."
         )
 
 

@@ -6,9 +6,11 @@ import warnings
 
 import keras
 import numpy as np
+import pytest
 import scipy.special
 
 from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.unpadding import without_padding
 from bert_keras.presets.assign import relative_path
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -99,6 +101,7 @@ def check_backbone(backbone, golden, folder):
     check_attributes(backbone)
     check_outputs(backbone, inputs)
     check_padding_changes_nothing(backbone)
+    check_rows_without_padding(backbone)
     check_weight_paths(backbone, golden, folder)
     check_saved_and_reloaded(backbone, inputs, folder / "backbone.keras")
 
@@ -152,6 +155,25 @@ def check_padding_changes_nothing(backbone):
     }
     expected = backbone(short)["sequence_output"]
     assert_close(backbone(padded)["sequence_output"][:, :3], expected, 1e-6)
+
+
+def check_rows_without_padding(backbone):
+    """Several texts in a row see nothing of each other, and have positions of their own."""
+    options = {"num_segments": backbone.num_segments, "padding_id": backbone.padding_id or 0}
+    packed = without_padding(random_inputs(16, 12, **options))
+    assert len(packed["row_places"]) < len(packed["token_ids"])
+    mask = packed["padding_mask"]
+    padded = {name: array for name, array in packed.items() if name != "row_places"}
+    found = []
+    for given in (packed, padded):
+        outputs = backbone(given, return_hidden_states=True)
+        states = [to_numpy(x)[mask] for x in outputs["hidden_states"]]
+        found.append([*states, outputs.get("pooled_output", 0)])
+    assert_same_structure_close(*found, 1e-5)
+    with pytest.raises(ValueError, match="Leave 'row_places' out"):
+        backbone(packed, return_attentions=True)
+    with pytest.raises(ValueError, match="place of each token of the batch once"):
+        backbone({name: array[1:] for name, array in packed.items()})
 
 
 def check_weight_paths(backbone, golden, folder):

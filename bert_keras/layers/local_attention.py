@@ -1,5 +1,6 @@
 """Local attention: each token attends to its neighbours only, which on long texts saves time."""
 
+import keras
 from keras import ops
 
 from bert_keras.layers import backends
@@ -18,7 +19,8 @@ def attend_locally(
 
     Args:
         query, key, value: float, `(batch, seq_len, num_heads, head_dim)`.
-        is_token: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all.
+        is_token: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all. Of rows of
+            several texts int, above 0 and the same for the tokens of a text, 0 where none is.
         reach: int, from 0, how many positions away a key may be.
         dropout, return_attentions, training: see `attend`. Probabilities are of all pairs.
 
@@ -32,7 +34,7 @@ def attend_locally(
     positions = ops.arange(ops.shape(query)[1])
     mask = (ops.abs(positions[:, None] - positions) <= reach)[None, None]
     if is_token is not None:
-        mask = ops.logical_and(mask, is_token)
+        mask = ops.logical_and(mask, _seen(is_token, is_token))
     return attend(query, key, value, mask, **options)
 
 
@@ -43,16 +45,34 @@ def _attend_in_blocks(query, key, value, is_token, size, reach, options):
         is_token = ops.ones((batch, 1, 1, length), dtype="bool")
     # (batch, seq_len, ...) to (batch * num_blocks, size, ...), a rest filled up.
     rest = -length % size
+    is_token = ops.transpose(is_token, (0, 3, 1, 2))
     blocks = ops.reshape(_padded(query, 0, rest), (-1, size, *heads))
     keys, values, exist = (
-        _with_neighbours(_padded(x, size, rest + size), size)
-        for x in (key, value, ops.transpose(is_token, (0, 3, 1, 2)))
+        _with_neighbours(_padded(x, size, rest + size), size) for x in (key, value, is_token)
     )
     places = ops.arange(3 * size)
     near = ops.abs(places[size : 2 * size, None] - places) <= reach
-    mask = ops.logical_and(near, ops.transpose(exist, (0, 2, 3, 1)))
+    own = ops.reshape(_padded(is_token, 0, rest), (-1, size, 1, 1))
+    own, exist = (ops.transpose(x, (0, 2, 3, 1)) for x in (own, exist))
+    mask = ops.logical_and(near, _seen(own, exist))
     context, _ = attend(blocks, keys, values, mask, **options)
     return ops.reshape(context, (batch, -1, *heads))[:, :length], None
+
+
+def are_numbers(attention_mask):
+    """Whether a mask tells which text each token is of, see `bert_keras.layers.unpadding`."""
+    if attention_mask is None:
+        return False
+    return keras.backend.standardize_dtype(attention_mask.dtype) != "bool"
+
+
+def _seen(queries, keys):
+    """Returns which keys each query sees: the real ones, or those of its text.
+
+    Args:
+        queries, keys: bool or int `(batch, 1, 1, num_queries)` and `(batch, 1, 1, num_keys)`.
+    """
+    return ops.swapaxes(queries, 2, 3) == keys if are_numbers(keys) else keys
 
 
 def _padded(x, before, after):

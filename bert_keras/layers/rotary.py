@@ -4,7 +4,7 @@ import numpy as np
 from keras import ops
 
 
-def rotated(x, base):
+def rotated(x, base, positions=None):
     """Returns vectors turned by their positions, so that products tell how far apart two are.
 
     The elements `a = x[k]` and `b = x[k + head_dim / 2]` of a vector at the position `m` are a
@@ -16,6 +16,7 @@ def rotated(x, base):
     Args:
         x: float, `(batch, seq_len, ..., head_dim)`, with an even `head_dim`.
         base: float; the slowest plane makes nearly one turn in `2 pi base` positions.
+        positions: int, `(batch, seq_len)`, or `None` for the place in the row.
 
     Returns:
         float, of the shape and dtype of `x`.
@@ -26,8 +27,9 @@ def rotated(x, base):
     half = x.shape[-1] // 2
     speeds = ops.convert_to_tensor(base ** -(np.arange(half) / half), "float32")
     # bfloat16 cannot count to 8,192.
-    positions = ops.cast(ops.arange(ops.shape(x)[1]), "float32")
-    angles = ops.reshape(positions, (-1, *[1] * (len(x.shape) - 2))) * speeds
+    positions = ops.arange(ops.shape(x)[1])[None] if positions is None else positions
+    axes = tuple(range(2, len(x.shape)))
+    angles = ops.expand_dims(ops.cast(positions, "float32"), axes) * speeds
     cos, sin = ops.cos(angles), ops.sin(angles)
     wide = ops.cast(x, "float32")
     first, second = wide[..., :half], wide[..., half:]

@@ -6,9 +6,10 @@ from keras import ops
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_initializer
-from bert_keras.layers.local_attention import attend_locally
+from bert_keras.layers.local_attention import are_numbers, attend_locally
 from bert_keras.layers.lora import AdaptableDense
 from bert_keras.layers.rotary import rotated
+from bert_keras.layers.unpadding import same_text
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -31,7 +32,8 @@ class RotaryAttention(keras.layers.Layer):
 
     Call arguments:
         hidden_states: float, `(batch, seq_len, hidden_dim)`.
-        attention_mask: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all.
+        attention_mask: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all. In
+            rows of several texts int, the numbers of `bert_keras.layers.unpadding`.
         return_attentions: bool, whether the probabilities are returned too.
         training: bool, whether dropout is active.
 
@@ -88,11 +90,16 @@ class RotaryAttention(keras.layers.Layer):
         rows = ops.shape(hidden_states)[:2]
         shape = (*rows, 3, self.num_heads, self.hidden_dim // self.num_heads)
         projected = ops.reshape(self.query_key_value(hidden_states), shape)
-        turned = rotated(projected[:, :, :2], self.rotary_base)
+        positions = None
+        if are_numbers(attention_mask):
+            positions = ops.arange(rows[1], dtype="int32") + 1 - attention_mask[:, 0, 0]
+        turned = rotated(projected[:, :, :2], self.rotary_base, positions)
         vectors = turned[:, :, 0], turned[:, :, 1], projected[:, :, 2]
         options = (self.dropout, return_attentions, training)
         if self.window is None:
-            context, attentions = attend(*vectors, attention_mask, *options)
+            mask = attention_mask
+            mask = same_text(mask[:, 0, 0]) if are_numbers(mask) else mask
+            context, attentions = attend(*vectors, mask, *options)
         else:
             reach = self.window // 2
             context, attentions = attend_locally(*vectors, attention_mask, reach, *options)

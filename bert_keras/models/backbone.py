@@ -6,6 +6,7 @@ from keras import ops
 
 from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
+from bert_keras.layers import unpadding
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.models.quantized import check_not_quantized
@@ -44,7 +45,8 @@ class Backbone(Adaptable, BuiltModel):
 
     Call arguments:
         inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, and optional
-            `padding_mask` and, where `num_segments` is above 1, `segment_ids` of the same shape.
+            `padding_mask` and, where `num_segments` is above 1, `segment_ids` of the same shape;
+            `row_places` has the encoder compute without padding.
         return_hidden_states: bool.
         return_attentions: bool; the explicit attention formula then replaces the fused kernel.
         token_vectors: float `(batch, seq_len, embedding_dim)` in place of the token table's rows,
@@ -132,12 +134,20 @@ class Backbone(Adaptable, BuiltModel):
             token_vectors=token_vectors,
             training=training,
         )
+        places = inputs.get(contract.ROW_PLACES)
+        if places is not None:
+            check_no_attentions(return_attentions)
+            embedded = unpadding.to_rows(embedded, places)
         hidden_states, attentions = self.encoder(
             embedded,
             attention_mask=self.attention_mask(inputs),
             return_attentions=return_attentions,
             training=training,
         )
+        hidden_states = hidden_states if return_hidden_states else hidden_states[-1:]
+        if places is not None:
+            like = inputs[contract.TOKEN_IDS]
+            hidden_states = tuple(unpadding.to_batch(x, places, like) for x in hidden_states)
         outputs = {"sequence_output": hidden_states[-1]}
         if self.pooler is not None:
             outputs["pooled_output"] = self.pooler(hidden_states[-1])
@@ -149,6 +159,8 @@ class Backbone(Adaptable, BuiltModel):
 
     def attention_mask(self, inputs):
         """Returns which keys each query sees: bool, broadcastable to all heads; `None` for all."""
+        if contract.ROW_PLACES in inputs:
+            return unpadding.same_text(unpadding.numbers_of_texts(inputs[contract.ROW_PLACES]))
         mask = inputs.get(contract.PADDING_MASK)
         # (batch, 1, 1, seq_len): every head and every query sees the same keys.
         return None if mask is None else ops.cast(mask, "bool")[:, None, None, :]
@@ -223,6 +235,16 @@ class Backbone(Adaptable, BuiltModel):
         """
         check_not_quantized(self)
         presets.save_backbone(self, folder)
+
+
+def check_no_attentions(return_attentions):
+    """Raises `ValueError` where the probabilities of rows of several texts are asked for."""
+    if return_attentions:
+        raise ValueError(
+            "Attention probabilities are of padded batches: those of rows of several texts have no "
+            "order that a reader knows. Received: return_attentions=True with 'row_places'. "
+            "Leave 'row_places' out, or make the preprocessor with unpadded=False."
+        )
 
 
 def own_arguments(settings):

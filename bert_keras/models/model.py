@@ -5,7 +5,7 @@ import inspect
 import keras
 import numpy as np
 
-from bert_keras.inputs import check_keys
+from bert_keras.inputs import ROW_PLACES, check_keys
 from bert_keras.models import structure
 from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.models.quantized import (
@@ -67,7 +67,7 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
             inputs: dict of integer arrays or tensors, see `bert_keras.inputs`. Values are checked
                 where all are NumPy arrays, names always.
         """
-        check_keys(inputs, self.input_names)
+        check_keys(inputs, (*self.input_names, ROW_PLACES))
         if all(isinstance(value, np.ndarray) for value in inputs.values()):
             self.check_arrays(inputs)
 
@@ -180,14 +180,14 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
 
     def train_on_batch(self, *args, **kwargs):
         """Like `keras.Model.train_on_batch`, see `fit`."""
-        check_keys(_first(args, kwargs), self.input_names)
+        check_keys(_first(args, kwargs), (*self.input_names, ROW_PLACES))
         build_optimizer(self)
         with whole_steps(self):
             return super().train_on_batch(*args, **kwargs)
 
     def test_on_batch(self, *args, **kwargs):
         """Like `keras.Model.test_on_batch`, see `evaluate`."""
-        check_keys(_first(args, kwargs), self.input_names)
+        check_keys(_first(args, kwargs), (*self.input_names, ROW_PLACES))
         with whole_steps(self):
             return super().test_on_batch(*args, **kwargs)
 
@@ -222,7 +222,7 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
 
     def predict_on_batch(self, x):
         """Returns the model's outputs for a dict of arrays, all at once, as NumPy arrays."""
-        check_keys(x, self.input_names)
+        check_keys(x, (*self.input_names, ROW_PLACES))
         return self.predict(x, batch_size=len(next(iter(x.values()))), verbose=0)
 
     def predict_batches(self, batches, verbose=0):

@@ -5,11 +5,13 @@ from types import MappingProxyType
 import keras
 
 from bert_keras.checks import check_int, check_number
+from bert_keras.inputs import ROW_PLACES
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.encoder import Encoder
 from bert_keras.layers.gated_feed_forward import GatedFeedForward
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.rotary_attention import RotaryAttention
+from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.backbone import Backbone, own_arguments
 
 
@@ -120,6 +122,12 @@ class ModernBertBackbone(Backbone):
             name="encoder",
         )
         self.build()
+
+    def attention_mask(self, inputs):
+        """Returns which keys are real; of rows of several texts a number of each token's text."""
+        if ROW_PLACES not in inputs:
+            return super().attention_mask(inputs)
+        return numbers_of_texts(inputs[ROW_PLACES])[:, None, None, :]
 
     def _block(self, i):
         is_global = i % self.global_attention_every == 0

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 from keras.src.trainers import data_adapters
 
+from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
 from bert_keras.models import structure
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.training.interrupts import signals_wait
@@ -175,7 +176,8 @@ def batches_of(x, batch_size, check):
     if isinstance(x, dict):
         x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
         check(x)
-        size = batch_size or 32
+        # Places are those of a whole batch.
+        size = (ROW_PLACES in x and len(x[TOKEN_IDS])) or batch_size or 32
         starts = range(0, len(next(iter(x.values()))), size)
         return [{name: v[start : start + size] for name, v in x.items()} for start in starts]
     if isinstance(x, BucketedBatches):

@@ -5,6 +5,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice, check_int
 from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.unpadding import without_padding
 
 
 def length_buckets(max_length, step=8, first=16):
@@ -136,6 +137,7 @@ class BucketedBatches(keras.utils.PyDataset):
             row that weigh 0, which spares XLA a shape. Losses and metrics must then be weighted
             means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
         epoch: int, the number of the first epoch.
+        unpadded: bool, whether the encoder is to compute without padding, see `without_padding`.
         token_budget: int, or `None`: in place of `batch_size` the most tokens of a batch, see
             `sorted_batches`. Without `shuffle` and `pad_last_batch`.
 
@@ -166,6 +168,7 @@ class BucketedBatches(keras.utils.PyDataset):
         buckets=None,
         pad_last_batch=False,
         epoch=0,
+        unpadded=False,
         token_budget=None,
     ):
         # Without `workers`: batches are cheap to make, and Keras's workers read a whole epoch ahead
@@ -187,6 +190,7 @@ class BucketedBatches(keras.utils.PyDataset):
             check_choice("pad_last_batch", pad_last_batch, (False,), "`token_budget` needs it.")
             check_int("token_budget", token_budget)
         self.token_budget = token_budget
+        self.unpadded = unpadded
         self.shuffle = shuffle
         self.seed = seed
         self.pad_last_batch = pad_last_batch
@@ -236,6 +240,7 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.pad_last_batch:
             rows = np.concatenate([rows, np.repeat(rows[:1], self.batch_size - num_rows)])
         inputs = self.make_inputs(rows, length)
+        inputs = without_padding(inputs) if self.unpadded else inputs
         if self.labels is None:
             return (inputs,)
         labels = pad_labels(self.labels, rows, length)

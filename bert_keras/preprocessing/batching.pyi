@@ -29,6 +29,7 @@ class BucketedBatches(keras.utils.PyDataset):
     window: int
     buckets: tuple[int, ...]
     pad_last_batch: bool
+    unpadded: bool
     token_budget: int | None
     batches: list[tuple[NDArray[np.int64], int]]
     def __init__(
@@ -45,6 +46,7 @@ class BucketedBatches(keras.utils.PyDataset):
         buckets: Sequence[int] | None = None,
         pad_last_batch: bool = False,
         epoch: int = 0,
+        unpadded: bool = False,
         token_budget: int | None = None,
     ) -> None: ...
     @property

@@ -14,6 +14,7 @@ from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alik
 from bert_keras.preprocessing.packing import INPUT_NAMES
 from bert_keras.preprocessing.pretraining_data import describe_vocabulary
 from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.unpadding import without_padding
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 # What the random numbers are for: the seed's second part keeps them apart.
@@ -57,6 +58,7 @@ class PretrainingBatches(keras.utils.PyDataset):
             `MaskedLM`. None takes `True` for pairs, `False` for full sentences.
         input_names: the inputs to make beside `mask_positions`, such as a backbone's; None for
             all three.
+        unpadded: bool, whether the encoder is to compute without padding, see `without_padding`.
 
     Attributes:
         manifest: dict, what `manifest.json` says.
@@ -97,6 +99,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         verify=True,
         has_next_sentence=None,
         input_names=None,
+        unpadded=False,
     ):
         super().__init__()
         self.folder = os.fspath(folder)
@@ -109,6 +112,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         self.start_step = check_int("start_step", start_step, 0)
         self.input_names = (*(INPUT_NAMES if input_names is None else input_names), MASK_POSITIONS)
         self.verify = verify
+        self.unpadded = unpadded
         has_pairs = self.manifest["objective"] != "full_sentences"
         if not has_pairs:
             advice = f"{self.folder} holds full sentences, no pairs: train a MaskedLM."
@@ -247,6 +251,7 @@ class PretrainingBatches(keras.utils.PyDataset):
             MASK_POSITIONS: masked[1],
         }
         inputs = {name: inputs[name] for name in inputs if name in self.input_names}
+        inputs = without_padding(inputs) if self.unpadded else inputs
         labels, weights = {"masked_lm": masked[2]}, {"masked_lm": masked[3]}
         if self.has_next_sentence:
             not_next = [arrays["is_random_next"][rows] for arrays, rows in parts]

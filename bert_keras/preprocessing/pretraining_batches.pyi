@@ -23,6 +23,7 @@ class PretrainingBatches(keras.utils.PyDataset):
     verify: bool
     has_next_sentence: bool
     input_names: tuple[str, ...]
+    unpadded: bool
     manifest: dict[str, Any]
     tokenizer: Tokenizer
     batches_per_epoch: int
@@ -41,6 +42,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         verify: bool = True,
         has_next_sentence: bool | None = None,
         input_names: Iterable[str] | None = None,
+        unpadded: bool = False,
     ) -> None: ...
     @property
     def num_batches(self) -> int | None: ...

@@ -4,7 +4,7 @@ import copy
 
 import keras
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_bool, check_choice, check_int
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing import packing
 from bert_keras.preprocessing.ragged import Ragged
@@ -28,6 +28,10 @@ class TextPreprocessor:
         input_names: the inputs to make; a task asks for those of its backbone.
         text_columns: name of the column of a table, such as a `DataFrame`, that a task reads, or
             list of one or two names; `None` for the only one that holds str.
+        unpadded: bool, whether a task's encoder computes texts in rows without padding, see
+            `bert_keras.preprocessing.unpadding`. It pays where lengths differ within a batch, as
+            where batches are not sorted by length; numbers stay the same up to rounding. What a
+            call returns is padded.
 
     Raises:
         TypeError: `tokenizer` is something else.
@@ -49,6 +53,7 @@ class TextPreprocessor:
         truncation="longest_first",
         input_names=packing.INPUT_NAMES,
         text_columns=None,
+        unpadded=False,
     ):
         if not isinstance(tokenizer, Tokenizer):
             rule = "`tokenizer` must be a `Tokenizer`; `Tokenizer.load` reads files"
@@ -60,6 +65,7 @@ class TextPreprocessor:
         self.max_length = check_int("max_length", max_length, 3, advice=advice)
         self.truncation = check_choice("truncation", truncation, packing.STRATEGIES)
         self.input_names = packing.check_input_names(input_names)
+        self.unpadded = check_bool("unpadded", unpadded)
         self.text_columns = [text_columns] if isinstance(text_columns, str) else text_columns
 
     def for_inputs(self, names):
@@ -195,6 +201,7 @@ class TextPreprocessor:
             "truncation": self.truncation,
             "input_names": list(self.input_names),
             "text_columns": self.text_columns,
+            "unpadded": self.unpadded,
         }
 
     @classmethod

@@ -16,6 +16,7 @@ class TextPreprocessor:
     truncation: Truncation
     input_names: tuple[str, ...]
     text_columns: list[str] | None
+    unpadded: bool
     def __init__(
         self,
         tokenizer: Tokenizer,
@@ -23,6 +24,7 @@ class TextPreprocessor:
         truncation: Truncation = "longest_first",
         input_names: Iterable[str] = ...,
         text_columns: str | Sequence[str] | None = None,
+        unpadded: bool = False,
     ) -> None: ...
     @classmethod
     def from_preset(
@@ -33,6 +35,7 @@ class TextPreprocessor:
         truncation: Truncation = ...,
         input_names: Iterable[str] = ...,
         text_columns: str | Sequence[str] | None = ...,
+        unpadded: bool = ...,
     ) -> Self: ...
     def __call__(
         self, texts: str | Texts, pairs: str | Texts | None = None, length: int | None = None

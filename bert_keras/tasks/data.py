@@ -3,6 +3,7 @@
 import keras
 
 from bert_keras.inputs import check_keys
+from bert_keras.tasks import parts
 from bert_keras.tasks.columns import (
     as_columns,
     as_labels,
@@ -14,7 +15,6 @@ from bert_keras.tasks.columns import (
 from bert_keras.tasks.examples import Examples
 from bert_keras.tasks.features import check_reader
 from bert_keras.tasks.other_datasets import TextStream, checked
-from bert_keras.tasks.parts import check_has_preprocessor
 
 
 def are_examples(task, x):
@@ -36,7 +36,7 @@ def examples_of(task, x, y=None, sample_weight=None, training=True):
             f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
         )
     if not isinstance(x, dict):
-        check_has_preprocessor(task)
+        parts.check_has_preprocessor(task)
         (x, y), make = columns_of(task, x, y), task.raw_examples
     else:
         check_keys(x, task.input_names)
@@ -68,6 +68,7 @@ def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0):
         window=recipe.sort_window if shuffle else None,
         pad_last_batch=pads,
         epoch=epoch,
+        unpadded=parts.is_unpadded(task),
     )
     return batches if examples.finish is None else examples.finish(batches)
 

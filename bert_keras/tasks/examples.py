@@ -85,7 +85,8 @@ class Examples:
 
         Args:
             batch_size: int, 32 by default.
-            **options: `shuffle`, `seed`, `window`, `epoch`, `pad_last_batch`, `token_budget`.
+            **options: `shuffle`, `seed`, `window`, `epoch`, `pad_last_batch`, `unpadded`,
+                `token_budget`, see `BucketedBatches`.
         """
         return BucketedBatches(
             self.lengths,
@@ -131,12 +132,13 @@ class Examples:
             weights = weights * old.reshape(old.shape + (1,) * (weights.ndim - old.ndim))
         return dataclasses.replace(self, sample_weight=weights)
 
-    def for_prediction(self, batch_size, backbone):
+    def for_prediction(self, batch_size, backbone, unpadded=False):
         """Returns the batches of `predict`, without labels, the longest first.
 
         Args:
             batch_size: int; by default 32, on PyTorch on the CPU as many rows as have 2,048 tokens.
             backbone: the model's, whose weights say where it computes.
+            unpadded: bool, see `BucketedBatches`.
         """
         is_torch = keras.backend.backend() == "torch"
         on_cpu = is_torch and backbone.weights[0].value.device.type == "cpu"
@@ -149,6 +151,7 @@ class Examples:
             shuffle=False,
             # XLA compiles a last batch of its own size anew, which costs more than further rows.
             pad_last_batch=not is_torch,
+            unpadded=unpadded,
             token_budget=budget if by_tokens else None,
         )
 

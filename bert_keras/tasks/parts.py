@@ -114,3 +114,8 @@ def check_sort_window(task, sort_window, x, shuffle):
             f"Received: sort_window={sort_window} with shuffle={shuffle} and x a "
             f"{type(x).__name__}."
         )
+
+
+def is_unpadded(task):
+    """Whether the encoder is to compute texts without padding, see `TextPreprocessor`."""
+    return getattr(task.preprocessor, "unpadded", False)

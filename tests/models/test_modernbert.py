@@ -57,7 +57,8 @@ def test_blocks_give_what_a_mask_over_the_square_gives(monkeypatch, length, reac
     query, key, value = rng.normal(size=(3, 3, length, 2, 4)).astype("float32")
     is_token = np.arange(length) < np.array([[length], [length // 2 + 1], [1]])
     dropout = Dropout(0.0)
-    for mask in (None, is_token[:, None, None]):
+    texts = np.where(np.arange(length) < length // 2, 1, length // 2 + 1).astype("int32")
+    for mask in (None, is_token[:, None, None], np.tile(texts, (3, 1))[:, None, None]):
         outputs = []
         for least in (0, 10**6):
             monkeypatch.setitem(backends.LEAST_BLOCKS, keras.backend.backend(), least)
@@ -65,7 +66,7 @@ def test_blocks_give_what_a_mask_over_the_square_gives(monkeypatch, length, reac
             tensors = [keras.ops.convert_to_tensor(array) for array in arrays]
             tensors += [None] * (4 - len(tensors))
             outputs.append(to_numpy(attend_locally(*tensors, reach, dropout)[0]))
-        seen = is_token if mask is not None else np.ones_like(is_token)
+        seen = np.ones_like(is_token) if mask is None or mask.dtype != bool else is_token
         np.testing.assert_allclose(outputs[0][seen], outputs[1][seen], atol=1e-6)
 
 

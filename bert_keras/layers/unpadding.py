@@ -1,0 +1,61 @@
+"""A padded batch as rows without padding, see `bert_keras.preprocessing.unpadding`, and back."""
+
+from keras import ops
+
+
+def to_rows(hidden_states, places):
+    """Returns the vectors of a padded batch in rows of several texts.
+
+    Args:
+        hidden_states: float, `(batch, seq_len, hidden_dim)`.
+        places: int, `(num_rows, seq_len)`, the `row_places`.
+
+    Returns:
+        float, `(num_rows, seq_len, hidden_dim)`. Where no token is, some token's vector.
+    """
+    flat = ops.reshape(hidden_states, (-1, hidden_states.shape[-1]))
+    return ops.take(flat, ops.maximum(places, 0), axis=0)
+
+
+def to_batch(rows, places, like):
+    """Returns the vectors of rows as a padded batch.
+
+    Args:
+        rows: float, `(num_rows, seq_len, hidden_dim)`.
+        places: int, `(num_rows, seq_len)`, the `row_places`.
+        like: tensor `(batch, seq_len)`, whose shape the batch has.
+
+    Returns:
+        float, `(batch, seq_len, hidden_dim)`. Where no token is, some token's vector.
+    """
+    batch, length = ops.shape(like)
+    # Empty slots write into one place more than there are.
+    targets = ops.reshape(ops.where(places < 0, batch * length, places), (-1, 1))
+    slots = ops.arange(ops.shape(targets)[0], dtype="int32")
+    slots = ops.scatter(targets, slots, (batch * length + 1,))[:-1]
+    # Keras tries a model out on places that are all alike, whose slots are added up.
+    slots = ops.minimum(slots, ops.shape(targets)[0] - 1)
+    flat = ops.reshape(rows, (-1, rows.shape[-1]))
+    return ops.take(flat, ops.reshape(slots, (batch, length)), axis=0)
+
+
+def numbers_of_texts(places):
+    """Returns a number for each slot of rows, which is the same for the tokens of one text.
+
+    It is 1 more than the slot of the text's first token, so that it also tells positions; 0 where
+    no token is.
+
+    Args:
+        places: int, `(num_rows, seq_len)`, the `row_places`.
+
+    Returns:
+        int32, `(num_rows, seq_len)`.
+    """
+    length = ops.shape(places)[1]
+    numbers = ops.arange(length, dtype="int32") - places % length + 1
+    return ops.where(places < 0, 0, numbers)
+
+
+def same_text(numbers):
+    """Returns which keys each query sees: bool `(num_rows, 1, seq_len, seq_len)`."""
+    return numbers[:, None, :, None] == numbers[:, None, None, :]

@@ -1,0 +1,58 @@
+"""Batches whose padding the encoder does not see: several texts in one row, one after the other."""
+
+import numpy as np
+
+from bert_keras.inputs import PADDING_MASK, ROW_PLACES
+
+
+def without_padding(inputs):
+    """Returns the inputs of a batch, and where each of its tokens goes in rows without padding.
+
+    Texts are laid into rows of the batch's length, the longest first, each into the first row that
+    has room. The number of rows is rounded up to eighths of the batch's, so that XLA compiles few
+    shapes. Embeddings and heads see the padded batch, the encoder the rows.
+
+    Args:
+        inputs: dict of arrays, see `bert_keras.inputs`. Without a `padding_mask`, as of features
+            that were computed before, there is nothing to lay out.
+
+    Returns:
+        A dict with `row_places` beside them, int32 `(num_rows, seq_len)`: the index of each
+        token among `(batch * seq_len)`, in the order of the text, and -1 where no token is.
+
+    Raises:
+        ValueError: there is padding before or inside a text.
+
+    Example:
+
+    >>> mask = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]])
+    >>> without_padding({"padding_mask": mask})["row_places"]
+    array([[ 0,  1,  2,  3],
+           [ 4,  5,  8, -1]], dtype=int32)
+
+    Reference:
+        [Warner et al., 2024](https://arxiv.org/abs/2412.13663), section 2.1.2.
+    """
+    if PADDING_MASK not in inputs:
+        return inputs
+    mask = np.asarray(inputs[PADDING_MASK]) != 0
+    mask = mask.reshape(-1, mask.shape[-1])
+    size, length = mask.shape
+    lengths = mask.sum(axis=1)
+    if (mask[:, 1:] > mask[:, :-1]).any():
+        raise ValueError(
+            "Texts are laid into rows without padding where it follows them. Received padding "
+            "before a token. Pad on the right, or leave unpadded=False."
+        )
+    rows, room = [], np.full(size, length)
+    for text in np.argsort(-lengths, kind="stable"):
+        row = int(np.argmax(room >= lengths[text]))
+        rows.append((row, length - room[row], text))
+        room[row] -= lengths[text]
+    step = -(-size // 8)
+    used = max(1, np.count_nonzero(room < length))
+    places = np.full((-(-used // step) * step, length), -1, np.int32)
+    for row, start, text in rows:
+        count = lengths[text]
+        places[row, start : start + count] = text * length + np.arange(count)
+    return {**inputs, ROW_PLACES: places}
