@@ -10,21 +10,22 @@ from bert_keras.layers.initializer import head_initializer
 
 
 class Head(keras.layers.Layer):
-    """Dense layers on what a backbone returns. A subclass keeps its arguments as attributes.
+    """Dense layers on what a backbone returns. A head keeps its arguments as attributes.
 
-    The last of them is `dense`. A head may have a hidden layer, `hidden`, and a norm behind it,
-    `hidden_norm`.
+    The last of the layers is `dense`. A head may have a hidden layer, `hidden`, and a norm behind
+    it, `hidden_norm`.
 
     Args:
-        hidden_dim: int, width of the backbone.
-        initializer_range: float, standard deviation of the initial kernels.
+        arguments: dict, what the subclass takes, see `own_arguments`; among it `hidden_dim`, int,
+            width of the backbone, and `initializer_range`, float, standard deviation of the initial
+            kernels.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
     """
 
-    def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
+    def __init__(self, arguments, **kwargs):
         super().__init__(**kwargs)
-        self.hidden_dim = hidden_dim
-        self.initializer_range = initializer_range
+        for name, value in arguments.items():
+            setattr(self, name, value)
         self.hidden = self.hidden_norm = None
 
     def make_dense(self, units, activation=None, name="dense", use_bias=True):
@@ -48,17 +49,15 @@ class Head(keras.layers.Layer):
             epsilon=epsilon, center=use_bias, dtype=self.dtype_policy, name=name
         )
 
-    def add_hidden(self, activation, norm, epsilon):
-        """Adds the hidden layer: with a norm, neither has a bias.
+    def add_hidden(self):
+        """Adds the hidden layer that `hidden_activation`, `norm` and `layer_norm_epsilon` ask for.
 
-        Args:
-            activation: name of its activation, or `None` for no such layer.
-            norm: bool, whether there is a norm behind it.
-            epsilon: float, added to the variance.
+        Without a `hidden_activation` there is none. With a norm, neither has a bias.
 
         Raises:
             ValueError: there is no layer that the norm could be behind.
         """
+        activation, norm = self.hidden_activation, self.norm
         if activation is not None:
             self.hidden = self.make_dense(self.hidden_dim, activation, "hidden", not norm)
         elif norm:
@@ -67,7 +66,7 @@ class Head(keras.layers.Layer):
                 "its activation, such as 'gelu', or leave `norm` out."
             )
         if norm:
-            self.hidden_norm = self.make_norm(epsilon, "hidden_norm", use_bias=False)
+            self.hidden_norm = self.make_norm(self.layer_norm_epsilon, "hidden_norm", False)
 
     def through_hidden(self, vectors):
         """Returns float vectors `(..., hidden_dim)` behind the hidden layer, where there is one."""
@@ -83,3 +82,9 @@ class Head(keras.layers.Layer):
     def get_config(self):
         names = [name for name in inspect.signature(type(self)).parameters if name != "kwargs"]
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+def own_arguments(settings):
+    """Returns what a head takes itself: the `locals()` of its constructor without `**kwargs`."""
+    others = ("self", "kwargs", "__class__")
+    return {name: value for name, value in settings.items() if name not in others}

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 
 from bert_keras._types import Activation, Dtype, Tensor
@@ -9,8 +11,7 @@ class Head(keras.layers.Layer):
     hidden_norm: keras.layers.LayerNormalization | None
     def __init__(
         self,
-        hidden_dim: int,
-        initializer_range: float = 0.02,
+        arguments: dict[str, Any],
         *,
         name: str | None = ...,
         dtype: Dtype | None = ...,
@@ -27,5 +28,7 @@ class Head(keras.layers.Layer):
     def make_norm(
         self, epsilon: float, name: str = "layer_norm", use_bias: bool = True
     ) -> keras.layers.LayerNormalization: ...
-    def add_hidden(self, activation: Activation | None, norm: bool, epsilon: float) -> None: ...
+    def add_hidden(self) -> None: ...
     def through_hidden(self, vectors: Tensor) -> Tensor: ...
+
+def own_arguments(settings: dict[str, Any]) -> dict[str, Any]: ...

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.heads.head import Head
+from bert_keras.heads.head import Head, own_arguments
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -53,13 +53,9 @@ class MaskedLMHead(Head):
         use_bias=True,
         **kwargs,
     ):
-        super().__init__(hidden_dim, initializer_range, **kwargs)
-        self.vocabulary_size = vocabulary_size
-        self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        self.activation = activation
-        self.layer_norm_epsilon = layer_norm_epsilon
-        self.use_bias = use_bias
-        self.dense = self.make_dense(self.embedding_dim, activation, use_bias=use_bias)
+        embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
+        super().__init__(own_arguments(locals()), **kwargs)
+        self.dense = self.make_dense(embedding_dim, activation, use_bias=use_bias)
         self.layer_norm = self.make_norm(layer_norm_epsilon, use_bias=use_bias)
 
     def build(self, input_shape=None):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.heads.head import Head
+from bert_keras.heads.head import Head, own_arguments
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -31,7 +31,7 @@ class NextSentenceHead(Head):
     """
 
     def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
-        super().__init__(hidden_dim, initializer_range, **kwargs)
+        super().__init__(own_arguments(locals()), **kwargs)
         self.dense = self.make_dense(2)
 
     def call(self, outputs):

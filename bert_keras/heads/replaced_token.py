@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.heads.head import Head
+from bert_keras.heads.head import Head, own_arguments
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -31,8 +31,7 @@ class ReplacedTokenHead(Head):
     """
 
     def __init__(self, hidden_dim, activation="gelu", initializer_range=0.02, **kwargs):
-        super().__init__(hidden_dim, initializer_range, **kwargs)
-        self.activation = activation
+        super().__init__(own_arguments(locals()), **kwargs)
         self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
         self.dense = self.make_dense(1)
 

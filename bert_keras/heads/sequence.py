@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice
-from bert_keras.heads.head import Head
+from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.pooler import POOLINGS, pool
 
 
@@ -61,21 +61,15 @@ class SequenceHead(Head):
         layer_norm_epsilon=1e-12,
         **kwargs,
     ):
-        super().__init__(hidden_dim, initializer_range, **kwargs)
+        super().__init__(own_arguments(locals()), **kwargs)
         if dropout_first and hidden_activation is None:
             raise ValueError(
                 "`dropout_first` is for a head with a hidden layer. Received: hidden_activation="
                 "None. Name its activation, such as 'tanh', or leave `dropout_first` out."
             )
-        self.num_outputs = num_outputs
-        self.dropout = dropout
-        self.pooling = check_choice("pooling", pooling, POOLINGS)
-        self.hidden_activation = hidden_activation
-        self.dropout_first = dropout_first
-        self.norm = norm
-        self.layer_norm_epsilon = layer_norm_epsilon
+        check_choice("pooling", pooling, POOLINGS)
         self.drop = self.make_dropout(dropout)
-        self.add_hidden(hidden_activation, norm, layer_norm_epsilon)
+        self.add_hidden()
         self.dense = self.make_dense(num_outputs)
 
     def read(self, outputs, padding_mask=None):

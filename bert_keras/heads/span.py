@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_bool
-from bert_keras.heads.head import Head
+from bert_keras.heads.head import Head, own_arguments
 
 # Far below every logit, and still finite: a difference of two of them is 0, not NaN.
 MASKED_LOGIT = -1e9
@@ -51,13 +51,9 @@ class SpanHead(Head):
         layer_norm_epsilon=1e-12,
         **kwargs,
     ):
-        super().__init__(hidden_dim, initializer_range, **kwargs)
-        self.mask_padding = check_bool("mask_padding", mask_padding)
-        self.dropout = dropout
-        self.hidden_activation = hidden_activation
-        self.norm = norm
-        self.layer_norm_epsilon = layer_norm_epsilon
-        self.add_hidden(hidden_activation, norm, layer_norm_epsilon)
+        super().__init__(own_arguments(locals()), **kwargs)
+        check_bool("mask_padding", mask_padding)
+        self.add_hidden()
         self.drop = self.make_dropout(dropout)
         self.dense = self.make_dense(2)
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.heads.head import Head
+from bert_keras.heads.head import Head, own_arguments
 from bert_keras.heads.masked_lm import gather_positions
 from bert_keras.layers.initializer import bert_initializer
 
@@ -62,13 +62,8 @@ class SpanBoundaryHead(Head):
         place_dim=200,
         **kwargs,
     ):
-        super().__init__(hidden_dim, initializer_range, **kwargs)
-        self.vocabulary_size = vocabulary_size
-        self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        self.activation = activation
-        self.layer_norm_epsilon = layer_norm_epsilon
-        self.num_places = num_places
-        self.place_dim = place_dim
+        embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
+        super().__init__(own_arguments(locals()), **kwargs)
         self.place_embedding = keras.layers.Embedding(
             num_places,
             place_dim,
@@ -78,7 +73,7 @@ class SpanBoundaryHead(Head):
         )
         self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
         self.hidden_norm = self.make_norm(layer_norm_epsilon, "hidden_norm")
-        self.dense = self.make_dense(self.embedding_dim, activation)
+        self.dense = self.make_dense(embedding_dim, activation)
         self.layer_norm = self.make_norm(layer_norm_epsilon)
 
     def build(self, input_shape=None):

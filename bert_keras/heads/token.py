@@ -2,7 +2,7 @@
 
 import keras
 
-from bert_keras.heads.head import Head
+from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.crf import LinearChainCRF
 
 
@@ -43,13 +43,8 @@ class TokenHead(Head):
         layer_norm_epsilon=1e-12,
         **kwargs,
     ):
-        super().__init__(hidden_dim, initializer_range, **kwargs)
-        self.num_outputs = num_outputs
-        self.dropout = dropout
-        self.hidden_activation = hidden_activation
-        self.norm = norm
-        self.layer_norm_epsilon = layer_norm_epsilon
-        self.add_hidden(hidden_activation, norm, layer_norm_epsilon)
+        super().__init__(own_arguments(locals()), **kwargs)
+        self.add_hidden()
         self.drop = self.make_dropout(dropout)
         self.dense = self.make_dense(num_outputs)
         self.crf = LinearChainCRF(num_outputs, name="crf") if crf else None

@@ -3,7 +3,7 @@
 import keras
 
 from bert_keras.checks import check_choice
-from bert_keras.heads.head import Head
+from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.attention_pooling import AttentionPooling
 from bert_keras.layers.pooler import pool
 
@@ -49,10 +49,8 @@ class WindowHead(Head):
         initializer_range=0.02,
         **kwargs,
     ):
-        super().__init__(hidden_dim, initializer_range, **kwargs)
-        self.num_outputs = num_outputs
-        self.dropout = dropout
-        self.combine = check_choice("combine", combine, COMBINATIONS)
+        super().__init__(own_arguments(locals()), **kwargs)
+        check_choice("combine", combine, COMBINATIONS)
         self.attention = None
         if combine == "self_attention":
             self.attention = AttentionPooling(

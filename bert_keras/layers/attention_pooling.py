@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import bert_dense
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -34,20 +34,8 @@ class AttentionPooling(keras.layers.Layer):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.initializer_range = initializer_range
-        self.dense = keras.layers.Dense(
-            hidden_dim,
-            activation="tanh",
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
-        self.query = keras.layers.Dense(
-            1,
-            use_bias=False,
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="query",
-        )
+        self.dense = bert_dense(self, hidden_dim, "dense", activation="tanh")
+        self.query = bert_dense(self, 1, "query", use_bias=False)
 
     def build(self, input_shape=None):
         self.dense.build((None, None, self.hidden_dim))
@@ -62,10 +50,3 @@ class AttentionPooling(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape, exists_shape=None):
         return (input_shape[0], self.hidden_dim)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "initializer_range": self.initializer_range,
-        }

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import bert_dense, bert_initializer
 
 _SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_norm")
 
@@ -90,12 +90,7 @@ class BertEmbeddings(keras.layers.Layer):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.projection = None
         if embedding_dim is not None:
-            self.projection = keras.layers.Dense(
-                hidden_dim,
-                kernel_initializer=bert_initializer(initializer_range),
-                dtype=self.dtype_policy,
-                name="projection",
-            )
+            self.projection = bert_dense(self, hidden_dim, "projection")
 
     def _table(self, layer_class, num_rows, name):
         return layer_class(

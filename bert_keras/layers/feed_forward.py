@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.lora import AdaptableDense
 
 
@@ -73,19 +73,12 @@ class FeedForward(keras.layers.Layer):
         super().__init__(**kwargs)
         self.intermediate_dim = intermediate_dim
         self.hidden_dim = hidden_dim
-        self.intermediate = AdaptableDense(
-            intermediate_dim,
-            activation=get_activation(activation),
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="intermediate",
+        self.initializer_range = initializer_range
+        activation = get_activation(activation)
+        self.intermediate = bert_dense(
+            self, intermediate_dim, "intermediate", AdaptableDense, activation=activation
         )
-        self.output_dense = AdaptableDense(
-            hidden_dim,
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="output",
-        )
+        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense)
 
     def build(self, input_shape=None):
         self.intermediate.build((None, None, self.hidden_dim))

@@ -1,11 +1,13 @@
 """The feed-forward network with a gate."""
 
+import functools
+
 import keras
 from keras import ops
 
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import get_activation
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.lora import AdaptableDense
 
 
@@ -49,18 +51,10 @@ class GatedFeedForward(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.initializer_range = initializer_range
         self.activation = get_activation(activation)
-        self.intermediate = self._projection(2 * intermediate_dim, "intermediate")
-        self.output_dense = self._projection(hidden_dim, "output")
+        dense = functools.partial(bert_dense, self, layer_class=AdaptableDense, use_bias=False)
+        self.intermediate = dense(2 * intermediate_dim, "intermediate")
+        self.output_dense = dense(hidden_dim, "output")
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-
-    def _projection(self, units, name):
-        return AdaptableDense(
-            units,
-            use_bias=False,
-            kernel_initializer=bert_initializer(self.initializer_range),
-            dtype=self.dtype_policy,
-            name=name,
-        )
 
     def build(self, input_shape=None):
         self.intermediate.build((None, None, self.hidden_dim))

@@ -26,6 +26,21 @@ def bert_initializer(stddev=0.02):
     return TruncatedNormal(stddev=stddev)
 
 
+def bert_dense(owner, units, name, layer_class=keras.layers.Dense, **options):
+    """Returns a dense layer of another layer, with kernels that begin as all of BERT's do.
+
+    Args:
+        owner: the layer that has it; its `initializer_range` and dtype are the dense layer's.
+        units: int, width of the output.
+        name: str.
+        layer_class: `keras.layers.Dense`, or a subclass.
+        **options: further arguments of the class, such as `activation`.
+    """
+    initializer = bert_initializer(owner.initializer_range)
+    options |= {"kernel_initializer": initializer, "dtype": owner.dtype_policy, "name": name}
+    return layer_class(units, **options)
+
+
 def head_initializer(stddev=0.02):
     """Returns a new initializer of a head: what it draws has the standard deviation `stddev`.
 

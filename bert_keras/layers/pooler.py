@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import bert_dense
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -33,13 +33,8 @@ class Pooler(keras.layers.Layer):
     def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
-        self.dense = keras.layers.Dense(
-            hidden_dim,
-            activation="tanh",
-            kernel_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+        self.initializer_range = initializer_range
+        self.dense = bert_dense(self, hidden_dim, "dense", activation="tanh")
 
     def build(self, input_shape=None):
         self.dense.build((None, self.hidden_dim))

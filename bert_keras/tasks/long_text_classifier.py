@@ -13,6 +13,7 @@ from bert_keras.preprocessing.windows import take_windows
 from bert_keras.tasks.columns import is_columns
 from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.parts import head_for
 from bert_keras.tasks.text_classifier import TextClassifier
 
 _MOST_WINDOWS = 2**16
@@ -112,15 +113,8 @@ class LongTextClassifier(TextClassifier):
 
     def make_head(self):
         """Returns a new head, not built yet."""
-        return WindowHead(
-            self.num_classes,
-            self.backbone.hidden_dim,
-            combine=self.combine,
-            dropout=self.dropout,
-            initializer_range=self.backbone.initializer_range,
-            dtype=self.dtype_policy,
-            name="head",
-        )
+        options = {"combine": self.combine, "dropout": self.dropout}
+        return head_for(self, WindowHead, num_outputs=self.num_classes, **options)
 
     def call(self, inputs, training=None):
         merged = merge_groups(inputs)

@@ -18,7 +18,7 @@ from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.presets import families
 from bert_keras.tasks.columns import as_column, as_columns, is_empty, num_examples
 from bert_keras.tasks.examples import Examples, buckets_of
-from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor
+from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor, head_for
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
 
@@ -101,18 +101,8 @@ class MaskedLM(Task):
 
     def make_masked_lm_head(self, name):
         """Returns a new head for masked tokens, not built yet."""
-        backbone = self.backbone
-        options = {"activation": backbone.activation, **families.head_options(backbone, "MaskedLM")}
-        return MaskedLMHead(
-            backbone.vocabulary_size,
-            backbone.hidden_dim,
-            embedding_dim=backbone.embedding_dim,
-            layer_norm_epsilon=backbone.layer_norm_epsilon,
-            initializer_range=backbone.initializer_range,
-            dtype=self.dtype_policy,
-            name=name,
-            **options,
-        )
+        options = families.head_options(self.backbone, "MaskedLM")
+        return head_for(self, MaskedLMHead, name, **options)
 
     def call(self, inputs, training=None):
         inputs = dict(inputs)

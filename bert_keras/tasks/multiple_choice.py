@@ -11,6 +11,7 @@ from bert_keras.tasks.columns import as_column, is_empty, is_text
 from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.labels import one_column
+from bert_keras.tasks.parts import head_for
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import dropout_of, head_of
 from bert_keras.tokenizers.texts import as_texts
@@ -79,17 +80,8 @@ class MultipleChoice(Task):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.pooling, self.head_options = head_of(self, pooling, head_options)
         self.dropout = dropout_of(self, dropout)
-        self.head = SequenceHead(
-            1,
-            backbone.hidden_dim,
-            dropout=self.dropout,
-            pooling=self.pooling,
-            initializer_range=backbone.initializer_range,
-            layer_norm_epsilon=backbone.layer_norm_epsilon,
-            dtype=self.dtype_policy,
-            name="head",
-            **self.head_options,
-        )
+        options = {"dropout": self.dropout, "pooling": self.pooling, **self.head_options}
+        self.head = head_for(self, SequenceHead, num_outputs=1, **options)
         self.build()
         self.compile()
 

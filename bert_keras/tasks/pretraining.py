@@ -14,6 +14,7 @@ from bert_keras.tasks.next_sentence_prediction import (
     encode_next_labels,
     next_sentence_answers,
 )
+from bert_keras.tasks.parts import head_for
 from bert_keras.training.losses import SparseCrossentropy
 
 OUTPUTS = ("masked_lm", "next_sentence")
@@ -76,12 +77,7 @@ class Pretraining(MaskedLM):
         """Returns a new head, not built yet."""
         return PretrainingHead(
             self.make_masked_lm_head("masked_lm"),
-            NextSentenceHead(
-                self.backbone.hidden_dim,
-                initializer_range=self.backbone.initializer_range,
-                dtype=self.dtype_policy,
-                name="next_sentence",
-            ),
+            head_for(self, NextSentenceHead, "next_sentence"),
             dtype=self.dtype_policy,
             name="head",
         )

@@ -15,7 +15,7 @@ from bert_keras.presets import families
 from bert_keras.tasks import answer_columns
 from bert_keras.tasks.columns import as_column, as_columns
 from bert_keras.tasks.examples import Examples, buckets_of
-from bert_keras.tasks.parts import check_has_preprocessor
+from bert_keras.tasks.parts import check_has_preprocessor, head_for
 from bert_keras.tasks.span_search import NORMALIZATIONS, find_spans
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SpanCrossentropy
@@ -107,17 +107,9 @@ class QuestionAnswering(Task):
         options = families.head_options(backbone, self)
         family_dropout = options.pop("dropout", 0.0)
         self.dropout = family_dropout if dropout is None else dropout
-        self.head = SpanHead(
-            backbone.hidden_dim,
-            dropout=self.dropout,
-            mask_padding=mask_padding,
-            initializer_range=backbone.initializer_range,
-            layer_norm_epsilon=backbone.layer_norm_epsilon,
-            dtype=self.dtype_policy,
-            name="head",
-            **options,
-        )
         self.mask_padding = mask_padding
+        options |= {"dropout": self.dropout, "mask_padding": mask_padding}
+        self.head = head_for(self, SpanHead, **options)
         self.build()
         self.compile()
 

@@ -10,7 +10,7 @@ from bert_keras.metrics.probabilities import sigmoid
 from bert_keras.tasks.columns import as_column
 from bert_keras.tasks.data import are_examples
 from bert_keras.tasks.examples import Examples
-from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor
+from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor, head_for
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SigmoidCrossentropy
 
@@ -52,13 +52,7 @@ class ReplacedTokenDetector(Task):
 
     def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        self.head = ReplacedTokenHead(
-            backbone.hidden_dim,
-            activation=backbone.activation,
-            initializer_range=backbone.initializer_range,
-            dtype=self.dtype_policy,
-            name="head",
-        )
+        self.head = head_for(self, ReplacedTokenHead)
         self.build()
         self.compile()
 

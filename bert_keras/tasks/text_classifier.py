@@ -16,6 +16,7 @@ from bert_keras.tasks.labels import (
     check_num_classes,
     encode_labels,
 )
+from bert_keras.tasks.parts import head_for
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
 
@@ -93,17 +94,8 @@ class TextClassifier(Task):
 
     def make_head(self):
         """Returns a new head, not built yet."""
-        return SequenceHead(
-            self.num_classes,
-            self.backbone.hidden_dim,
-            dropout=self.dropout,
-            pooling=self.pooling,
-            initializer_range=self.backbone.initializer_range,
-            layer_norm_epsilon=self.backbone.layer_norm_epsilon,
-            dtype=self.dtype_policy,
-            name="head",
-            **self.head_options,
-        )
+        options = {"dropout": self.dropout, "pooling": self.pooling, **self.head_options}
+        return head_for(self, SequenceHead, num_outputs=self.num_classes, **options)
 
     def call(self, inputs, token_vectors=None, training=None):
         options = {} if token_vectors is None else {"token_vectors": token_vectors}

@@ -22,7 +22,7 @@ from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.tasks.columns import as_column, is_column
 from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.labels import check_label_names
-from bert_keras.tasks.parts import check_has_preprocessor
+from bert_keras.tasks.parts import check_has_preprocessor, head_for
 from bert_keras.tasks.sentences import as_sentences, place_words
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import dropout_of, head_of
@@ -123,17 +123,8 @@ class TokenClassifier(Task):
         self.crf = bool(crf)
         self.stride = None if stride is None else check_int("stride", stride)
         self.dropout = dropout_of(self, dropout)
-        self.head = TokenHead(
-            self.num_classes,
-            backbone.hidden_dim,
-            dropout=self.dropout,
-            crf=self.crf,
-            initializer_range=backbone.initializer_range,
-            layer_norm_epsilon=backbone.layer_norm_epsilon,
-            dtype=self.dtype_policy,
-            name="head",
-            **head_of(self, None, None)[1],
-        )
+        options = {"dropout": self.dropout, "crf": self.crf, **head_of(self, None, None)[1]}
+        self.head = head_for(self, TokenHead, num_outputs=self.num_classes, **options)
         self.build()
         self.compile()
 

@@ -21,18 +21,7 @@ _LAYER = {
 }
 _INNER = "inner_group_num"
 _DROPOUT = "classifier_dropout_prob"
-_MASKED_LM = Head(
-    (
-        ("head/dense", "predictions.dense", "dense"),
-        ("head/layer_norm", "predictions.LayerNorm", "norm"),
-        ("head", "predictions", "bias"),
-    ),
-    "ForMaskedLM",
-    tied={
-        "predictions.decoder.weight": "embeddings.word_embeddings.weight",
-        "predictions.decoder.bias": "predictions.bias",
-    },
-)
+_MASKED_LM = bert.masked_lm("predictions.dense", "predictions.LayerNorm", "predictions")
 _SENTENCE_ORDER = Head((("head/dense", "sop_classifier.classifier", "dense"),))
 
 
@@ -81,13 +70,7 @@ HUGGING_FACE = Record(
             "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_SENTENCE_ORDER
         ),
         "QuestionAnswering": bert.QUESTION_ANSWERING,
-        "TextClassifier": Head(
-            bert.CLASSIFIER,
-            "ForSequenceClassification",
-            bert.POOLER,
-            (*bert.CLASSES, "problem_type"),
-            _DROPOUT,
-        ),
+        "TextClassifier": bert.TEXT_CLASSIFIER._replace(dropout=_DROPOUT),
         "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(dropout=_DROPOUT),
     },
 )

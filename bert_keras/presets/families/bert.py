@@ -63,6 +63,29 @@ ROWS = (
     ("pooler/dense", "pooler.dense", "dense"),
 )
 
+
+def masked_lm(dense, norm, bias, has_decoder=True, **options):
+    """Returns the head of masked tokens, by what the tensors of its parts are called.
+
+    Args:
+        dense, norm, bias: str, the layer before the decoder, its norm, and the place of the bias.
+        has_decoder: bool, whether the copies of table and bias that files may hold are those of
+            `{bias}.decoder`, instead of the table's alone in the place of the bias.
+        **options: see `Head`.
+    """
+    copy = f"{bias}.decoder" if has_decoder else bias
+    tied = {f"{copy}.weight": "embeddings.word_embeddings.weight"}
+    if has_decoder:
+        tied[f"{copy}.bias"] = f"{bias}.bias"
+    rows = (("head/dense", dense, "dense"), ("head/layer_norm", norm, "norm"))
+    return Head((*rows, ("head", bias, "bias")), "ForMaskedLM", options, tied=tied)
+
+
+def hidden_and_dense(hidden, dense):
+    """Returns the rows of a head with a hidden layer, by the names of its two layers."""
+    return (("head/hidden", hidden, "dense"), ("head/dense", dense, "dense"))
+
+
 CLASSIFIER = (("head/dense", "classifier", "dense"),)
 POOLER = {"pooling": "pooler"}
 CLASSES = ("num_classes", "label_names", "dropout")
@@ -77,18 +100,12 @@ TOKEN_CLASSIFIER = Head(
 )
 QUESTION_ANSWERING = Head((("head/dense", "qa_outputs", "dense"),), "ForQuestionAnswering")
 MULTIPLE_CHOICE = Head(CLASSIFIER, "ForMultipleChoice", POOLER, ("dropout",), DROPOUT)
+TEXT_CLASSIFIER = Head(
+    CLASSIFIER, "ForSequenceClassification", POOLER, (*CLASSES, "problem_type"), DROPOUT
+)
 
-_MASKED_LM = Head(
-    (
-        ("head/dense", "cls.predictions.transform.dense", "dense"),
-        ("head/layer_norm", "cls.predictions.transform.LayerNorm", "norm"),
-        ("head", "cls.predictions", "bias"),
-    ),
-    "ForMaskedLM",
-    tied={
-        "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
-        "cls.predictions.decoder.bias": "cls.predictions.bias",
-    },
+_MASKED_LM = masked_lm(
+    "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions"
 )
 _NEXT_SENTENCE = Head(
     (("head/dense", "cls.seq_relationship", "dense"),), "ForNextSentencePrediction"
@@ -109,9 +126,7 @@ HUGGING_FACE = Record(
             "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_NEXT_SENTENCE
         ),
         "QuestionAnswering": QUESTION_ANSWERING,
-        "TextClassifier": Head(
-            CLASSIFIER, "ForSequenceClassification", POOLER, (*CLASSES, "problem_type"), DROPOUT
-        ),
+        "TextClassifier": TEXT_CLASSIFIER,
         "TokenClassifier": TOKEN_CLASSIFIER,
     },
 )

@@ -16,10 +16,7 @@ _LAYER = {
     "feed_forward/output": "ffn.lin2",
     "feed_forward_norm": "output_layer_norm",
 }
-_CLASSIFIER = (
-    ("head/hidden", "pre_classifier", "dense"),
-    ("head/dense", "classifier", "dense"),
-)
+_CLASSIFIER = bert.hidden_and_dense("pre_classifier", "classifier")
 _OPTIONS = {"pooling": "cls", "hidden_activation": "relu", "dropout": 0.2}
 _DROPOUT = "seq_classif_dropout"
 
@@ -46,25 +43,15 @@ HUGGING_FACE = Record(
     optional=(),
     prefix="distilbert.",
     heads={
-        "MaskedLM": Head(
-            (
-                ("head/dense", "vocab_transform", "dense"),
-                ("head/layer_norm", "vocab_layer_norm", "norm"),
-                ("head", "vocab_projector", "bias"),
-            ),
-            "ForMaskedLM",
-            tied={"vocab_projector.weight": "embeddings.word_embeddings.weight"},
+        "MaskedLM": bert.masked_lm(
+            "vocab_transform", "vocab_layer_norm", "vocab_projector", has_decoder=False
         ),
         "MultipleChoice": Head(_CLASSIFIER, "ForMultipleChoice", _OPTIONS, ("dropout",), _DROPOUT),
         "QuestionAnswering": bert.QUESTION_ANSWERING._replace(
             options={"dropout": 0.1}, says=("dropout",), dropout="qa_dropout"
         ),
-        "TextClassifier": Head(
-            _CLASSIFIER,
-            "ForSequenceClassification",
-            _OPTIONS,
-            (*bert.CLASSES, "problem_type"),
-            _DROPOUT,
+        "TextClassifier": bert.TEXT_CLASSIFIER._replace(
+            rows=_CLASSIFIER, options=_OPTIONS, dropout=_DROPOUT
         ),
         # Its dropout is the backbone's.
         "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(says=bert.CLASSES[:2], dropout=None),

@@ -35,30 +35,23 @@ HUGGING_FACE = Record(
     optional=(),
     prefix="electra.",
     heads={
-        "MaskedLM": Head(
-            (
-                ("head/dense", "generator_predictions.dense", "dense"),
-                ("head/layer_norm", "generator_predictions.LayerNorm", "norm"),
-                ("head", "generator_lm_head", "bias"),
-            ),
-            "ForMaskedLM",
-            {"activation": "gelu"},
-            tied={"generator_lm_head.weight": "embeddings.word_embeddings.weight"},
+        "MaskedLM": bert.masked_lm(
+            "generator_predictions.dense",
+            "generator_predictions.LayerNorm",
+            "generator_lm_head",
+            has_decoder=False,
+            activation="gelu",
         ),
         "MultipleChoice": Head(
-            (
-                ("head/hidden", "sequence_summary.summary", "dense"),
-                ("head/dense", "classifier", "dense"),
-            ),
+            bert.hidden_and_dense("sequence_summary.summary", "classifier"),
             "ForMultipleChoice",
             {**_OPTIONS, "dropout": 0.1},
             ("dropout",),
             "summary_last_dropout",
         ),
         "ReplacedTokenDetector": Head(
-            (
-                ("head/hidden", "discriminator_predictions.dense", "dense"),
-                ("head/dense", "discriminator_predictions.dense_prediction", "dense"),
+            bert.hidden_and_dense(
+                "discriminator_predictions.dense", "discriminator_predictions.dense_prediction"
             ),
             "ForPreTraining",
         ),

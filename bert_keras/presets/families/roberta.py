@@ -4,7 +4,7 @@ Reference: https://github.com/huggingface/transformers, `models/roberta`.
 """
 
 from bert_keras.presets.families import bert
-from bert_keras.presets.families.record import Field, Head, Record
+from bert_keras.presets.families.record import Field, Record
 
 
 def _positions(config):
@@ -33,30 +33,14 @@ HUGGING_FACE = Record(
     rows=bert.ROWS,
     prefix="roberta.",
     heads={
-        "MaskedLM": Head(
-            (
-                ("head/dense", "lm_head.dense", "dense"),
-                ("head/layer_norm", "lm_head.layer_norm", "norm"),
-                ("head", "lm_head", "bias"),
-            ),
-            "ForMaskedLM",
-            {"activation": "gelu"},
-            tied={
-                "lm_head.decoder.weight": "embeddings.word_embeddings.weight",
-                "lm_head.decoder.bias": "lm_head.bias",
-            },
+        "MaskedLM": bert.masked_lm(
+            "lm_head.dense", "lm_head.layer_norm", "lm_head", activation="gelu"
         ),
         "MultipleChoice": bert.MULTIPLE_CHOICE,
         "QuestionAnswering": bert.QUESTION_ANSWERING,
-        "TextClassifier": Head(
-            (
-                ("head/hidden", "classifier.dense", "dense"),
-                ("head/dense", "classifier.out_proj", "dense"),
-            ),
-            "ForSequenceClassification",
-            {"pooling": "cls", "hidden_activation": "tanh", "dropout_first": True},
-            (*bert.CLASSES, "problem_type"),
-            bert.DROPOUT,
+        "TextClassifier": bert.TEXT_CLASSIFIER._replace(
+            rows=bert.hidden_and_dense("classifier.dense", "classifier.out_proj"),
+            options={"pooling": "cls", "hidden_activation": "tanh", "dropout_first": True},
         ),
         "TokenClassifier": bert.TOKEN_CLASSIFIER,
     },
