@@ -12,13 +12,8 @@ import os
 import types
 
 from bert_keras.checks import check_choice
-from bert_keras.datasets.classification import (
-    ClassificationTask,
-    Layout,
-    encode_labels,
-    find_layout,
-    read_examples,
-)
+from bert_keras.datasets import classification
+from bert_keras.datasets.classification import ClassificationTask, Layout
 from bert_keras.datasets.table import read_rows
 
 _ENTAILMENT = (("entailment", "entailment"), ("not_entailment", "not_entailment"))
@@ -181,7 +176,7 @@ def load_glue(task, data_dir, split):
             f"Split {split!r} is read from {' or '.join(task.files[split])}, and {data_dir} holds "
             f"none of them. It holds: {sorted(os.listdir(data_dir))[:20]}"
         )
-    examples = read_examples(path, task)
+    examples = classification.read_examples(path, task)
     if examples.labels is None and split not in ("test", "test_mismatched"):
         columns = [layout.label for layout in task.layouts if layout.label is not None]
         raise ValueError(
@@ -233,15 +228,15 @@ def _fits(data_dir, task):
         return False
     try:
         if path.endswith(".json"):
-            return read_examples(path, task).labels is not None
+            return classification.read_examples(path, task).labels is not None
         rows = read_rows(path)
         line, fields = next(rows)
-        layout, columns, is_header = find_layout(path, fields, task)
+        layout, columns, is_header = classification.find_layout(path, fields, task)
         if is_header:
             line, fields = next(rows)
         if len(columns) == len(layout.texts):
             return False
-        encode_labels([fields[columns[-1]]], task, path, [line])
+        classification.encode_labels([fields[columns[-1]]], task, path, [line])
     except (ValueError, IndexError, StopIteration):
         return False
     return True

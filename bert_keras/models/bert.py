@@ -8,6 +8,7 @@ from bert_keras.layers.embeddings import BertEmbeddings
 from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.model import layer_for
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -103,19 +104,7 @@ def bert_embeddings(backbone, embedding_dim=None):
         embedding_dim: int, width of the tables before a projection, see `BertEmbeddings`; `None`
             for no projection.
     """
-    return BertEmbeddings(
-        backbone.vocabulary_size,
-        backbone.hidden_dim,
-        max_sequence_length=backbone.max_sequence_length,
-        num_segments=backbone.num_segments,
-        dropout=backbone.dropout,
-        layer_norm_epsilon=backbone.layer_norm_epsilon,
-        initializer_range=backbone.initializer_range,
-        padding_id=backbone.padding_id,
-        embedding_dim=embedding_dim,
-        dtype=backbone.dtype_policy,
-        name="embeddings",
-    )
+    return layer_for(backbone, BertEmbeddings, "embeddings", embedding_dim=embedding_dim)
 
 
 def bert_encoder(backbone):
@@ -126,15 +115,4 @@ def bert_encoder(backbone):
 
 def bert_block(backbone, name):
     """Returns a block of BERT's encoder with the settings of a backbone."""
-    return EncoderBlock(
-        backbone.num_heads,
-        backbone.hidden_dim,
-        backbone.intermediate_dim,
-        backbone.dropout,
-        backbone.attention_dropout,
-        backbone.activation,
-        backbone.layer_norm_epsilon,
-        backbone.initializer_range,
-        dtype=backbone.dtype_policy,
-        name=name,
-    )
+    return layer_for(backbone, EncoderBlock, name)

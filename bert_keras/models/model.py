@@ -6,14 +6,8 @@ import keras
 import numpy as np
 
 from bert_keras.inputs import ROW_PLACES, check_keys
-from bert_keras.models import structure
+from bert_keras.models import quantized, structure
 from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
-from bert_keras.models.quantized import (
-    check_can_quantize,
-    quantize_again,
-    quantized_config,
-    replacing_weights,
-)
 from bert_keras.models.tensorflow_data import call_untuned
 from bert_keras.models.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.other_names import WithOtherNames, check_arguments
@@ -79,7 +73,7 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
             ValueError: an argument is unknown, as in a file written by a newer version.
         """
         config = dict(config)
-        quantized = config.pop("quantized_layers", [])
+        layers = config.pop("quantized_layers", [])
         known = arguments_of(cls)
         unknown = [name for name in config if name not in known]
         if unknown:
@@ -90,7 +84,7 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
             )
         is_trainable = config.pop("trainable", True)
         model = cls(**config)
-        quantize_again(model, quantized)
+        quantized.quantize_again(model, layers)
         if not is_trainable:
             # Once the variables exist: on TensorFlow they do not take it from the constructor.
             model.trainable = False
@@ -111,8 +105,8 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
         Raises:
             ValueError: another mode, or the model has adapters; nothing was changed.
         """
-        check_can_quantize(self, mode, config)
-        with replacing_weights():
+        quantized.check_can_quantize(self, mode, config)
+        with quantized.replacing_weights():
             super().quantize(mode, config=config, filters=filters, **kwargs)
 
     def get_config(self):
@@ -121,7 +115,7 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
             "name": self.name,
             "trainable": self.trainable,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            **quantized_config(self),
+            **quantized.quantized_config(self),
         }
 
     def get_build_config(self):
@@ -275,3 +269,18 @@ def settings_of(model, but=()):
     names = sorted(arguments_of(type(model)) - {*_MODEL_ARGUMENTS, *but})
     values = {name: getattr(model, name) for name in names}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+
+def layer_for(backbone, layer_class, name, **options):
+    """Returns a layer or a head with the sizes and rates of a backbone.
+
+    Args:
+        backbone: a `Backbone`. An argument of the class that is an attribute of the backbone, such
+            as `hidden_dim`, is that.
+        layer_class: a class of layers.
+        name: str.
+        **options: arguments of the class that are others than the backbone's.
+    """
+    known = inspect.signature(layer_class).parameters
+    shared = {key: getattr(backbone, key) for key in known if hasattr(backbone, key)}
+    return layer_class(**{"dtype": backbone.dtype_policy, "name": name, **shared, **options})

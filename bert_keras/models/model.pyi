@@ -1,9 +1,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import keras
 
 from bert_keras._types import Data, Inputs, Path, Verbose
+
+_Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
 class BuiltModel(keras.Model):
     decided_arguments: tuple[str, ...]
@@ -42,3 +44,6 @@ class BuiltModel(keras.Model):
 
 def arguments_of(cls: type) -> set[str]: ...
 def settings_of(model: BuiltModel, but: Sequence[str] = ()) -> dict[str, Any]: ...
+def layer_for(
+    backbone: keras.Model, layer_class: type[_Layer], name: str, **options: Any
+) -> _Layer: ...

@@ -3,15 +3,7 @@
 import keras
 
 from bert_keras.inputs import check_keys
-from bert_keras.tasks import parts
-from bert_keras.tasks.columns import (
-    as_columns,
-    as_labels,
-    check_same_length,
-    is_table,
-    is_text,
-    of_table,
-)
+from bert_keras.tasks import columns, parts
 from bert_keras.tasks.examples import Examples
 from bert_keras.tasks.features import check_reader
 from bert_keras.tasks.other_datasets import TextStream, checked
@@ -19,7 +11,7 @@ from bert_keras.tasks.other_datasets import TextStream, checked
 
 def are_examples(task, x):
     """Whether `x` holds all examples at once, rather than being a dataset of batches."""
-    return isinstance(x, (dict, Examples)) or is_table(x) or task.is_raw(x)
+    return isinstance(x, (dict, Examples)) or columns.is_table(x) or task.is_raw(x)
 
 
 def examples_of(task, x, y=None, sample_weight=None, training=True):
@@ -42,7 +34,7 @@ def examples_of(task, x, y=None, sample_weight=None, training=True):
         check_keys(x, task.input_names)
         x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
         make = task.ready_examples
-    check_same_length(x, y, sample_weight)
+    columns.check_same_length(x, y, sample_weight)
     return make(x, y, sample_weight, training)
 
 
@@ -50,9 +42,9 @@ def columns_of(task, x, y=None):
     """Returns raw examples and their labels as lists, what is ready as it is."""
     if isinstance(x, (dict, Examples)):
         return x, y
-    if is_table(x):
-        x = of_table(x, getattr(task.preprocessor, "text_columns", None))
-    return as_columns(x, task.takes_pairs), as_labels(y)
+    if columns.is_table(x):
+        x = columns.of_table(x, getattr(task.preprocessor, "text_columns", None))
+    return columns.as_columns(x, task.takes_pairs), columns.as_labels(y)
 
 
 def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0):
@@ -110,7 +102,7 @@ def validation_data_of(task, given, batch_size=None):
     """Returns what Keras validates on: batches of examples, or somebody's dataset."""
     if isinstance(given, list) and not task.is_raw(given):
         given = tuple(given)
-    if isinstance(given, tuple) and len(given) in (2, 3) and not is_text(given):
+    if isinstance(given, tuple) and len(given) in (2, 3) and not columns.is_text(given):
         return data_of(task, *given, batch_size=batch_size)["x"]
     if given is None or not are_examples(task, given):
         return given if given is None else checked(task, given)

@@ -7,9 +7,9 @@ from keras import ops
 
 from bert_keras.checks import check_int, check_number
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
-from bert_keras.models.model import BuiltModel
 from bert_keras.presets.assign import by_path, own_weights
 from bert_keras.tasks.features import FEATURES
+from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
 
@@ -47,7 +47,7 @@ def distill(teacher, student, **options):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Distillation(Task):
+class Distillation(JointTask):
     """Trains a student on what its teacher answers, as DistilBERT was trained.
 
     With logits `t` of the teacher and `s` of the student, temperature `T`, and the last hidden
@@ -85,6 +85,10 @@ class Distillation(Task):
         `distiller.py` of huggingface/transformers, `research_projects/distillation`.
     """
 
+    part_names = ("teacher", "student")
+    reader_name = "student"
+    made_of = "bert_keras.distill(MaskedLM.from_preset(...), student)"
+
     def __init__(
         self,
         teacher,
@@ -98,19 +102,14 @@ class Distillation(Task):
         trainable=True,
     ):
         _check_pair(teacher, student, cosine_weight)
-        dtype = student.dtype_policy if dtype is None else dtype
-        super().__init__(student.backbone, name=name, dtype=dtype, trainable=trainable)
+        super().__init__(student, student, name, dtype, trainable)
         self.temperature = check_number("temperature", temperature, above=0)
         weights = {"soft": soft_weight, "hard": hard_weight, "cosine": cosine_weight}
         self.weights_of = {n: check_number(f"{n}_weight", w) for n, w in weights.items()}
         self.teacher, self.student = teacher, student
-        self.preprocessor = student.preprocessor
         self.needs_labels, self.has_classes = student.needs_labels, student.has_classes
         self.build()
         self.compile()
-
-    def build(self, input_shape=None):
-        """Does nothing: both parts are built."""
 
     @property
     def tasks(self):
@@ -122,15 +121,6 @@ class Distillation(Task):
         """The weights of the teacher, which do not train."""
         return self.teacher.weights
 
-    @property
-    def input_names(self):
-        """Names of the inputs that this task knows: the student's."""
-        return self.student.input_names
-
-    def check_arrays(self, inputs):
-        """Raises when NumPy inputs do not fit, see the student."""
-        self.student.check_arrays(inputs)
-
     def call(self, inputs, training=None):
         taught, soft, hard = _answers(self.student, inputs, training)
         known, wanted, _ = _answers(self.teacher, inputs, False)
@@ -141,11 +131,9 @@ class Distillation(Task):
 
     # Loss and metrics: what the teacher says is known when the student is read.
 
-    def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
-        """Configures training, see `Task.compile`; `loss_weights` are those of the task."""
-        if loss_weights is None:
-            loss_weights = {name: self.weights_of[name] for name in self.default_loss(0.0)}
-        super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
+    def default_loss_weights(self):
+        """Returns the weights of those losses that there are."""
+        return {name: self.weights_of[name] for name in self.default_loss(0.0)}
 
     def default_loss(self, label_smoothing):
         """Returns the three losses."""
@@ -157,27 +145,20 @@ class Distillation(Task):
         """Returns the student's metrics."""
         return {"hard": self.student.default_metrics()}
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Returns the loss, see `keras.Model.compute_loss`; arguments are the student's."""
-        return super().compute_loss(x, *_targets(x, y, y_pred, sample_weight), training)
-
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Returns the metrics, see `keras.Model.compute_metrics`."""
-        return super().compute_metrics(x, *_targets(x, y, y_pred, sample_weight))
+    def _targets(self, x, y, y_pred, sample_weight):
+        """Returns labels, outputs and weights, each a dict of the three losses."""
+        parts = [name for name in ("soft", "hard", "cosine") if name in y_pred]
+        is_real = ops.cast(x.get(PADDING_MASK, ops.ones_like(x[TOKEN_IDS])), "float32")
+        of_soft = is_real if len(y_pred["soft"].shape) == 3 else ops.ones_like(is_real[:, 0])
+        labels = {"hard": y, **{name: y_pred.get(f"{name}_target") for name in ("soft", "cosine")}}
+        weights = {"soft": of_soft, "hard": sample_weight, "cosine": is_real}
+        return tuple({name: kind[name] for name in parts} for kind in (labels, y_pred, weights))
 
     # Examples and answers: the student's
-
-    def encode_labels(self, labels):
-        """Returns labels as the student's loss takes them."""
-        return self.student.encode_labels(labels)
 
     def is_raw(self, x):
         """Whether `x` is what the student's preprocessor takes."""
         return self.student.is_raw(x)
-
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts, see the student."""
-        return self.student.raw_examples(x, y, sample_weight, training)
 
     def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
         """Returns the `Examples` of ready inputs, see the student."""
@@ -191,30 +172,14 @@ class Distillation(Task):
 
     def get_config(self):
         return {
-            **BuiltModel.get_config(self),
-            "teacher": keras.saving.serialize_keras_object(self.teacher),
-            "student": keras.saving.serialize_keras_object(self.student),
+            **super().get_config(),
             "temperature": self.temperature,
             **{f"{name}_weight": weight for name, weight in self.weights_of.items()},
         }
 
-    @classmethod
-    def from_config(cls, config):
-        parts = ("teacher", "student")
-        made = {name: keras.saving.deserialize_keras_object(config[name]) for name in parts}
-        return super().from_config({**config, **made})
-
     def save_to_preset(self, folder):
         """Writes the student, see `Task.save_to_preset`."""
         self.student.save_to_preset(folder)
-
-    @classmethod
-    def from_preset(cls, preset, **kwargs):
-        """Raises `TypeError`: its parts come from presets, each from its own."""
-        raise TypeError(
-            "A Distillation is made of two tasks: bert_keras.distill(MaskedLM.from_preset(...), "
-            f"student). Received: {preset!r}."
-        )
 
 
 def _answers(task, inputs, training):
@@ -226,16 +191,6 @@ def _answers(task, inputs, training):
     if MASK_POSITIONS in inputs:
         hard = task({**own, MASK_POSITIONS: inputs[MASK_POSITIONS]}, training=training)
     return outputs["sequence_output"], soft, hard
-
-
-def _targets(x, y, y_pred, sample_weight):
-    """Returns labels, outputs and weights, each a dict of the three losses."""
-    parts = [name for name in ("soft", "hard", "cosine") if name in y_pred]
-    is_real = ops.cast(x.get(PADDING_MASK, ops.ones_like(x[TOKEN_IDS])), "float32")
-    of_soft = is_real if len(y_pred["soft"].shape) == 3 else ops.ones_like(is_real[:, 0])
-    labels = {"hard": y, **{name: y_pred.get(f"{name}_target") for name in ("soft", "cosine")}}
-    weights = {"soft": of_soft, "hard": sample_weight, "cosine": is_real}
-    return tuple({name: kind[name] for name in parts} for kind in (labels, y_pred, weights))
 
 
 def _check_kind(task):

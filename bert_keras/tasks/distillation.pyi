@@ -4,6 +4,7 @@ from typing import Any
 import keras
 
 from bert_keras._types import Dtype
+from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
 
 def distill(
@@ -12,7 +13,7 @@ def distill(
     **options: Any,
 ) -> Distillation: ...
 
-class Distillation(Task):
+class Distillation(JointTask):
     teacher: Task
     student: Task
     temperature: float

@@ -94,11 +94,6 @@ class MaskedLM(Task):
         """Returns a new head, not built yet."""
         return self.make_masked_lm_head("head")
 
-    @property
-    def reads_pooled_output(self):
-        """Whether the output depends on the pooler, see `Task`: it does not."""
-        return False
-
     def make_masked_lm_head(self, name):
         """Returns a new head for masked tokens, not built yet."""
         options = families.head_options(self.backbone, "MaskedLM")

@@ -1,34 +1,14 @@
 """Whether a task's backbone, preprocessor and tokenizer belong together, and what a call needs."""
 
-import inspect
-
 from bert_keras.checks import check_int
 from bert_keras.models.backbone import Backbone
+from bert_keras.models.model import layer_for
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-
-# Arguments of heads that mean what the attributes of a backbone with these names mean.
-_OF_BACKBONE = (
-    "vocabulary_size",
-    "hidden_dim",
-    "embedding_dim",
-    "activation",
-    "layer_norm_epsilon",
-    "initializer_range",
-)
 
 
 def head_for(task, head_class, name="head", **options):
-    """Returns a head in the task's dtype: as wide as its backbone, initialized as that is.
-
-    Args:
-        task: a task that has its backbone.
-        head_class: a class of `bert_keras.heads`.
-        name: str.
-        **options: further arguments of the class, which go before the backbone's.
-    """
-    known = inspect.signature(head_class).parameters
-    shared = {key: getattr(task.backbone, key) for key in _OF_BACKBONE if key in known}
-    return head_class(**{**shared, **options}, dtype=task.dtype_policy, name=name)
+    """Returns a head as wide as the task's backbone, see `layer_for`, in the task's dtype."""
+    return layer_for(task.backbone, head_class, name, dtype=task.dtype_policy, **options)
 
 
 def check_backbone(backbone, task_name):

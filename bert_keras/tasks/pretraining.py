@@ -6,14 +6,9 @@ import keras
 
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining import PretrainingHead
+from bert_keras.tasks import next_sentence_prediction as next_sentence
 from bert_keras.tasks.columns import is_empty
 from bert_keras.tasks.masked_lm import MaskedLM
-from bert_keras.tasks.next_sentence_prediction import (
-    as_pairs,
-    check_pairs,
-    encode_next_labels,
-    next_sentence_answers,
-)
 from bert_keras.tasks.parts import head_for
 from bert_keras.training.losses import SparseCrossentropy
 
@@ -61,17 +56,13 @@ class Pretraining(MaskedLM):
     """
 
     has_next_sentence = True
+    reads_pooled_output = True
     takes_head_of = types.MappingProxyType(
         {
             "MaskedLM": {"head/masked_lm/": "head/"},
             "NextSentencePrediction": {"head/next_sentence/": "head/"},
         }
     )
-
-    @property
-    def reads_pooled_output(self):
-        """Whether the output depends on the pooler, see `Task`: it does."""
-        return True
 
     def make_head(self):
         """Returns a new head, not built yet."""
@@ -113,25 +104,25 @@ class Pretraining(MaskedLM):
             )
         return {
             "masked_lm": super().encode_labels(labels["masked_lm"]),
-            "next_sentence": encode_next_labels(labels["next_sentence"]),
+            "next_sentence": next_sentence.encode_next_labels(labels["next_sentence"]),
         }
 
     def row_labels(self, x, y):
         """Returns the label of each pair, checked; see `MaskedLM`."""
-        check_pairs(x)
+        next_sentence.check_pairs(x)
         if y is None:
             raise ValueError(
                 "Pretraining needs a label for each pair: 0 is next, 1 is random. Received: y=None."
             )
-        return encode_next_labels(y)
+        return next_sentence.encode_next_labels(y)
 
     def is_next(self, first, second, batch_size=None, verbose=0):
         """Answers whether the second text follows the first, see `NextSentencePrediction`."""
-        x, is_one = as_pairs(first, second)
+        x, is_one = next_sentence.as_pairs(first, second)
         if is_empty(x):
             return []
         outputs = self.predict(x, batch_size=batch_size, verbose=verbose)
-        answers = next_sentence_answers(outputs["next_sentence"])
+        answers = next_sentence.next_sentence_answers(outputs["next_sentence"])
         return answers[0] if is_one else answers
 
     def token_logits(self, outputs):

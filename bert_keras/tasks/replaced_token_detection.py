@@ -9,10 +9,9 @@ from bert_keras.checks import check_int, check_number
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.embeddings import share_embeddings
 from bert_keras.models import structure
-from bert_keras.models.model import BuiltModel
+from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
-from bert_keras.tasks.task import Task
 
 OUTPUTS = ("masked_lm", "detection")
 # What both must have alike: the inputs, and what the embeddings that they share depend on.
@@ -29,7 +28,7 @@ _ALIKE = (
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class ReplacedTokenDetection(Task):
+class ReplacedTokenDetection(JointTask):
     """Trains a generator and a discriminator on the same texts, section 2 of the paper.
 
     The generator, a masked language model, draws a token for each masked position from its own
@@ -99,6 +98,11 @@ class ReplacedTokenDetection(Task):
 
     needs_labels = False
     has_classes = False
+    part_names = ("generator", "discriminator")
+    reader_name = "generator"
+    made_of = (
+        "ReplacedTokenDetection(MaskedLM.from_preset(...), ReplacedTokenDetector.from_preset(...))"
+    )
 
     def __init__(
         self,
@@ -111,34 +115,23 @@ class ReplacedTokenDetection(Task):
         trainable=True,
     ):
         _check_parts(generator, discriminator)
-        dtype = discriminator.dtype_policy if dtype is None else dtype
-        super().__init__(discriminator.backbone, name=name, dtype=dtype, trainable=trainable)
+        super().__init__(discriminator, generator, name, dtype, trainable)
         self.detection_weight = check_number("detection_weight", detection_weight)
         self.seed = None if seed is None else check_int("seed", seed, 0)
-        self.preprocessor = generator.preprocessor
-        self.generator = generator
-        self.discriminator = discriminator
+        self.generator, self.discriminator = generator, discriminator
         self.seed_generator = keras.random.SeedGenerator(seed)
         _share(generator, discriminator.backbone)
         self.build()
         self.compile()
-
-    def build(self, input_shape=None):
-        """Does nothing: both parts are built."""
 
     @property
     def tasks(self):
         """The tasks that are trained together."""
         return (self.generator, self.discriminator)
 
-    @property
-    def input_names(self):
-        """Names of the inputs that this task knows: the generator's."""
-        return self.generator.input_names
-
     def check_arrays(self, inputs):
         """Raises when NumPy inputs do not fit, see `MaskedLM`, or nothing is masked."""
-        self.generator.check_arrays(inputs)
+        super().check_arrays(inputs)
         if MASK_POSITIONS not in inputs:
             raise ValueError(
                 f"Inputs must have {MASK_POSITIONS!r}, where tokens are replaced. Received: "
@@ -161,18 +154,9 @@ class ReplacedTokenDetection(Task):
 
     # Loss and metrics: what was replaced is known when tokens are drawn.
 
-    def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
-        """Configures training, see `Task.compile`.
-
-        Args:
-            optimizer: see `Task.compile`.
-            loss: `"auto"`, or a dict of losses of the outputs `masked_lm` and `detection`.
-            loss_weights: dict of the two losses' weights, `None` for those of the task.
-            **kwargs: see `Task.compile`.
-        """
-        if loss_weights is None:
-            loss_weights = {"masked_lm": 1.0, "detection": self.detection_weight}
-        super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
+    def default_loss_weights(self):
+        """Returns what the losses of the outputs `masked_lm` and `detection` weigh."""
+        return {"masked_lm": 1.0, "detection": self.detection_weight}
 
     def default_loss(self, label_smoothing):
         """Returns the loss of each part."""
@@ -183,14 +167,6 @@ class ReplacedTokenDetection(Task):
         """Returns the metrics of each part."""
         metrics = (task.default_metrics() for task in self.tasks)
         return dict(zip(OUTPUTS, metrics, strict=True))
-
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Returns the loss, see `keras.Model.compute_loss`; arguments are those of `MaskedLM`."""
-        return super().compute_loss(x, *self._targets(x, y, y_pred, sample_weight), training)
-
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Returns the metrics, see `keras.Model.compute_metrics`."""
-        return super().compute_metrics(x, *self._targets(x, y, y_pred, sample_weight))
 
     def _targets(self, x, y, y_pred, sample_weight):
         """Returns labels, outputs and weights, each a dict of both parts."""
@@ -211,10 +187,6 @@ class ReplacedTokenDetection(Task):
 
     # Examples: the generator's
 
-    def encode_labels(self, labels):
-        """Returns the ids that stood at the masked positions, see `MaskedLM`."""
-        return self.generator.encode_labels(labels)
-
     def raw_examples(self, x, y=None, sample_weight=None, training=False):
         """Returns the `Examples` of texts, masked, see `MaskedLM`.
 
@@ -226,7 +198,7 @@ class ReplacedTokenDetection(Task):
                 "What is predicted of texts depends on the part that reads them. Received: texts. "
                 "Use `is_replaced(texts)`, or `generator.fill_mask(texts)`."
             )
-        return self.generator.raw_examples(x, y, sample_weight, training)
+        return super().raw_examples(x, y, sample_weight, training)
 
     def is_replaced(self, text, batch_size=None, verbose=0):
         """Answers which tokens were replaced, see `ReplacedTokenDetector`."""
@@ -236,18 +208,10 @@ class ReplacedTokenDetection(Task):
 
     def get_config(self):
         return {
-            **BuiltModel.get_config(self),
-            "generator": keras.saving.serialize_keras_object(self.generator),
-            "discriminator": keras.saving.serialize_keras_object(self.discriminator),
+            **super().get_config(),
             "detection_weight": self.detection_weight,
             "seed": self.seed,
         }
-
-    @classmethod
-    def from_config(cls, config):
-        parts = ("generator", "discriminator")
-        made = {name: keras.saving.deserialize_keras_object(config[name]) for name in parts}
-        return super().from_config({**config, **made})
 
     def save_to_preset(self, folder):
         """Writes the discriminator into `folder`, the generator into `folder/generator`.
@@ -257,14 +221,6 @@ class ReplacedTokenDetection(Task):
         """
         self.discriminator.save_to_preset(folder)
         self.generator.save_to_preset(os.path.join(folder, "generator"))
-
-    @classmethod
-    def from_preset(cls, preset, **kwargs):
-        """Raises `TypeError`: its parts come from presets, each from its own."""
-        raise TypeError(
-            "A ReplacedTokenDetection is made of two tasks: ReplacedTokenDetection(MaskedLM."
-            f"from_preset(...), ReplacedTokenDetector.from_preset(...)). Received: {preset!r}."
-        )
 
 
 def put(rows, positions, values):

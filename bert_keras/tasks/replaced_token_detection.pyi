@@ -3,13 +3,13 @@ from typing import overload
 import keras
 
 from bert_keras._types import Dtype, JudgedToken, Tensor, Texts, Verbose
+from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
-from bert_keras.tasks.task import Task
 
 OUTPUTS: tuple[str, str]
 
-class ReplacedTokenDetection(Task):
+class ReplacedTokenDetection(JointTask):
     generator: MaskedLM
     discriminator: ReplacedTokenDetector
     detection_weight: float

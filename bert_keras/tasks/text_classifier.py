@@ -9,13 +9,8 @@ from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.probabilities import sigmoid, softmax
 from bert_keras.presets import families
+from bert_keras.tasks import labels as task_labels
 from bert_keras.tasks.columns import is_empty, is_one_pair
-from bert_keras.tasks.labels import (
-    PROBLEM_TYPES,
-    check_label_names,
-    check_num_classes,
-    encode_labels,
-)
 from bert_keras.tasks.parts import head_for
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
@@ -83,9 +78,9 @@ class TextClassifier(Task):
         **kwargs,
     ):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        self.problem_type = check_choice("problem_type", problem_type, PROBLEM_TYPES)
-        self.num_classes = check_num_classes(num_classes, problem_type)
-        self.label_names = check_label_names(label_names, num_classes)
+        self.problem_type = check_choice("problem_type", problem_type, task_labels.PROBLEM_TYPES)
+        self.num_classes = task_labels.check_num_classes(num_classes, problem_type)
+        self.label_names = task_labels.check_label_names(label_names, num_classes)
         self.pooling, self.head_options = head_of(self, pooling, head_options)
         self.dropout = dropout_of(self, dropout)
         self.head = self.make_head()
@@ -136,7 +131,8 @@ class TextClassifier(Task):
 
     def encode_labels(self, labels):
         """Returns labels as the array that the loss takes, see `bert_keras.tasks.labels`."""
-        return encode_labels(labels, self.problem_type, self.num_classes, self.label_names)
+        settings = self.problem_type, self.num_classes, self.label_names
+        return task_labels.encode_labels(labels, *settings)
 
     def predict(self, x, batch_size=None, **kwargs):
         """Returns logits or scores, see `Task.predict`; of no texts float32 `(0, num_classes)`."""

@@ -9,12 +9,7 @@ from keras import ops
 from bert_keras.checks import check_int, is_int
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.metrics.entities import (
-    entity_scores,
-    extract_entities,
-    find_odd_tags,
-    is_entity_tag,
-)
+from bert_keras.metrics import entities
 from bert_keras.metrics.probabilities import softmax
 from bert_keras.preprocessing.batching import sorted_batches
 from bert_keras.preprocessing.ragged import Ragged
@@ -426,10 +421,10 @@ class TokenClassifier(Task):
 
     def _answer(self, text, spans, tags, probabilities):
         names = self._named(tags)
-        entities = []
+        found = []
         for kind, first, last in self._entities(names):
             start, end = spans[first][0], spans[last - 1][1]
-            entities.append(
+            found.append(
                 {
                     "type": kind,
                     "text": text[start:end],
@@ -441,16 +436,16 @@ class TokenClassifier(Task):
         return {
             "text": text,
             "words": list(zip(_slices(text, spans), names, strict=True)),
-            "entities": entities,
+            "entities": found,
         }
 
     def _entities(self, tags):
         if self.label_names is None:
             return []
-        odd = find_odd_tags(self.label_names)
-        if not all(name in odd or is_entity_tag(name) for name in self.label_names):
+        odd = entities.find_odd_tags(self.label_names)
+        if not all(name in odd or entities.is_entity_tag(name) for name in self.label_names):
             return []
-        return extract_entities(["O" if tag in odd else tag for tag in tags])
+        return entities.extract_entities(["O" if tag in odd else tag for tag in tags])
 
     def _marks_entities(self, scheme):
         """Whether all tags mark entities; one that does not among those that do is an error."""
@@ -461,7 +456,7 @@ class TokenClassifier(Task):
                     "task without `label_names`."
                 )
             return False
-        odd = find_odd_tags(self.label_names, scheme)
+        odd = entities.find_odd_tags(self.label_names, scheme)
         if odd:
             raise ValueError(
                 "A tag of entities must be O, or a prefix and a type, such as B-PER, of "
@@ -470,7 +465,7 @@ class TokenClassifier(Task):
                 "tags that are so on purpose are scored by `metrics.entity_scores` on what "
                 "`predict_tags` returns, with them replaced."
             )
-        return all(map(is_entity_tag, self.label_names))
+        return all(map(entities.is_entity_tag, self.label_names))
 
     def _named(self, tags):
         return [int(t) if self.label_names is None else self.label_names[t] for t in tags]
@@ -539,7 +534,7 @@ class TokenClassifier(Task):
         if marks_entities:
             true = np.split(true, np.cumsum([len(sentence) for sentence in words])[:-1])
             named = [[self._named(row) for row in rows] for rows in (true, decoded)]
-            scores |= entity_scores(*named, scheme=scheme)
+            scores |= entities.entity_scores(*named, scheme=scheme)
         return scores
 
 

@@ -8,16 +8,10 @@ import tokenizers
 
 from bert_keras.checks import check_bool, check_choice, check_int, check_number
 from bert_keras.files import read_json, write_json
+from bert_keras.tokenizers import vocabulary
 from bert_keras.tokenizers.keras_hub_settings import is_keras_hub_folder, read_keras_hub_tokenizer
 from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.texts import describe
-from bert_keras.tokenizers.vocabulary import (
-    looks_lowercased,
-    named_lowercased,
-    read_vocabulary,
-    without_line,
-    write_vocabulary,
-)
 
 TOKENIZER_FILE = "tokenizer.json"
 SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
@@ -87,12 +81,12 @@ def read_tokenizer(source, overrides):
         lines_path = path.with_name("vocab.txt") if source.is_dir() else None
         backend = _changed(path, lines_path, settings, overrides)
         return TOKENIZER_FILE, arguments_of(settings) | {"backend": backend}
-    lines = read_vocabulary(path)
+    lines = vocabulary.read_vocabulary(path)
     settings = {"added_tokens": [token for token in added if token not in lines]} | settings
     settings["vocabulary"] = _joined(added, lines, path.parent)
     if "lowercase" not in settings:
-        named = named_lowercased(source)
-        looked = looks_lowercased(settings["vocabulary"])
+        named = vocabulary.named_lowercased(source)
+        looked = vocabulary.looks_lowercased(settings["vocabulary"])
         settings["lowercase"] = looked if named is None else named
     return "vocab.txt", settings
 
@@ -136,7 +130,7 @@ def write_saved(folder, tokenizer, input_names):
     # This class takes tokenizer.json as it stands; BERT's own reads old files too.
     saved["tokenizer_class"] = "PreTrainedTokenizerFast"
     if settings["model"]["type"] == "WordPiece":
-        write_vocabulary(os.path.join(folder, "vocab.txt"), tokenizer.vocabulary)
+        vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokenizer.vocabulary)
         kinds = [normalizer.get("type"), (settings["pre_tokenizer"] or {}).get("type")]
         cls, sep = (tokenizer.cls_token_id,), (tokenizer.sep_token_id,)
         if (kinds, tokenizer.layout) == (_BERT_PARTS, Layout(cls, sep, sep, 1)):
@@ -207,7 +201,7 @@ def _joined(ids, lines, folder):
     """Returns the tokens by id of a vocab.txt and of a JSON file, which must agree."""
     tokens = dict(enumerate(lines))
     for token, id in ids.items():
-        if tokens.setdefault(id, without_line(token)) != without_line(token):
+        if tokens.setdefault(id, vocabulary.without_line(token)) != vocabulary.without_line(token):
             raise ValueError(
                 "The vocabularies of one folder must agree. Received: id "
                 f"{id} is {tokens[id]!r} in vocab.txt and {token!r} in a JSON file of {folder}. "
@@ -230,7 +224,8 @@ def _changed(path, lines_path, settings, overrides):
     if model["type"] == "WordPiece":
         allowed |= {"added_tokens", "special_tokens_in_text"}
         ids = model["vocab"] | {token["content"]: token["id"] for token in saved["added_tokens"]}
-        lines = read_vocabulary(lines_path) if lines_path and lines_path.is_file() else []
+        has_lines = lines_path is not None and lines_path.is_file()
+        lines = vocabulary.read_vocabulary(lines_path) if has_lines else []
         _joined(ids, lines, path.parent)
         # Repeated lines are not in the vocabularies that others make of them.
         missing = set(range(len(lines))) - set(ids.values())

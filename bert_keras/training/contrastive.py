@@ -8,12 +8,13 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_number
+from bert_keras.training.losses import WeightedLoss
 
 DISTANCES = ("cosine", "euclidean")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class MultipleNegativesRanking(keras.losses.Loss):
+class MultipleNegativesRanking(WeightedLoss):
     """Each anchor must find its own positive among those of the whole batch.
 
     With anchors `a`, positives `p` and, where there are more columns, hard negatives `n`:
@@ -48,6 +49,8 @@ class MultipleNegativesRanking(keras.losses.Loss):
         `MultipleNegativesRankingLoss` of sentence-transformers.
     """
 
+    settings = ("scale", "symmetric")
+
     def __init__(self, scale=20.0, symmetric=False, reduction="mean_with_sample_weight", **kwargs):
         super().__init__(reduction=reduction, **kwargs)
         self.scale = check_number("scale", scale, above=0.0)
@@ -69,12 +72,9 @@ class MultipleNegativesRanking(keras.losses.Loss):
             return forward
         return 0.5 * (forward + _crossentropy(row, ops.transpose(to_positives)))
 
-    def get_config(self):
-        return {**super().get_config(), "scale": self.scale, "symmetric": self.symmetric}
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class CosineRegression(keras.losses.Loss):
+class CosineRegression(WeightedLoss):
     """The cosine of two texts' vectors must equal their score: `(cos(u, v) - score)^2`.
 
     Args:
@@ -91,9 +91,6 @@ class CosineRegression(keras.losses.Loss):
         Objective Function".
     """
 
-    def __init__(self, reduction="mean_with_sample_weight", **kwargs):
-        super().__init__(reduction=reduction, **kwargs)
-
     def call(self, y_true, y_pred):
         check_num_texts(y_pred, 2, 2)
         score = ops.reshape(y_true, (-1,))
@@ -101,7 +98,7 @@ class CosineRegression(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class TripletLoss(keras.losses.Loss):
+class TripletLoss(WeightedLoss):
     """An anchor must be nearer to its positive than to its negative, by a margin.
 
     `loss = max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where the distance `d` is
@@ -127,6 +124,8 @@ class TripletLoss(keras.losses.Loss):
         Objective Function".
     """
 
+    settings = ("margin", "distance")
+
     def __init__(
         self, margin=0.5, distance="cosine", reduction="mean_with_sample_weight", **kwargs
     ):
@@ -139,9 +138,6 @@ class TripletLoss(keras.losses.Loss):
         distance = _cosine_distance if self.distance == "cosine" else _euclidean_distance
         anchor, positive, negative = (y_pred[:, column] for column in range(3))
         return ops.relu(distance(anchor, positive) - distance(anchor, negative) + self.margin)
-
-    def get_config(self):
-        return {**super().get_config(), "margin": self.margin, "distance": self.distance}
 
 
 def cosine(first, second):

@@ -6,8 +6,27 @@ from keras import ops
 from bert_keras.checks import check_number, check_rates
 
 
+class WeightedLoss(keras.losses.Loss):
+    """A loss whose mean is over what has weight.
+
+    Attributes:
+        settings: names of the attributes that its config holds.
+
+    Args:
+        reduction, **kwargs: see `keras.losses.Loss`.
+    """
+
+    settings = ()
+
+    def __init__(self, reduction="mean_with_sample_weight", **kwargs):
+        super().__init__(reduction=reduction, **kwargs)
+
+    def get_config(self):
+        return super().get_config() | {name: getattr(self, name) for name in self.settings}
+
+
 @keras.saving.register_keras_serializable(package="bert_keras")
-class SparseCrossentropy(keras.losses.Loss):
+class SparseCrossentropy(WeightedLoss):
     """Cross-entropy of integer labels with label smoothing, averaged by weight.
 
     With `p = softmax(logits)`, `n` classes, label `y` and smoothing `s`:
@@ -40,6 +59,8 @@ class SparseCrossentropy(keras.losses.Loss):
         [Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7.
     """
 
+    settings = ("label_smoothing",)
+
     def __init__(self, label_smoothing=0.0, reduction="mean_with_sample_weight", **kwargs):
         super().__init__(reduction=reduction, **kwargs)
         check_rates(label_smoothing=label_smoothing)
@@ -52,12 +73,9 @@ class SparseCrossentropy(keras.losses.Loss):
         uniform = -ops.mean(ops.log_softmax(y_pred), axis=-1)
         return (1 - self.label_smoothing) * loss + self.label_smoothing * uniform
 
-    def get_config(self):
-        return {**super().get_config(), "label_smoothing": self.label_smoothing}
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class SigmoidCrossentropy(keras.losses.Loss):
+class SigmoidCrossentropy(WeightedLoss):
     """Cross-entropy of labels 0 and 1 at each position by itself, averaged by weight.
 
     With a logit `x`, `p = 1 / (1 + exp(-x))`, label `y` and smoothing `s`, by which `y` becomes
@@ -76,6 +94,8 @@ class SigmoidCrossentropy(keras.losses.Loss):
         sample_weight: float, `(batch, ...)`, or `None` for 1 everywhere.
     """
 
+    settings = ("label_smoothing",)
+
     def __init__(self, label_smoothing=0.0, reduction="mean_with_sample_weight", **kwargs):
         super().__init__(reduction=reduction, **kwargs)
         check_rates(label_smoothing=label_smoothing)
@@ -86,12 +106,9 @@ class SigmoidCrossentropy(keras.losses.Loss):
         labels = labels + 0.5 * self.label_smoothing
         return ops.binary_crossentropy(labels, y_pred, from_logits=True)
 
-    def get_config(self):
-        return {**super().get_config(), "label_smoothing": self.label_smoothing}
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class SoftCrossentropy(keras.losses.Loss):
+class SoftCrossentropy(WeightedLoss):
     """How far a student's distribution is from its teacher's, both softened, averaged by weight.
 
     With logits `t` and `s` and temperature `T`: `T^2 * KL(softmax(t / T) || softmax(s / T))`. The
@@ -111,6 +128,8 @@ class SoftCrossentropy(keras.losses.Loss):
         [Hinton et al., 2015](https://arxiv.org/abs/1503.02531).
     """
 
+    settings = ("temperature",)
+
     def __init__(self, temperature=2.0, reduction="mean_with_sample_weight", **kwargs):
         super().__init__(reduction=reduction, **kwargs)
         self.temperature = check_number("temperature", temperature, above=0)
@@ -119,12 +138,9 @@ class SoftCrossentropy(keras.losses.Loss):
         wanted, found = (ops.log_softmax(x / self.temperature) for x in (y_true, y_pred))
         return self.temperature**2 * ops.sum(ops.exp(wanted) * (wanted - found), axis=-1)
 
-    def get_config(self):
-        return {**super().get_config(), "temperature": self.temperature}
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class CosineDistance(keras.losses.Loss):
+class CosineDistance(WeightedLoss):
     """`1 - cos(y_true, y_pred)` along the last axis, averaged by weight: 0 for one direction.
 
     Args:
@@ -132,15 +148,12 @@ class CosineDistance(keras.losses.Loss):
         **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
     """
 
-    def __init__(self, reduction="mean_with_sample_weight", **kwargs):
-        super().__init__(reduction=reduction, **kwargs)
-
     def call(self, y_true, y_pred):
         return 1.0 - ops.sum(ops.normalize(y_true) * ops.normalize(y_pred), axis=-1)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class FocalCrossentropy(keras.losses.Loss):
+class FocalCrossentropy(WeightedLoss):
     """Cross-entropy of integer labels that looks away from examples already learned.
 
     With `p = softmax(logits)` and label `y`: `loss = -(1 - p[y]) ** gamma * log p[y]`. The paper
@@ -161,6 +174,8 @@ class FocalCrossentropy(keras.losses.Loss):
         [Lin et al., 2017](https://arxiv.org/abs/1708.02002), equation 4.
     """
 
+    settings = ("gamma",)
+
     def __init__(self, gamma=2.0, reduction="mean_with_sample_weight", **kwargs):
         super().__init__(reduction=reduction, **kwargs)
         self.gamma = check_number("gamma", gamma)
@@ -179,9 +194,6 @@ class FocalCrossentropy(keras.losses.Loss):
         # gradient of the power finite for gamma below 1.
         unlearned = ops.maximum(-ops.expm1(-loss), keras.config.epsilon())
         return unlearned**self.gamma * loss
-
-    def get_config(self):
-        return {**super().get_config(), "gamma": self.gamma}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

@@ -2,7 +2,17 @@ import keras
 
 from bert_keras._types import Dtype, Tensor
 
-class SparseCrossentropy(keras.losses.Loss):
+class WeightedLoss(keras.losses.Loss):
+    settings: tuple[str, ...]
+    def __init__(
+        self,
+        reduction: str | None = "mean_with_sample_weight",
+        *,
+        name: str | None = ...,
+        dtype: Dtype | None = ...,
+    ) -> None: ...
+
+class SparseCrossentropy(WeightedLoss):
     label_smoothing: float
     def __init__(
         self,
@@ -13,7 +23,7 @@ class SparseCrossentropy(keras.losses.Loss):
         dtype: Dtype | None = ...,
     ) -> None: ...
 
-class SigmoidCrossentropy(keras.losses.Loss):
+class SigmoidCrossentropy(WeightedLoss):
     label_smoothing: float
     def __init__(
         self,
@@ -24,7 +34,7 @@ class SigmoidCrossentropy(keras.losses.Loss):
         dtype: Dtype | None = ...,
     ) -> None: ...
 
-class SoftCrossentropy(keras.losses.Loss):
+class SoftCrossentropy(WeightedLoss):
     temperature: float
     def __init__(
         self,
@@ -35,7 +45,7 @@ class SoftCrossentropy(keras.losses.Loss):
         dtype: Dtype | None = ...,
     ) -> None: ...
 
-class CosineDistance(keras.losses.Loss):
+class CosineDistance(WeightedLoss):
     def __init__(
         self,
         reduction: str | None = "mean_with_sample_weight",
@@ -44,7 +54,7 @@ class CosineDistance(keras.losses.Loss):
         dtype: Dtype | None = ...,
     ) -> None: ...
 
-class FocalCrossentropy(keras.losses.Loss):
+class FocalCrossentropy(WeightedLoss):
     gamma: float
     def __init__(
         self,

@@ -1,0 +1,101 @@
+"""A task of two tasks that are trained together, or one by the other."""
+
+import keras
+
+from bert_keras.models.model import BuiltModel
+from bert_keras.tasks.task import Task
+
+
+class JointTask(Task):
+    """Two tasks in one model: one of them reads the examples, and one is what is used afterwards.
+
+    Attributes:
+        part_names: names of both, arguments and attributes of the task.
+        reader_name: which of them examples and labels are made for.
+        made_of: how to make such a task, for the error of `from_preset`.
+
+    Args:
+        result: the one whose backbone and dtype are this task's.
+        reader: the one that reads the examples.
+        name: str, or `None`.
+        dtype: a dtype policy or its name; `None` for the result's.
+        trainable: bool.
+    """
+
+    part_names = ()
+    reader_name = made_of = ""
+
+    def __init__(self, result, reader, name=None, dtype=None, trainable=True):
+        dtype = result.dtype_policy if dtype is None else dtype
+        super().__init__(result.backbone, name=name, dtype=dtype, trainable=trainable)
+        self.preprocessor = reader.preprocessor
+
+    def build(self, input_shape=None):
+        """Does nothing: both parts are built."""
+
+    @property
+    def reader(self):
+        """The task that examples and labels are made for."""
+        return getattr(self, self.reader_name)
+
+    @property
+    def input_names(self):
+        """Names of the inputs that this task knows: those of the task that reads them."""
+        return self.reader.input_names
+
+    def check_arrays(self, inputs):
+        """Raises when NumPy inputs do not fit, see the task that reads them."""
+        self.reader.check_arrays(inputs)
+
+    def encode_labels(self, labels):
+        """Returns labels as the loss takes them, see the task that reads them."""
+        return self.reader.encode_labels(labels)
+
+    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+        """Returns the `Examples` of texts, see the task that reads them."""
+        return self.reader.raw_examples(x, y, sample_weight, training)
+
+    # Loss and metrics: what is wanted is known when both have been called.
+
+    def _targets(self, x, y, y_pred, sample_weight):
+        """Returns labels, outputs and weights, each a dict by the losses' names."""
+        raise NotImplementedError(f"{type(self).__name__} must define `_targets`.")
+
+    def default_loss_weights(self):
+        """Returns the weights of the losses, by name."""
+        raise NotImplementedError(f"{type(self).__name__} must define `default_loss_weights`.")
+
+    def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
+        """Configures training, see `Task.compile`.
+
+        Args:
+            optimizer, loss, **kwargs: see `Task.compile`.
+            loss_weights: dict, weight of each loss; `None` for the task's own.
+        """
+        loss_weights = self.default_loss_weights() if loss_weights is None else loss_weights
+        super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Returns the loss, see `keras.Model.compute_loss`; labels are those that `fit` takes."""
+        return super().compute_loss(x, *self._targets(x, y, y_pred, sample_weight), training)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Returns the metrics, see `keras.Model.compute_metrics`."""
+        return super().compute_metrics(x, *self._targets(x, y, y_pred, sample_weight))
+
+    # Files
+
+    def get_config(self):
+        parts = {name: getattr(self, name) for name in self.part_names}
+        return {**BuiltModel.get_config(self), **keras.saving.serialize_keras_object(parts)}
+
+    @classmethod
+    def from_config(cls, config):
+        made = {n: keras.saving.deserialize_keras_object(config[n]) for n in cls.part_names}
+        return super().from_config({**config, **made})
+
+    @classmethod
+    def from_preset(cls, preset, **kwargs):
+        """Raises `TypeError`: its parts come from presets, each from its own."""
+        rule = f"A {cls.__name__} is made of two tasks: {cls.made_of}"
+        raise TypeError(f"{rule}. Received: {preset!r}.")
