@@ -16,7 +16,24 @@ from bert_keras.datasets import classification
 from bert_keras.datasets.classification import ClassificationTask, Layout
 from bert_keras.datasets.table import read_rows
 
-_ENTAILMENT = (("entailment", "entailment"), ("not_entailment", "not_entailment"))
+
+def _numbered(*names):
+    """Returns the labels of files that write the number of a class."""
+    return tuple((str(number), name) for number, name in enumerate(names))
+
+
+def _named(*names):
+    """Returns the labels of files that write the name of a class."""
+    return tuple((name, name) for name in names)
+
+
+def _task(texts, label, labels, **options):
+    """Returns a task of files that all have a header: the columns of texts and label."""
+    return ClassificationTask((Layout(texts, label),), labels, **options)
+
+
+_SENTENCES = ("sentence1", "sentence2")
+_ENTAILMENT = _named("entailment", "not_entailment")
 
 # Demszky et al. 2020, in the order of the authors' emotions.txt.
 _EMOTIONS = """
@@ -29,22 +46,16 @@ GLUE_TASKS = types.MappingProxyType(
     {
         # Warstadt et al. 2019: grammatical or not. Source, label, author's mark, sentence.
         "cola": ClassificationTask(
-            layouts=(
-                Layout((3,), 1, num_fields=(4,)),
-                Layout(("sentence",), None),
-            ),
-            labels=(("0", "unacceptable"), ("1", "acceptable")),
+            layouts=(Layout((3,), 1, num_fields=(4,)), Layout(("sentence",), None)),
+            labels=_numbered("unacceptable", "acceptable"),
         ),
         # Socher et al. 2013: sentiment of phrases (train) and sentences of film reviews.
-        "sst2": ClassificationTask(
-            layouts=(Layout(("sentence",), "label"),),
-            labels=(("0", "negative"), ("1", "positive")),
-            folders=("sst",),
-        ),
+        "sst2": _task(("sentence",), "label", _numbered("negative", "positive"), folders=("sst",)),
         # Dolan and Brockett 2005: do two sentences of the news say the same?
-        "mrpc": ClassificationTask(
-            layouts=(Layout(("#1 String", "#2 String"), "Quality"),),
-            labels=(("0", "not_equivalent"), ("1", "equivalent")),
+        "mrpc": _task(
+            ("#1 String", "#2 String"),
+            "Quality",
+            _numbered("not_equivalent", "equivalent"),
             files={
                 "train": ("train.tsv", "msr_paraphrase_train.txt"),
                 "dev": ("dev.tsv",),
@@ -55,10 +66,7 @@ GLUE_TASKS = types.MappingProxyType(
         # Cer et al. 2017: similarity from 0 to 5. The original files have no header, and in some
         # rows two more columns, the sources.
         "stsb": ClassificationTask(
-            layouts=(
-                Layout(("sentence1", "sentence2"), "score"),
-                Layout((5, 6), 4, num_fields=(7, 9)),
-            ),
+            layouts=(Layout(_SENTENCES, "score"), Layout((5, 6), 4, num_fields=(7, 9))),
             labels=(),
             files={
                 "train": ("train.tsv", "sts-train.tsv", "sts-train.csv"),
@@ -71,23 +79,17 @@ GLUE_TASKS = types.MappingProxyType(
             folders=("stsbenchmark",),
         ),
         # Quora question pairs. GLUE's train and dev files hold a few rows cut short.
-        "qqp": ClassificationTask(
-            layouts=(Layout(("question1", "question2"), "is_duplicate"),),
-            labels=(("0", "not_duplicate"), ("1", "duplicate")),
+        "qqp": _task(
+            ("question1", "question2"),
+            "is_duplicate",
+            _numbered("not_duplicate", "duplicate"),
             skips_broken_rows=True,
         ),
         # Williams et al. 2018. `dev.csv` (premise, hypothesis, label) holds both dev sets, the
         # 9,815 matched rows first.
         "mnli": ClassificationTask(
-            layouts=(
-                Layout(("sentence1", "sentence2"), "gold_label"),
-                Layout(("premise", "hypothesis"), "label"),
-            ),
-            labels=(
-                ("contradiction", "contradiction"),
-                ("entailment", "entailment"),
-                ("neutral", "neutral"),
-            ),
+            layouts=(Layout(_SENTENCES, "gold_label"), Layout(("premise", "hypothesis"), "label")),
+            labels=_named("contradiction", "entailment", "neutral"),
             files={
                 "train": ("train.tsv", "train.csv"),
                 "dev": ("dev_matched.tsv", "dev.csv"),
@@ -98,44 +100,31 @@ GLUE_TASKS = types.MappingProxyType(
             folders=("multinli",),
         ),
         # SQuAD as sentence pairs: does the sentence answer the question?
-        "qnli": ClassificationTask(
-            layouts=(Layout(("question", "sentence"), "label"),),
-            labels=_ENTAILMENT,
-        ),
+        "qnli": _task(("question", "sentence"), "label", _ENTAILMENT),
         # Dagan et al. 2005 and after.
-        "rte": ClassificationTask(
-            layouts=(Layout(("sentence1", "sentence2"), "label"),),
-            labels=_ENTAILMENT,
-        ),
+        "rte": _task(_SENTENCES, "label", _ENTAILMENT),
         # Levesque et al. 2011: does a sentence with its pronoun replaced still follow?
-        "wnli": ClassificationTask(
-            layouts=(Layout(("sentence1", "sentence2"), "label"),),
-            labels=(("0", "not_entailment"), ("1", "entailment")),
-        ),
+        "wnli": _task(_SENTENCES, "label", _numbered("not_entailment", "entailment")),
         # Chinese reviews of hotels, books and computers.
-        "chnsenticorp": ClassificationTask(
-            layouts=(Layout(("text_a",), "label"),),
-            labels=(("0", "negative"), ("1", "positive")),
-        ),
+        "chnsenticorp": _task(("text_a",), "label", _numbered("negative", "positive")),
         # CLUE, Xu et al. 2020: do two questions to a bank ask the same? JSON lines in CLUE.
         "afqmc": ClassificationTask(
             layouts=(
-                Layout(("sentence1", "sentence2"), "label"),
+                Layout(_SENTENCES, "label"),
                 Layout((0, 1), 2, num_fields=(3,)),
                 Layout((0, 1), None, num_fields=(2,)),
             ),
-            labels=(("0", "different"), ("1", "same")),
+            labels=_numbered("different", "same"),
             files={
-                "train": ("train.txt", "train.tsv", "train.json"),
-                "dev": ("dev.txt", "dev.tsv", "dev.json"),
-                "test": ("test.txt", "test.tsv", "test.json"),
+                split: tuple(f"{split}.{ending}" for ending in ("txt", "tsv", "json"))
+                for split in ("train", "dev", "test")
             },
             folders=("afqmcpublic",),
         ),
         # Demszky et al. 2020: text, numbers of its emotions, id of the comment.
         "goemotions": ClassificationTask(
             layouts=(Layout((0,), 1, num_fields=(3,)),),
-            labels=tuple((str(number), name) for number, name in enumerate(_EMOTIONS.split())),
+            labels=_numbered(*_EMOTIONS.split()),
             problem_type="multi_label",
         ),
     }

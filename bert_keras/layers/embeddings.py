@@ -74,16 +74,12 @@ class BertEmbeddings(keras.layers.Layer):
         self.initializer_range = initializer_range
         # Reversible, so that a masked language model can decode with the same table.
         self.token_embedding = self._table(
-            keras.layers.ReversibleEmbedding, vocabulary_size, "token_embedding"
+            vocabulary_size, "token_embedding", keras.layers.ReversibleEmbedding
         )
         first = 0 if padding_id is None else padding_id + 1
-        self.position_embedding = self._table(
-            keras.layers.Embedding, first + max_sequence_length, "position_embedding"
-        )
+        self.position_embedding = self._table(first + max_sequence_length, "position_embedding")
         if num_segments:
-            self.segment_embedding = self._table(
-                keras.layers.Embedding, num_segments, "segment_embedding"
-            )
+            self.segment_embedding = self._table(num_segments, "segment_embedding")
         self.layer_norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
         )
@@ -92,7 +88,7 @@ class BertEmbeddings(keras.layers.Layer):
         if embedding_dim is not None:
             self.projection = bert_dense(self, hidden_dim, "projection")
 
-    def _table(self, layer_class, num_rows, name):
+    def _table(self, num_rows, name, layer_class=keras.layers.Embedding):
         return layer_class(
             num_rows,
             self.embedding_dim,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_keras.checks import is_int
 from bert_keras.datasets.squad import Answer, QuestionExample
 
 
@@ -111,13 +112,8 @@ def _candidates(given, index):
 
 
 def _is_answer(row):
-    return (
-        isinstance(row, (list, tuple))
-        and len(row) == 2
-        and isinstance(row[0], str)
-        and isinstance(row[1], (int, np.integer))
-        and not isinstance(row[1], bool)
-    )
+    is_pair = isinstance(row, (list, tuple)) and len(row) == 2
+    return is_pair and isinstance(row[0], str) and is_int(row[1])
 
 
 def _stands_in(context, answer, index):

@@ -97,17 +97,8 @@ class LongTextClassifier(TextClassifier):
         _check_windows(num_windows, stride, pooling)
         # First, because the parent's constructor makes the head.
         self.combine = combine
-        super().__init__(
-            backbone,
-            num_classes=num_classes,
-            preprocessor=preprocessor,
-            dropout=dropout,
-            problem_type=problem_type,
-            label_names=label_names,
-            pooling=pooling,
-            frozen=frozen,
-            **kwargs,
-        )
+        kwargs |= {"label_names": label_names, "pooling": pooling, "frozen": frozen}
+        super().__init__(backbone, num_classes, preprocessor, dropout, problem_type, **kwargs)
         self.num_windows = int(num_windows)
         self.stride = None if stride is None else int(stride)
 

@@ -201,12 +201,10 @@ def _gradient_function(classifier):
     `(batch, seq_len, hidden_dim)`, as NumPy. Keras has no gradients of its own, so each backend's
     are called here.
     """
-    make = {
-        "tensorflow": _tensorflow_gradients,
-        "jax": _jax_gradients,
-        "torch": _torch_gradients,
-    }
-    return make[keras.backend.backend()](classifier)
+    if keras.backend.backend() == "tensorflow":
+        return _tensorflow_gradients(classifier)
+    is_jax = keras.backend.backend() == "jax"
+    return _jax_gradients(classifier) if is_jax else _torch_gradients(classifier)
 
 
 def _tensorflow_gradients(classifier):

@@ -71,7 +71,7 @@ class Recipe:
         self.asked = {**DEFAULTS, **asked}
         self._check(optimizer)
         loss = keras.tree.map_structure(_of_logits, loss)
-        self._loss, self._label_smoothing, self._metrics = loss, label_smoothing, weighted_metrics
+        self._loss, self.label_smoothing, self._metrics = loss, label_smoothing, weighted_metrics
         check_arguments(kwargs, keras.Model.compile)
         self._others = kwargs
         self.seed = self.sort_window = self._random_state = None
@@ -93,11 +93,6 @@ class Recipe:
             )
 
     @property
-    def label_smoothing(self):
-        """The float that `compile` was given."""
-        return self._label_smoothing
-
-    @property
     def ignores_weight_0(self):
         """Whether rows that weigh 0 count neither in the loss nor in the metrics."""
         return _is_auto(self._loss) and not self._others.get("metrics")
@@ -106,11 +101,11 @@ class Recipe:
         """Returns the arguments of `keras.Model.compile` but the optimizer, a dict."""
         loss, metrics = self._loss, self._metrics
         if _is_auto(loss):
-            loss = task.default_loss(self._label_smoothing)
-        elif self._label_smoothing:
+            loss = task.default_loss(self.label_smoothing)
+        elif self.label_smoothing:
             raise ValueError(
                 "`label_smoothing` is for loss='auto'. Received another loss with "
-                f"label_smoothing={self._label_smoothing}: set it in that loss."
+                f"label_smoothing={self.label_smoothing}: set it in that loss."
             )
         if not _is_auto(metrics):
             return {"loss": loss, "weighted_metrics": metrics, **self._others}
@@ -238,7 +233,7 @@ class Recipe:
         others = {name: value for name, value in self._others.items() if name != "jit_compile"}
         compiled = {
             "loss": self._loss,
-            "label_smoothing": self._label_smoothing,
+            "label_smoothing": self.label_smoothing,
             "weighted_metrics": self._metrics,
             **others,
         }
