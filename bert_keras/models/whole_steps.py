@@ -11,15 +11,11 @@ from bert_keras.training.interrupts import settled_by, signals_wait
 from bert_keras.training.optimizer import AdamW, after
 
 # What Keras's steps on JAX take and return, by how much of it there is.
+_OF_MODEL = ("trainable_variables", "non_trainable_variables")
 _STATES = {
-    2: ("trainable_variables", "non_trainable_variables"),
-    3: ("trainable_variables", "non_trainable_variables", "metrics_variables"),
-    4: (
-        "trainable_variables",
-        "non_trainable_variables",
-        "optimizer_variables",
-        "metrics_variables",
-    ),
+    2: _OF_MODEL,
+    3: (*_OF_MODEL, "metrics_variables"),
+    4: (*_OF_MODEL, "optimizer_variables", "metrics_variables"),
 }
 
 

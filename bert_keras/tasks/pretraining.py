@@ -75,10 +75,7 @@ class Pretraining(MaskedLM):
 
     def default_loss(self, label_smoothing):
         """Returns a mean cross-entropy for each output; Keras adds them up."""
-        return {
-            "masked_lm": SparseCrossentropy(label_smoothing=label_smoothing),
-            "next_sentence": SparseCrossentropy(label_smoothing=label_smoothing),
-        }
+        return {name: SparseCrossentropy(label_smoothing=label_smoothing) for name in OUTPUTS}
 
     def default_metrics(self):
         """Returns accuracy and perplexity of masked tokens, and accuracy of next sentences."""

@@ -26,7 +26,8 @@ def averages_in_place(model, is_wanted=True):
     """
     optimizer = inner_optimizer(model)
     has_averages = is_wanted and getattr(optimizer, "use_ema", False)
-    if not (has_averages and optimizer.built and has_moved(optimizer)):
+    # Averages begin with the first update.
+    if not (has_averages and optimizer.built and int(optimizer.iterations) > 0):
         yield
         return
     variables = model.trainable_variables
@@ -44,8 +45,3 @@ def averages_in_place(model, is_wanted=True):
                 # `evaluate` would give away.
                 variable.assign(keras.ops.copy(variable))
         yield
-
-
-def has_moved(optimizer):
-    """Whether an optimizer has made an update: its averages begin with the first."""
-    return int(optimizer.iterations) > 0

@@ -109,9 +109,7 @@ class AdamW(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.bias_correction = bias_correction
         self._undecayed = tuple(exclude_from_weight_decay)
-        self._multipliers = tuple(
-            (pattern, factor) for pattern, factor in learning_rate_multipliers
-        )
+        self._multipliers = tuple(map(tuple, learning_rate_multipliers))
         for pattern in (*self._undecayed, *(pattern for pattern, _ in self._multipliers)):
             _check_pattern(pattern)
 
@@ -385,12 +383,10 @@ class AdamW(keras.optimizers.Optimizer):
                 average.assign(ops.copy(average))
 
     def get_config(self):
+        own = ("beta_1", "beta_2", "epsilon", "bias_correction")
         return {
             **super().get_config(),
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "bias_correction": self.bias_correction,
+            **{name: getattr(self, name) for name in own},
             "exclude_from_weight_decay": list(self._undecayed),
             "learning_rate_multipliers": [list(pair) for pair in self._multipliers],
         }

@@ -100,14 +100,8 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         return remaining
 
     def get_config(self):
-        return {
-            "peak_learning_rate": self.peak_learning_rate,
-            "total_steps": self.total_steps,
-            "warmup": self.warmup,
-            "decay": self.decay,
-            "end_learning_rate": self.end_learning_rate,
-            "power": self.power,
-        }
+        rates = ("peak_learning_rate", "total_steps", "warmup", "decay", "end_learning_rate")
+        return {name: getattr(self, name) for name in (*rates, "power")}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
