@@ -69,7 +69,8 @@ class JointTask(Task):
         """Configures training, see `Task.compile`.
 
         Args:
-            optimizer, loss, **kwargs: see `Task.compile`.
+            optimizer, **kwargs: see `Task.compile`.
+            loss: `"auto"`, or a dict of losses by the names of the outputs that have one.
             loss_weights: dict, weight of each loss; `None` for the task's own.
         """
         loss_weights = self.default_loss_weights() if loss_weights is None else loss_weights
