@@ -54,6 +54,7 @@ class Recipe:
 
     Attributes:
         is_own: bool, whether it makes the optimizer.
+        label_smoothing: float that `compile` was given.
         seed: int, of the order of examples in the run under way, or `None` before the first.
         sort_window: int or `None`, see `BucketedBatches`.
         is_running: bool, whether `fit` is under way.
