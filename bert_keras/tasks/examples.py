@@ -132,16 +132,15 @@ class Examples:
             weights = weights * old.reshape(old.shape + (1,) * (weights.ndim - old.ndim))
         return dataclasses.replace(self, sample_weight=weights)
 
-    def for_prediction(self, batch_size, backbone, unpadded=False):
+    def for_prediction(self, batch_size, task):
         """Returns the batches of `predict`, without labels, the longest first.
 
         Args:
             batch_size: int; by default 32, on PyTorch on the CPU as many rows as have 2,048 tokens.
-            backbone: the model's, whose weights say where it computes.
-            unpadded: bool, see `BucketedBatches`.
+            task: whose weights say where it computes, and whose preprocessor whether unpadded.
         """
         is_torch = keras.backend.backend() == "torch"
-        on_cpu = is_torch and backbone.weights[0].value.device.type == "cpu"
+        on_cpu = is_torch and task.backbone.weights[0].value.device.type == "cpu"
         budget = max(1, TOKENS_AT_ONCE // self.sequences_a_row)
         by_tokens = batch_size is None and on_cpu and self.are_sorted
         # Of fewer examples the next power of two: few shapes, no waste.
@@ -151,7 +150,7 @@ class Examples:
             shuffle=False,
             # XLA compiles a last batch of its own size anew, which costs more than further rows.
             pad_last_batch=not is_torch,
-            unpadded=unpadded,
+            unpadded=getattr(task.preprocessor, "unpadded", False),
             token_budget=budget if by_tokens else None,
         )
 

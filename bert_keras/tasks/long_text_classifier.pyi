@@ -58,5 +58,6 @@ class LongTextClassifier(TextClassifier):
         max_length: int | None = ...,
         truncation: Truncation = ...,
         text_columns: str | Sequence[str] | None = ...,
+        unpadded: bool = ...,
         backbone: dict[str, Any] = ...,
     ) -> Self: ...

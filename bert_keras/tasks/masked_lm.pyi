@@ -58,6 +58,7 @@ class MaskedLM(Task):
         max_length: int | None = ...,
         truncation: Truncation = ...,
         text_columns: str | Sequence[str] | None = ...,
+        unpadded: bool = ...,
         backbone: dict[str, Any] = ...,
     ) -> Self: ...
     # For each `[MASK]` the likeliest tokens with their probabilities.

@@ -52,6 +52,7 @@ class NextSentencePrediction(Task):
         max_length: int | None = ...,
         truncation: Truncation = ...,
         text_columns: str | Sequence[str] | None = ...,
+        unpadded: bool = ...,
         backbone: dict[str, Any] = ...,
     ) -> Self: ...
     @overload

@@ -74,6 +74,7 @@ class QuestionAnswering(Task):
         max_length: int | None = ...,
         truncation: Truncation = ...,
         text_columns: str | Sequence[str] | None = ...,
+        unpadded: bool = ...,
         backbone: dict[str, Any] = ...,
     ) -> Self: ...
     # With `top_k` above 1 a list of answers a question.

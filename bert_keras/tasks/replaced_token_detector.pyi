@@ -51,6 +51,7 @@ class ReplacedTokenDetector(Task):
         max_length: int | None = ...,
         truncation: Truncation = ...,
         text_columns: str | Sequence[str] | None = ...,
+        unpadded: bool = ...,
         backbone: dict[str, Any] = ...,
     ) -> Self: ...
     # Of texts a list, one array a text; of ready inputs an array.

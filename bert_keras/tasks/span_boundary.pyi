@@ -44,5 +44,6 @@ class SpanBoundary(MaskedLM):
         max_length: int | None = ...,
         truncation: Truncation = ...,
         text_columns: str | Sequence[str] | None = ...,
+        unpadded: bool = ...,
         backbone: dict[str, Any] = ...,
     ) -> Self: ...

@@ -413,15 +413,12 @@ class Task(BuiltModel):
             return super().predict(
                 data.checked(self, x, training=False), batch_size=batch_size, **kwargs
             )
-        batches = self._for_prediction(self.examples(x, training=False), batch_size)
+        batches = self.examples(x, training=False).for_prediction(batch_size, self)
         return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
-
-    def _for_prediction(self, examples, batch_size):
-        return examples.for_prediction(batch_size, self.backbone, parts.is_unpadded(self))
 
     def predict_rows(self, examples, batch_size=None, verbose=0):
         """Yields for each batch of `Examples` the numbers of its rows and their outputs."""
-        batches = self._for_prediction(examples, batch_size)
+        batches = examples.for_prediction(batch_size, self)
         outputs = self.predict_batches(batches, verbose=verbose)
         for (rows, _), output in zip(batches.batches, outputs, strict=True):
             # Rows that only fill the last batch come behind.

@@ -67,6 +67,7 @@ class Task(BuiltModel):
         max_length: int | None = ...,
         truncation: Truncation = ...,
         text_columns: str | Sequence[str] | None = ...,
+        unpadded: bool = ...,
         backbone: dict[str, Any] = ...,
         **kwargs: Any,
     ) -> Self: ...

@@ -70,6 +70,7 @@ class TokenClassifier(Task):
         max_length: int | None = ...,
         truncation: Truncation = ...,
         text_columns: str | Sequence[str] | None = ...,
+        unpadded: bool = ...,
         backbone: dict[str, Any] = ...,
     ) -> Self: ...
     # Of sentences a list, one array a sentence; of ready inputs an array.
