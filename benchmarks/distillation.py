@@ -20,7 +20,6 @@ Each run is a JSON file in `--output_dir`, whose runs are not repeated: the same
 where a killed one stopped. Prints both tables in Markdown. KERAS_BACKEND chooses the backend.
 """
 
-import glob
 import json
 import math
 import os
@@ -28,28 +27,34 @@ import statistics
 import time
 from pathlib import Path
 
+import books
 import keras
 from absl import app, flags
 
 import bert_keras
 from bert_keras import datasets
-from bert_keras.preprocessing import PretrainingBatches, create_pretraining_data
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("data_dir", None, "Folder of the books, .txt or .txt.gz.", required=True)
-flags.DEFINE_list("heldout", ["Alice", "Dorian", "Sherlock"], "What held-out books' names hold.")
+flags.adopt_module_key_flags(books)  # for --help
 flags.DEFINE_string("sst2_dir", None, "Folder of SST-2; without it no classifiers.")
-flags.DEFINE_string("output_dir", None, "Folder for data and results.", required=True)
 flags.DEFINE_integer("seeds", 2, "Runs of each row.", 1)
-flags.DEFINE_integer("steps", 150, "Steps of a run.", 1)
-flags.DEFINE_integer("evaluate_every", 30, "Steps between two measurements.", 1)
+flags.DEFINE_integer("steps", 60, "Steps of a run.", 1)
+flags.DEFINE_integer("evaluate_every", 15, "Steps between two measurements.", 1)
 flags.DEFINE_integer("longer", 4, "Times the steps of the last row.", 1)
 flags.DEFINE_integer("batch_size", 32, "Rows of a step.", 1)
 flags.DEFINE_integer("sequence_length", 64, "Tokens of a row.", 8)
-flags.DEFINE_integer("heldout_rows", 512, "Rows that are measured.", 1)
+flags.DEFINE_integer("heldout_rows", 256, "Rows that are measured.", 1)
 flags.DEFINE_float("learning_rate", 1e-3, "Peak rate of the language models.")
 flags.DEFINE_integer("sample", 5000, "Sentences of SST-2.", 1)
 flags.DEFINE_integer("epochs", 3, "Times to go through them.", 1)
+
+
+@flags.multi_flags_validator(
+    ["steps", "evaluate_every"], "--steps must be a multiple of --evaluate_every."
+)
+def divides(given):
+    return given["steps"] % given["evaluate_every"] == 0
+
 
 # Row -> whether it begins with the teacher's layers, whether it is taught, and if it runs longer.
 LANGUAGE_MODELS = {
@@ -68,7 +73,7 @@ CLASSIFIERS = {
 
 def main(argv):
     bert_keras.keep_freed_memory()
-    os.makedirs(FLAGS.output_dir, exist_ok=True)
+    books.check_settings("sst2_dir")
     seeds = range(FLAGS.seeds)
     runs = [(row, seed) for seed in seeds for row in LANGUAGE_MODELS]
     teacher = kept("teacher", measure_teacher)
@@ -97,20 +102,8 @@ def name_of(row, seed):
 
 def batches(part, **options):
     """Returns the batches of one part of the books, `train` or `heldout`."""
-    books = sorted(glob.glob(os.path.join(FLAGS.data_dir, "*.txt*")))
-    is_heldout = [any(word in os.path.basename(book) for word in FLAGS.heldout) for book in books]
-    chosen = [b for b, out in zip(books, is_heldout, strict=True) if out == (part == "heldout")]
-    folder = os.path.join(FLAGS.output_dir, f"{part}_{FLAGS.sequence_length}")
-    tokenizer = bert_keras.Tokenizer.from_preset("bert_mini_en_gutenberg")
-    create_pretraining_data(
-        chosen,
-        tokenizer,
-        folder,
-        sequence_length=FLAGS.sequence_length,
-        objective="full_sentences",
-        documents="file",
-    )
-    return PretrainingBatches(folder, FLAGS.batch_size, **options)
+    length, rows = FLAGS.sequence_length, FLAGS.batch_size
+    return books.batches(part, "full_sentences", length, rows, **options)
 
 
 def heldout_loss(model):
@@ -123,14 +116,14 @@ def heldout_loss(model):
 
 
 def measure_teacher():
-    return {"loss": heldout_loss(bert_keras.MaskedLM.from_preset("bert_mini_en_gutenberg"))}
+    return {"loss": heldout_loss(bert_keras.MaskedLM.from_preset(books.PRESET))}
 
 
 def train(row, seed):
     """Returns the steps that were measured, the losses there, and the seconds of training."""
     has_layers, is_taught, is_longer = LANGUAGE_MODELS[row]
     keras.utils.set_random_seed(seed)
-    teacher = bert_keras.MaskedLM.from_preset("bert_mini_en_gutenberg")
+    teacher = bert_keras.MaskedLM.from_preset(books.PRESET)
     model = bert_keras.distill(teacher, (0, 2) if has_layers else untrained(teacher, 2))
     student = model.student
     model = model if is_taught else student
@@ -160,18 +153,13 @@ def losses_table(teacher, runs):
     lines = [f"| step | {' | '.join(map(str, steps))} | seconds |", "|---" * (len(steps) + 2) + "|"]
     for row in LANGUAGE_MODELS:
         found = [run for (name, _), run in runs.items() if name == row]
-        cells = [cell(values) for values in zip(*(run["losses"] for run in found), strict=True)]
+        cells = [
+            books.cell(values, 2) for values in zip(*(run["losses"] for run in found), strict=True)
+        ]
         name = f"{row}, {FLAGS.longer} times the steps" if LANGUAGE_MODELS[row][2] else row
         seconds = statistics.mean(run["seconds"] for run in found)
         lines.append(f"| {name} | {' | '.join(cells)} | {seconds:.0f} |")
     return "\n".join([*lines, f"\nThe teacher's own loss is {teacher['loss']:.2f}.\n"])
-
-
-def cell(values, digits=2):
-    """Returns a mean, with the lowest and the highest where there are several."""
-    mean = f"{statistics.mean(values):.{digits}f}"
-    spread = f" ({min(values):.{digits}f} to {max(values):.{digits}f})" if len(values) > 1 else ""
-    return mean + spread
 
 
 # Classifiers
@@ -208,7 +196,7 @@ def accuracies_table(runs):
     lines = ["| | parameters | accuracy | seconds |", "|---|---|---|---|"]
     for row in ("the teacher", *CLASSIFIERS):
         found = [run for (name, _), run in runs.items() if name == row]
-        accuracy = cell([run["accuracy"] for run in found], 4)
+        accuracy = books.cell([run["accuracy"] for run in found], 4)
         seconds = statistics.mean(run["seconds"] for run in found)
         lines.append(f"| {row} | {found[0]['parameters']:,} | {accuracy} | {seconds:.0f} |")
     return "\n".join(lines) + "\n"
