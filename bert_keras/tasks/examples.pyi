@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bert_keras._types import Array, Inputs
-from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
