@@ -33,7 +33,7 @@ _MASKED_LM = Head(
         "predictions.decoder.bias": "predictions.bias",
     },
 )
-_SENTENCE_ORDER = Head((("head/dense", "sop_classifier.classifier", "dense"),))
+_SENTENCE_ORDER = Head((("head/dense", "sop_classifier.classifier", "dense"),), "ForPreTraining")
 
 
 def _depth(config):
@@ -80,6 +80,8 @@ HUGGING_FACE = Record(
         "Pretraining": side_by_side(
             "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_SENTENCE_ORDER
         ),
+        # There it has no model of its own: what we write leaves the other head of that one out.
+        "NextSentencePrediction": _SENTENCE_ORDER,
         "QuestionAnswering": bert.QUESTION_ANSWERING,
         "TextClassifier": Head(
             bert.CLASSIFIER,
