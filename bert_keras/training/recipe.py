@@ -311,8 +311,8 @@ def _num_steps(batches, steps_per_epoch):
     except TypeError:
         raise ValueError(
             "The default learning-rate schedule must know how many batches an epoch has, and this "
-            f"dataset ({type(batches).__name__}) does not say. Pass `steps_per_epoch` and, for more "
-            "epochs than one, a dataset that goes on, `.repeat()`; or an optimizer of your own to "
+            f"dataset ({type(batches).__name__}) does not say. Pass `steps_per_epoch`, for several "
+            "epochs with a dataset that goes on, `.repeat()`; or an optimizer of your own to "
             "`compile`."
         ) from None
 
