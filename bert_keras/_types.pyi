@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
-from typing import Any, Literal, NotRequired, Protocol, TypeAlias, TypedDict
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 from numpy.typing import NDArray
+
+from bert_keras.tasks.examples import Examples
 
 # A backend's tensor, or what Keras makes one of.
 Tensor: TypeAlias = Any
@@ -30,8 +32,9 @@ class AsArray(Protocol):
 # A list, array or column of str; or a tuple of two such for pairs, or a table.
 Texts: TypeAlias = Iterable[Any] | Indexable
 OneText: TypeAlias = str | tuple[str, str]
-# What `fit` takes: `Texts`, `Inputs`, a `PyDataset`, `tf.data`, a `DataLoader`, or a generator.
-Data: TypeAlias = Iterable[Any] | Indexable | Inputs
+# What `fit` takes: `Texts`, `Inputs`, a `PyDataset`, `tf.data`, a `DataLoader`, a generator, or
+# what `encode_features` returned.
+Data: TypeAlias = Iterable[Any] | Indexable | Inputs | Examples
 # Of a task with several outputs a mapping of names to such.
 Labels: TypeAlias = Iterable[Any] | Indexable | Mapping[str, Any]
 Weights: TypeAlias = Iterable[float] | Tensor
@@ -91,5 +94,5 @@ class JudgedToken(TypedDict):
 class Hit(TypedDict):
     index: int
     score: float
-    # Where documents are texts.
-    text: NotRequired[str]
+    # Not there where documents are vectors.
+    text: str

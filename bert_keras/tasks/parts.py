@@ -1,6 +1,9 @@
 """Whether a task's backbone, preprocessor and tokenizer belong together, and what a call needs."""
 
+import numpy as np
+
 from bert_keras.checks import check_int
+from bert_keras.inputs import TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -77,6 +80,14 @@ def check_tokenizer(tokenizer, backbone, needed_roles=()):
             f"tokenizer whose {tokenizer.pad_token!r} has the id {tokenizer.pad_token_id}. Use the "
             "tokenizer of the same checkpoint."
         )
+
+
+def check_length(backbone, inputs):
+    """Raises `ValueError` for tensors of more tokens a row than positions: on JAX a row of NaN."""
+    shape, longest = getattr(inputs[TOKEN_IDS], "shape", None), backbone.max_sequence_length
+    if longest and shape and isinstance(shape[-1], int) and shape[-1] > longest:
+        # As of arrays, which are told so before they become tensors.
+        backbone.check_arrays({TOKEN_IDS: np.zeros((1, shape[-1]), "int32")})
 
 
 def check_has_preprocessor(task):

@@ -36,7 +36,7 @@ class Task(BuiltModel):
       the host, on each backend;
     - ready inputs: the dict of arrays of `bert_keras.inputs`, a `keras.utils.PyDataset`, a
       `tf.data.Dataset`, a torch `DataLoader`. Arrays are checked before the first step, the batches
-      of a `PyDataset` each before its own; what the last two yield is not.
+      of a `PyDataset` each before its own; of what the last two yield only names and lengths are.
 
     A task is compiled when it is made. The defaults are BERT's recipe: AdamW with weight decay on
     kernels only, gradients clipped to norm 1, the learning rate rising over the first tenth of the
@@ -119,6 +119,7 @@ class Task(BuiltModel):
         """Raises when a dict of inputs does not fit; the vectors of `encode_features` do."""
         if not has_features(inputs):
             super().check_inputs(inputs)
+            parts.check_length(self.backbone, inputs)
 
     def backbone_outputs(self, inputs, training=None, **options):
         """Calls the backbone; a frozen one runs as in inference, or has done so already."""

@@ -307,8 +307,9 @@ def _num_steps(batches, steps_per_epoch):
     except TypeError:
         raise ValueError(
             "The default learning-rate schedule must know how many batches an epoch has, and this "
-            f"dataset ({type(batches).__name__}) does not say. Pass `steps_per_epoch`, or an "
-            "optimizer of your own to `compile`."
+            f"dataset ({type(batches).__name__}) does not say. Pass `steps_per_epoch`, for several "
+            "epochs with a dataset that goes on, `.repeat()`; or an optimizer of your own to "
+            "`compile`."
         ) from None
 
 

@@ -195,6 +195,7 @@ def test_outputs_equal_transformers_in_both_spellings_of_a_config(seed, tmp_path
     [
         ({"layer_types": ["sliding_attention", "full_attention"]}, "no other patterns"),
         ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "Received:.*yarn"),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 9.0}}, "Received:.*9.0"),
         ({"rope_scaling": {"type": "linear"}}, "linear"),
         ({"rope_parameters": 7}, "must say what global_rotary_base is"),
         ({"local_rope_theta": None}, "local_rotary_base"),

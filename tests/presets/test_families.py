@@ -35,6 +35,8 @@ CASES = [
     if number == 0 or task in ("Backbone", "TextClassifier")
 ]
 IDS = [f"{name}-{task}" for _, name, task in CASES]
+# A head that has no model of its own there -> what the weights of the other head begin with.
+BESIDE = {("albert", "NextSentencePrediction"): "predictions."}
 
 
 def odd_sizes():
@@ -176,10 +178,11 @@ def test_in_out_and_in_again(tmp_path, record, name, task):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         model = load(tmp_path / "theirs", task)
-    arrays = inputs_of(model, task)
-    worst = difference(
-        our_outputs(model, arrays), their_outputs(reference, arrays), arrays["padding_mask"]
-    )
+    arrays, beside = inputs_of(model, task), BESIDE.get((name, task))
+    theirs = their_outputs(reference, arrays)
+    if beside:
+        theirs = {"logits": theirs["next_sentence"]}
+    worst = difference(our_outputs(model, arrays), theirs, arrays["padding_mask"])
     print(f"{name} {task}: {worst:.1e}")
     assert worst <= 1e-5
     head = record.heads.get(task, Head())
@@ -195,10 +198,13 @@ def test_in_out_and_in_again(tmp_path, record, name, task):
     model.export_to_huggingface(tmp_path / "ours")
     cls = their_class(record, next(iter(record.names)), task)
     again, info = cls.from_pretrained(tmp_path / "ours", output_loading_info=True)
-    assert not info["missing_keys"] and not info["mismatched_keys"]
+    missing = {key for key in info["missing_keys"] if not (beside and key.startswith(beside))}
+    assert not missing and not info["mismatched_keys"]
     assert all("pooler" in key for key in info["unexpected_keys"])
     exported = again.state_dict()
     for key, value in reference.state_dict().items():
+        if key in info["missing_keys"]:
+            continue
         np.testing.assert_array_equal(exported[key].numpy(), value.numpy(), err_msg=key)
     before, after = reference.config.to_dict(), again.config.to_dict()
     keys = {*config_of(record, name), "id2label", "problem_type", "architectures", head.dropout}

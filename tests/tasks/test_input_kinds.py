@@ -26,6 +26,14 @@ TASKS = {
     "MaskedLM": ([TEXTS], None),
     "NextSentencePrediction": ([TEXTS, TEXTS[::-1]], CLASSES),
     "Pretraining": ([TEXTS, TEXTS[::-1]], CLASSES),
+    "SpanBoundary": ([TEXTS], None),
+    "ReplacedTokenDetection": ([TEXTS], None),
+    "Distillation": ([TEXTS], CLASSES),
+}
+# Of two tasks each, which are made like others.
+PAIRS = {
+    "ReplacedTokenDetection": ("MaskedLM", "ReplacedTokenDetector"),
+    "Distillation": ("TextClassifier", "TextClassifier"),
 }
 COLUMNS = {
     "list": list,
@@ -73,11 +81,20 @@ def of_torch(columns, labels):
     return torch.utils.data.DataLoader(rows, batch_size=2)
 
 
+def of_grain(columns, labels):
+    import grain
+
+    rows = [_one_or_more(row) for row in zip(*columns, strict=True)]
+    rows = [(row,) for row in rows] if labels is None else list(zip(rows, labels, strict=True))
+    return grain.MapDataset.source(rows).to_iter_dataset().batch(2)
+
+
 STREAMS = {
     "`PyDataset`": Batches,
     "generator": lambda columns, labels: (Batches(columns, labels)[i] for i in range(2)),
     "`tf.data` of str": of_tensorflow,
     "torch `DataLoader` of str": of_torch,
+    "Grain of str": of_grain,
 }
 
 
@@ -88,6 +105,8 @@ def _one_or_more(columns):
 def _task(name, **options):
     keras.utils.set_random_seed(0)
     cls = getattr(bert_keras, name)
+    if name in PAIRS:
+        return cls(*(_task(part, **options) for part in PAIRS[name]))
     if name == "TokenClassifier":
         options["num_classes"] = 2
     if name == "TextEmbedder":
@@ -113,7 +132,7 @@ def _is_taken(task, kind, columns, labels):
             actual = _task(task).evaluate(STREAMS[kind](columns, labels), verbose=0, **steps)
     except (TypeError, ValueError, RuntimeError):
         return False
-    if task not in ("MaskedLM", "Pretraining"):  # Which draw masks batch by batch.
+    if TASKS[task][1] is not None and task != "Pretraining":  # Which draw masks batch by batch.
         # Two batches weigh alike, whatever number of words they hold.
         assert actual == pytest.approx(expected, abs=1e-2 if kind in STREAMS else 1e-5)
     return True

@@ -495,6 +495,7 @@ def test_an_empty_text_is_a_text():
 
 
 def test_texts_are_cut_to_the_limit_and_ready_inputs_are_not():
+    torch = pytest.importorskip("torch")
     classifier = tiny_classifier()
     assert classifier.predict(["a " * 500], verbose=0).shape == (1, 2)
     too_long = {"token_ids": np.ones((1, 17), "int32")}
@@ -502,8 +503,10 @@ def test_texts_are_cut_to_the_limit_and_ready_inputs_are_not():
     for method in (lambda x: classifier.predict(x, verbose=0), classifier):
         with pytest.raises(ValueError, match="between 1 and 16"):
             method(too_long)
-    with pytest.raises(ValueError, match="between 1 and 16"):
-        classifier.fit(too_long, [0], verbose=0)
+    dataset = torch.utils.data.DataLoader([({"token_ids": np.ones(17, "int32")}, 0)])
+    for given in ((too_long, [0]), (dataset,)):
+        with pytest.raises(ValueError, match="between 1 and 16"):
+            classifier.fit(*given, verbose=0)
     np.testing.assert_array_equal(classifier.predict(TEXTS, verbose=0), before)
 
 

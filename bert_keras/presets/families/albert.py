@@ -22,7 +22,7 @@ _LAYER = {
 _INNER = "inner_group_num"
 _DROPOUT = "classifier_dropout_prob"
 _MASKED_LM = bert.masked_lm("predictions.dense", "predictions.LayerNorm", "predictions")
-_SENTENCE_ORDER = Head((("head/dense", "sop_classifier.classifier", "dense"),))
+_SENTENCE_ORDER = Head((("head/dense", "sop_classifier.classifier", "dense"),), "ForPreTraining")
 
 
 def _depth(config):
@@ -69,6 +69,8 @@ HUGGING_FACE = Record(
         "Pretraining": side_by_side(
             "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_SENTENCE_ORDER
         ),
+        # There it has no model of its own: what we write leaves the other head of that one out.
+        "NextSentencePrediction": _SENTENCE_ORDER,
         "QuestionAnswering": bert.QUESTION_ANSWERING,
         "TextClassifier": bert.TEXT_CLASSIFIER._replace(dropout=_DROPOUT),
         "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(dropout=_DROPOUT),

@@ -38,11 +38,16 @@ def _read_every(config):
 def _base(kind, argument):
     def read(config):
         key, default = _BASES[kind]
-        said = (config.get("rope_parameters") or {}).get(kind) or {}
-        if said.get("rope_type", "default") != "default" or config.get("rope_scaling"):
+        of_kinds = config.get("rope_parameters") or {}
+        said = of_kinds.get(kind) or {}
+        is_plain = (
+            said.get("rope_type", "default") == "default" and of_kinds.keys() <= _BASES.keys()
+        )
+        if not is_plain or config.get("rope_scaling"):
             raise ValueError(
-                "Rotary positions must be plain, `rope_type` 'default' and no `rope_scaling`. "
-                f"Received: {said}, {config.get('rope_scaling')}. ModernBERT has no others."
+                "Rotary positions must be plain, of `rope_type` 'default' for each kind of layers, "
+                f"and no `rope_scaling`. Received: {of_kinds}, {config.get('rope_scaling')}. "
+                "ModernBERT has no others."
             )
         return said.get("rope_theta", config.get(key, default))
 
