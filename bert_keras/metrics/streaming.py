@@ -3,9 +3,8 @@
 Their means over batches are wrong, since they are not means over examples. These metrics add up
 counts or losses, so they equal scikit-learn's F1 and Matthews correlation of all examples at once.
 
-Accuracy needs nothing of ours: `keras.metrics.SparseCategoricalAccuracy()` leaves positions of
-weight 0 out. Put all of them under `weighted_metrics`: under `metrics` Keras does not hand the
-weights on, and padding would count.
+Put all of them under `weighted_metrics`: under `metrics` Keras does not hand the weights on, and
+padding would count.
 """
 
 import keras
@@ -24,6 +23,38 @@ def _weights_like(values, sample_weight, dtype):
         return ops.reshape(given, ops.shape(values))
     missing = (1,) * (len(values.shape) - len(given.shape))
     return weights * ops.reshape(given, tuple(ops.shape(given)) + missing)
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class TokenRate(keras.metrics.Mean):
+    """The share of tokens with label 1 over all batches; the base of `TokenAccuracy`.
+
+    Each token counts once. Keras's own means take that of a row first, so that a token of a short
+    batch counts more than one of a long batch, and scores move with how texts are sorted by length.
+
+    Call arguments:
+        y_true: integer tensor `(batch, seq_len)`.
+        y_pred: float tensor, logits or probabilities of each token.
+        sample_weight: optional tensor `(batch, seq_len)`, or `(batch,)`.
+    """
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        values = self.values_of(ops.convert_to_tensor(y_true), y_pred)
+        weights = _weights_like(values, sample_weight, self.dtype)
+        super().update_state(ops.reshape(values, (-1,)), ops.reshape(weights, (-1,)))
+
+    def values_of(self, y_true, y_pred):
+        """Returns what is averaged, `(batch, seq_len)`."""
+        return y_true
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class TokenAccuracy(TokenRate):
+    """The share of tokens whose label is the likeliest class, over all batches; see `TokenRate`."""
+
+    def values_of(self, y_true, y_pred):
+        """Returns which tokens are right, bool `(batch, seq_len)`."""
+        return ops.cast(y_true, "int32") == ops.cast(ops.argmax(y_pred, axis=-1), "int32")
 
 
 class ConfusionMatrixMetric(keras.metrics.Metric):

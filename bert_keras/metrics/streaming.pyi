@@ -4,6 +4,14 @@ import keras
 
 from bert_keras._types import Dtype, Tensor
 
+class TokenRate(keras.metrics.Mean):
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None: ...
+    def values_of(self, y_true: Tensor, y_pred: Tensor) -> Tensor: ...
+
+class TokenAccuracy(TokenRate): ...
+
 class ConfusionMatrixMetric(keras.metrics.Metric):
     num_classes: int
     matrix: keras.Variable

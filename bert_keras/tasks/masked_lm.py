@@ -10,7 +10,7 @@ from bert_keras.checks import check_int
 from bert_keras.heads.masked_lm import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.probabilities import log_softmax, softmax
-from bert_keras.metrics.streaming import MaskedPerplexity
+from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.preprocessing.masked_batches import MaskedBatches
 from bert_keras.preprocessing.masking import Masking, TokenKinds
@@ -128,7 +128,7 @@ class MaskedLM(Task):
 
     def default_metrics(self):
         """Returns accuracy and perplexity at the masked positions."""
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy"), MaskedPerplexity()]
+        return [TokenAccuracy("accuracy"), MaskedPerplexity()]
 
     def encode_labels(self, labels):
         """Returns the ids that stood at the masked positions.

@@ -2,11 +2,11 @@
 
 import keras
 import numpy as np
-from keras import ops
 
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.probabilities import sigmoid
+from bert_keras.metrics.streaming import TokenRate
 from bert_keras.tasks.columns import as_column
 from bert_keras.tasks.data import are_examples
 from bert_keras.tasks.examples import Examples
@@ -69,7 +69,7 @@ class ReplacedTokenDetector(Task):
         Of few replaced tokens the accuracy says little: to find none is right for most.
         """
         return [
-            keras.metrics.MeanMetricWrapper(_labels, name="fake_rate"),
+            TokenRate("fake_rate"),
             keras.metrics.AUC(from_logits=True, name="auc"),
         ]
 
@@ -171,7 +171,3 @@ class ReplacedTokenDetector(Task):
                 ]
             )
         return answers
-
-
-def _labels(y_true, y_pred):
-    return ops.cast(y_true, "float32")

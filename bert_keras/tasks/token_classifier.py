@@ -11,6 +11,7 @@ from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics import entities
 from bert_keras.metrics.probabilities import softmax
+from bert_keras.metrics.streaming import TokenAccuracy
 from bert_keras.preprocessing.batching import sorted_batches
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.word_windows import cut_words
@@ -161,7 +162,7 @@ class TokenClassifier(Task):
     def default_metrics(self):
         """Returns the share of right tags; with a CRF of the emissions alone, before decoding."""
         name = "emission_accuracy" if self.crf else "accuracy"
-        return [keras.metrics.SparseCategoricalAccuracy(name=name)]
+        return [TokenAccuracy(name)]
 
     def learning_rate_multipliers(self):
         """Returns the optimizer's multipliers: the field learns faster than the encoder."""

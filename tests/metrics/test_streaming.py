@@ -117,17 +117,22 @@ def test_perplexity_without_a_masked_position_is_nan():
     assert np.isnan(updated(streaming.MaskedPerplexity()))
 
 
-def test_keras_accuracy_leaves_out_positions_of_weight_0():
-    """Why there is no accuracy metric of our own."""
+def test_tokens_of_short_and_long_batches_count_alike():
     rng = np.random.default_rng(2)
-    metric = keras.metrics.SparseCategoricalAccuracy()
-    for _ in range(100):
-        labels, predicted = rng.integers(0, 5, (2, 3)), rng.integers(0, 5, (2, 3))
-        weights = rng.integers(0, 2, (2, 3))
-        weights[0, 0] = 1
-        metric.reset_state()
-        expected = np.average(labels == predicted, weights=weights)
-        assert updated(metric, (labels, one_hot(predicted, 5), weights)) == pytest.approx(expected)
+    accuracy, rate = streaming.TokenAccuracy(), streaming.TokenRate()
+    right, marked, weights = [], [], []
+    for shape in [(2, 3), (4, 9), (1, 30)]:
+        labels, predicted = rng.integers(0, 3, shape), rng.integers(0, 3, shape)
+        weights.append(rng.integers(0, 3, shape))
+        right.append(labels == predicted)
+        marked.append(labels == 1)
+        accuracy.update_state(labels, one_hot(predicted, 3), weights[-1])
+        rate.update_state(labels == 1, one_hot(predicted, 3), weights[-1])
+    for metric, values in ((accuracy, right), (rate, marked)):
+        values, total = (
+            np.concatenate([part.ravel() for part in parts]) for parts in (values, weights)
+        )
+        assert float(metric.result()) == pytest.approx(np.average(values, weights=total))
 
 
 @pytest.mark.parametrize(
@@ -136,6 +141,7 @@ def test_keras_accuracy_leaves_out_positions_of_weight_0():
         streaming.SparseF1Score(4, average="binary", positive=2, name="other"),
         streaming.MatthewsCorrelation(4),
         streaming.MaskedPerplexity(),
+        streaming.TokenAccuracy(name="right"),
     ],
 )
 def test_configs_round_trip(metric):

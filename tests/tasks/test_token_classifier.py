@@ -390,6 +390,9 @@ def test_scores_are_those_of_the_predicted_tags(shared):
         p == t for ps, ts in zip(predicted, TAGS, strict=True) for p, t in zip(ps, ts, strict=True)
     ]
     assert scores == {"accuracy": np.mean(right), **entity_scores(TAGS, predicted)}
+    # Batches of unequal lengths, whose words count alike.
+    logged = shared.evaluate(SENTENCES, TAGS, batch_size=1, verbose=0, return_dict=True)
+    assert logged["accuracy"] == pytest.approx(np.mean(right))
 
 
 def test_sentences_come_as_lists_arrays_columns_and_texts(shared):
