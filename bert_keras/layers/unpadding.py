@@ -30,9 +30,9 @@ def to_batch(rows, places, like):
     """
     batch, length = ops.shape(like)
     # Empty slots write into one place more than there are.
-    targets = ops.reshape(ops.where(places < 0, batch * length, places), (-1, 1))
+    targets = ops.reshape(ops.where(places < 0, batch * length, places), (-1,))
     slots = ops.arange(ops.shape(targets)[0], dtype="int32")
-    slots = ops.scatter(targets, slots, (batch * length + 1,))[:-1]
+    slots = ops.segment_sum(slots, targets, batch * length + 1)[:-1]
     # Keras tries a model out on places that are all alike, whose slots are added up.
     slots = ops.minimum(slots, ops.shape(targets)[0] - 1)
     flat = ops.reshape(rows, (-1, rows.shape[-1]))

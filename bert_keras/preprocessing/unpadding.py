@@ -14,7 +14,8 @@ def without_padding(inputs):
 
     Args:
         inputs: dict of arrays, see `bert_keras.inputs`. Without a `padding_mask`, as of features
-            that were computed before, there is nothing to lay out.
+            that were computed before, there is nothing to lay out. A batch of one text stays as it
+            is, where nothing is to be gained.
 
     Returns:
         A dict with `row_places` beside them, int32 `(num_rows, seq_len)`: the index of each
@@ -44,6 +45,8 @@ def without_padding(inputs):
             "Texts are laid into rows without padding where it follows them. Received padding "
             "before a token. Pad on the right, or leave unpadded=False."
         )
+    if size == 1:
+        return inputs
     rows, room = [], np.full(size, length)
     for text in np.argsort(-lengths, kind="stable"):
         row = int(np.argmax(room >= lengths[text]))

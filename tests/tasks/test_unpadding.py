@@ -70,6 +70,7 @@ def test_rows_hold_every_token_once_and_few_numbers_of_rows_occur():
     assert numbers <= set(range(8, 65, 8))
     with pytest.raises(ValueError, match="Pad on the right"):
         without_padding({"padding_mask": np.array([[0, 1, 1]])})
+    assert list(without_padding({"padding_mask": np.array([[1, 1, 0]])})) == ["padding_mask"]
 
 
 @pytest.mark.once
