@@ -110,6 +110,8 @@ def main(argv):
     bert_keras.keep_freed_memory()
     books.check_settings("families")
     found = {}
+    for name in FLAGS.families or FAMILIES:
+        plan(name)
     for seed in range(FLAGS.seeds):
         for name in FLAGS.families or FAMILIES:
             found.setdefault(name, []).append(run(name, seed))
@@ -194,7 +196,8 @@ def plan(name):
         prepare(model, 1000)
         for length, share in zip(FLAGS.sequence_length, FLAGS.shares, strict=True):
             fit(family, model, int(length), 2, seed=0)  # Compiles.
-            seconds = fit(family, model, int(length), 8, seed=0) / 8
+            # Other programs lengthen some of them.
+            seconds = min(fit(family, model, int(length), 4, seed=0) / 4 for _ in range(3))
             steps[length] = is_trained * round(float(share) * FLAGS.minutes * 60 / seconds)
         path.write_text(json.dumps(steps) + "\n", encoding="utf-8")
     return {int(n): steps for n, steps in json.loads(path.read_text(encoding="utf-8")).items()}

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from tiny import tiny_classifier
 
-from bert_keras.layers.initializer import TruncatedNormal, bert_initializer
+from bert_keras.layers.initializer import TruncatedNormal, bert_initializer, head_initializer
 
 
 def array(value):
@@ -39,11 +39,17 @@ def test_models_begin_alike_after_the_same_seed_and_no_two_variables_do():
     assert len({kernel.ravel()[0] for kernel in kernels}) == len(kernels) > 5
 
 
+def test_heads_begin_as_those_of_transformers_without_a_cut():
+    values = array(head_initializer(0.5)((300, 400)))
+    assert stats.kstest(values.ravel(), stats.norm(scale=0.5).cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize("make", [bert_initializer, head_initializer])
 @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
-def test_any_dtype_shape_and_the_config_are_kept(dtype):
-    initializer = bert_initializer(0.1)
+def test_any_dtype_shape_and_the_config_are_kept(make, dtype):
+    initializer = make(0.1)
     copy = keras.initializers.deserialize(keras.initializers.serialize(initializer))
-    assert isinstance(copy, TruncatedNormal) and copy.stddev == 0.1
+    assert type(copy) is type(initializer) and copy.stddev == 0.1
     for shape in ((), (5,), (0, 3)):
         values = initializer(shape, dtype)
         assert tuple(values.shape) == shape
