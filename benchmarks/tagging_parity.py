@@ -1,0 +1,122 @@
+r"""Fine-tune taggers here and by transformers from the same first heads, on the same batches.
+
+    KERAS_BACKEND=torch python benchmarks/tagging_parity.py --data_dir wnut17 --output taggers.jsonl
+
+After a few hundred steps at a small rate the F1 of entities hangs on the head's random first
+weights, so that two means over a few seeds tell little. Here each seed draws one head, by
+transformers, which both sides begin with; both train on what `fit` would read, with dropout as in
+the checkpoint, and the rates, warm-up and clipping of examples/token_classification.py. Each writes
+a JSON line with both scores on the dev set; seeds that `--output` holds are not run again.
+"""
+
+import json
+import os
+import statistics
+import tempfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import torch
+import transformers
+from absl import app, flags
+
+import bert_keras
+from bert_keras import datasets
+from bert_keras.presets.resolve import resolve
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("preset", "minilm_l6_en_uncased", "Registered name or folder.")
+flags.DEFINE_string("data_dir", None, "Folder with one file *train*, one *dev*.", required=True)
+flags.DEFINE_string("output", None, "File of results, which is continued.", required=True)
+flags.DEFINE_integer("seeds", 10, "How many heads.", 1)
+flags.DEFINE_integer("sample", 2000, "Sentences to train on.", 1)
+flags.DEFINE_integer("epochs", 3, "Times to go through them.", 1)
+flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate.")
+
+
+def main(argv):
+    path = Path(FLAGS.output)
+    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    for seed in range(len(found), FLAGS.seeds):
+        found.append(run(seed))
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found[-1]) + "\n")
+        print(found[-1], flush=True)
+    differences = [row["ours"] - row["theirs"] for row in found]
+    for side in ("theirs", "ours"):
+        print(side, *summary([row[side] for row in found]))
+    print("difference", *summary(differences))
+
+
+def summary(values):
+    return [f"{name(values):.3f}" for name in (statistics.mean, statistics.stdev, min, max)]
+
+
+def run(seed):
+    """Returns the F1 of both sides for one head, and the mean loss of each one's last epoch."""
+    train, dev = map(read, ("train", "dev"))
+    names = list(datasets.tag_names(train, dev))
+    keras.utils.set_random_seed(seed)
+    train = train.take(np.random.default_rng(seed).permutation(len(train))[: FLAGS.sample])
+    theirs = transformers.AutoModelForTokenClassification.from_pretrained(
+        resolve(FLAGS.preset), num_labels=len(names), dtype=torch.float32
+    )
+    options = {"label_names": names, "max_length": 128}
+    ours = bert_keras.TokenClassifier.from_preset(FLAGS.preset, num_classes=len(names), **options)
+    head = theirs.classifier.weight.detach().numpy().T
+    ours.head.set_weights([head, np.zeros(len(names))])
+    theirs.classifier.bias.data.zero_()
+
+    batches = ours.batches(ours.examples(train.words, train.tags), shuffle=True)
+    steps = FLAGS.epochs * len(batches)
+    schedule = bert_keras.WarmupDecay(FLAGS.learning_rate, total_steps=steps, warmup=0.1)
+    ours.compile(bert_keras.AdamW(schedule))
+    optimizer = torch.optim.AdamW(theirs.parameters(), FLAGS.learning_rate, weight_decay=0.01)
+    rates = transformers.get_linear_schedule_with_warmup(optimizer, steps // 10, steps)
+    theirs.train()
+    for _ in range(FLAGS.epochs):
+        losses = []
+        batches.on_epoch_begin()
+        for inputs, labels, weights in (batches[i] for i in range(len(batches))):
+            ours.reset_metrics()
+            losses.append(
+                (
+                    step(theirs, inputs, labels, weights, optimizer, rates),
+                    ours.train_on_batch(inputs, labels, weights, return_dict=True)["loss"],
+                )
+            )
+        batches.on_epoch_end()
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)
+        tokenizer = bert_keras.Tokenizer.from_preset(FLAGS.preset)
+        copy = bert_keras.TokenClassifier.from_preset(
+            folder, **options, preprocessor=bert_keras.TextPreprocessor(tokenizer, max_length=128)
+        )
+    scores = [each.evaluate_tags(dev.words, dev.tags)["f1"] for each in (copy, ours)]
+    means = np.mean(losses, axis=0).tolist()
+    return dict(zip(("theirs", "ours", "their_loss", "our_loss"), (*scores, *means), strict=True))
+
+
+def read(part):
+    (name,) = (name for name in os.listdir(FLAGS.data_dir) if part in name)
+    return datasets.read_conll(os.path.join(FLAGS.data_dir, name))
+
+
+def step(model, inputs, labels, weights, optimizer, rates):
+    """Makes a step of transformers' model, and returns its loss."""
+    loss = model(
+        input_ids=torch.tensor(inputs["token_ids"]),
+        attention_mask=torch.tensor(inputs["padding_mask"]),
+        labels=torch.tensor(np.where(weights > 0, labels, -100), dtype=torch.int64),
+    ).loss
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    rates.step()
+    optimizer.zero_grad()
+    return loss.item()
+
+
+if __name__ == "__main__":
+    app.run(main)
