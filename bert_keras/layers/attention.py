@@ -6,7 +6,7 @@ from keras import ops
 
 from bert_keras.layers import backends
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.lora import AdaptableDense
 
 # The lowest float32. Adding a score does not change it: where all is masked, all scores are alike.
@@ -62,19 +62,11 @@ class SelfAttention(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.head_dim = hidden_dim // num_heads
         self.initializer_range = initializer_range
-        self.query = self._projection("query")
-        self.key = self._projection("key")
-        self.value = self._projection("value")
-        self.output_dense = self._projection("output")
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-
-    def _projection(self, name):
-        return AdaptableDense(
-            self.hidden_dim,
-            kernel_initializer=bert_initializer(self.initializer_range),
-            dtype=self.dtype_policy,
-            name=name,
+        self.query, self.key, self.value, self.output_dense = (
+            bert_dense(self, hidden_dim, name, AdaptableDense)
+            for name in ("query", "key", "value", "output")
         )
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):
         for projection in (self.query, self.key, self.value, self.output_dense):

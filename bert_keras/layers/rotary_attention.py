@@ -1,11 +1,13 @@
 """Self-attention that knows positions by rotating queries and keys, of all tokens or near ones."""
 
+import functools
+
 import keras
 from keras import ops
 
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.local_attention import are_numbers, attend_locally
 from bert_keras.layers.lora import AdaptableDense
 from bert_keras.layers.rotary import rotated
@@ -69,18 +71,10 @@ class RotaryAttention(keras.layers.Layer):
         self.rotary_base = rotary_base
         self.window = window
         self.initializer_range = initializer_range
-        self.query_key_value = self._projection(3 * hidden_dim, "query_key_value")
-        self.output_dense = self._projection(hidden_dim, "output")
+        dense = functools.partial(bert_dense, self, layer_class=AdaptableDense, use_bias=False)
+        self.query_key_value = dense(3 * hidden_dim, "query_key_value")
+        self.output_dense = dense(hidden_dim, "output")
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-
-    def _projection(self, units, name):
-        return AdaptableDense(
-            units,
-            use_bias=False,
-            kernel_initializer=bert_initializer(self.initializer_range),
-            dtype=self.dtype_policy,
-            name=name,
-        )
 
     def build(self, input_shape=None):
         for projection in (self.query_key_value, self.output_dense):

@@ -84,7 +84,6 @@ class AlbertBackbone(Backbone):
         remat: bool = False,
         **kwargs,
     ):
-        attention_dropout = dropout if attention_dropout is None else attention_dropout
         super().__init__(**own_arguments(locals()))
         self.embeddings = bert_embeddings(self, embedding_dim)
         self.encoder = Encoder(

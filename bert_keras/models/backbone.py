@@ -82,6 +82,8 @@ class Backbone(Adaptable, BuiltModel):
         self.num_segments, self.max_sequence_length = 1, None
         self.padding_id = self.pooler = None
         self.embedding_dim = arguments["hidden_dim"]
+        for rate in {"attention_dropout", "embedding_dropout"} & arguments.keys():
+            arguments[rate] = arguments["dropout"] if arguments[rate] is None else arguments[rate]
         for argument, value in arguments.items():
             setattr(self, argument, _checked(argument, value))
         self._check_number_of_parameters()

@@ -79,7 +79,6 @@ class BertBackbone(Backbone):
         remat: bool = False,
         **kwargs,
     ):
-        attention_dropout = dropout if attention_dropout is None else attention_dropout
         super().__init__(**own_arguments(locals()))
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)

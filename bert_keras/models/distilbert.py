@@ -62,7 +62,6 @@ class DistilBertBackbone(Backbone):
         remat: bool = False,
         **kwargs,
     ):
-        attention_dropout = dropout if attention_dropout is None else attention_dropout
         super().__init__(**own_arguments(locals()), num_segments=0)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)

@@ -76,7 +76,6 @@ class ElectraBackbone(Backbone):
         remat: bool = False,
         **kwargs,
     ):
-        attention_dropout = dropout if attention_dropout is None else attention_dropout
         embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         super().__init__(**own_arguments(locals()))
         is_projected = embedding_dim != hidden_dim

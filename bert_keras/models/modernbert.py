@@ -13,6 +13,7 @@ from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.model import layer_for
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -97,22 +98,14 @@ class ModernBertBackbone(Backbone):
         remat: bool = False,
         **kwargs,
     ):
-        attention_dropout = dropout if attention_dropout is None else attention_dropout
-        embedding_dropout = dropout if embedding_dropout is None else embedding_dropout
         check_int("local_attention", local_attention, 1, 2**20)
         check_int("global_attention_every", global_attention_every, 1, 1024)
         check_number("global_rotary_base", global_rotary_base, above=0)
         check_number("local_rotary_base", local_rotary_base, above=0)
         super().__init__(**own_arguments(locals()), num_segments=0)
         options = {"epsilon": layer_norm_epsilon, "dtype": self.dtype_policy}
-        self.embeddings = ModernBertEmbeddings(
-            vocabulary_size,
-            hidden_dim,
-            embedding_dropout,
-            layer_norm_epsilon,
-            initializer_range,
-            dtype=self.dtype_policy,
-            name="embeddings",
+        self.embeddings = layer_for(
+            self, ModernBertEmbeddings, "embeddings", dropout=self.embedding_dropout
         )
         self.encoder = Encoder(
             [self._block(i) for i in range(self.num_layers)],
@@ -131,20 +124,13 @@ class ModernBertBackbone(Backbone):
 
     def _block(self, i):
         is_global = i % self.global_attention_every == 0
-        return ModernBertBlock(
-            self.num_heads,
-            self.hidden_dim,
-            self.intermediate_dim,
-            self.dropout,
-            self.attention_dropout,
-            self.activation,
-            self.layer_norm_epsilon,
-            self.initializer_range,
+        return layer_for(
+            self,
+            ModernBertBlock,
+            f"layer_{i}",
             rotary_base=self.global_rotary_base if is_global else self.local_rotary_base,
             window=None if is_global else self.local_attention,
             has_attention_norm=i > 0,
-            dtype=self.dtype_policy,
-            name=f"layer_{i}",
         )
 
 

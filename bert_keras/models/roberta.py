@@ -75,7 +75,6 @@ class RobertaBackbone(Backbone):
         remat: bool = False,
         **kwargs,
     ):
-        attention_dropout = dropout if attention_dropout is None else attention_dropout
         super().__init__(**own_arguments(locals()))
         check_int("padding_id", padding_id, 0, self.vocabulary_size - 1)
         self.embeddings = bert_embeddings(self)
