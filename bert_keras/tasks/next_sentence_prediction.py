@@ -9,6 +9,7 @@ from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.metrics.probabilities import softmax
 from bert_keras.tasks.columns import is_columns, is_empty
 from bert_keras.tasks.labels import one_column
+from bert_keras.tasks.parts import head_for
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
 
@@ -45,23 +46,14 @@ class NextSentencePrediction(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 3.1.
     """
 
+    reads_pooled_output = True
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
 
     def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
-        self.head = NextSentenceHead(
-            backbone.hidden_dim,
-            initializer_range=backbone.initializer_range,
-            dtype=self.dtype_policy,
-            name="head",
-        )
+        self.head = head_for(self, NextSentenceHead)
         self.build()
         self.compile()
-
-    @property
-    def reads_pooled_output(self):
-        """Whether the output depends on the pooler, see `Task`: it does."""
-        return True
 
     def call(self, inputs, training=None):
         return self.head(self.backbone_outputs(inputs, training=training))

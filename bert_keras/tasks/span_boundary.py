@@ -8,6 +8,7 @@ from bert_keras.heads.pretraining import PretrainingHead
 from bert_keras.heads.span_boundary import SpanBoundaryHead
 from bert_keras.inputs import MASK_POSITIONS
 from bert_keras.tasks.masked_lm import MaskedLM
+from bert_keras.tasks.parts import head_for
 from bert_keras.training.losses import SparseCrossentropy
 
 OUTPUTS = ("masked_lm", "span_boundary")
@@ -66,16 +67,9 @@ class SpanBoundary(MaskedLM):
 
     def make_head(self):
         """Returns a new head, not built yet."""
-        masked_lm, backbone = self.make_masked_lm_head("masked_lm"), self.backbone
-        span_boundary = SpanBoundaryHead(
-            backbone.vocabulary_size,
-            backbone.hidden_dim,
-            activation=masked_lm.activation,
-            layer_norm_epsilon=backbone.layer_norm_epsilon,
-            initializer_range=backbone.initializer_range,
-            embedding_dim=backbone.embedding_dim,
-            dtype=self.dtype_policy,
-            name="span_boundary",
+        masked_lm = self.make_masked_lm_head("masked_lm")
+        span_boundary = head_for(
+            self, SpanBoundaryHead, "span_boundary", activation=masked_lm.activation
         )
         return PretrainingHead(
             masked_lm, span_boundary=span_boundary, dtype=self.dtype_policy, name="head"
