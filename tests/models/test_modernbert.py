@@ -31,15 +31,6 @@ def test_it_keeps_the_contract(tmp_path):
     check_backbone(tiny_backbone(), "modernbert_backbone.json", tmp_path)
 
 
-def test_it_has_no_segments_and_no_positions_beyond_its_longest():
-    backbone = tiny_backbone()
-    assert set(backbone({"token_ids": np.ones((1, 12), int)})) == {"sequence_output"}
-    with pytest.raises(ValueError, match="leave them out"):
-        backbone({"token_ids": np.ones((1, 2), int), "segment_ids": np.zeros((1, 2), int)})
-    with pytest.raises(ValueError, match="between 1 and 12 tokens"):
-        backbone({"token_ids": np.ones((1, 13), int)})
-
-
 def test_products_of_turned_vectors_tell_how_far_apart_they_are():
     query, key = np.random.default_rng(0).normal(size=(2, 6)).astype("float32")
     rows = [to_numpy(rotated(np.tile(x, (1, 9, 1)), base=30.0))[0] for x in (query, key)]
