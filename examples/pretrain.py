@@ -99,6 +99,7 @@ flags.DEFINE_float(
 )
 flags.DEFINE_bool("causal", False, "Let tokens see only those before them; mask tokens only.")
 flags.DEFINE_string("dtype", "float32", "float32, mixed_bfloat16 or mixed_float16.")
+flags.DEFINE_bool("unpadded", False, "Lay short rows side by side: the encoder sees no padding.")
 flags.DEFINE_bool("remat", False, "Compute the encoder twice a step, to need less memory.")
 
 # Training
@@ -497,6 +498,7 @@ def make_batches(folder, batch_size, model=None, **options):
         batch_size,
         masking=None if is_masked else make_masking(),
         seed=FLAGS.seed,
+        unpadded=FLAGS.unpadded,
         **options,
     )
 

@@ -102,6 +102,7 @@ def check_backbone(backbone, golden, folder):
     check_outputs(backbone, inputs)
     check_padding_changes_nothing(backbone)
     check_rows_without_padding(backbone)
+    check_inputs_are_refused(backbone)
     check_weight_paths(backbone, golden, folder)
     check_saved_and_reloaded(backbone, inputs, folder / "backbone.keras")
 
@@ -174,6 +175,19 @@ def check_rows_without_padding(backbone):
         backbone(packed, return_attentions=True)
     with pytest.raises(ValueError, match="place of each token of the batch once"):
         backbone({name: array[1:] for name, array in packed.items()})
+
+
+def check_inputs_are_refused(backbone):
+    """Segments that a family has not, and more tokens than it has positions, end before compute."""
+    ids = np.ones((2, backbone.max_sequence_length + 1), int)
+    wrong = {"between 1 and 12 tokens": {"token_ids": ids}}
+    if backbone.num_segments < 2:
+        segments = {"token_ids": ids[:, :3], "segment_ids": 0 * ids[:, :3]}
+        wrong["tells no segments apart: leave them out"] = segments
+    for message, inputs in wrong.items():
+        for call in (backbone, lambda x: backbone.predict(x, verbose=0)):
+            with pytest.raises(ValueError, match=message):
+                call(inputs)
 
 
 def check_weight_paths(backbone, golden, folder):

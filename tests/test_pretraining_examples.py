@@ -207,6 +207,14 @@ def test_replaced_tokens_leave_a_discriminator_and_a_generator(pretrain, data, t
     assert (generator.backbone.hidden_dim, detector.backbone.hidden_dim) == (8, 16)
 
 
+def test_rows_without_padding_train_the_same_model(pretrain, data):
+    given = {"data_dir": [data("plain")], "heldout_dir": [data("plain")], "dropout": 0.0}
+    given["attention_dropout"] = 0.0
+    results = [pretrain(f"{flag}", **given, unpadded=flag)[0] for flag in (False, True)]
+    for name in (name for name in results[0] if name.startswith("heldout_")):
+        assert results[1][name] == pytest.approx(results[0][name], abs=1e-4), name
+
+
 def test_masks_of_static_data_are_its_own(pretrain, data, tmp_path):
     masking = Masking(0.3, 0.7, 0.2, "whole_words")
     folder = data("static", masking=masking)

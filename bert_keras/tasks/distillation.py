@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_int, check_number
-from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
+from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, ROW_PLACES, TOKEN_IDS
 from bert_keras.presets.assign import by_path, own_weights
 from bert_keras.tasks.features import FEATURES
 from bert_keras.tasks.joint_task import JointTask
@@ -184,7 +184,8 @@ class Distillation(JointTask):
 
 def _answers(task, inputs, training):
     """Returns a task's last hidden states, its logits, and those that its loss is of."""
-    own = {name: inputs[name] for name in task.backbone.input_names if name in inputs}
+    known = (*task.backbone.input_names, ROW_PLACES)
+    own = {name: inputs[name] for name in known if name in inputs}
     outputs = task.backbone_outputs(own, training=training)
     own[FEATURES] = outputs
     soft = hard = task(own, training=training)

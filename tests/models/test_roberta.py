@@ -21,16 +21,12 @@ def test_positions_count_the_real_tokens():
     np.testing.assert_array_equal(positions, [[2, 3, 4, 5, 1, 1], [1, 1, 2, 3, 1, 4]])
 
 
-def test_all_positions_are_usable_and_no_more():
+def test_all_positions_are_usable():
     backbone = tiny_backbone(padding_id=3)
     assert backbone.embeddings.position_embedding.input_dim == 12 + 4
     assert np.isfinite(
         to_numpy(backbone({"token_ids": np.full((1, 12), 7)})["pooled_output"])
     ).all()
-    with pytest.raises(ValueError, match="between 1 and 12 tokens a sequence"):
-        backbone({"token_ids": np.full((1, 13), 7)})
-    with pytest.raises(ValueError, match="leave them out"):
-        backbone({"token_ids": np.ones((1, 2), int), "segment_ids": np.zeros((1, 2), int)})
 
 
 @pytest.mark.parametrize("padding_id", [None, -1, 50, 1.0])

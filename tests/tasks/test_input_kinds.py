@@ -102,34 +102,33 @@ def _one_or_more(columns):
     return tuple(columns) if len(columns) > 1 else columns[0]
 
 
-def _task(name, **options):
+def make_task(name, **options):
     keras.utils.set_random_seed(0)
     cls = getattr(bert_keras, name)
     if name in PAIRS:
-        return cls(*(_task(part, **options) for part in PAIRS[name]))
+        return cls(*(make_task(part, **options) for part in PAIRS[name]))
     if name == "TokenClassifier":
         options["num_classes"] = 2
     if name == "TextEmbedder":
         options["objective"] = "similarity"
-    text_columns = options.pop("text_columns", None)
-    preprocessor = tiny_preprocessor(text_columns=text_columns)
-    return cls(tiny_backbone(), preprocessor=preprocessor, **options)
+    of_text = {name: options.pop(name) for name in ("text_columns", "unpadded") if name in options}
+    return cls(tiny_backbone(), preprocessor=tiny_preprocessor(**of_text), **options)
 
 
 def _is_taken(task, kind, columns, labels):
     """Whether a task takes this kind, and then as it takes lists; else it must say so."""
-    expected = _task(task).evaluate(_one_or_more(columns), labels, verbose=0)
+    expected = make_task(task).evaluate(_one_or_more(columns), labels, verbose=0)
     try:
         if kind in COLUMNS:
             x = _one_or_more([COLUMNS[kind](column) for column in columns])
-            actual = _task(task).evaluate(x, labels, verbose=0)
+            actual = make_task(task).evaluate(x, labels, verbose=0)
         elif kind in FRAMES:
             names = ["first", "second"][: len(columns)]
             frame = FRAMES[kind](dict(zip(names, columns, strict=True)))
-            actual = _task(task, text_columns=names).evaluate(frame, labels, verbose=0)
+            actual = make_task(task, text_columns=names).evaluate(frame, labels, verbose=0)
         else:
             steps = {"steps": 2} if kind == "generator" else {}
-            actual = _task(task).evaluate(STREAMS[kind](columns, labels), verbose=0, **steps)
+            actual = make_task(task).evaluate(STREAMS[kind](columns, labels), verbose=0, **steps)
     except (TypeError, ValueError, RuntimeError):
         return False
     if TASKS[task][1] is not None and task != "Pretraining":  # Which draw masks batch by batch.

@@ -14,7 +14,6 @@ from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
 import bert_keras
 from bert_keras.preprocessing import Masking
 from bert_keras.tasks.replaced_token_detection import put
-from bert_keras.training import TrainingCheckpoint
 
 TEXTS = ["a b c d e", "fgh ab", "a b c d e f g h a b c", "hh gg ff aab bba", "c", "d e f g h"]
 # Graphs of two models take TensorFlow long, and each test would make its own.
@@ -192,34 +191,6 @@ def test_no_gradient_of_the_detection_reaches_the_generator():
     for old, variable in zip(before[1], model.discriminator.trainable_variables, strict=True):
         if not variable.path.endswith("key/bias"):  # has no influence on attention
             assert np.abs(to_numpy(variable) - old).max() > 0, variable.path
-
-
-def run(folder, stop=None):
-    """Trains for 4 steps, or goes on with it; as a fresh process would."""
-    keras.utils.set_random_seed(3)
-    model = tiny_pair(seed=5)
-    model.compile(bert_keras.AdamW(1e-2), run_eagerly=EAGERLY)
-    checkpoint = TrainingCheckpoint(folder, every=1)
-    keras.utils.set_random_seed(checkpoint.step + 100)
-    epochs = (stop or 4) - checkpoint.step
-    history = model.fit(
-        Batches(checkpoint.step),
-        steps_per_epoch=1,
-        epochs=epochs,
-        shuffle=False,
-        verbose=0,
-        callbacks=[checkpoint],
-    ).history
-    return history, values(model.variables)
-
-
-def test_a_run_that_goes_on_draws_what_it_would_have_drawn(tmp_path):
-    whole, weights = run(tmp_path / "whole")
-    run(tmp_path / "parts", stop=2)
-    rest, again = run(tmp_path / "parts")
-    assert rest == {name: found[2:] for name, found in whole.items()}
-    for a, b in zip(again, weights, strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.once

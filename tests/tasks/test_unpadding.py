@@ -1,12 +1,16 @@
 """Tasks whose encoder computes without padding give what they give with it."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
+import test_input_kinds as input_kinds
 from checks import assert_same_structure_close
 from tiny import LETTERS, tiny_backbone, tiny_preprocessor
 
 import bert_keras
+from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.unpadding import without_padding
 
 RNG = np.random.default_rng(0)
@@ -52,6 +56,28 @@ def test_fit_and_predict_give_what_they_give_with_padding(name, backbone):
         outputs = task.predict(x, batch_size=8) if name != "MaskedLM" else task.score(x)
         found.append({"loss": history.history["loss"], "outputs": outputs})
     assert_same_structure_close(*found, 1e-5)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", input_kinds.TASKS)
+def test_no_task_passes_the_choice_over(monkeypatch, name):
+    seen, call = [], Backbone.call
+
+    @functools.wraps(call)
+    def noted(self, inputs, *args, **kwargs):
+        seen.append("row_places" in inputs)
+        return call(self, inputs, *args, **kwargs)
+
+    monkeypatch.setattr(Backbone, "call", noted)
+    columns, labels = input_kinds.TASKS[name]
+    columns = tuple(columns) if len(columns) > 1 else columns[0]
+    losses = []
+    for choice in (False, True):
+        seen.clear()
+        task = input_kinds.make_task(name, unpadded=choice)
+        losses.append(task.evaluate(columns, labels, verbose=0, return_dict=True)["loss"])
+        assert set(seen) == {choice}
+    assert losses[1] == pytest.approx(losses[0], abs=1e-5)
 
 
 @pytest.mark.once

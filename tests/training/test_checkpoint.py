@@ -15,13 +15,14 @@ from checks import to_numpy
 
 import bert_keras
 from bert_keras.layers.dropout import Dropout
-from bert_keras.preprocessing import create_pretraining_data
+from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
 from bert_keras.training.checkpoint import TrainingCheckpoint
 from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import WarmupDecay
 from bert_keras.training.training_log import TrainingLog, read_log
 
 STEPS, EPOCHS = 3, 4
+LETTERS = "abcdefgh"
 
 
 class NumberedBatches(keras.utils.PyDataset):
@@ -69,17 +70,17 @@ def make_model(seed=0, **optimizer):
     return model
 
 
-def run(folder, kill_at=None, model=None, **options):
-    """Runs, or goes on with, a training of 12 steps; returns the log and the weights."""
-    model = model or make_model()
+def run(folder, kill_at=None, make=make_model, batches=NumberedBatches, epochs=EPOCHS, **options):
+    """Runs, or goes on with, a training; returns the log and the weights."""
+    model = make()
     checkpoint = TrainingCheckpoint(folder / "checkpoints", **{"every": STEPS, **options})
     # As a fresh process would be: nothing must depend on what this one has drawn.
     keras.utils.set_random_seed(checkpoint.step + 100)
     log = TrainingLog(folder, checkpoint.step)
     callbacks = [log, checkpoint] + ([KillAt(kill_at)] if kill_at else [])
     model.fit(
-        NumberedBatches(checkpoint.step),
-        epochs=EPOCHS - checkpoint.step // STEPS,
+        batches(checkpoint.step),
+        epochs=epochs - checkpoint.step // STEPS,
         steps_per_epoch=STEPS,
         shuffle=False,
         verbose=0,
@@ -193,42 +194,140 @@ def test_arguments_out_of_range_are_refused(tmp_path, arguments):
         TrainingCheckpoint(tmp_path, **arguments)
 
 
+# Each objective of pre-training
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """The path of a text of documents with a sentence a line."""
+    rng = random.Random(0)
+    documents = [
+        "\n".join(" ".join(rng.choices(LETTERS, k=rng.randint(3, 9))) + " ." for _ in range(12))
+        for _ in range(12)
+    ]
+    path = tmp_path_factory.mktemp("pretraining") / "text.txt"
+    path.write_text("\n\n".join(documents), encoding="utf-8")
+    return path
+
+
+def make_data(text, objective, length=16):
+    """Returns a folder of examples, beside the text."""
+    folder = str(text.with_name(f"{objective}_{length}"))
+    if not os.path.exists(folder):
+        vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *LETTERS]
+        create_pretraining_data(
+            str(text),
+            bert_keras.WordPieceTokenizer(vocabulary),
+            folder,
+            objective=objective,
+            sequence_length=length,
+            sentences_per_line=True,
+        )
+    return folder
+
+
+def backbone(family="Bert", **sizes):
+    sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 12, **sizes}
+    return getattr(bert_keras, f"{family}Backbone")(14, max_sequence_length=16, **sizes)
+
+
+def masked_lm(*family, **sizes):
+    return bert_keras.MaskedLM(backbone(*family, **sizes))
+
+
+def replaced_tokens():
+    sizes = {"embedding_dim": 6, "dropout": 0.1}
+    detector = bert_keras.ReplacedTokenDetector(backbone("Electra", **sizes))
+    return bert_keras.ReplacedTokenDetection(masked_lm("Electra", **sizes), detector, seed=5)
+
+
+# Objective -> the kind of rows, how they are masked, what is trained.
+OBJECTIVES = {
+    "next_sentence": ("next_sentence", {}, lambda: bert_keras.Pretraining(backbone())),
+    "full_sentences": ("full_sentences", {}, lambda: masked_lm("Roberta")),
+    "sentence_order": (
+        "sentence_order",
+        {"strategy": "n_grams"},
+        lambda: bert_keras.Pretraining(backbone("Albert", dropout=0.1)),
+    ),
+    "span_boundary": (
+        "full_sentences",
+        {"strategy": "spans"},
+        lambda: bert_keras.SpanBoundary(backbone()),
+    ),
+    "replaced_tokens": ("full_sentences", {"mask_share": 0.85, "random_share": 0}, replaced_tokens),
+    "distillation": (
+        "full_sentences",
+        {},
+        lambda: bert_keras.distill(masked_lm(num_layers=2), (1,)),
+    ),
+    "unpadded": (
+        "next_sentence",
+        {"rate": 0.3},
+        lambda: masked_lm("ModernBert", num_layers=2, dropout=0.1),
+    ),
+}
+
+
+# One draws numbers of its own; to compile the others too takes about a minute a backend.
+EVERYWHERE = OBJECTIVES if "ALL_KILLS" in os.environ else ("replaced_tokens",)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        pytest.param(name, marks=() if name in EVERYWHERE else pytest.mark.once)
+        for name in OBJECTIVES
+    ],
+)
+def test_every_objective_goes_on_as_if_it_had_not_been_killed(text, tmp_path, objective):
+    kind, masking, make_task = OBJECTIVES[objective]
+    folder = make_data(text, kind)
+
+    def make():
+        keras.utils.set_random_seed(0)
+        task = make_task()
+        # Graphs of two models would take TensorFlow long.
+        task.compile(AdamW(1e-2), run_eagerly=keras.backend.backend() == "tensorflow")
+        return task
+
+    def batches(start):
+        return PretrainingBatches(
+            folder,
+            4,
+            Masking(**masking),
+            start_step=start,
+            has_next_sentence=objective in ("next_sentence", "sentence_order"),
+            input_names=make_task().backbone.input_names,
+            unpadded=objective == "unpadded",
+        )
+
+    options = {"make": make, "batches": batches, "epochs": 2}
+    whole, weights = run(tmp_path / "whole", **options)
+    with pytest.raises(Killed):
+        run(tmp_path / "killed", kill_at=5, **options)
+    resumed, resumed_weights = run(tmp_path / "killed", **options)
+    assert resumed == whole and len(whole) == 2
+    for a, b in zip(resumed_weights, weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 # Real signals
 
 SCRIPT = pathlib.Path(__file__).with_name("killed_run.py")
 # Objective -> the presets that it ends with, by their folders.
-OBJECTIVES = {"both": {"": bert_keras.Pretraining}}
+ENDS = {"both": {"": bert_keras.Pretraining}}
 if "ALL_KILLS" in os.environ:
-    OBJECTIVES["replaced_tokens"] = {
+    ENDS["replaced_tokens"] = {
         "": bert_keras.ReplacedTokenDetector,
         "generator": bert_keras.MaskedLM,
     }
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
+def data(text):
     """Two folders of examples, of 16 and of 32 tokens."""
-    folder = tmp_path_factory.mktemp("pretraining")
-    letters = "abcdefgh"
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *letters]
-    tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
-    rng = random.Random(0)
-    documents = [
-        "\n".join(" ".join(rng.choices(letters, k=rng.randint(3, 9))) + " ." for _ in range(12))
-        for _ in range(12)
-    ]
-    (folder / "text.txt").write_text("\n\n".join(documents), encoding="utf-8")
-    folders = []
-    for length in (16, 32):
-        folders.append(str(folder / str(length)))
-        create_pretraining_data(
-            str(folder / "text.txt"),
-            tokenizer,
-            folders[-1],
-            sequence_length=length,
-            sentences_per_line=True,
-        )
-    return folders
+    return [make_data(text, "next_sentence", length) for length in (16, 32)]
 
 
 def pretrain(data, output_dir, objective, where="never", step=0):
@@ -260,7 +359,7 @@ def pretrain(data, output_dir, objective, where="never", step=0):
     keras.backend.backend() != "torch" and "ALL_KILLS" not in os.environ,
     reason="torch, with a hidden random state, is the hardest; ALL_KILLS=1 runs it",
 )
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", ENDS)
 def test_pretrain_killed_by_signals_gives_the_loss_curve_of_a_run_in_one_go(
     data, tmp_path, objective
 ):
@@ -278,7 +377,7 @@ def test_pretrain_killed_by_signals_gives_the_loss_curve_of_a_run_in_one_go(
     assert [line["step"] for line in curve] == [2, 4, 6, 8, 10]
     assert without_times(killed) == curve
     assert held_out(resumed) == held_out(done)
-    for folder, task in OBJECTIVES[objective].items():
+    for folder, task in ENDS[objective].items():
         compare_weights(task, whole / "final" / folder, killed / "final" / folder)
 
 

@@ -1,8 +1,9 @@
 """ModernBERT in Hugging Face's checkpoints.
 
 Configs of before transformers 5 name the pattern of layers and each rotary base by keys of their
-own; those since then have `layer_types` and `rope_parameters`. What both leave out has the value
-that transformers documents.
+own; those since then have `layer_types` and `rope_parameters`. What is in neither, and a window
+that is left out, is an error: transformers would take ModernBERT-base's, and no weight's shape
+tells.
 
 The dense layer and the norm of the head for masked tokens are in the heads of all tasks: on a
 checkpoint for masked tokens, a task's head begins with them, as it does in transformers.
@@ -13,8 +14,9 @@ Reference: https://github.com/huggingface/transformers, `models/modernbert`.
 from bert_keras.presets.families import bert
 from bert_keras.presets.families.record import Field, Head, Record
 
+_WINDOW = "local_attention"
 _GLOBAL, _LOCAL = "full_attention", "sliding_attention"
-_BASES = {_GLOBAL: ("global_rope_theta", 160_000.0), _LOCAL: ("local_rope_theta", 10_000.0)}
+_BASES = {_GLOBAL: "global_rope_theta", _LOCAL: "local_rope_theta"}
 
 
 def _pattern(num_layers, every):
@@ -25,7 +27,7 @@ def _read_every(config):
     """Returns how many layers there are to each that attends to the whole text."""
     kinds = config.get("layer_types")
     if kinds is None:
-        return config.get("global_attn_every_n_layers", 3)
+        return config["global_attn_every_n_layers"]
     for every in range(1, len(kinds) + 1):
         if kinds == _pattern(len(kinds), every):
             return every
@@ -37,7 +39,6 @@ def _read_every(config):
 
 def _base(kind, argument):
     def read(config):
-        key, default = _BASES[kind]
         of_kinds = config.get("rope_parameters") or {}
         said = of_kinds.get(kind) or {}
         is_plain = (
@@ -49,7 +50,7 @@ def _base(kind, argument):
                 f"and no `rope_scaling`. Received: {of_kinds}, {config.get('rope_scaling')}. "
                 "ModernBERT has no others."
             )
-        return said.get("rope_theta", config.get(key, default))
+        return said["rope_theta"] if "rope_theta" in said else config[_BASES[kind]]
 
     return Field(argument, read, lambda arguments: {})
 
@@ -99,11 +100,11 @@ HUGGING_FACE = Record(
         "embedding_dropout": "embedding_dropout",
         "norm_eps": "layer_norm_epsilon",
         "max_position_embeddings": "max_sequence_length",
-        "local_attention": "local_attention",
         "initializer_range": "initializer_range",
     },
     activation=("hidden_activation", bert.ACTIVATIONS),
     fields=(
+        Field(_WINDOW, lambda config: config[_WINDOW], lambda sizes: {_WINDOW: sizes[_WINDOW]}),
         Field("global_attention_every", _read_every, _write_pattern_and_bases),
         _base(_GLOBAL, "global_rotary_base"),
         _base(_LOCAL, "local_rotary_base"),

@@ -123,8 +123,8 @@ class Checkpoint(Preset):
                 arguments[field.argument] = field.read(config)
             except (TypeError, KeyError, AttributeError) as error:
                 raise ValueError(
-                    f"{self.path} must say what {field.argument} is. It does not ({error!r}). Is "
-                    "it damaged?"
+                    f"{self.path} must say what {field.argument} is. It does not ({error!r}). "
+                    "Download it again, or write it there."
                 ) from error
         return arguments
 
