@@ -466,6 +466,18 @@ def test_no_unknown_argument_is_taken(classifier):
 
 
 @pytest.mark.once
+def test_a_batch_has_a_row_at_least(classifier):
+    for call in (
+        lambda: classifier.fit(TEXTS, LABELS, batch_size=0),
+        lambda: classifier.predict(TEXTS, batch_size=0),
+        lambda: classifier.predict(classifier.preprocessor(TEXTS), batch_size=0),
+        lambda: classifier.backbone.predict(classifier.preprocessor(TEXTS), batch_size=0),
+    ):
+        with pytest.raises(ValueError, match="`batch_size` must be an int from 1"):
+            call()
+
+
+@pytest.mark.once
 def test_texts_for_a_batch_by_hand_are_told_their_way(classifier):
     for method in (classifier.train_on_batch, classifier.test_on_batch):
         with pytest.raises(TypeError, match=r"through its `preprocessor\(texts\)`"):
