@@ -312,14 +312,40 @@ def test_a_metric_is_there_once_by_whatever_it_is_asked(classifier):
         task.compile()
 
 
+def test_a_summary_lists_the_parts_with_their_shapes_and_parameters(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+
+    def summary(model):
+        lines = []
+        model.summary(140, expand_nested=True, print_fn=lambda text, **_: lines.append(text))
+        return "\n".join(lines)
+
+    task = tiny_classifier()  # Never called.
+    width = task.backbone.hidden_dim
+    tokens, text, scores = f"(None, None, {width})", f"(None, {width})", "(None, 2)"
+    encoder = task.backbone.encoder
+    for layer, shape in [
+        (task.backbone, f"[{text}, {tokens}]"),
+        *((layer, tokens) for layer in (task.backbone.embeddings, encoder, *encoder.blocks)),
+        (task.backbone.pooler, text),
+        (task.head, scores),
+    ]:
+        row = rf"{layer.name} .*{re.escape(shape)} .*\s{layer.count_params():,} "
+        assert re.search(row, summary(task)), layer.name
+    assert f"Total params: {task.count_params():,}" in summary(task)
+    assert "?" not in summary(bert_keras.MultipleChoice(tiny_backbone()))
+    # Nothing stays of the calls that say the shapes.
+    assert not task.backbone._inbound_nodes and "call" not in vars(task.backbone)
+
+
 @pytest.mark.once
-def test_a_summary_lists_the_parts_with_their_parameters(classifier, tmp_path):
+def test_a_summary_without_shapes_is_better_than_none():
+    class Strange(bert_keras.TextClassifier):
+        input_names = ("something_else",)
+
     lines = []
-    classifier.summary(expand_nested=True, print_fn=lambda text, **_: lines.append(text))
-    summary = "\n".join(lines)
-    for layer in (classifier.backbone, classifier.backbone.encoder, classifier.head):
-        assert re.search(rf"{layer.name} .*\s{layer.count_params():,} ", summary), layer.name
-    assert f"Total params: {classifier.count_params():,}" in summary
+    Strange(tiny_backbone()).summary(print_fn=lambda text, **_: lines.append(text))
+    assert "? " in lines[0] and "Total params" in lines[0]
 
 
 @pytest.mark.once
@@ -436,6 +462,18 @@ def test_no_unknown_argument_is_taken(classifier):
         (lambda: classifier.fit(TEXTS, LABELS, learning_rate=1e-3), r"compile\(learning_rate"),
     ]:
         with pytest.raises(TypeError, match=hint):
+            call()
+
+
+@pytest.mark.once
+def test_a_batch_has_a_row_at_least(classifier):
+    for call in (
+        lambda: classifier.fit(TEXTS, LABELS, batch_size=0),
+        lambda: classifier.predict(TEXTS, batch_size=0),
+        lambda: classifier.predict(classifier.preprocessor(TEXTS), batch_size=0),
+        lambda: classifier.backbone.predict(classifier.preprocessor(TEXTS), batch_size=0),
+    ):
+        with pytest.raises(ValueError, match="`batch_size` must be an int from 1"):
             call()
 
 

@@ -149,8 +149,13 @@ class Encoder(keras.layers.Layer):
         if remat:
             warn_where_useless()
 
+    @property
+    def layers(self):
+        """The blocks, by which `summary(expand_nested=True)` finds them."""
+        return list(dict.fromkeys(self.blocks))
+
     def build(self, input_shape=None):
-        for block in dict.fromkeys(self.blocks):
+        for block in self.layers:
             block.build()
         if self.norm is not None:
             self.norm.build((None, None, self.blocks[-1].hidden_dim))

@@ -51,6 +51,8 @@ class Encoder(keras.layers.Layer):
         dtype: Dtype | None = ...,
         trainable: bool = ...,
     ) -> None: ...
+    @property
+    def layers(self) -> list[keras.layers.Layer]: ...
     def __call__(
         self,
         hidden_states: Tensor,

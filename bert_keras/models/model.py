@@ -8,6 +8,7 @@ import numpy as np
 from bert_keras.inputs import ROW_PLACES, check_keys
 from bert_keras.models import quantized, structure
 from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
+from bert_keras.models.summary import output_shapes
 from bert_keras.models.tensorflow_data import call_untuned
 from bert_keras.models.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.other_names import WithOtherNames, check_arguments
@@ -34,6 +35,8 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
     """
 
     input_names = ()
+    # Axes of the inputs: texts, tokens.
+    num_input_axes = 2
     # Arguments of a parent's constructor that this class decides itself.
     decided_arguments = ()
     _prediction = _compiled_for = None
@@ -136,6 +139,11 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
         if self._compiled_for != structure.version:
             self._compiled_for = structure.version
             self.train_function = self.test_function = self.predict_function = None
+
+    def summary(self, *args, **kwargs):
+        """Like `keras.Model.summary`, with the shapes of the layers that `call` calls."""
+        with output_shapes(self):
+            super().summary(*args, **kwargs)
 
     def save(self, filepath, *args, **kwargs):
         """Like `keras.Model.save`.

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 from keras.src.trainers import data_adapters
 
+from bert_keras.checks import check_int
 from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
 from bert_keras.models import structure
 from bert_keras.preprocessing.batching import BucketedBatches
@@ -177,7 +178,8 @@ def batches_of(x, batch_size, check):
         x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
         check(x)
         # Places are those of a whole batch.
-        size = (ROW_PLACES in x and len(x[TOKEN_IDS])) or batch_size or 32
+        size = 32 if batch_size is None else check_int("batch_size", batch_size)
+        size = len(x[TOKEN_IDS]) if ROW_PLACES in x else size
         starts = range(0, len(next(iter(x.values()))), size)
         return [{name: v[start : start + size] for name, v in x.items()} for start in starts]
     if isinstance(x, BucketedBatches):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
-from bert_keras.checks import check_choice, check_number, is_int
+from bert_keras.checks import check_choice, check_int, check_number, is_int
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
 from bert_keras.preprocessing.ragged import Ragged
@@ -93,7 +93,7 @@ class Examples:
             self.make_inputs,
             labels=self.labels,
             sample_weight=self.sample_weight,
-            batch_size=batch_size or DEFAULT_BATCH_SIZE,
+            batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
             buckets=self.buckets or (int(max(self.lengths, default=1)),),
             **options,
         )
@@ -144,7 +144,8 @@ class Examples:
         budget = max(1, TOKENS_AT_ONCE // self.sequences_a_row)
         by_tokens = batch_size is None and on_cpu and self.are_sorted
         # Of fewer examples the next power of two: few shapes, no waste.
-        size = min(batch_size or DEFAULT_BATCH_SIZE, 1 << max(0, len(self) - 1).bit_length())
+        size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
+        size = min(size, 1 << max(0, len(self) - 1).bit_length())
         return dataclasses.replace(self, labels=None, sample_weight=None).batches(
             size,
             shuffle=False,

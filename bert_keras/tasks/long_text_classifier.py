@@ -77,6 +77,7 @@ class LongTextClassifier(TextClassifier):
 
     head_arguments = ("num_classes", "pooling", "combine")
     decided_arguments = ("head_options",)
+    num_input_axes = 3  # Texts, windows, tokens.
     reads_features = False
 
     def __init__(
@@ -120,7 +121,7 @@ class LongTextClassifier(TextClassifier):
 
     def check_arrays(self, inputs):
         """Raises when NumPy inputs are not `(batch, num_windows, seq_len)` or do not fit."""
-        self.backbone.check_arrays(inputs, num_axes=3)
+        super().check_arrays(inputs)
         if PADDING_MASK not in inputs:
             return
         has_window = np.asarray(inputs[PADDING_MASK]).any(axis=(1, 2))

@@ -66,6 +66,7 @@ class MultipleChoice(Task):
     """
 
     head_arguments = ("pooling", "head_options")
+    num_input_axes = 3  # Texts, choices, tokens.
 
     def __init__(
         self,
@@ -95,10 +96,6 @@ class MultipleChoice(Task):
             return logits
         exists = ops.any(ops.cast(inputs[PADDING_MASK], "bool"), axis=-1)
         return ops.where(exists, logits, NO_CHOICE)
-
-    def check_arrays(self, inputs):
-        """Raises when NumPy inputs are not `(batch, num_choices, seq_len)` or do not fit."""
-        self.backbone.check_arrays(inputs, num_axes=3)
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy over the choices."""

@@ -113,7 +113,7 @@ class Task(BuiltModel):
 
     def check_arrays(self, inputs):
         """Raises when NumPy inputs do not fit the backbone, see `Backbone.check_arrays`."""
-        self.backbone.check_arrays(inputs)
+        self.backbone.check_arrays(inputs, num_axes=self.num_input_axes)
 
     def check_inputs(self, inputs):
         """Raises when a dict of inputs does not fit; the vectors of `encode_features` do."""

@@ -35,6 +35,7 @@ class Task(BuiltModel):
     needs_labels: bool
     takes_pairs: bool
     reads_features: bool
+    num_input_axes: int
     backbone: Backbone
     preprocessor: TextPreprocessor | None
     frozen: Frozen | None
