@@ -11,9 +11,9 @@ FROZEN_PARTS = (None, "backbone", "embeddings")
 
 
 def check_frozen(frozen, num_layers):
-    """Raises `ValueError` unless `frozen` names a part of the backbone, see `Task`."""
+    """Returns `frozen`; raises `ValueError` unless it names a part of the backbone, see `Task`."""
     if frozen in FROZEN_PARTS or (is_int(frozen) and 0 <= frozen <= num_layers):
-        return
+        return frozen
     raise ValueError(
         f"`frozen` must be one of {FROZEN_PARTS} or an int from 0 to {num_layers}, the encoder "
         f"layers. Received: {frozen!r}."
