@@ -76,17 +76,17 @@ def replacing_files(folder, stale=()):
 
 
 def of_one_state(read):
-    """Makes a function of a class and a preset begin again where the preset is replaced meanwhile.
+    """Makes a method that reads a folder, or a file, begin again where that is replaced meanwhile.
 
     So it reads the old files or the new ones, never some of both.
     """
 
     @functools.wraps(read)
-    def reading(cls, preset, *args, **kwargs):
+    def reading(self, preset, *args, **kwargs):
         while True:
             state = _state(preset)
             try:
-                result = read(cls, preset, *args, **kwargs)
+                result = read(self, preset, *args, **kwargs)
             except Exception:
                 if state == _state(preset):
                     raise
@@ -97,10 +97,14 @@ def of_one_state(read):
     return reading
 
 
-def _state(folder):
-    """Returns what is another when `replacing_files` has replaced a folder; None if it is none."""
+def _state(path):
+    """Returns what changes when a file or a folder's files are replaced; None if nothing is there.
+
+    Of a folder it is that of the file that is out first and in last.
+    """
     with contextlib.suppress(OSError, TypeError, ValueError):
-        found = os.stat(os.path.join(os.path.expanduser(folder), "config.json"))
+        path = os.path.expanduser(path)
+        found = os.stat(os.path.join(path, "config.json") if os.path.isdir(path) else path)
         return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
