@@ -1,11 +1,14 @@
 """Whatever ends the writing of a file or a folder, and at whichever step, it is whole."""
 
+import contextlib
 import errno
+import inspect
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import zipfile
 
 import keras
 import numpy as np
@@ -194,3 +197,61 @@ def test_the_checkpoints_of_keras_are_whole_too(tmp_path):
     backbone.fit(["a", "b"], [0, 1], verbose=0, callbacks=callbacks)
     assert sorted(os.listdir(tmp_path)) == ["x.keras", "x.weights.h5"]
     keras.models.load_model(tmp_path / "x.keras").load_weights(tmp_path / "x.weights.h5")
+
+
+# What a file names
+
+
+def registered_classes():
+    found = keras.saving.get_custom_objects()
+    return [
+        name for name in found if name.startswith("bert_keras>") and isinstance(found[name], type)
+    ]
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """A file whose opening is noted."""
+    path, is_open = tmp_path / "secret", []
+    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nsecret\n")
+
+    def hook(event, arguments):
+        if path is not None and event == "open" and str(arguments[0]) == str(path):
+            is_open.append(event)
+
+    sys.addaudithook(hook)
+    yield path, is_open
+    path = None
+
+
+@pytest.mark.parametrize("name", registered_classes())
+def test_no_argument_of_a_config_is_a_path(opened, name):
+    path, is_open = opened
+    found = keras.saving.get_registered_object(name)
+    arguments = [
+        parameter.name
+        for parameter in inspect.signature(found.__init__).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ][1:]
+    every = dict.fromkeys(arguments, str(path))
+    for config in (every, *({name: str(path)} for name in arguments)):
+        saved = {"module": None, "class_name": name.split(">")[1], "registered_name": name}
+        with contextlib.suppress(Exception):
+            keras.saving.deserialize_keras_object({**saved, "config": config})
+    assert not is_open
+
+
+def test_a_keras_file_that_names_a_vocabulary_is_refused_without_opening_it(opened, tmp_path):
+    path, is_open = opened
+    tiny_classifier().save(tmp_path / "x.keras")
+    with zipfile.ZipFile(tmp_path / "x.keras") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    config = json.loads(members["config.json"])
+    config["config"]["preprocessor"]["config"]["tokenizer"]["vocabulary"] = str(path)
+    members["config.json"] = json.dumps(config).encode()
+    with zipfile.ZipFile(tmp_path / "y.keras", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises((TypeError, ValueError), match="vocabulary") as found:
+        keras.models.load_model(tmp_path / "y.keras")
+    assert "secret\n" not in str(found.value) and not is_open
