@@ -71,7 +71,10 @@ def replacing_files(folder, stale=()):
         new.mkdir()
         yield new
         names = sorted(os.listdir(new), key=lambda name: name == "config.json")
-        if not (can_swap and _swap(new, folder, stale)):
+        if can_swap and _swap(new, folder, stale):
+            with contextlib.suppress(OSError):
+                _link(new, folder, stale)  # What came meanwhile.
+        else:
             _move(names, new, folder, stale)
 
 
@@ -159,36 +162,26 @@ def remove_if_left(folder):
 
 def _swap(new, folder, stale):
     """Swaps two folders, the new one with links to what it lacks; returns whether it could."""
-    is_linux = sys.platform == "linux"
-    exchange = getattr(ctypes.CDLL(None), "renameat2", None) if is_linux else None
-    try:
-        if exchange is None or pathlib.Path.cwd().is_relative_to(folder):
-            return False
-        _link(folder, new, stale)
-        shutil.copymode(folder, new)
-    except OSError:
-        return False
-    paths = os.fsencode(new), os.fsencode(folder)
-    if exchange(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE):
-        return False
+    exchange = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
     with contextlib.suppress(OSError):
-        _link(new, folder, stale)  # What came meanwhile.
-    return True
+        if exchange is not None and not pathlib.Path.cwd().is_relative_to(folder):
+            _link(folder, new, stale)
+            paths = os.fsencode(new), os.fsencode(folder)
+            return not exchange(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE)
+    return False
 
 
 def _link(source, target, but=()):
     """Gives a folder links to all that it lacks of another but some names."""
-    for path in source.iterdir():
-        there = target / path.name
-        if path.name in but:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            there.mkdir(exist_ok=True)
-            shutil.copymode(path, there)
-            _link(path, there)
-        elif not os.path.lexists(there):
-            with contextlib.suppress(FileNotFoundError):  # A temporary file of somebody else.
-                os.link(path, there, follow_symlinks=False)
+
+    def link(path, there):
+        if not os.path.lexists(there):
+            os.link(path, there, follow_symlinks=False)
+
+    def ignored(folder, names):
+        return but if pathlib.Path(folder) == source else ()
+
+    shutil.copytree(source, target, True, ignored, link, dirs_exist_ok=True)
 
 
 def _move(names, new, folder, stale):

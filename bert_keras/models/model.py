@@ -18,8 +18,6 @@ from bert_keras.models.whole_steps import WholeSteps, build_optimizer, whole_end
 from bert_keras.other_names import WithOtherNames, check_arguments
 
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
-# What Keras writes to by other means than files.
-_REMOTE = "://"
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -164,7 +162,7 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
                 f"{str(filepath)!r}. A folder is written by `save_to_preset`, weights alone by "
                 "`save_weights('*.weights.h5')`."
             )
-        if _REMOTE in str(filepath):
+        if "://" in str(filepath):  # Which Keras writes by other means.
             super().save(filepath, overwrite, zipped, **kwargs)
         elif _may_write(filepath, overwrite):
             with replacing(filepath) as temporary:
@@ -179,7 +177,7 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
             OSError: it cannot be written, as on a full disk; it says what is there now.
         """
         is_one = max_shard_size is None and str(filepath).endswith(".weights.h5")
-        if not is_one or _REMOTE in str(filepath):
+        if not is_one or "://" in str(filepath):
             super().save_weights(filepath, overwrite, max_shard_size)
         elif _may_write(filepath, overwrite):
             weights = _WeightsFile()
