@@ -41,8 +41,8 @@ def replacing(path):
         return
     with _beside(path, path) as temporary:
         yield str(temporary)
-        if path.exists():
-            shutil.copymode(path, temporary)
+        # A library may have made a file that its owner alone may read.
+        shutil.copymode(path if path.exists() else temporary.with_name("lock"), temporary)
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -82,6 +82,8 @@ def test_a_link_stays_a_link_and_a_mode_stays_as_it_was(tmp_path):
     for name in ("file", "folder"):
         (tmp_path / f"link to {name}").symlink_to(name)
     files.write_text(tmp_path / "link to file", "new")
+    tiny_backbone().save_to_preset(tmp_path / "preset")
+    assert (tmp_path / "preset" / "model.safetensors").stat().st_mode & 0o444 == 0o444
     write_folder(tmp_path / "link to folder", "new")
     assert (tmp_path / "file").read_text() == "new"
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o604
