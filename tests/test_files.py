@@ -102,6 +102,15 @@ def test_the_current_folder_stays_the_current_folder(tmp_path, monkeypatch):
     assert pathlib.Path("weights").read_text() == "new"
 
 
+def test_a_folder_that_cannot_be_swapped_is_written_file_by_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(os.path, "ismount", lambda _: True)
+    monkeypatch.setattr(files, "_swap", None)
+    for text in ("old", "new"):
+        write_folder(tmp_path / "preset", text)
+    assert sorted(os.listdir(tmp_path / "preset")) == ["config.json", "weights"]
+    assert (tmp_path / "preset" / "weights").read_text() == "new"
+
+
 def test_an_error_names_the_path_and_what_is_there(tmp_path):
     for there, text in (("What was there is still there", "old"), ("Nothing is there now", None)):
         path = tmp_path / (text or "nothing")
