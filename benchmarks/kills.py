@@ -141,8 +141,10 @@ def killed(save, load, models, path):
 def read_beside(save, load, models, path):
     """Yields what a reader finds while a writer is at work."""
 
+    reader = os.getpid()
+
     def write():
-        while True:
+        while os.getppid() == reader:
             save(models[1], path)
             save(models[0], path)
 
