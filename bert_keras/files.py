@@ -1,71 +1,221 @@
 """Files that are whole or not there: the one way in which this package writes."""
 
 import contextlib
+import ctypes
+import errno
+import functools
+import glob
 import json
 import os
 import pathlib
+import shutil
+import sys
 import tempfile
-import uuid
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove a file that is open.
+    fcntl = None
+
+# What Linux calls the folder that relative paths begin in, and the swap of two names.
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @contextlib.contextmanager
 def replacing(path):
     """Yields the path of a temporary file, which takes the place of `path` when all is written.
 
-    An exception inside leaves `path` as it was and removes the temporary file; a process that is
-    killed leaves a file `.*.partial`, never half of `path`.
+    An exception or a kill leaves `path` as it was. The temporary file has the same name, in a
+    hidden folder beside; what a killed run leaves of it, the next that writes `path` removes.
 
     Args:
-        path: str or path, in a folder that exists.
+        path: str or path, in a folder that exists. A link stays one. Where it is no file, such as
+            `/dev/stdout`, it is yielded itself.
+
+    Raises:
+        OSError: the file cannot be written, as on a full disk; it says what is there now.
     """
-    path = os.fspath(path)
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
-    try:
-        yield temporary
+    path = pathlib.Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        yield str(path)
+        return
+    with _beside(path, path) as temporary:
+        yield str(temporary)
+        # A library may have made a file that its owner alone may read.
+        shutil.copymode(path if path.exists() else temporary.with_name("lock"), temporary)
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    finally:
-        pathlib.Path(temporary).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def replacing_files(folder, stale=()):
     """Yields an empty folder whose files replace those of `folder` at the end, all or none.
 
+    On Linux it takes the place of `folder` in one step, with links to all else that is in there.
+    Where that cannot be (another system, a file system without it, a mount point, the current
+    directory) its files move one by one, `config.json` out first and in last: a kill between leaves
+    no checkpoint, but never parts of two, and an exception leaves the old one.
+
     Args:
-        folder: str or path, made when missing.
+        folder: str or path, made when missing. A link stays one.
         stale: names of files that go where there is no new one.
+
+    Raises:
+        OSError: a file cannot be written, as on a full disk; it says what is there now.
     """
-    folder = pathlib.Path(folder)
+    folder = pathlib.Path(os.path.realpath(folder))
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder) as partial:
-        new, old = pathlib.Path(partial, "new"), pathlib.Path(partial, "old")
+    can_swap = os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
+    with _beside(folder if can_swap else folder / "preset", folder) as new:
         new.mkdir()
-        old.mkdir()
         yield new
-        # Configs go first and come last: what lies between is no preset, never a mixed one.
-        names = sorted((path.name for path in new.iterdir()), key=lambda name: ".json" in name)
-        moved = []
-        try:
-            for name in (*reversed(names), *stale):
-                if (folder / name).exists():
-                    os.replace(folder / name, old / name)
-            for name in names:
-                os.replace(new / name, folder / name)
-                moved.append(name)
-        except BaseException:
-            for name in moved:
-                (folder / name).unlink(missing_ok=True)
-            for path in old.iterdir():
-                os.replace(path, folder / path.name)
+        names = sorted(os.listdir(new), key=lambda name: name == "config.json")
+        if can_swap and _swap(new, folder, stale):
+            with contextlib.suppress(OSError):
+                _link(new, folder, stale)  # What came meanwhile.
+        else:
+            _move(names, new, folder, stale)
+
+
+def of_one_state(read):
+    """Makes a method that reads a folder, or a file, begin again where that is replaced meanwhile.
+
+    So it reads the old files or the new ones, never some of both.
+    """
+
+    @functools.wraps(read)
+    def reading(self, preset, *args, **kwargs):
+        while True:
+            state = _state(preset)
+            try:
+                result = read(self, preset, *args, **kwargs)
+            except Exception:
+                if state == _state(preset):
+                    raise
+            else:
+                if state == _state(preset):
+                    return result
+
+    return reading
+
+
+def _state(path):
+    """Returns what changes when a file or a folder's files are replaced; None if nothing is there.
+
+    Of a folder it is that of the file that is out first and in last.
+    """
+    with contextlib.suppress(OSError, TypeError, ValueError):
+        path = os.path.expanduser(path)
+        found = os.stat(os.path.join(path, "config.json") if os.path.isdir(path) else path)
+        return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+@contextlib.contextmanager
+def _beside(path, shown):
+    """Yields a path of the same name in a folder beside, which goes at the end with what it holds.
+
+    Args:
+        path: `Path`.
+        shown: `Path`, what to call it in errors.
+    """
+    start = f".{path.name}."
+    try:
+        for left in path.parent.glob(f"{glob.escape(start)}*.partial"):
+            remove_if_left(left)
+        lock = None
+        while lock is None or not os.path.exists(lock.name):  # It was taken for left.
+            folder = tempfile.mkdtemp(prefix=start, suffix=".partial", dir=path.parent)
+            with contextlib.suppress(FileNotFoundError):
+                lock = open(os.path.join(folder, "lock"), "a")  # noqa: SIM115
+                with contextlib.suppress(AttributeError, OSError):  # Where there are no locks.
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+        with lock:
+            try:
+                yield pathlib.Path(folder, path.name)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # Windows opens no folders.
+            descriptor = os.open(path.parent, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+    except OSError as error:
+        if ".partial" in str(path.parent):  # The one around tells the user's own path.
             raise
+        now = "What was there is still there" if os.path.exists(shown) else "Nothing is there now"
+        reason = f"{error.strerror or error}. It could not be written. {now}"
+        raise OSError(error.errno or errno.EIO, reason, str(shown)) from error
+
+
+def remove_if_left(folder):
+    """Removes a temporary folder, unless its writer is at work."""
+    lock = os.path.join(folder, "lock")
+    with contextlib.suppress(OSError):
+        if fcntl is None:
+            os.remove(lock)
+            shutil.rmtree(folder)
+            return
+        with open(lock, "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+
+
+def _swap(new, folder, stale):
+    """Swaps two folders, the new one with links to what it lacks; returns whether it could."""
+    exchange = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
+    with contextlib.suppress(OSError):
+        if exchange is not None and not pathlib.Path.cwd().is_relative_to(folder):
+            _link(folder, new, stale)
+            paths = os.fsencode(new), os.fsencode(folder)
+            return not exchange(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE)
+    return False
+
+
+def _link(source, target, but=()):
+    """Gives a folder links to all that it lacks of another but some names."""
+
+    def link(path, there):
+        if not os.path.lexists(there):
+            os.link(path, there, follow_symlinks=False)
+
+    def ignored(folder, names):
+        return but if pathlib.Path(folder) == source else ()
+
+    shutil.copytree(source, target, True, ignored, link, dirs_exist_ok=True)
+
+
+def _move(names, new, folder, stale):
+    """Moves files into a folder in the order of their names, its own ones out before."""
+    old, moved = new.with_name(f"{new.name} before"), []
+    old.mkdir()
+    try:
+        for name in (*reversed(names), *stale):
+            if os.path.lexists(folder / name):
+                shutil.move(folder / name, old / name)
+        for name in names:
+            shutil.move(new / name, folder / name)
+            moved.append(name)
+    except BaseException:
+        for name in moved:
+            shutil.move(folder / name, new / name)
+        for name in os.listdir(old):
+            shutil.move(old / name, folder / name)
+        raise
+
+
+@contextlib.contextmanager
+def writing(path):
+    """Yields an open text file in UTF-8, which takes the place of `path` when all is written.
+
+    Lines end as they are written. See `replacing`.
+    """
+    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
+        yield file
 
 
 def write_text(path, text):
     """Writes a text file in UTF-8, whole or not at all; lines end as they stand in `text`."""
-    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
+    with writing(path) as file:
         file.write(text)
 
 

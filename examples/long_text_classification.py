@@ -40,6 +40,7 @@ from absl import app, flags
 
 import bert_keras
 from bert_keras import datasets
+from bert_keras.files import writing
 
 FLAGS = flags.FLAGS
 flags.adopt_module_key_flags(recipe)  # for --help
@@ -193,7 +194,7 @@ def read_file(path, label_names=None):
 def write_predictions(classifier, examples):
     """Writes the answers as JSON lines."""
     path = os.path.join(FLAGS.output_dir, "test_predictions.jsonl")
-    with open(path, "w", encoding="utf-8") as file:
+    with writing(path) as file:
         for answer in classifier.classify(examples.texts, batch_size=FLAGS.batch_size):
             file.write(json.dumps(answer, ensure_ascii=False) + "\n")
     print(f"Wrote {path}.")

@@ -26,6 +26,7 @@ from absl import app, flags
 
 import bert_keras
 from bert_keras import datasets
+from bert_keras.files import writing
 
 FLAGS = flags.FLAGS
 flags.adopt_module_key_flags(recipe)  # for --help
@@ -121,7 +122,7 @@ def find_files(folder):
 def write_predictions(model, examples):
     """Writes the answers as JSON lines."""
     path = os.path.join(FLAGS.output_dir, "test_predictions.jsonl")
-    with open(path, "w", encoding="utf-8") as file:
+    with writing(path) as file:
         for answer in model.choose(examples.contexts, examples.choices):
             file.write(json.dumps(answer, ensure_ascii=False) + "\n")
     print(f"Wrote {path}.")

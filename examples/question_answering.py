@@ -31,6 +31,7 @@ from absl import app, flags
 
 import bert_keras
 from bert_keras import datasets, metrics
+from bert_keras.files import writing
 
 FLAGS = flags.FLAGS
 flags.adopt_module_key_flags(recipe)  # for --help
@@ -267,7 +268,7 @@ def write_predictions(qa, metric, examples, found, prefix=""):
         contents["null_odds.json"] = null_odds
     for name, content in contents.items():
         path = os.path.join(FLAGS.output_dir, prefix + name)
-        with open(path, "w", encoding="utf-8") as file:
+        with writing(path) as file:
             json.dump(content, file, ensure_ascii=False, indent=1)
 
 

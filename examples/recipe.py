@@ -14,6 +14,7 @@ from absl import flags
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's words at its start.
 
 import bert_keras
+from bert_keras.files import writing
 
 FLAGS = flags.FLAGS
 bert_keras.keep_freed_memory()  # Saves time on JAX and PyTorch; nothing else runs in the process.
@@ -263,7 +264,7 @@ def finish(metrics):
             )
             metrics = {**metrics, name: None}
     line = json.dumps(metrics, allow_nan=False)
-    with open(os.path.join(FLAGS.output_dir, "metrics.json"), "w", encoding="utf-8") as file:
+    with writing(os.path.join(FLAGS.output_dir, "metrics.json")) as file:
         file.write(line + "\n")
     print(line, flush=True)
 

@@ -8,6 +8,7 @@ import recipe
 from absl import flags
 
 from bert_keras import datasets, metrics
+from bert_keras.files import writing
 
 FLAGS = flags.FLAGS
 flags.adopt_module_key_flags(recipe)  # for --help
@@ -115,7 +116,7 @@ def tell_new_tags(tags, train, paths):
 def write_predictions(words, tags):
     """Writes each word with its predicted tag into a column file."""
     path = os.path.join(FLAGS.output_dir, "test_predictions.tsv")
-    with open(path, "w", encoding="utf-8") as file:
+    with writing(path) as file:
         for sentence, predicted in zip(words, tags, strict=True):
             file.writelines(
                 f"{word}\t{tag}\n" for word, tag in zip(sentence, predicted, strict=True)

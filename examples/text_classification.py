@@ -40,6 +40,7 @@ from absl import app, flags
 
 import bert_keras
 from bert_keras import datasets, metrics
+from bert_keras.files import writing
 
 FLAGS = flags.FLAGS
 flags.adopt_module_key_flags(recipe)  # for --help
@@ -179,7 +180,7 @@ def tune_thresholds(classifier, dev, test):
     probabilities = classifier.probabilities(dev.texts)
     thresholds = metrics.tune_thresholds(dev.labels, probabilities)
     named = dict(zip(dev.label_names, thresholds.tolist(), strict=True))
-    with open(os.path.join(FLAGS.output_dir, "thresholds.json"), "w", encoding="utf-8") as file:
+    with writing(os.path.join(FLAGS.output_dir, "thresholds.json")) as file:
         json.dump(named, file, ensure_ascii=False, indent=1)
     probabilities = classifier.probabilities(test.texts)
     found = {f"{name}_{key}": v for key, v in scores(test.labels, probabilities - 0.5).items()}
@@ -311,7 +312,7 @@ def read_file(path, label_names=None, may_lack_labels=False):
 def write_predictions(classifier, test, threshold=0.5):
     """Writes the answers for `--test_file` as JSON lines."""
     path = os.path.join(FLAGS.output_dir, "test_predictions.jsonl")
-    with open(path, "w", encoding="utf-8") as file:
+    with writing(path) as file:
         for answer in classifier.classify(test.texts, threshold=threshold):
             file.write(json.dumps(answer, ensure_ascii=False) + "\n")
     print(f"Wrote {path}.")

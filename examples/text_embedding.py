@@ -36,6 +36,7 @@ from sklearn.metrics import label_ranking_average_precision_score
 
 import bert_keras
 from bert_keras import datasets, metrics
+from bert_keras.files import writing
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
 FLAGS = flags.FLAGS
@@ -239,7 +240,7 @@ def scaled(pairs, highest):
 def write_predictions(embedder, pairs):
     """Writes the cosine of each pair as JSON lines."""
     path = os.path.join(FLAGS.output_dir, "test_predictions.jsonl")
-    with open(path, "w", encoding="utf-8") as file:
+    with writing(path) as file:
         for score in cosines(*embed_columns(embedder, pairs)).tolist():
             file.write(json.dumps({"score": score}) + "\n")
     print(f"Wrote {path}.")

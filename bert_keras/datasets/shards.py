@@ -81,9 +81,9 @@ def open_shard(path):
             if header_size > min(LONGEST_HEADER, size):
                 raise ValueError(f"a header of {header_size} bytes in a file of {size}")
             header = json.loads(file.read(header_size))
+            begin = 8 + header_size
+            data = np.memmap(file, np.uint8, "r", begin, (size - begin,)) if size > begin else b""
         metadata = header.pop("__metadata__", {})
-        begin = 8 + header_size
-        data = np.memmap(path, np.uint8, "r", begin, (size - begin,)) if size > begin else b""
         arrays = {name: _tensor(data, entry) for name, entry in header.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(

@@ -6,6 +6,7 @@ from keras import ops
 
 from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
+from bert_keras.files import of_one_state
 from bert_keras.layers import unpadding
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel, settings_of
@@ -187,6 +188,7 @@ class Backbone(Adaptable, BuiltModel):
         return {**super().get_config(), **settings_of(self)}
 
     @classmethod
+    @of_one_state
     def from_preset(cls, preset, load_weights=True, **kwargs):
         """Returns a backbone from a registered name, a folder, or a hub address.
 

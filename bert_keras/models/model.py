@@ -1,10 +1,14 @@
 """What every model of the package, backbone or task, does beyond `keras.Model`."""
 
 import inspect
+import io
+import os
 
 import keras
 import numpy as np
+from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
+from bert_keras.files import replacing
 from bert_keras.inputs import ROW_PLACES, check_keys
 from bert_keras.models import quantized, structure
 from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
@@ -145,10 +149,11 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
         with output_shapes(self):
             super().summary(*args, **kwargs)
 
-    def save(self, filepath, *args, **kwargs):
-        """Like `keras.Model.save`.
+    def save(self, filepath, overwrite=True, zipped=None, **kwargs):
+        """Like `keras.Model.save`; the file is whole or as it was, whatever ends the call.
 
         Raises:
+            OSError: it cannot be written, as on a full disk; it says what is there now.
             ValueError: the path does not end with `.keras`: HDF5 and folders hold no vocabulary.
         """
         if not str(filepath).endswith(".keras"):
@@ -157,7 +162,28 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
                 f"{str(filepath)!r}. A folder is written by `save_to_preset`, weights alone by "
                 "`save_weights('*.weights.h5')`."
             )
-        super().save(filepath, *args, **kwargs)
+        if "://" in str(filepath):  # Which Keras writes by other means.
+            super().save(filepath, overwrite, zipped, **kwargs)
+        elif _may_write(filepath, overwrite):
+            with replacing(filepath) as temporary:
+                super().save(temporary, zipped=zipped, **kwargs)
+
+    def save_weights(self, filepath, overwrite=True, max_shard_size=None):
+        """Like `keras.Model.save_weights`; the file is whole or as it was, whatever ends the call.
+
+        That is not so for several files, which `max_shard_size` asks for.
+
+        Raises:
+            OSError: it cannot be written, as on a full disk; it says what is there now.
+        """
+        is_one = max_shard_size is None and str(filepath).endswith(".weights.h5")
+        if not is_one or "://" in str(filepath):
+            super().save_weights(filepath, overwrite, max_shard_size)
+        elif _may_write(filepath, overwrite):
+            weights = _WeightsFile()
+            super().save_weights(weights)
+            with replacing(filepath) as temporary, open(temporary, "wb") as file:
+                file.write(weights.getbuffer())
 
     def fit(self, *args, **kwargs):
         """Like `keras.Model.fit`; whatever ends it leaves the weights of the last whole step.
@@ -248,6 +274,17 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
             return True
         is_tensorflow = keras.backend.backend() == "tensorflow"
         return is_tensorflow and self.distribute_strategy.num_replicas_in_sync > 1
+
+
+class _WeightsFile(io.BytesIO):
+    """A file in memory, since HDF5 ends the process where a disk is full, with a name for Keras."""
+
+    def __str__(self):
+        return ".weights.h5"
+
+
+def _may_write(path, overwrite):
+    return overwrite or not os.path.exists(path) or ask_to_proceed_with_overwrite(path)
 
 
 def _first(args, kwargs):

@@ -14,7 +14,7 @@ from bert_keras.datasets import shards
 from bert_keras.datasets.shards import FORMAT_VERSION, file_sha256, json_sha256, write_shard
 from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import check_tensorflow, write_records
-from bert_keras.files import read_json, write_json
+from bert_keras.files import read_json, remove_if_left, write_json
 from bert_keras.preprocessing import sentence_pairs
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
 from bert_keras.preprocessing.token_store import open_tokens, store_tokens
@@ -254,8 +254,11 @@ def _remove_leftovers(output_dir, entries=()):
     shutil.rmtree(os.path.join(output_dir, UNFINISHED_FOLDER), ignore_errors=True)
     kept = {shard["file"] for shard in entries}
     for name in os.listdir(output_dir):
-        if name not in kept and (_SHARD.fullmatch(name) or _PARTIAL.fullmatch(name)):
-            os.remove(os.path.join(output_dir, name))
+        path = os.path.join(output_dir, name)
+        if name not in kept and _SHARD.fullmatch(name):
+            os.remove(path)
+        if _PARTIAL.fullmatch(name):
+            remove_if_left(path)
 
 
 def _corpus():

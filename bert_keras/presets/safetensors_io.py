@@ -112,9 +112,6 @@ def write_safetensors(
 ) -> None:
     """Writes arrays to one safetensors file, whole or not at all.
 
-    The bytes go to a temporary file in the same folder that takes the place of `path` only when
-    it is complete: an interrupted save leaves the earlier file as it was.
-
     Args:
         path: the file to write; its folder must exist.
         tensors: dict from tensor name to array, of a dtype that `read_safetensors` reads. Arrays
@@ -125,6 +122,7 @@ def write_safetensors(
     Raises:
         ValueError: if an array holds objects or text.
         FileNotFoundError: if the folder does not exist.
+        OSError: if it cannot be written, see `bert_keras.files.replacing`.
     """
     path = pathlib.Path(path)
     if not path.parent.is_dir():
@@ -136,7 +134,10 @@ def write_safetensors(
     for name, array in arrays.items():
         check_choice(f"dtype` of `{name}", array.dtype.name, _DTYPES.values(), "Use `astype`.")
     with replacing(path) as temporary:
-        safetensors.numpy.save_file(arrays, temporary, metadata=metadata)
+        try:
+            safetensors.numpy.save_file(arrays, temporary, metadata=metadata)
+        except safetensors.SafetensorError as error:  # It says so of a full disk too.
+            raise OSError(str(error)) from error
 
 
 def write_checkpoint(folder, tensors, metadata=None):

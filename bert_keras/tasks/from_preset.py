@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 
+from bert_keras.files import of_one_state
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of
 from bert_keras.other_names import renamed_argument
@@ -12,6 +13,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 
 
+@of_one_state
 def make_task(cls, preset, load_weights, arguments):
     """Returns a task of a class on the backbone and the tokenizer of a preset.
 
@@ -53,7 +55,7 @@ def make_task(cls, preset, load_weights, arguments):
         warnings.warn(
             f"The preset's head was made for other {changed} than asked for, so the head "
             "starts at random and needs training.",
-            stacklevel=3,
+            stacklevel=4,
         )
     else:
         source.load_head_weights(task)

@@ -7,6 +7,7 @@ import zlib
 import keras
 import numpy as np
 
+from bert_keras.files import of_one_state
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
@@ -90,6 +91,7 @@ class Lora:
         settings = json.dumps(self._settings(), ensure_ascii=False)
         write_safetensors(path, tensors, metadata={_SETTINGS: settings, _BASE: self._base_crc32()})
 
+    @of_one_state
     def load(self, path):
         """Reads the adapters and the head, see `Task.load_adapters`."""
         self._check_are_there()
@@ -101,7 +103,7 @@ class Lora:
             warnings.warn(
                 f"The adapters in {path} were trained on a backbone with other weights than this "
                 "one's. On this backbone they mean little: use the preset that they began from.",
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _check_are_there(self):

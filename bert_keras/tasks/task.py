@@ -559,8 +559,8 @@ class Task(BuiltModel):
         Of adapters it writes what they make of the kernels, see `without_adapters`.
 
         Args:
-            folder: str or path, made when missing. Files of the same name are replaced, each in
-                one step.
+            folder: str or path, made when missing. Files of an older preset are replaced, all or
+                on an error none; other files stay.
         """
         check_not_quantized(self)
         presets.save_task(self, folder)

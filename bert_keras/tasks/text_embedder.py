@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.checks import check_bool, check_choice, check_int
+from bert_keras.files import of_one_state
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.labels import as_label_array
@@ -326,6 +327,7 @@ class TextEmbedder(Task):
     # Files
 
     @classmethod
+    @of_one_state
     def from_preset(cls, preset, *, load_weights=True, **kwargs):
         """Returns an embedder on the backbone and the tokenizer of a preset, see `Task`.
 
@@ -368,9 +370,13 @@ class TextEmbedder(Task):
         if self.preprocessor is not None:
             longest = self.preprocessor.max_length
         tokenizer = None if self.preprocessor is None else self.preprocessor.tokenizer
-        presets.export_to_huggingface(self.backbone, folder, tokenizer=tokenizer, dtype=dtype)
-        sentence_transformers.write_settings(
-            folder, self.pooling, self.normalize, longest, self.backbone.hidden_dim
+
+        def write_settings(new):
+            width = self.backbone.hidden_dim
+            sentence_transformers.write_settings(new, self.pooling, self.normalize, longest, width)
+
+        presets.export_to_huggingface(
+            self.backbone, folder, tokenizer=tokenizer, dtype=dtype, write_settings=write_settings
         )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import tokenizers
 
 from bert_keras.checks import check_int
-from bert_keras.files import write_text
+from bert_keras.files import of_one_state, write_text
 from bert_keras.other_names import WithOtherNames
 from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.layout import read_layout
@@ -432,6 +432,7 @@ class Tokenizer(WithOtherNames):
     resolve = staticmethod(os.fspath)
 
     @classmethod
+    @of_one_state
     def from_preset(cls, preset, **overrides):
         """Returns the tokenizer of a preset.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import keras
 
 from bert_keras.checks import check_choice, check_int
-from bert_keras.files import read_json, replacing_files, write_json
+from bert_keras.files import read_json, replacing, write_json
 from bert_keras.training.averages import averages_in_place, inner_optimizer
 
 
@@ -121,9 +121,11 @@ class BestOnMetric(keras.callbacks.Callback):
         if not self.path:
             return
         state = {"name": self.name, "value": self.best, "epoch": self.best_epoch}
-        with replacing_files(self.path.parent) as folder:
-            self.model.save(folder / self.path.name)
-            write_json(folder / self._value_path.name, state)
+        with replacing(self.path) as temporary:
+            self.model.save(temporary)
+            # Killed from here on, there is a model and no value, never one and another's.
+            self._value_path.unlink(missing_ok=True)
+        write_json(self._value_path, state)
 
     def _read_best(self):
         state = read_json(self._value_path)

@@ -207,7 +207,9 @@ def test_leftovers_of_killed_runs_are_removed(corpus, tmp_path, monkeypatch):
         patches.setattr(pretraining_data, "file_sha256", fail_after(2))
         with pytest.raises(Killed):
             create(corpus, folder, examples_per_shard=30)
-    (folder / ".examples-00000-of-00009.safetensors.0123.partial").write_bytes(b"half")
+    partial = folder / ".examples-00000-of-00009.safetensors.0123.partial"
+    partial.mkdir()
+    (partial / "examples-00000-of-00009.safetensors").write_bytes(b"half")
     with monkeypatch.context() as patches:
         # Between the manifest and the end.
         patches.setattr(pretraining_data, "_remove_leftovers", fail_after(0))

@@ -128,7 +128,9 @@ class HuggingFaceFolder(Checkpoint):
         return None
 
 
-def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=None):
+def export_to_huggingface(
+    backbone, folder, task=None, tokenizer=None, dtype=None, write_settings=None
+):
     """Writes a folder that `transformers.AutoModel...from_pretrained` loads, its adapters merged.
 
     Args:
@@ -138,6 +140,7 @@ def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=Non
         tokenizer: the tokenizer that goes along, or `None` for the task's, if any.
         dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`; `None` keeps
             the variables'.
+        write_settings: function of the folder as it is written, which adds files; or `None`.
 
     Raises:
         ValueError: the family, the task, its head or the activation has no counterpart there, or a
@@ -188,6 +191,8 @@ def export_to_huggingface(backbone, folder, task=None, tokenizer=None, dtype=Non
         write_json(new / "config.json", config)
         if tokenizer is not None:
             tokenizer.save(new, backbone.input_names)
+        if write_settings is not None:
+            write_settings(new)
 
 
 def _refuse(what, known):
