@@ -382,6 +382,8 @@ def test_a_folder_without_a_tokenizer_says_how_to_do_without(tmp_path, classifie
     for cls in (bert_keras.TextClassifier, bert_keras.WordPieceTokenizer):
         with pytest.raises(FileNotFoundError, match="takes `preprocessor=None`"):
             cls.from_preset(tmp_path)
+    with pytest.raises(ValueError, match=r"Tokenizer\.from_preset\(folder\)"):
+        bert_keras.WordPieceTokenizer(tmp_path)
 
 
 def test_a_functional_model_is_what_the_error_says(classifier):
