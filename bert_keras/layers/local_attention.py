@@ -31,7 +31,7 @@ def attend_locally(
     size = max(reach, 1)
     if not return_attentions and backends.is_for_blocks(ops.shape(query)[1], size):
         return _attend_in_blocks(query, key, value, is_token, size, reach, options)
-    positions = ops.arange(ops.shape(query)[1])
+    positions = ops.arange(ops.shape(query)[1], dtype="int32")
     mask = (ops.abs(positions[:, None] - positions) <= reach)[None, None]
     if is_token is not None:
         mask = ops.logical_and(mask, _seen(is_token, is_token))

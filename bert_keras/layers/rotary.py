@@ -27,7 +27,8 @@ def rotated(x, base, positions=None):
     half = x.shape[-1] // 2
     speeds = ops.convert_to_tensor(base ** -(np.arange(half) / half), "float32")
     # bfloat16 cannot count to 8,192.
-    positions = ops.arange(ops.shape(x)[1])[None] if positions is None else positions
+    rows = ops.arange(ops.shape(x)[1], dtype="int32")[None]
+    positions = rows if positions is None else positions
     axes = tuple(range(2, len(x.shape)))
     angles = ops.expand_dims(ops.cast(positions, "float32"), axes) * speeds
     cos, sin = ops.cos(angles), ops.sin(angles)

@@ -10,7 +10,7 @@ from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from bert_keras.files import replacing
 from bert_keras.inputs import ROW_PLACES, check_keys
-from bert_keras.models import quantized, structure
+from bert_keras.models import export, quantized, structure
 from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.models.summary import output_shapes
 from bert_keras.models.tensorflow_data import call_untuned
@@ -184,6 +184,39 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
             super().save_weights(weights)
             with replacing(filepath) as temporary, open(temporary, "wb") as file:
                 file.write(weights.getbuffer())
+
+    def export(
+        self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs
+    ):
+        """Like `keras.Model.export`, by default for any number of rows and tokens.
+
+        The program takes the dict of inputs that a task's backbone takes, int32 `(batch, seq_len)`,
+        all of them, and returns the logits: a language model's at every token, of a tagger with a
+        CRF the emissions. Files that are there are replaced, all or on an error none.
+
+        Args:
+            filepath: str or path; for `"torch"` a file `*.pt2`.
+            format: `"tf_saved_model"`, with TensorFlow or JAX, or `"torch"`, with PyTorch.
+            verbose: see `keras.Model.export`.
+            input_signature: see `keras.Model.export`; `None` for any number of rows and tokens.
+            **kwargs: the format's own, see `keras.Model.export`.
+
+        Raises:
+            ValueError: the backend cannot write the format; it says which can.
+
+        Example:
+        ```python
+        classifier.export("served")  # with TensorFlow or JAX
+        served = tf.saved_model.load("served")  # needs neither Keras nor this package
+        served.serve({name: tf.constant(ids) for name, ids in preprocessor(texts).items()})
+        ```
+        """
+        export.check_format(format)
+        if input_signature is None:
+            input_signature, options = export.signature_of(self)
+            kwargs = {**options, **kwargs}
+        with export.writing_to(filepath, format) as path:
+            super().export(str(path), format, verbose, input_signature, **kwargs)
 
     def fit(self, *args, **kwargs):
         """Like `keras.Model.fit`; whatever ends it leaves the weights of the last whole step.

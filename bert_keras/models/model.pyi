@@ -30,6 +30,14 @@ class BuiltModel(keras.Model):
     def save(
         self, filepath: Path, overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
     ) -> None: ...
+    def export(
+        self,
+        filepath: Path,
+        format: Literal["tf_saved_model", "torch"] = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> None: ...
     def save_weights(
         self, filepath: Path, overwrite: bool = True, max_shard_size: float | None = None
     ) -> None: ...
