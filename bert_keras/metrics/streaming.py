@@ -38,6 +38,9 @@ class TokenRate(keras.metrics.Mean):
         sample_weight: optional tensor `(batch, seq_len)`, or `(batch,)`.
     """
 
+    def __init__(self, name="rate", dtype="float32"):
+        super().__init__(name=name, dtype=dtype)
+
     def update_state(self, y_true, y_pred, sample_weight=None):
         values = self.values_of(ops.convert_to_tensor(y_true), y_pred)
         weights = _weights_like(values, sample_weight, self.dtype)
@@ -52,9 +55,13 @@ class TokenRate(keras.metrics.Mean):
 class TokenAccuracy(TokenRate):
     """The share of tokens whose label is the likeliest class, over all batches; see `TokenRate`."""
 
+    def __init__(self, name="accuracy", dtype="float32"):
+        super().__init__(name=name, dtype=dtype)
+
     def values_of(self, y_true, y_pred):
         """Returns which tokens are right, bool `(batch, seq_len)`."""
-        return ops.cast(y_true, "int32") == ops.cast(ops.argmax(y_pred, axis=-1), "int32")
+        predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
+        return ops.reshape(ops.cast(y_true, "int32"), ops.shape(predicted)) == predicted
 
 
 class ConfusionMatrixMetric(keras.metrics.Metric):
