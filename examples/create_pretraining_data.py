@@ -22,8 +22,9 @@ import json
 import sys
 import time
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from bert_keras.cli import mistakes
 from bert_keras.preprocessing import Masking, create_pretraining_data, import_records
 from bert_keras.tokenizers import Tokenizer
 
@@ -172,4 +173,4 @@ def word_segmenter():
 if __name__ == "__main__":
     flags.mark_flags_as_required(["vocabulary", "output_dir"])
     flags.mark_flags_as_mutual_exclusive(["input", "records"], required=True)
-    app.run(main)
+    mistakes.run(main)

@@ -20,10 +20,11 @@ import json
 import os
 
 import keras
-from absl import app, flags
+from absl import flags
 
 import bert_keras
 from bert_keras import datasets
+from bert_keras.cli import mistakes
 
 FLAGS = flags.FLAGS
 SENTENCES = os.path.join(os.path.dirname(__file__), "data", "sentiment_labelled_sentences")
@@ -76,4 +77,4 @@ def perplexity(model, lines):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

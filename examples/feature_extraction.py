@@ -35,10 +35,11 @@ import keras
 import numpy as np
 import recipe
 import tagged
-from absl import app, flags
+from absl import flags
 
 import bert_keras
 from bert_keras import metrics
+from bert_keras.cli import mistakes
 from bert_keras.layers.layer_mix import LayerMix
 from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
 from bert_keras.preprocessing.word_windows import cut_words
@@ -288,4 +289,4 @@ def entity_f1(model, strategy, features, tags, names):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

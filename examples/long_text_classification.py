@@ -36,10 +36,11 @@ import statistics
 import keras
 import recipe
 import tables
-from absl import app, flags
+from absl import flags
 
 import bert_keras
 from bert_keras import datasets
+from bert_keras.cli import mistakes
 from bert_keras.files import writing
 
 FLAGS = flags.FLAGS
@@ -201,4 +202,4 @@ def write_predictions(classifier, examples):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

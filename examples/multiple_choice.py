@@ -22,10 +22,11 @@ import re
 
 import numpy as np
 import recipe
-from absl import app, flags
+from absl import flags
 
 import bert_keras
 from bert_keras import datasets
+from bert_keras.cli import mistakes
 from bert_keras.files import writing
 
 FLAGS = flags.FLAGS
@@ -129,4 +130,4 @@ def write_predictions(model, examples):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

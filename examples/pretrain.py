@@ -28,9 +28,10 @@ import shutil
 from typing import NamedTuple
 
 import keras
-from absl import app, flags, logging
+from absl import flags, logging
 
 import bert_keras
+from bert_keras.cli import mistakes
 from bert_keras.datasets import read_manifest
 from bert_keras.preprocessing import Masking, PretrainingBatches
 from bert_keras.training import (
@@ -587,4 +588,4 @@ def plot_log(lines, name="pretraining.png"):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

@@ -27,10 +27,11 @@ import os
 
 import numpy as np
 import recipe
-from absl import app, flags
+from absl import flags
 
 import bert_keras
 from bert_keras import datasets, metrics
+from bert_keras.cli import mistakes
 from bert_keras.files import writing
 
 FLAGS = flags.FLAGS
@@ -273,4 +274,4 @@ def write_predictions(qa, metric, examples, found, prefix=""):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

@@ -29,7 +29,9 @@ import keras
 import pictures
 import recipe
 import text_classification
-from absl import app, flags
+from absl import flags
+
+from bert_keras.cli import mistakes
 
 FLAGS = flags.FLAGS
 flags.adopt_module_key_flags(recipe)  # for --help
@@ -169,4 +171,4 @@ def report(trials, grid):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

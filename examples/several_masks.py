@@ -22,10 +22,11 @@ import os
 import keras
 import recipe
 import tables
-from absl import app, flags
+from absl import flags
 
 import bert_keras
 from bert_keras import datasets
+from bert_keras.cli import mistakes
 from bert_keras.training import SeveralMasks
 
 FLAGS = flags.FLAGS
@@ -89,4 +90,4 @@ def load_data():
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

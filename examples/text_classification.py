@@ -36,10 +36,11 @@ import recipe
 import scipy.stats
 import sklearn.metrics
 import tables
-from absl import app, flags
+from absl import flags
 
 import bert_keras
 from bert_keras import datasets, metrics
+from bert_keras.cli import mistakes
 from bert_keras.files import writing
 
 FLAGS = flags.FLAGS
@@ -319,4 +320,4 @@ def write_predictions(classifier, test, threshold=0.5):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

@@ -31,11 +31,12 @@ import numpy as np
 import recipe
 import scipy.stats
 import tables
-from absl import app, flags
+from absl import flags
 from sklearn.metrics import label_ranking_average_precision_score
 
 import bert_keras
 from bert_keras import datasets, metrics
+from bert_keras.cli import mistakes
 from bert_keras.files import writing
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
@@ -247,4 +248,4 @@ def write_predictions(embedder, pairs):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

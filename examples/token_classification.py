@@ -20,9 +20,10 @@ entities 0.566 ± 0.019, in 7 minutes on one core. More, beside transformers: ex
 
 import recipe
 import tagged
-from absl import app, flags
+from absl import flags
 
 import bert_keras
+from bert_keras.cli import mistakes
 
 FLAGS = flags.FLAGS
 flags.adopt_module_key_flags(tagged)  # for --help
@@ -86,4 +87,4 @@ def readable(answer):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    mistakes.run(main)

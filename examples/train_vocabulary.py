@@ -11,8 +11,9 @@ import json
 import os
 import time
 
-from absl import app, flags
+from absl import flags
 
+from bert_keras.cli import mistakes
 from bert_keras.datasets import find_text_files, read_documents
 from bert_keras.tokenizers import train_wordpiece, write_vocabulary
 
@@ -64,4 +65,4 @@ def expand(pattern):
 
 if __name__ == "__main__":
     flags.mark_flags_as_required(["input"])
-    app.run(main)
+    mistakes.run(main)

@@ -263,32 +263,6 @@ def test_search_refuses_what_it_makes_nothing_of(script):
         module.main(["search"])
 
 
-@pytest.mark.parametrize(
-    ("options", "pairs", "shown"),
-    [
-        ({"num_classes": 2}, False, r" +[01]  0\.\d{3}  a b\n +[01]  0\.\d{3}  c d\n"),
-        ({"num_classes": 1, "problem_type": "regression"}, True, r" +-?\d\.\d{3}  a b \| c d\n"),
-        (
-            {"num_classes": 2, "problem_type": "multi_label", "label_names": ["x", "y"]},
-            False,
-            r" +(x, y|x|y|no label)  a b\n +(x, y|x|y|no label)  c d\n",
-        ),
-    ],
-)
-def test_classify_answers_for_every_kind_of_classifier(
-    script, preset, tmp_path, capsys, options, pairs, shown
-):
-    path = str(tmp_path / "model.keras")
-    bert_keras.TextClassifier.from_preset(preset, max_length=16, **options).save(path)
-    module = script("classify")
-    left = flags.FLAGS(["classify", path, *["--pairs"] * pairs, "a b", "c d"])
-    module.main(left)
-    assert re.fullmatch(shown, capsys.readouterr().out)
-    if pairs:
-        with pytest.raises(SystemExit, match="even number"):
-            module.main([*left, "e"])
-
-
 @pytest.mark.parametrize("name", ["output_dir", "plot_dir"])
 @pytest.mark.parametrize("place", ["a file", ""])
 def test_folders_that_cannot_be_made_are_refused_before_training(

@@ -124,6 +124,53 @@ def test_an_error_names_the_path_and_what_is_there(tmp_path):
         assert (found.value.errno, found.value.filename) == (errno.ENOSPC, str(path))
 
 
+def test_an_error_of_what_is_read_meanwhile_stays_as_it_is(tmp_path):
+    for error in (
+        ConnectionResetError(errno.ECONNRESET, "reset"),
+        FileNotFoundError(2, "no", "/x"),
+    ):
+        with pytest.raises(type(error)) as found, files.replacing(tmp_path / "file"):
+            raise error
+        assert found.value is error
+
+
+@pytest.mark.once
+def test_a_file_that_nobody_may_write_stays(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("old")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # For the superuser nothing is read-only.
+    with pytest.raises(PermissionError, match="still there"), files.replacing(tmp_path / "file"):
+        pytest.fail("work was done before")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("is_swapped", [True, False])
+def test_what_others_write_meanwhile_is_kept(tmp_path, monkeypatch, is_swapped):
+    folder, chown = tmp_path / "preset", os.chown
+    write_folder(folder, "old")
+    for name in ("README", "1/README"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("of before")
+
+    def meanwhile(*args):  # The links are made, the folders not yet swapped.
+        for name in ("README", "1/README"):
+            files.write_text(folder / name, "of meanwhile")
+        return chown(*args) if is_swapped else fail()
+
+    monkeypatch.setattr(os, "chown", meanwhile)
+    with files.replacing_files(folder) as new:
+        for name in ("config.json", "1/weights"):
+            (new / name).parent.mkdir(exist_ok=True)
+            files.write_text(new / name, "new")
+    found = {str(x.relative_to(folder)): x.read_text() for x in folder.rglob("*") if x.is_file()}
+    assert found == {
+        **dict.fromkeys(("README", "1/README"), "of meanwhile"),
+        **dict.fromkeys(("config.json", "1/weights"), "new"),
+        "weights": "old",
+    }
+    assert os.listdir(tmp_path) == ["preset"]
+
+
 # Models
 
 

@@ -246,6 +246,33 @@ def test_a_table_is_read_by_its_column_of_str(make):
         pairs.predict(one)
 
 
+@pytest.mark.parametrize(
+    "x, y, error, remedy",
+    [
+        ([b"a"], [0], TypeError, "decode"),
+        ([{"text": "a"}], [0], TypeError, r"row\['text'\]"),
+        (map(str, TEXTS), [0] * len(TEXTS), ValueError, "Make it a list"),
+        (TEXTS, 0, ValueError, "and 1 labels"),
+    ],
+)
+def test_what_is_no_column_is_refused_with_the_remedy(classifier, x, y, error, remedy):
+    with pytest.raises(error, match=remedy):
+        classifier.fit(x, y, verbose=0)
+
+
+@pytest.mark.parametrize("loss", ["mse", "binary_crossentropy", "categorical_crossentropy"])
+def test_a_loss_of_scores_is_refused_where_labels_are_classes(loss):
+    with pytest.raises(ValueError, match="takes labels of the shape of the scores"):
+        tiny_classifier().compile("adam", loss=loss)
+    tiny_classifier(num_classes=1, problem_type="regression").compile("adam", loss="mse")
+
+
+@pytest.mark.parametrize("rate", [float("nan"), float("inf"), -1e-3])
+def test_a_rate_of_an_optimizer_that_is_no_number_is_refused_before_training(rate):
+    with pytest.raises(ValueError, match="`learning_rate` must be a finite number from 0"):
+        tiny_classifier().compile(keras.optimizers.Adam(rate))
+
+
 @pytest.mark.once
 def test_balanced_class_weights_are_scikit_learn_s(classifier):
     from sklearn.utils.class_weight import compute_class_weight

@@ -16,6 +16,8 @@ LAYERS = [
     {"layers", "presets", "preprocessing"},
     {"models", "heads"},
     {"tasks"},
+    {"cli"},
+    {"__main__"},
 ]
 # On one line of the picture, and said so there.
 ALSO_ALLOWED = {("heads", "models"), ("models", "presets")}

@@ -359,14 +359,6 @@ def test_a_word_segmenter_is_named_by_its_module(run, text, data, tmp_path, monk
     assert segmenter == f"{__name__}:segment"
 
 
-def test_masks_are_filled_from_the_command_line(script, pretrain, data, capsys):
-    _, output = pretrain(data_dir=[data("plain")], objective="masked_lm")
-    script("fill_mask").main(str(output / "final"), "a [MASK] b", "[MASK] [MASK]")
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.startswith("  ") for line in lines] == [False, True, False, True, True]
-    assert len(lines[1].split(", ")) == 5
-
-
 def test_statistics_tell_masks_lengths_and_where_segments_were_cut(script, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     monkeypatch.delitem(sys.modules, "pretraining_data", raising=False)

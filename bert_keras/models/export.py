@@ -1,4 +1,6 @@
-"""Programs of models for other runtimes, by Keras's own exporters, for any number of tokens."""
+"""Programs of models for other runtimes, by exporters of others, for any number of tokens."""
+
+import importlib.util
 
 import keras
 
@@ -6,7 +8,7 @@ from bert_keras.checks import check_choice
 from bert_keras.files import replacing, replacing_files
 
 # On which backends a format takes any number of rows and tokens, and how its files are called.
-FORMATS = {"tf_saved_model": ("tensorflow", "jax"), "torch": ("torch",)}
+FORMATS = {"tf_saved_model": ("tensorflow", "jax"), "torch": ("torch",), "onnx": ("torch",)}
 _SAVED_MODEL = ("saved_model.pb", "fingerprint.pb", "variables", "assets")
 _AXES = {2: ("batch", "length"), 3: ("batch", "choices", "length")}
 
@@ -21,6 +23,45 @@ def check_format(format):
         raise ValueError(
             f"With {backend} a model is exported as {here}. Received: format={format!r}. Save it "
             f"as a `.keras` file, and load and export that with KERAS_BACKEND={backends[0]}."
+        )
+    if format == "onnx" and importlib.util.find_spec("onnxscript") is None:
+        raise ImportError("ONNX is written by onnxscript: pip install 'bert_keras[onnx]'.")
+
+
+def write_onnx(model, path, verbose=None):
+    """Writes a model as one ONNX file, with PyTorch.
+
+    Its inputs have the names of the backbone's; its output is `logits`, or where a model has
+    several each has its name.
+    """
+    import torch
+
+    [specs], options = signature_of(model)
+    inputs = {
+        name: torch.ones((2,) * len(spec.shape), dtype=torch.int32) for name, spec in specs.items()
+    }
+    outputs = keras.tree.flatten_with_path(model(inputs, training=False))
+    names = ["_".join(map(str, place)) or "logits" for place, _ in outputs]
+
+    class Inference(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, inputs):
+            return keras.tree.flatten(self.model(inputs, training=False))
+
+    with torch.no_grad():
+        torch.onnx.export(
+            Inference().eval(),
+            (inputs, {}),  # The last dict would be taken for named arguments.
+            path,
+            input_names=list(inputs),
+            output_names=names,
+            external_data=False,
+            dynamo=True,
+            verbose=bool(verbose),
+            **options,
         )
 
 

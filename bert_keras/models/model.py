@@ -196,12 +196,15 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
 
         Args:
             filepath: str or path; for `"torch"` a file `*.pt2`.
-            format: `"tf_saved_model"`, with TensorFlow or JAX, or `"torch"`, with PyTorch.
+            format: `"tf_saved_model"`, with TensorFlow or JAX, or with PyTorch `"torch"` or
+                `"onnx"`, one file whose inputs and outputs have names: `token_ids`, `logits`.
             verbose: see `keras.Model.export`.
-            input_signature: see `keras.Model.export`; `None` for any number of rows and tokens.
+            input_signature: see `keras.Model.export`; `None` for any number of rows and tokens,
+                which ONNX always takes.
             **kwargs: the format's own, see `keras.Model.export`.
 
         Raises:
+            ImportError: ONNX is wanted without the package that writes it.
             ValueError: the backend cannot write the format; it says which can.
 
         Example:
@@ -212,6 +215,14 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
         ```
         """
         export.check_format(format)
+        if format == "onnx":
+            if input_signature is not None or kwargs:
+                raise ValueError(
+                    "ONNX is exported for any number of rows and tokens, without `input_signature` "
+                    f"or other arguments. Received: {input_signature}, {kwargs}."
+                )
+            with export.writing_to(filepath, format) as path:
+                return export.write_onnx(self, str(path), verbose)
         if input_signature is None:
             input_signature, options = export.signature_of(self)
             kwargs = {**options, **kwargs}

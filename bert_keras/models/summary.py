@@ -22,8 +22,8 @@ def output_shapes(model):
     with contextlib.ExitStack() as stack:
         for layer, shapes in calls.items():
             # Past the tracker of Keras: this is no part of the layer.
+            stack.callback(_restore, layer, "call" in vars(layer), layer.call)
             object.__setattr__(layer, "call", _noting(layer.call, shapes))
-            stack.callback(object.__delattr__, layer, "call")
         # A subclass that takes other inputs has a summary too, with Keras's `?`.
         with contextlib.suppress(Exception):
             for sizes in _SIZES:
@@ -34,6 +34,13 @@ def output_shapes(model):
             layer._inbound_nodes.append(SimpleNamespace(output_tensors=_merged(calls[layer])))
             stack.callback(layer._inbound_nodes.pop)
         yield
+
+
+def _restore(layer, is_its_own, call):
+    """Gives a layer its `call` back, also one that somebody has set on this layer alone."""
+    object.__delattr__(layer, "call")
+    if is_its_own:
+        object.__setattr__(layer, "call", call)
 
 
 def _noting(call, shapes):

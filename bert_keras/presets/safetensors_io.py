@@ -6,6 +6,7 @@ the raw bytes: unlike a pickle it holds no code, and one tensor can be read with
 checkpoints, bfloat16 and errors that name the file and the way out.
 """
 
+import errno
 import os
 import pathlib
 from collections.abc import Mapping
@@ -137,7 +138,7 @@ def write_safetensors(
         try:
             safetensors.numpy.save_file(arrays, temporary, metadata=metadata)
         except safetensors.SafetensorError as error:  # It says so of a full disk too.
-            raise OSError(str(error)) from error
+            raise OSError(errno.EIO, str(error), temporary) from error
 
 
 def write_checkpoint(folder, tensors, metadata=None):

@@ -124,7 +124,17 @@ def as_columns(x, takes_pairs=True):
 
 def as_labels(y):
     """Returns labels of raw examples: arrays and what NumPy knows as they are, others as a list."""
+    if isinstance(y, (str, int, float)):  # Of one text.
+        return [y]
     return y if hasattr(y, "__array__") or not is_column(y) else as_column(y, "y")
+
+
+def by_number(class_weight, names):
+    """Returns weights of classes with numbers in the place of names of labels."""
+    if not isinstance(class_weight, dict) or not names:
+        return class_weight
+    numbers = {name: number for number, name in enumerate(names)}
+    return {numbers.get(key, key): weight for key, weight in class_weight.items()}
 
 
 def is_empty(x):
@@ -155,7 +165,14 @@ def check_is_dataset(x):
             "columns: tuple(map(list, zip(*rows)))."
         )
     first = x[0] if isinstance(x, (list, tuple)) and x else x
-    raise TypeError(f"{rule} Received: {type(x).__name__}, beginning with {first!r:.80}.")
+    remedies = {
+        bytes: " Decode it: [text.decode() for text in x].",
+        dict: " Take a field, [row['text'] for row in x], or a table, pandas.DataFrame(x).",
+    }
+    raise TypeError(
+        f"{rule} Received: {type(x).__name__}, beginning with {first!r:.80}."
+        + remedies.get(type(first), "")
+    )
 
 
 def check_same_length(x, y, sample_weight=None):

@@ -84,6 +84,7 @@ def data_of(
         epoch: int, number of the first epoch.
     """
     if class_weight is not None:
+        class_weight = columns.by_number(class_weight, getattr(task, "label_names", None))
         task.check_class_weight(class_weight, x)
     if are_examples(task, x):
         examples = examples_of(task, x, y, sample_weight)
@@ -93,6 +94,11 @@ def data_of(
         # They come shuffled, by the seed and the number of the epoch.
         return {"x": batches} if shuffle is None else {"x": batches, "shuffle": False}
     given = {"x": checked(task, x), "y": y, "sample_weight": sample_weight}
+    if y is not None and isinstance(given["x"], TextStream):
+        raise ValueError(
+            "What is read one by one yields labels too, `(text, label)`. Received: labels apart, "
+            f"and texts in a {type(x).__name__}. Make it a list, in the order of the labels."
+        )
     shuffle = None if shuffle is None else shuffle and not isinstance(given["x"], TextStream)
     given |= {"batch_size": batch_size, "class_weight": class_weight, "shuffle": shuffle}
     return {name: value for name, value in given.items() if value is not None}

@@ -118,7 +118,7 @@ class Examples:
         wrong = [key for key in class_weight if not (is_int(key) and 0 <= key < count)]
         if wrong:
             raise ValueError(
-                f"`class_weight` must have keys from 0 to {count - 1}, numbers of classes. "
+                f"`class_weight` must have keys from 0 to {count - 1}, or names of labels. "
                 f"Received: {wrong}."
             )
         table = np.ones(count, "float32")

@@ -330,7 +330,7 @@ class Task(BuiltModel):
                 batches random; more need less padding, and may cost accuracy where labels go with
                 lengths. By default as many as `BucketedBatches` takes for an epoch of this size, or
                 those of the run that is continued.
-            class_weight: dict from the number of a class to its weight, 1 for those left out, or
+            class_weight: dict from a class, by number or name, to its weight, 1 if left out, or
                 `"balanced"`: all classes together weigh the same.
             callbacks: list of `keras.callbacks.Callback`.
             **kwargs: `verbose`, `validation_steps`, `validation_freq`, see `keras.Model.fit`.

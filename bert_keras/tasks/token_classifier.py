@@ -238,7 +238,8 @@ class TokenClassifier(Task):
                 "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
                 f"Received: {type(x).__name__}. Let it yield sample weights."
             )
-        if self.crf and not all(weight > 0 for weight in class_weight.values()):
+        is_dict = isinstance(class_weight, dict)
+        if self.crf and is_dict and not all(weight > 0 for weight in class_weight.values()):
             raise ValueError(
                 "With a CRF weights of tags must be above 0, since a word of weight 0 is no part "
                 "of its sentence's chain, and its neighbours would follow one another. Received: "

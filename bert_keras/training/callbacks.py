@@ -1,12 +1,14 @@
 """Callbacks for fine-tuning: the best epoch by any metric, and gradual unfreezing."""
 
+import json
 import math
+import zipfile
 from pathlib import Path
 
 import keras
 
 from bert_keras.checks import check_choice, check_int
-from bert_keras.files import read_json, replacing, write_json
+from bert_keras.files import replacing
 from bert_keras.training.averages import averages_in_place, inner_optimizer
 
 
@@ -31,8 +33,8 @@ class BestOnMetric(keras.callbacks.Callback):
         min_delta: float, what a new best must be better by.
         restore_best_weights: bool, whether training ends with the best weights or the last ones.
         path: str, a `.keras` file for each new best model, so that nothing is lost with a killed
-            run; `None` keeps it in memory alone. Value and epoch stand in `<path>.json`. A run that
-            goes on with `fit(initial_epoch=...)` reads both, and so ends as it would have.
+            run; `None` keeps it in memory alone. Value and epoch stand in it, as `best.json`. A run
+            that goes on with `fit(initial_epoch=...)` reads them, and ends as it would have.
         verbose: bool, whether each new best and the end are printed.
 
     Attributes:
@@ -88,12 +90,8 @@ class BestOnMetric(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         if self._first_epoch is None:
             self._first_epoch = epoch
-            if epoch and self.path and self._value_path.exists():
+            if epoch and self.path and self.path.exists():
                 self._read_best()
-
-    @property
-    def _value_path(self):
-        return self.path.with_name(f"{self.path.name}.json")
 
     def on_epoch_end(self, epoch, logs=None):
         with averages_in_place(self.model):
@@ -123,12 +121,14 @@ class BestOnMetric(keras.callbacks.Callback):
         state = {"name": self.name, "value": self.best, "epoch": self.best_epoch}
         with replacing(self.path) as temporary:
             self.model.save(temporary)
-            # Killed from here on, there is a model and no value, never one and another's.
-            self._value_path.unlink(missing_ok=True)
-        write_json(self._value_path, state)
+            with zipfile.ZipFile(temporary, "a") as file:
+                file.writestr("best.json", json.dumps(state))
 
     def _read_best(self):
-        state = read_json(self._value_path)
+        with zipfile.ZipFile(self.path) as file:
+            if "best.json" not in file.namelist():  # Some other model.
+                return
+            state = json.loads(file.read("best.json"))
         if state["name"] != self.name:
             raise ValueError(
                 f"{self.path} is the best by {state['name']!r}, and this run chooses by "

@@ -8,8 +8,10 @@ import warnings
 import keras
 import numpy as np
 
+from bert_keras.checks import check_number
 from bert_keras.other_names import check_arguments
 from bert_keras.training.averages import inner_optimizer
+from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import GoOn, as_json
 from bert_keras.training.schedules import WarmupDecay
@@ -87,6 +89,8 @@ class Recipe:
                 f"Received: {unused} with optimizer={optimizer!r}. Set them in that optimizer, "
                 "such as bert_keras.AdamW, or leave it out."
             )
+        if isinstance(optimizer, keras.optimizers.Optimizer):
+            check_number("learning_rate", float(optimizer.learning_rate))
         if asked["decay_power"] != 1.0 and asked["decay"] != "polynomial":
             raise ValueError(
                 "`decay_power` is for decay='polynomial'. Received: "
@@ -101,6 +105,12 @@ class Recipe:
     def arguments(self, task):
         """Returns the arguments of `keras.Model.compile` but the optimizer, a dict."""
         loss, metrics = self._loss, self._metrics
+        if _takes_scores(loss) and isinstance(task.default_loss(0.0), SparseCrossentropy):
+            raise ValueError(
+                "This task's labels are numbers of classes, and its outputs a score for each. "
+                f"Received: loss={loss!r}, which takes labels of the shape of the scores. Leave it "
+                "out for cross-entropy; a head for numbers has problem_type='regression'."
+            )
         if _is_auto(loss):
             loss = task.default_loss(self.label_smoothing)
         elif self.label_smoothing:
@@ -283,6 +293,12 @@ def _of_logits(loss):
         f"which takes probabilities. Pass {type(loss).__name__}(from_logits=True), or leave `loss` "
         "out for the task's own."
     )
+
+
+def _takes_scores(loss):
+    """Whether a loss by name, or of `OF_PROBABILITIES`, takes labels of the shape of the scores."""
+    of_scores = tuple(cls for name, cls in OF_PROBABILITIES.items() if "sparse" not in name)
+    return isinstance(loss, (str, *of_scores)) and not _is_auto(loss)
 
 
 def _refuse_setters_of_rates(callbacks):

@@ -1,5 +1,7 @@
 """Exported programs give what the model gives, at any number of rows and tokens."""
 
+import os
+
 import keras
 import numpy as np
 import pytest
@@ -28,6 +30,11 @@ TASKS = {
 
 def program(path):
     """Returns a function of what was exported, for whose reading no Keras is needed."""
+    if path.suffix == ".onnx":
+        import onnxruntime
+
+        session = onnxruntime.InferenceSession(str(path))
+        return lambda inputs: session.run(None, inputs)
     if BACKEND == "torch":
         import torch
 
@@ -48,12 +55,32 @@ def program(path):
     ],
 )
 def test_a_program_gives_the_same_at_any_size(name, tmp_path):
-    task, rng = TASKS[name](), np.random.default_rng(0)
+    task = TASKS[name]()
     path = tmp_path / ("model.pt2" if BACKEND == "torch" else "model")
     task.export(path, format=FORMAT, verbose=False)
-    run = program(path)
+    check_at_any_size(task, program(path))
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="ONNX is written with PyTorch, as the error says")
+@pytest.mark.parametrize("name", list(TASKS))
+def test_onnx_gives_the_same_at_any_size_and_has_names(name, tmp_path):
+    import onnxruntime
+
+    task = TASKS[name]()
+    task.export(tmp_path / "model.onnx", format="onnx")
+    assert os.listdir(tmp_path) == ["model.onnx"]
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    assert {value.name for value in session.get_inputs()} == set(task.backbone.input_names)
+    wanted = {"start_logits", "end_logits"} if name == "QuestionAnswering" else {"logits"}
+    assert {value.name for value in session.get_outputs()} == wanted
+    check_at_any_size(task, program(tmp_path / "model.onnx"))
+
+
+def check_at_any_size(task, run):
+    rng = np.random.default_rng(0)
     for rows, length in ((1, 1), (1, 7), (3, 16)):
-        shape = (rows, 2, length) if name == "MultipleChoice" else (rows, length)
+        is_choice = isinstance(task, bert_keras.MultipleChoice)
+        shape = (rows, 2, length) if is_choice else (rows, length)
         mask = np.ones(shape, "int32")
         mask[0, ..., length // 2 + 1 :] = 0
         inputs = {
@@ -81,5 +108,11 @@ def test_what_is_there_is_replaced_and_a_backend_that_cannot_names_one_that_can(
     with pytest.raises(ValueError, match=f"KERAS_BACKEND={able}"):
         task.export(tmp_path / "other", format=other)
     with pytest.raises(ValueError, match="There are no others yet"):
-        task.export(tmp_path / "other", format="onnx")
+        task.export(tmp_path / "other", format="litert")
+    if BACKEND == "torch":
+        with pytest.raises(ValueError, match="any number of rows"):
+            task.export(tmp_path / "other", format="onnx", input_signature=[])
+    else:
+        with pytest.raises(ValueError, match="KERAS_BACKEND=torch"):
+            task.export(tmp_path / "other", format="onnx")
     assert not (tmp_path / "other").exists()

@@ -271,6 +271,16 @@ def test_label_smoothing_reaches_the_loss():
 
 
 @pytest.mark.once
+def test_weights_of_classes_go_by_name_too():
+    losses = []
+    for class_weight in ({"yes": 2.0, 0: 0.5}, {1: 2.0, 0: 0.5}, None):
+        keras.utils.set_random_seed(1)
+        model = tiny_classifier(label_names=("no", "yes"))
+        history = model.fit(["a", "b"], ["no", "yes"], class_weight=class_weight, verbose=0)
+        losses += history.history["loss"]
+    assert losses[0] == losses[1] != losses[2]
+
+
 def test_class_weight_and_sample_weight_agree():
     weights = {0: 1.0, 1: 3.0}
     trained = []
@@ -548,7 +558,7 @@ def test_a_model_is_no_backbone():
 def test_smoothing_belongs_to_the_task_s_own_loss():
     classifier = tiny_classifier()
     with pytest.raises(ValueError, match="label_smoothing"):
-        classifier.compile(loss="mse", label_smoothing=0.1)
+        classifier.compile(loss=lambda y, logits: logits, label_smoothing=0.1)
 
 
 @pytest.mark.once

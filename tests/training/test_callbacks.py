@@ -108,7 +108,7 @@ def test_a_killed_run_goes_on_to_the_best_epoch_of_all(tmp_path):
     history = fit(first, callback, epochs=9, initial_epoch=3)
     assert (callback.best, callback.best_epoch, history.epoch) == (0.9, 1, [3])
     assert_equal_weights(first.get_weights(), whole.get_weights())
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["best.keras", "best.keras.json"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["best.keras"]
 
 
 @pytest.mark.once

@@ -1,0 +1,1 @@
+"""From a command to an answer."""

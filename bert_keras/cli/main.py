@@ -1,0 +1,160 @@
+r"""BERT from the command line.
+
+    bert-keras info SOURCE
+    bert-keras convert SOURCE TARGET --to huggingface
+    bert-keras classify SOURCE "What a film!" "Never again."
+    bert-keras answer SOURCE "Who lived in London?" "Ada Lovelace lived in London."
+    bert-keras tag SOURCE --input sentences.txt --output tags.jsonl
+    cat reviews.csv | bert-keras classify SOURCE --columns review --input_format csv
+
+`python -m bert_keras` is the same. SOURCE is a registered name, a folder, a hub address or a
+`.keras` file. Commands: info, convert, classify, tag, answer, choose, fill-mask, embed, is-next,
+is-replaced. Texts come from the arguments, from `--input`, or from standard input, a line each,
+with tabs between question and context, context and choices, or the texts of a pair (`--columns
+premise,hypothesis`). Answers come in the order of the texts, a line each: JSON, CSV, or words to
+read. What follows `--` may begin with a hyphen. KERAS_BACKEND chooses the backend.
+"""
+
+import inspect
+import os
+import sys
+from typing import NamedTuple
+
+from absl import flags
+
+import bert_keras
+from bert_keras.cli import mistakes, sources, texts
+
+FLAGS = flags.FLAGS
+
+
+class Command(NamedTuple):
+    """A task's method as a command, and the fields of a row that it takes."""
+
+    task: type
+    method: str
+    columns: tuple[str, ...] = ("text",)
+
+
+COMMANDS = {
+    "classify": Command(bert_keras.TextClassifier, "classify"),
+    "tag": Command(bert_keras.TokenClassifier, "tag"),
+    "answer": Command(bert_keras.QuestionAnswering, "answer", ("question", "context")),
+    "choose": Command(bert_keras.MultipleChoice, "choose", ("context", "choices")),
+    "fill-mask": Command(bert_keras.MaskedLM, "fill_mask"),
+    "embed": Command(bert_keras.TextEmbedder, "embed"),
+    "is-next": Command(bert_keras.NextSentencePrediction, "is_next", ("first", "second")),
+    "is-replaced": Command(bert_keras.ReplacedTokenDetector, "is_replaced"),
+}
+
+
+def define_flags():
+    """Defines the flags, which a program that imports this module may have of its own."""
+    flags.DEFINE_enum("to", None, sources.TARGETS, "What `convert` writes.")
+    flags.DEFINE_bool("overwrite", False, "Whether `convert` may replace what is there.")
+    flags.DEFINE_string("input", None, "File of texts, `-` for standard input.")
+    flags.DEFINE_string("output", None, "File of answers, whole or not there; *.csv is a table.")
+    flags.DEFINE_enum(
+        "input_format", None, ["text", "jsonl", "csv", "tsv"], "By default as the file's name ends."
+    )
+    flags.DEFINE_enum(
+        "output_format",
+        None,
+        ["text", "jsonl", "csv"],
+        "By default as the file's name ends; JSON lines, or text for a terminal.",
+    )
+    flags.DEFINE_list("columns", None, "Names of the fields; two for `classify` make pairs.")
+    flags.DEFINE_integer("batch_size", 32, "Texts at once.", 1)
+    flags.DEFINE_integer("top_k", None, "Answers wanted, for `answer` and `fill-mask`.", 1)
+    flags.adopt_module_key_flags(mistakes)
+
+
+def run():
+    """Runs the command that the arguments of the process name."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Its start fills a terminal.
+    sys.modules["__main__"].__doc__ = __doc__
+    define_flags()
+    for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
+        FLAGS.register_key_flag_for_module(sys.argv[0], flag)
+    FLAGS.set_gnu_getopt(True)
+    mistakes.run(main)
+
+
+def main(argv):
+    """Runs a command."""
+    _run(*argv[1:])
+
+
+def _run(command=None, source=None, *arguments):
+    known = ("info", "convert", *COMMANDS)
+    if command not in known or source is None:
+        raise ValueError(
+            f"Write a command, one of {', '.join(known)}, and a SOURCE; --help tells more. "
+            f"Received: {' '.join(filter(None, (command, source))) or 'nothing'}."
+        )
+    if command == "info":
+        for name, value in sources.description(source).items():
+            print(f"{name}: {value}")
+    elif command == "convert":
+        _convert(source, *arguments)
+    else:
+        _answer(command, source, arguments)
+
+
+def _convert(source, target=None, *others):
+    if target is None or others or FLAGS.to is None:
+        raise ValueError("Write `convert SOURCE TARGET --to FORMAT`.")
+    if os.path.exists(target) and not FLAGS.overwrite:
+        raise FileExistsError(f"{target} is there. --overwrite replaces it.")
+    warned, difference = sources.convert(source, target, FLAGS.to)
+    print(*warned, f"Wrote {target}; its outputs differ by {difference:.1e} at most.", sep="\n")
+
+
+def _answer(name, source, arguments):
+    command = COMMANDS[name]
+    columns = tuple(FLAGS.columns or command.columns)
+    is_pair = name == "classify" and len(columns) == 2
+    if len(columns) != len(command.columns) and not is_pair:
+        raise ValueError(
+            f"--columns of `{name}` names what it takes for {', '.join(command.columns)}. "
+            f"Received: {', '.join(columns)}."
+        )
+    if arguments and FLAGS.input:
+        raise ValueError("Texts come from the arguments or from --input. Received both.")
+    model, warned = sources.load(source, command.task)
+    if warned:
+        raise ValueError(f"{source} has not all that `{name}` needs. {warned[0]}")
+    answer = getattr(model, command.method)
+    options = {} if FLAGS.top_k is None else {"top_k": FLAGS.top_k}
+    if not options.keys() <= inspect.signature(answer).parameters.keys():
+        raise ValueError(f"`{name}` gives one answer. Received: --top_k={FLAGS.top_k}.")
+    if arguments:
+        rows = texts.rows_of_arguments(arguments, columns)
+    else:
+        kind = FLAGS.input_format or texts.format_of(FLAGS.input, "text")
+        rows = texts.read_rows(FLAGS.input, kind, columns)
+    is_shown = FLAGS.output is None and sys.stdout.isatty()
+    kind = FLAGS.output_format or texts.format_of(FLAGS.output, "text" if is_shown else "jsonl")
+    if name == "fill-mask":
+        mask = model.preprocessor.tokenizer.mask_token
+        rows = ((text.replace("[MASK]", mask),) for (text,) in rows)
+    done = 0
+    with texts.answers_to(FLAGS.output, kind) as write:
+        for chunk in texts.chunks(rows, 16 * FLAGS.batch_size):
+            fields = _fields(name, chunk, is_pair)
+            answers = answer(*fields, batch_size=FLAGS.batch_size, **options)
+            for row, each in zip(chunk, answers, strict=True):
+                write(each.tolist() if name == "embed" else each, row)
+            done += len(chunk)
+            if sys.stderr.isatty():
+                print(f"\r{done} answers", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+
+
+def _fields(name, rows, is_pair):
+    """Returns rows as the arguments of the task's method."""
+    if name == "choose":
+        return [row[0] for row in rows], [list(row[1:]) for row in rows]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return (tuple(columns),) if is_pair else columns

@@ -1,0 +1,46 @@
+"""A user's mistake is told in one line; an error that nobody foresaw shows where it came from."""
+
+import functools
+import linecache
+import os
+import sys
+import traceback
+
+from absl import app, flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_bool("traceback", False, "Whether a mistake shows where in the code it was found.")
+
+
+def run(main):
+    """Runs a script's `main(argv)` with absl's flags, and ends it with 2 after a mistake.
+
+    A mistake is a `ValueError`, `TypeError` or `ImportError` that some code raises by a statement,
+    as checks do, or an `OSError`.
+    """
+    app.run(telling(main))
+
+
+def telling(main):
+    """Returns a function that prints a mistake, and ends the process with 2."""
+
+    @functools.wraps(main)
+    def told(argv):
+        try:
+            return main(argv)
+        except BrokenPipeError:  # Whoever reads the answers has had enough.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (ValueError, TypeError, OSError, ImportError) as error:
+            if FLAGS.traceback or not _is_mistake(error):
+                raise
+            name = os.path.basename(argv[0])
+            print(f"{name}:", " ".join(str(error).split()), file=sys.stderr)
+            sys.exit(2)
+
+    return told
+
+
+def _is_mistake(error):
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    is_raised = linecache.getline(last.filename, last.lineno).lstrip().startswith("raise")
+    return is_raised or isinstance(error, OSError)

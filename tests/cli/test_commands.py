@@ -1,0 +1,191 @@
+"""The command line answers as the methods do, from wherever the texts come."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+from bert_keras.cli import main, mistakes, texts
+
+TEXTS = ["good film", "bad", "", "a good bad film"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def defined():
+    """The flags, whose names scripts have too, are gone after the tests of this file."""
+    before = set(flags.FLAGS)
+    main.define_flags()
+    yield
+    for name in set(flags.FLAGS) - before:
+        delattr(flags.FLAGS, name)
+
+
+@pytest.fixture
+def command(capsys):
+    """Runs a command; returns what it printed, or the error of a command that failed."""
+
+    def run(*arguments):
+        with flagsaver.flagsaver():
+            main.FLAGS.set_gnu_getopt(True)
+            try:
+                mistakes.telling(main.main)(main.FLAGS(["bert-keras", *map(str, arguments)]))
+            except SystemExit as stopped:
+                assert stopped.code == 2
+                lines = capsys.readouterr().err.splitlines()
+                return next(line for line in lines if line.startswith("bert-keras: "))
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def preset(tmp_path):
+    tiny_classifier(label_names=("no", "yes")).save_to_preset(tmp_path / "preset")
+    return tmp_path / "preset"
+
+
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_texts_come_from_arguments_files_and_standard_input(command, preset, tmp_path, monkeypatch):
+    expected = bert_keras.TextClassifier.from_preset(preset).classify(TEXTS)
+    assert json_lines(command("classify", preset, *TEXTS)) == expected
+    lines = "".join(f"{text}\n" for text in TEXTS)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+    assert json_lines(command("classify", preset)) == expected
+    (tmp_path / "x.txt").write_text(lines)
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": x}) + "\n" for x in TEXTS))
+    (tmp_path / "x.csv").write_text("id,review\n" + "".join(f"1,{text}\n" for text in TEXTS))
+    output = tmp_path / "answers.csv"
+    for name, *options in (("x.txt",), ("x.jsonl",), ("x.csv", "--columns", "review")):
+        source = ("classify", preset, "--input", tmp_path / name, *options)
+        assert json_lines(command(*source, "--batch_size", 1)) == expected
+        assert command(*source, "--output", output) == ""
+        with output.open() as file:
+            assert [row["label"] for row in csv.DictReader(file)] == [x["label"] for x in expected]
+
+
+def test_a_pair_has_two_columns(command, preset, tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"a": "good film", "b": "bad"}))
+    (found,) = json_lines(command("classify", preset, "--input", path, "--columns", "a,b"))
+    model = bert_keras.TextClassifier.from_preset(preset)
+    assert found == model.classify(("good film", "bad")) != model.classify("good film")
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "name, cls, arguments",
+    [
+        ("tag", lambda *x, **k: bert_keras.TokenClassifier(*x, 3, **k), ["good film"]),
+        ("answer", bert_keras.QuestionAnswering, ["good", "a good film"]),
+        ("choose", bert_keras.MultipleChoice, ["a film", "good", "bad", "a"]),
+        ("fill-mask", bert_keras.MaskedLM, ["a [MASK] film"]),
+        ("embed", bert_keras.TextEmbedder, ["good film"]),
+        ("is-next", bert_keras.NextSentencePrediction, ["good", "bad"]),
+    ],
+)
+def test_each_task_answers(command, tmp_path, name, cls, arguments):
+    model = cls(tiny_backbone(), preprocessor=tiny_preprocessor())
+    model.save(tmp_path / "x.keras")
+    method = getattr(model, main.COMMANDS[name].method)
+    given = [arguments[0], arguments[1:]] if name == "choose" else arguments
+    (found,) = json_lines(command(name, tmp_path / "x.keras", *arguments))
+    expected = method(*given)
+    assert found == json.loads(
+        json.dumps(np.asarray(expected).tolist() if name == "embed" else expected)
+    )
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "answer, told",
+    [
+        ({"label": "no", "probabilities": {"no": 0.75, "yes": 0.25}}, "no 0.750"),
+        ({"labels": [], "probabilities": {"no": 0.25}}, "no label"),
+        ({"score": 2.5}, "2.500"),
+        ({"answer": "", "start": None, "end": None, "probability": 0.5}, "no answer 0.500"),
+        ({"choice": "b", "index": 1, "probabilities": [0.25, 0.75]}, "b 0.750"),
+        ({"is_next": False, "probability": 0.25}, "False 0.250"),
+        ({"text": "A B", "words": [], "entities": [{"type": "X", "text": "A"}]}, "X 'A'"),
+        ([[("a", 0.5), ("b", 0.25)], [("c", 1.0)]], "a 0.500, b 0.250; c 1.000"),
+        ([0.5, 1.0], "[0.5, 1.0]"),
+    ],
+)
+def test_answers_in_words(answer, told):
+    assert texts.in_words(answer) == told
+
+
+def test_info_tells_what_is_there(command, preset):
+    found = dict(line.split(": ", 1) for line in command("info", preset).splitlines())
+    assert found["model"] == "TextClassifier"
+    assert found["labels"] == "no, yes"
+    assert int(found["parameters"].replace(",", "")) == tiny_classifier().count_params()
+
+
+@pytest.mark.parametrize("to", ["keras", "preset", "huggingface", "program", "onnx"])
+def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
+    target = tmp_path / {"keras": "x.keras", "program": "x.pt2"}.get(to, "folder")
+    if to == "onnx" and keras.backend.backend() != "torch":
+        assert "KERAS_BACKEND=torch" in command("convert", preset, target, "--to", to)
+        assert not target.exists()
+        return
+    if to == "program":
+        to = "pt2" if keras.backend.backend() == "torch" else "saved_model"
+    text = command("convert", preset, target, "--to", to)
+    assert float(text.split("differ by ")[1].split()[0]) < 1e-5
+    assert "--overwrite" in command("convert", preset, target, "--to", to)
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        ((), "Write a command"),
+        (("classify", "nowhere/at all", "x"), "nowhere"),
+        (("tag", "PRESET", "x"), "num_classes"),
+        (("fill-mask", "PRESET", "x"), "start at random"),
+        (("classify", "PRESET", "--input", "nothing.txt"), "nothing.txt"),
+        (("classify", "PRESET", "x", "--top_k", "2"), "gives one answer"),
+        (("classify", "PRESET", "x", "--columns", "a,b,c"), "--columns"),
+        (("convert", "PRESET", "x"), "--to"),
+    ],
+)
+def test_a_mistake_is_one_line(command, preset, arguments, told):
+    arguments = [str(preset) if x == "PRESET" else x for x in arguments]
+    assert told in command(*arguments)
+
+
+def test_a_row_without_its_field_is_named(command, preset, tmp_path):
+    (tmp_path / "x.csv").write_text("id,review\n1,good\n")
+    output = tmp_path / "out.jsonl"
+    told = command("classify", preset, "--input", tmp_path / "x.csv", "--output", output)
+    assert "Row 1" in told and "review" in told
+    assert not output.exists()
+
+
+@pytest.mark.once
+def test_what_nobody_foresaw_is_no_mistake():
+    with pytest.raises(ValueError, match="invalid literal"):
+        mistakes.telling(lambda argv: int(argv[1]))(["x.py", "x"])
+
+
+@pytest.mark.once
+def test_the_module_runs(preset):
+    command = [sys.executable, "-m", "bert_keras"]
+    told = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False)
+    assert "--columns" in told.stdout and "bert-keras classify" in told.stdout
+    told = subprocess.run(
+        [*command, "info", preset], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert "TextClassifier" in told.stdout
