@@ -54,6 +54,9 @@ Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "B
 Verbose: TypeAlias = Literal["auto"] | int
 FileDtype: TypeAlias = Literal["float32", "float16", "bfloat16"]
 
+# See `bert_keras.presets.card`.
+Card: TypeAlias = Mapping[str, Any]
+
 class HeadOptions(TypedDict, total=False):
     hidden_activation: str | None
     dropout_first: bool

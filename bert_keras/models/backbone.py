@@ -10,7 +10,6 @@ from bert_keras.files import of_one_state
 from bert_keras.layers import unpadding
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel, settings_of
-from bert_keras.models.quantized import check_not_quantized
 from bert_keras.other_names import renamed_argument
 from bert_keras.presets import presets
 
@@ -215,30 +214,6 @@ class Backbone(Adaptable, BuiltModel):
         if load_weights:
             source.load_backbone_weights(backbone)
         return backbone
-
-    def export_to_huggingface(self, folder, dtype=None):
-        """Writes `config.json` and `model.safetensors`, which `transformers.AutoModel` loads.
-
-        Args:
-            folder: str or path, made when missing.
-            dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`, half the
-                size; `None` keeps the model's.
-
-        Raises:
-            ValueError: the family or the activation has no counterpart there, or a weight is too
-                large for the dtype.
-        """
-        check_not_quantized(self)
-        presets.export_to_huggingface(self, folder, dtype=dtype)
-
-    def save_to_preset(self, folder):
-        """Writes `config.json` and `model.safetensors` into `folder`, which is made when missing.
-
-        Args:
-            folder: str or path. Files of the same name are replaced, all or on an error none.
-        """
-        check_not_quantized(self)
-        presets.save_backbone(self, folder)
 
 
 def check_no_attentions(return_attentions):

@@ -14,6 +14,7 @@ from bert_keras.models import export, quantized, structure
 from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.models.summary import output_shapes
 from bert_keras.models.tensorflow_data import call_untuned
+from bert_keras.models.to_presets import ToPresets
 from bert_keras.models.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.other_names import WithOtherNames, check_arguments
 
@@ -21,7 +22,7 @@ _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
+class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
     """A `keras.Model` whose variables all exist after construction.
 
     - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that

@@ -4,10 +4,11 @@ from typing import Any, Literal, Self, TypeVar
 import keras
 
 from bert_keras._types import Data, Inputs, Path, Verbose
+from bert_keras.models.to_presets import ToPresets
 
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
-class BuiltModel(keras.Model):
+class BuiltModel(ToPresets, keras.Model):
     decided_arguments: tuple[str, ...]
     def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any: ...
     @property

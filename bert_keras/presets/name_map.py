@@ -18,7 +18,7 @@ def expand(rows, kinds, **counts):
     Args:
         rows: list of `(our layer, their layer, kind)` or `(..., first number)`.
         kinds: dict, kind -> list of `(our variable, what follows their layer's name, transform)`;
-            each transform is its own inverse.
+            see `transformed`.
         **counts: int, how many numbers each letter stands for.
     """
     names = {}
@@ -33,10 +33,19 @@ def expand(rows, kinds, **counts):
 
 
 def transformed(array, transform):
-    """Returns `array` as the other side stores it; a transposition, twice, gives `array` back."""
+    """Returns `array` of theirs as ours; a transposition, twice, gives `array` back."""
     if transform == "transpose":
         return np.transpose(array)
     return np.reshape(array, transformed_shape(np.shape(array), transform))
+
+
+def transformed_back(array, transform, num_heads):
+    """Returns `array` of ours as the other side stores it, the inverse of `transformed`."""
+    if transform == "merge_first":
+        return np.reshape(array, (num_heads, -1, *array.shape[1:]))
+    if transform == "merge_last":
+        return np.reshape(array, (*array.shape[:-1], num_heads, -1))
+    return transformed(array, transform)
 
 
 def transformed_shape(shape, transform):

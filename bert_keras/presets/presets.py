@@ -6,10 +6,17 @@ See `formats.checkpoint` for the methods.
 from bert_keras.files import read_json
 from bert_keras.presets.formats import huggingface, keras_hub, own, tf1
 from bert_keras.presets.formats.huggingface import export_to_huggingface
-from bert_keras.presets.formats.own import save_backbone, save_task
+from bert_keras.presets.formats.keras_hub import export_to_keras_hub, to_keras_hub
+from bert_keras.presets.formats.own import save_preset
 from bert_keras.presets.resolve import CONFIG_FILES, resolve
 
-__all__ = ["export_to_huggingface", "open_preset", "save_backbone", "save_task"]
+__all__ = [
+    "export_to_huggingface",
+    "export_to_keras_hub",
+    "open_preset",
+    "save_preset",
+    "to_keras_hub",
+]
 
 # The first that knows the config is taken: KerasHub's also has our own's key 'registered_name'.
 _FORMATS = (keras_hub.KerasHubFolder, own.OwnFolder, huggingface.HuggingFaceFolder)

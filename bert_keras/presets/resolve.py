@@ -27,7 +27,7 @@ _SETTINGS = ("config.json", "metadata.json", "preprocessor.json", "task.json")
 _EMBEDDINGS = ("modules.json", "sentence_bert_config.json", "*_Pooling/config.json")
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 _HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
-_KERAS_HUB = ("assets/tokenizer/*.txt", "assets/tokenizer/*.json", *_HDF5)
+_KERAS_HUB = (*(f"assets/tokenizer/*.{kind}" for kind in ("txt", "json", "spm")), *_HDF5)
 DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDINGS, *_SAFETENSORS, *_KERAS_HUB)
 # And of a repository that holds none of these weights: Google's TensorFlow 1 checkpoint.
 _CHECKPOINTS = ("*.ckpt.index", "*.ckpt.data-*", "*.ckpt-*.index", "*.ckpt-*.data-*")

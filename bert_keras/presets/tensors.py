@@ -34,6 +34,10 @@ class Tensors(Mapping):
         """Returns those tensors of `names` that are here."""
         return self.renamed({name: name for name in names if name in self})
 
+    def updated(self, arrays):
+        """Returns the tensors with those of a dict of arrays added, or in their places."""
+        return _Updated(self, arrays)
+
     def __getitem__(self, name):
         return self.read(name, self._places[name])
 
@@ -56,6 +60,18 @@ class _Renamed(Tensors):
 
     def read(self, name, place):
         return self._source[place]
+
+
+class _Updated(Tensors):
+    """Tensors of another mapping, some of which are given."""
+
+    def __init__(self, source, arrays):
+        shapes = {name: array.shape for name, array in arrays.items()}
+        super().__init__(dict.fromkeys([*source, *arrays]), {**source.shapes, **shapes})
+        self._source, self._arrays = source, arrays
+
+    def read(self, name, place):
+        return self._arrays[name] if name in self._arrays else self._source[name]
 
 
 def way_out(path):

@@ -177,9 +177,9 @@ class Distillation(JointTask):
             **{f"{name}_weight": weight for name, weight in self.weights_of.items()},
         }
 
-    def save_to_preset(self, folder):
+    def save_to_preset(self, folder, card=None):
         """Writes the student, see `Task.save_to_preset`."""
-        self.student.save_to_preset(folder)
+        self.student.save_to_preset(folder, card)
 
 
 def _answers(task, inputs, training):

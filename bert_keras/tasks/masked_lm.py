@@ -6,7 +6,7 @@ import types
 import keras
 import numpy as np
 
-from bert_keras.checks import check_int
+from bert_keras.checks import check_choice, check_int
 from bert_keras.heads.masked_lm import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.probabilities import log_softmax, softmax
@@ -55,6 +55,9 @@ class MaskedLM(Task):
         masking: a `Masking`, the dict of its arguments, or `None` for the paper's: 15 % of the
             tokens, 80 % of them hidden, 10 % replaced by others, 10 % left as they are.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        head_options: dict with `activation`, `layer_norm_epsilon` and `use_bias` of `MaskedLMHead`,
+            where they are not the backbone's or its family's: KerasHub's head on BERT has the exact
+            GELU on an encoder with the approximate one.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Example:
@@ -78,7 +81,15 @@ class MaskedLM(Task):
     # Whether examples are pairs with a label too.
     has_next_sentence = False
 
-    def __init__(self, backbone, preprocessor=None, masking=None, frozen=None, **kwargs):
+    def __init__(
+        self,
+        backbone,
+        preprocessor=None,
+        masking=None,
+        frozen=None,
+        head_options=None,
+        **kwargs,
+    ):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         if not isinstance(masking, (Masking, dict, type(None))):
             raise TypeError(
@@ -86,6 +97,9 @@ class MaskedLM(Task):
                 f"{masking!r}."
             )
         self.masking = masking if isinstance(masking, Masking) else Masking(**(masking or {}))
+        for name in head_options or ():
+            check_choice("head_options", name, ("activation", "layer_norm_epsilon", "use_bias"))
+        self.head_options = head_options and dict(head_options)
         self.head = self.make_head()
         self.build()
         self.compile()
@@ -97,7 +111,7 @@ class MaskedLM(Task):
     def make_masked_lm_head(self, name):
         """Returns a new head for masked tokens, not built yet."""
         options = families.head_options(self.backbone, "MaskedLM")
-        return head_for(self, MaskedLMHead, name, **options)
+        return head_for(self, MaskedLMHead, name, **{**options, **(self.head_options or {})})
 
     def call(self, inputs, training=None):
         inputs = dict(inputs)

@@ -18,6 +18,7 @@ class Pretraining(MaskedLM):
         preprocessor: TextPreprocessor | None = ...,
         masking: Masking | dict[str, Any] | None = ...,
         frozen: Frozen | None = ...,
+        head_options: dict[str, Any] | None = ...,
         lora_rank: int | None = ...,
         lora_alpha: float | None = ...,
         lora_targets: Sequence[Projection] = ...,

@@ -213,14 +213,15 @@ class ReplacedTokenDetection(JointTask):
             "seed": self.seed,
         }
 
-    def save_to_preset(self, folder):
+    def save_to_preset(self, folder, card=None):
         """Writes the discriminator into `folder`, the generator into `folder/generator`.
 
         Args:
             folder: str or path.
+            card: dict for both, see `Task.save_to_preset`.
         """
-        self.discriminator.save_to_preset(folder)
-        self.generator.save_to_preset(os.path.join(folder, "generator"))
+        self.discriminator.save_to_preset(folder, card)
+        self.generator.save_to_preset(os.path.join(folder, "generator"), card)
 
 
 def put(rows, positions, values):

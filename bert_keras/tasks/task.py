@@ -6,8 +6,6 @@ import keras
 
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.model import BuiltModel, settings_of
-from bert_keras.models.quantized import check_not_quantized
-from bert_keras.presets import presets
 from bert_keras.tasks import data, freezing, parts
 from bert_keras.tasks.columns import is_texts, split_off_end
 from bert_keras.tasks.examples import Examples
@@ -552,31 +550,3 @@ class Task(BuiltModel):
         ```
         """
         return make_task(cls, preset, load_weights, kwargs)
-
-    def save_to_preset(self, folder):
-        """Writes backbone, head, tokenizer and settings into a folder for `from_preset`.
-
-        Of adapters it writes what they make of the kernels, see `without_adapters`.
-
-        Args:
-            folder: str or path, made when missing. Files of an older preset are replaced, all or
-                on an error none; other files stay.
-        """
-        check_not_quantized(self)
-        presets.save_task(self, folder)
-
-    def export_to_huggingface(self, folder, dtype=None):
-        """Writes a folder that `transformers.AutoModelFor...from_pretrained` loads.
-
-        Args:
-            folder: str or path, made when missing. Holds weights with the head, label names, and
-                the tokenizer.
-            dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`, half the
-                size; `None` keeps the model's.
-
-        Raises:
-            ValueError: the task or its options have no counterpart there, or a weight is too large
-                for the dtype.
-        """
-        check_not_quantized(self)
-        presets.export_to_huggingface(self.backbone, folder, task=self, dtype=dtype)

@@ -354,13 +354,14 @@ class TextEmbedder(Task):
             kwargs = {**settings, **kwargs}
         return super().from_preset(preset, load_weights=load_weights, **kwargs)
 
-    def export_to_huggingface(self, folder, dtype=None):
+    def export_to_huggingface(self, folder, dtype=None, card=None):
         """Writes a folder that transformers' `AutoModel` and sentence-transformers load.
 
         Args:
             folder: str or path, made when missing.
             dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`, half the
                 size; `None` keeps the model's.
+            card: dict, see `save_to_preset`.
 
         Raises:
             ValueError: the family or the pooling has no counterpart there, or a weight is too
@@ -375,9 +376,7 @@ class TextEmbedder(Task):
             width = self.backbone.hidden_dim
             sentence_transformers.write_settings(new, self.pooling, self.normalize, longest, width)
 
-        presets.export_to_huggingface(
-            self.backbone, folder, tokenizer=tokenizer, dtype=dtype, write_settings=write_settings
-        )
+        presets.export_to_huggingface(self.backbone, folder, dtype, card, tokenizer, write_settings)
 
 
 def _check_equally_long(columns):

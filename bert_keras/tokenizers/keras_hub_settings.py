@@ -1,4 +1,4 @@
-"""Settings of a tokenizer in KerasHub's files: tokenizer.json, preprocessor.json, vocabulary.txt.
+"""A tokenizer in KerasHub's files: tokenizer.json, preprocessor.json, and its vocabulary.
 
 They are taken as they stand: KerasHub's `BertTokenizer` keeps accents unless told otherwise, where
 Google's code strips them whenever it lowercases.
@@ -9,7 +9,14 @@ import os
 from bert_keras.files import read_json
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 
-_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
+ASSETS = os.path.join("assets", "tokenizer")
+# What a vocabulary is called there -> what the tokenizer is made of, see `read_tokenizer`.
+_MADE_OF = {
+    "vocabulary.txt": "vocab.txt",
+    "vocabulary.json": "vocab.json",
+    "vocabulary.spm": "model",
+}
+FILES = tuple(os.path.join(ASSETS, name) for name in (*_MADE_OF, "merges.txt"))
 # Names there, ours, and what holds where a name is missing.
 _SETTINGS = {
     "lowercase": ("lowercase", False),
@@ -22,36 +29,50 @@ _SETTINGS = {
 
 def is_keras_hub_folder(folder):
     """Whether a folder holds a vocabulary where KerasHub puts it."""
-    return os.path.isfile(os.path.join(folder, _VOCABULARY))
+    return any(os.path.isfile(os.path.join(folder, ASSETS, name)) for name in _MADE_OF)
 
 
 def read_keras_hub_tokenizer(folder):
-    """Reads a preset folder of KerasHub into arguments of `WordPieceTokenizer`.
+    """Reads a preset folder of KerasHub into arguments of a maker of tokenizers.
 
     Args:
         folder: str.
 
     Returns:
-        A dict with `vocabulary` (list of str) and the settings that the files tell.
+        made_of: str, see `read_tokenizer`.
+        settings: dict, what the files tell.
 
     Raises:
-        ValueError: a file is damaged, or the tokenizer is not BERT's kind.
+        ValueError: a file is damaged, or the tokenizer is of no kind of ours.
     """
     path = os.path.join(folder, "tokenizer.json")
-    class_name, saved = read_serialized(path)
-    suffix, is_split = saved.get("suffix_indicator", "##"), saved.get("split", True)
-    if (class_name, suffix, is_split) != ("BertTokenizer", "##", True):
-        raise ValueError(
-            "KerasHub's tokenizer must be a BertTokenizer that splits text into words, and whose "
-            f"pieces that continue a word begin with '##'. Received: {class_name!r} with "
-            f"suffix_indicator={suffix!r}, split={is_split!r} in {path}."
-        )
-    settings = {ours: saved.get(name, default) for name, (ours, default) in _SETTINGS.items()}
-    settings["vocabulary"] = read_vocabulary(os.path.join(folder, _VOCABULARY))
+    saved, assets = read_serialized(path)[1], os.path.join(folder, ASSETS)
+    name = next(name for name in _MADE_OF if os.path.isfile(os.path.join(assets, name)))
+    vocabulary = os.path.join(assets, name)
+    if name == "vocabulary.txt":
+        settings = _word_piece(saved, path) | {"vocabulary": read_vocabulary(vocabulary)}
+    elif name == "vocabulary.json":
+        settings = {"vocabulary": vocabulary, "merges": os.path.join(assets, "merges.txt")}
+        settings["add_prefix_space"] = bool(saved.get("add_prefix_space"))
+    else:
+        # It is the file alone that cleans text there.
+        settings = {"model": vocabulary, "lowercase": False, "strip_accents": False}
     path = os.path.join(folder, "preprocessor.json")
     if os.path.isfile(path) and (length := read_serialized(path)[1].get("sequence_length")):
         settings["model_max_length"] = int(length)
-    return settings
+    return _MADE_OF[name], settings
+
+
+def _word_piece(saved, path):
+    suffix, is_split = saved.get("suffix_indicator", "##"), saved.get("split", True)
+    if (suffix, is_split) != ("##", True):
+        raise ValueError(
+            "KerasHub's tokenizer must be one that splits text into words, and whose pieces that "
+            f"continue a word begin with '##'. Received: suffix_indicator={suffix!r}, "
+            f"split={is_split!r} in {path}."
+        )
+    settings = {ours: saved.get(name, default) for name, (ours, default) in _SETTINGS.items()}
+    return settings | {"added_tokens": saved.get("special_tokens") or ()}
 
 
 def read_serialized(path):

@@ -64,7 +64,8 @@ def read_tokenizer(source, overrides):
     if not source.exists():
         raise FileNotFoundError(f"A tokenizer's file or folder must exist. Received: {source}.")
     if is_keras_hub_folder(source):
-        return "vocab.txt", read_keras_hub_tokenizer(source) | overrides
+        made_of, settings = read_keras_hub_tokenizer(source)
+        return made_of, settings | overrides
     config, path, added = {}, source, {}
     if source.is_dir():
         config, path = _read_configs(source), _vocabulary_file(source)

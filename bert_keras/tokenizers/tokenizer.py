@@ -522,8 +522,11 @@ class Tokenizer(WithOtherNames):
 
     def save_assets(self, folder):
         """Writes tokenizer.json, all that the config lacks, into an existing folder."""
-        text = self._backend.to_str(pretty=True)
-        write_text(os.path.join(folder, files.TOKENIZER_FILE), text)
+        write_text(os.path.join(folder, files.TOKENIZER_FILE), self.to_json())
+
+    def to_json(self):
+        """Returns the text of its tokenizer.json."""
+        return self._backend.to_str(pretty=True)
 
     def load_assets(self, folder):
         """Fills the tokenizer from the tokenizer.json of a folder."""

@@ -12,10 +12,10 @@ def records(of_format):
     return [getattr(family, of_format) for family in FAMILIES if hasattr(family, of_format)]
 
 
-def record_of(backbone):
-    """Returns the Hugging Face record of a backbone's class, or `None`."""
+def record_of(backbone, of_format="HUGGING_FACE"):
+    """Returns the record of a backbone's class in a format, see `records`, or `None`."""
     name = keras.saving.get_registered_name(type(backbone))
-    found = (record for record in records("HUGGING_FACE") if record.backbone == name)
+    found = (record for record in records(of_format) if record.backbone == name)
     return next(found, None)
 
 

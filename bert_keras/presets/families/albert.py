@@ -1,13 +1,15 @@
-"""ALBERT in Hugging Face's checkpoints.
+"""ALBERT in Hugging Face's checkpoints and in KerasHub's.
 
-Reference: https://github.com/huggingface/transformers, `models/albert`.
+References: https://github.com/huggingface/transformers, `models/albert`;
+https://github.com/keras-team/keras-hub, `models/albert`.
 """
 
+import itertools
 import math
 
 from bert_keras.checks import check_int
 from bert_keras.presets.families import bert
-from bert_keras.presets.families.record import Field, Head, Record, side_by_side
+from bert_keras.presets.families.record import Field, Head, Record, Tables, side_by_side
 
 _LAYER = {
     "attention/query": "attention.query",
@@ -75,4 +77,71 @@ HUGGING_FACE = Record(
         "TextClassifier": bert.TEXT_CLASSIFIER._replace(dropout=_DROPOUT),
         "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(dropout=_DROPOUT),
     },
+)
+
+
+def _renamed(name, layers):
+    """Returns a tensor's name with another name of its layer, where `layers` has one."""
+    root, layer, *rest = name.split("/")
+    return "/".join((root, layers.get(layer, layer), *rest))
+
+
+def _hub_blocks(backbone):
+    """Returns how a group's block is called there, and how by its two numbers, pairs."""
+    places = itertools.product(range(backbone.num_groups), range(backbone.num_inner_layers))
+    names = [f"{g}_{j}_block" for g, j in places]
+    return [(f"transformer_encoder_{i}".removesuffix("_0"), x) for i, x in enumerate(names)]
+
+
+def _by_group(tensors, backbone):
+    layers = dict(_hub_blocks(backbone))
+    return tensors.renamed({_renamed(name, layers): name for name in tensors})
+
+
+def _by_number(arrays, backbone):
+    layers = {ours: theirs for theirs, ours in _hub_blocks(backbone)}
+    return {_renamed(name, layers): array for name, array in arrays.items()}
+
+
+def _hub_depth(config):
+    return math.prod(check_int(key, config[key], 1, 1024) for key in ("num_layers", _HUB_INNER))
+
+
+def _hub_passes(arguments):
+    passes, groups = _passes(arguments)["num_hidden_layers"], arguments["num_groups"]
+    if passes % groups:
+        raise ValueError(
+            "KerasHub passes each group equally often. Received: "
+            f"{passes} passes of num_groups={groups}."
+        )
+    return {"num_layers": passes}
+
+
+_HUB_INNER = "num_inner_repetitions"
+_HUB_SIZES = {name: name for name in bert.HUB_SIZES if name != "num_layers"}
+KERAS_HUB = Record(
+    backbone=HUGGING_FACE.backbone,
+    names={"AlbertBackbone": "Albert"},
+    config={
+        **_HUB_SIZES,
+        **{name: name for name in ("embedding_dim", "num_segments", "num_groups")},
+        _HUB_INNER: "num_inner_layers",
+    },
+    activation=None,
+    fields=(*bert.HUB_FIELDS, Field("num_layers", _hub_depth, _hub_passes)),
+    fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12},
+    rows=(
+        *bert.HUB_EMBEDDINGS,
+        ("embeddings/projection", "layers/dense", "dense"),
+        *bert.hub_block_rows("encoder/group_{g}_layer_{j}", "{g}_{j}_block"),
+        ("pooler/dense", "layers/dense_1", "dense"),
+    ),
+    counts=HUGGING_FACE.counts,
+    optional=(),
+    heads={
+        "MaskedLM": bert.hub_masked_lm("gelu_tanh"),
+        "TextClassifier": bert.hub_text_classifier(bert.HUB_POOLED, bert.POOLER),
+    },
+    tables=Tables(_by_group, _by_number),
+    tokenizers={"Albert": "Unigram"},
 )

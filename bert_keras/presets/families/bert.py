@@ -5,7 +5,7 @@ https://github.com/google-research/bert, `modeling.py` and `run_*.py`;
 https://github.com/keras-team/keras-hub, `models/bert`.
 """
 
-from bert_keras.presets.families.record import Head, Record, side_by_side
+from bert_keras.presets.families.record import Field, Head, Record, side_by_side
 
 BACKBONE = "bert_keras>BertBackbone"
 SIZES = {
@@ -161,44 +161,95 @@ TF1 = Record(
     },
 )
 
+# KerasHub
+
 _HUB_ROWS = (
-    ("attention/query", "self_attention_layer/query_dense", "split_into_heads"),
-    ("attention/key", "self_attention_layer/key_dense", "split_into_heads"),
-    ("attention/value", "self_attention_layer/value_dense", "split_into_heads"),
-    ("attention/output", "self_attention_layer/output_dense", "join_heads"),
-    ("attention_norm", "self_attention_layer_norm", "norm"),
-    ("feed_forward/intermediate", "feedforward_intermediate_dense", "dense"),
-    ("feed_forward/output", "feedforward_output_dense", "dense"),
-    ("feed_forward_norm", "feedforward_layer_norm", "norm"),
+    ("attention/query", "_self_attention_layer/query_dense", "split_into_heads"),
+    ("attention/key", "_self_attention_layer/key_dense", "split_into_heads"),
+    ("attention/value", "_self_attention_layer/value_dense", "split_into_heads"),
+    ("attention/output", "_self_attention_layer/output_dense", "join_heads"),
+    ("attention_norm", "_self_attention_layer_norm", "norm"),
+    ("feed_forward/intermediate", "_feedforward_intermediate_dense", "dense"),
+    ("feed_forward/output", "_feedforward_output_dense", "dense"),
+    ("feed_forward_norm", "_feedforward_layer_norm", "norm"),
 )
-_HUB_BLOCK = "layers/transformer_encoder"
-_HUB_CONFIG = (*list(SIZES.values())[:6], *TABLES.values())
+
+
+def hub_block_rows(ours, theirs):
+    """Returns the rows of every encoder block; there the number 0 is left out of names."""
+    return tuple((f"{ours}/{a}", f"layers/{theirs}/{b}", kind) for a, b, kind in _HUB_ROWS)
+
+
+HUB_BLOCKS = hub_block_rows("encoder/layer_{i}", "transformer_encoder_{i}")
+HUB_EMBEDDINGS = (
+    ("embeddings/token_embedding", "layers/reversible_embedding", "embedding"),
+    ("embeddings/position_embedding", "layers/position_embedding", "embedding"),
+    ("embeddings/segment_embedding", "layers/embedding", "embedding"),
+    ("embeddings/layer_norm", "layers/layer_normalization", "norm"),
+)
+# Of families without segments, in one layer.
+_TABLES = "layers/token_and_position_embedding"
+HUB_TOKENS_AND_POSITIONS = (
+    ("embeddings/token_embedding", f"{_TABLES}/token_embedding", "embedding"),
+    ("embeddings/position_embedding", f"{_TABLES}/position_embedding", "embedding"),
+    HUB_EMBEDDINGS[-1],
+)
+
+
+def _check_one_rate(arguments):
+    rates = arguments["dropout"], arguments["attention_dropout"]
+    if rates[0] != rates[1]:
+        raise ValueError(
+            "KerasHub has one rate of dropout for all. Received: dropout={}, attention_dropout={}. "
+            "Save the model, load it with both alike, backbone={{'attention_dropout': {}}}, and "
+            "export that.".format(*rates, rates[0])
+        )
+    return {}
+
+
+HUB_FIELDS = (Field("attention_dropout", lambda config: None, _check_one_rate),)
+HUB_SIZES = {name: name for name in (*list(SIZES.values())[:6], "max_sequence_length")}
+
+
+def hub_masked_lm(activation):
+    """Returns the head of masked tokens: its norm has an epsilon that is not always the encoder's.
+
+    Args:
+        activation: str, which is not always the encoder's either.
+    """
+    layer = "layers/masked_lm_head"
+    rows = (
+        ("head/dense", f"{layer}/_intermediate_dense", "dense"),
+        ("head/layer_norm", f"{layer}/_intermediate_layer_norm", "norm"),
+        ("head", layer, "bias"),
+    )
+    options = {"activation": activation, "layer_norm_epsilon": 1e-5}
+    return Head(rows, ("MaskedLM",), options, ("head_options", "masking"))
+
+
+def hub_text_classifier(rows, options):
+    """Returns the head of a classifier, by the rows of its layers and the options of ours."""
+    says = ("num_classes", "label_names", "problem_type", "dropout")
+    return Head(rows, ("TextClassifier", "Classifier"), options, says, "dropout")
+
+
+HUB_POOLED = (("head/dense", "layers/dense", "dense"),)
+HUB_HIDDEN = hidden_and_dense("layers/dense", "layers/dense_1")
 KERAS_HUB = Record(
     backbone=BACKBONE,
     names={"BertBackbone": "Bert"},
-    config=dict(zip(_HUB_CONFIG, _HUB_CONFIG, strict=True)),
+    config={**HUB_SIZES, "num_segments": "num_segments"},
     activation=None,
-    fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12},
-    rows=(
-        ("embeddings/token_embedding", "layers/reversible_embedding", "embedding"),
-        ("embeddings/position_embedding", "layers/position_embedding", "embedding"),
-        ("embeddings/segment_embedding", "layers/embedding", "embedding"),
-        ("embeddings/layer_norm", "layers/layer_normalization", "norm"),
-        ("pooler/dense", "layers/dense", "dense"),
-        # The first layer has no number, the second the number 1.
-        *((f"encoder/layer_0/{a}", f"{_HUB_BLOCK}/{b}", c) for a, b, c in _HUB_ROWS),
-        *((f"encoder/layer_{{i}}/{a}", f"{_HUB_BLOCK}_{{i}}/{b}", c, 1) for a, b, c in _HUB_ROWS),
-    ),
+    fields=HUB_FIELDS,
+    fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12, "causal": False},
+    rows=(*HUB_EMBEDDINGS, ("pooler/dense", "layers/dense", "dense"), *HUB_BLOCKS),
     optional=(),
-    # Left out: `BertMaskedLM`, whose head has the exact GELU on an encoder with the approximate
-    # one, where ours, as BERT's, has the encoder's.
     heads={
-        "TextClassifier": Head(
-            (("head/dense", "layers/dense", "dense"),),
-            ("BertTextClassifier", "BertClassifier"),
-            POOLER,
-            ("num_classes", "problem_type", "dropout"),
-            "dropout",
-        )
+        "MaskedLM": hub_masked_lm("gelu"),
+        "TextClassifier": hub_text_classifier(HUB_POOLED, POOLER),
+        "TextEmbedder": Head(
+            (), ("TextEmbedder",), {}, ("pooling", "normalize"), None, "pooling_mode"
+        ),
     },
+    tokenizers={"Bert": "WordPiece"},
 )

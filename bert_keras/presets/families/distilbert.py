@@ -1,6 +1,7 @@
-"""DistilBERT in Hugging Face's checkpoints.
+"""DistilBERT in Hugging Face's checkpoints and in KerasHub's.
 
-Reference: https://github.com/huggingface/transformers, `models/distilbert`.
+References: https://github.com/huggingface/transformers, `models/distilbert`;
+https://github.com/keras-team/keras-hub, `models/distil_bert`.
 """
 
 from bert_keras.presets.families import bert
@@ -56,4 +57,20 @@ HUGGING_FACE = Record(
         # Its dropout is the backbone's.
         "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(says=bert.CLASSES[:2], dropout=None),
     },
+)
+
+KERAS_HUB = Record(
+    backbone=HUGGING_FACE.backbone,
+    names={"DistilBertBackbone": "DistilBert"},
+    config=bert.HUB_SIZES,
+    activation=None,
+    fields=bert.HUB_FIELDS,
+    fixed={"activation": "gelu", "layer_norm_epsilon": 1e-12},
+    rows=(*bert.HUB_TOKENS_AND_POSITIONS, *bert.HUB_BLOCKS),
+    optional=(),
+    heads={
+        "MaskedLM": bert.hub_masked_lm("gelu"),
+        "TextClassifier": bert.hub_text_classifier(bert.HUB_HIDDEN, _OPTIONS),
+    },
+    tokenizers={"DistilBert": "WordPiece"},
 )

@@ -1,10 +1,13 @@
-"""ELECTRA in Hugging Face's checkpoints, of discriminators and of generators.
+"""ELECTRA in Hugging Face's checkpoints, of discriminators and of generators, and in KerasHub's.
 
-Reference: https://github.com/huggingface/transformers, `models/electra`.
+References: https://github.com/huggingface/transformers, `models/electra`;
+https://github.com/keras-team/keras-hub, `models/electra`.
 """
 
+import numpy as np
+
 from bert_keras.presets.families import bert, roberta
-from bert_keras.presets.families.record import Head, Record
+from bert_keras.presets.families.record import Head, Record, Tables
 
 _OPTIONS = {"pooling": "cls", "hidden_activation": "gelu"}
 _TEXT_CLASSIFIER = roberta.HUGGING_FACE.heads["TextClassifier"]
@@ -59,4 +62,43 @@ HUGGING_FACE = Record(
         "TextClassifier": _TEXT_CLASSIFIER._replace(options={**_OPTIONS, "dropout_first": True}),
         "TokenClassifier": bert.TOKEN_CLASSIFIER,
     },
+)
+
+
+def _pooler(backbone):
+    """Returns the tensors of the pooler there, which the paper's has not: name -> zeros."""
+    width = backbone.hidden_dim
+    layer = f"layers/dense{'' if backbone.embedding_dim == width else '_1'}"
+    return {f"{layer}/vars/0": np.zeros((width, width)), f"{layer}/vars/1": np.zeros(width)}
+
+
+def _without_pooler(tensors, backbone):
+    return tensors.only(name for name in tensors if name not in _pooler(backbone))
+
+
+def _with_pooler(arrays, backbone):
+    return arrays | {name: x.astype("float32") for name, x in _pooler(backbone).items()}
+
+
+KERAS_HUB = Record(
+    backbone=HUGGING_FACE.backbone,
+    names={"ElectraBackbone": "Electra"},
+    config={
+        **{theirs: ours for theirs, ours in bert.HUB_SIZES.items() if ours != "vocabulary_size"},
+        "vocab_size": "vocabulary_size",
+        "embedding_dim": "embedding_dim",
+        "num_segments": "num_segments",
+    },
+    activation=None,
+    fields=bert.HUB_FIELDS,
+    fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12},
+    rows=(
+        *bert.HUB_EMBEDDINGS,
+        ("embeddings/projection", "layers/dense", "dense"),
+        *bert.HUB_BLOCKS,
+    ),
+    optional=(),
+    heads={},
+    tables=Tables(_without_pooler, _with_pooler),
+    tokenizers={"Electra": "WordPiece"},
 )

@@ -25,15 +25,28 @@ class Field(NamedTuple):
     write: Callable
 
 
+class Tables(NamedTuple):
+    """Tensors there that are ours only together with others, or are none of ours.
+
+    Attributes:
+        read: function from their `Tensors` and our backbone to `Tensors` that the rows fit.
+        write: function from such tensors, a dict of arrays, and our backbone to theirs.
+    """
+
+    read: Callable
+    write: Callable
+
+
 class Head(NamedTuple):
     """The head of one task.
 
     Attributes:
         rows: see `name_map`; our paths begin with `head/`.
-        architecture: what the names of the model's classes there end with.
+        architecture: what the names of the model's classes there end with; of several, what we
+            write has the first.
         options: arguments of our head that make it this one, see `families.head_options`.
         says: arguments of our task that the config or the shapes tell: `"num_classes"`,
-            `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`.
+            `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`, and others of one format.
         dropout: key of the config with the rate of the head's dropout.
         pooling: key of the config with the head's pooling, where the family leaves it to each
             checkpoint; the names are ours, and configs without the key have that of `options`.
@@ -70,6 +83,9 @@ class Record(NamedTuple):
         optional: prefixes of our paths that a checkpoint may lack, with a warning.
         prefix: of the backbone's tensors in a checkpoint that holds a head too.
         heads: dict, class name of our task -> `Head`; the more particular first.
+        tables: what the rows alone do not say, or `None`.
+        tokenizers: dict, value of `names` -> type of the model in the tokenizer.json of the
+            tokenizers that it has there, where the format ties the two.
     """
 
     backbone: str
@@ -85,6 +101,8 @@ class Record(NamedTuple):
     counts: Mapping = MappingProxyType({"i": "num_layers"})
     optional: tuple[str, ...] = ("pooler/",)
     prefix: str = ""
+    tables: Tables | None = None
+    tokenizers: Mapping = _NOTHING
 
 
 def side_by_side(architecture="", **heads):

@@ -148,7 +148,7 @@ class Checkpoint(Preset):
         counts = {key: getattr(backbone, name) for key, name in self.record.counts.items()}
         assign(
             weights_of(backbone),
-            expand(self.record.rows, self.kinds, **counts),
+            self._expanded(self.record.rows, **counts),
             self._read_backbone(backbone),
             source=self.source,
             **{"optional" if is_read else "unread": self.record.optional},
@@ -190,7 +190,10 @@ class Checkpoint(Preset):
         assign(own_weights(task), names, tensors, optional=absent, source=self.source)
 
     def _head_names(self, task_class_name):
-        return expand(self.record.heads.get(task_class_name, Head()).rows, self.kinds)
+        return self._expanded(self.record.heads.get(task_class_name, Head()).rows)
+
+    def _expanded(self, rows, **counts):
+        return expand(rows, self.kinds, **counts)
 
     def _has_head(self, task_class_name):
         """Whether all tensors of a task's head are there."""
@@ -224,7 +227,7 @@ class Checkpoint(Preset):
     # What a head says, see `Head.says`
 
     def _num_classes(self, head):
-        name, transform = expand(head.rows, self.kinds)["head/dense/kernel"]
+        name, transform = self._expanded(head.rows)["head/dense/kernel"]
         return transformed_shape(self.tensors.shapes[name], transform)[-1]
 
     def _problem_type(self, head):
@@ -238,6 +241,70 @@ class Checkpoint(Preset):
     def _dropout(self, head):
         rate = self.config.get(head.dropout)
         return rate and check_number(f"{head.dropout}` in `{self.path}", rate, below=1)
+
+
+def written_config(record, backbone, there):
+    """Returns another library's config of a backbone.
+
+    Args:
+        record: `Record` of the backbone's family.
+        backbone: a `Backbone`.
+        there: str, the library's name.
+
+    Raises:
+        ValueError: a setting of the backbone has no counterpart there.
+    """
+    ours = backbone.get_config()
+    config = {theirs: ours[name] for theirs, name in record.config.items()}
+    config |= {key: values[0] for key, values in record.allowed.items()}
+    for field in record.fields:
+        config |= field.write(ours)
+    if record.activation is not None:
+        key, activations = record.activation
+        theirs = {name: value for value, name in reversed(activations.items())}
+        if ours["activation"] not in theirs:
+            refuse(f"The activation {ours['activation']!r}", sorted(theirs), there)
+        config[key] = theirs[ours["activation"]]
+    for name, value in record.fixed.items():
+        if ours[name] != value:
+            raise ValueError(
+                f"{type(backbone).__name__} has {name}={value!r} in {there}, and no other. "
+                f"Received: {ours[name]!r}, so that it would give other numbers there. To see how "
+                f"far they are off, and to export it all the same, save the model as a preset and "
+                f"load it with {name}={value!r} (a task with backbone={{{name!r}: {value!r}}})."
+            )
+    return config
+
+
+def check_head(task, head, there):
+    """Raises `ValueError` when a task's head computes something else than that of a record.
+
+    Args:
+        task: a `Task`.
+        head: `Head` of the record.
+        there: str, the library's name.
+    """
+    plain = {"hidden_activation": None, "dropout_first": False, "norm": False, "use_bias": True}
+    for name in ("activation", "layer_norm_epsilon"):
+        plain[name] = getattr(task.backbone, name)
+    for name, value in {**head.options, **plain, **head.options}.items():
+        found = getattr(task.head, name, value)
+        if name == "pooling" and head.pooling and found in POOLINGS:
+            continue
+        if name != "dropout" and found != value:
+            options = "" if name == "pooling" else " in `head_options`"
+            raise ValueError(
+                f"{there} has a head with {name}={value!r} for a {type(task).__name__} of this "
+                f"family. Received: {name}={found!r}, which has no counterpart there. Export its "
+                f"backbone instead, or train with {name}={value!r}{options}."
+            )
+
+
+def refuse(what, known, there):
+    """Raises `ValueError`: something has no counterpart in another library."""
+    raise ValueError(
+        f"{what} has no counterpart in {there}. These have: {known}. Export its backbone instead."
+    )
 
 
 def _module(name):

@@ -11,11 +11,17 @@ from bert_keras.files import replacing_files, write_json
 from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.families import kind_of, record_of, records
 from bert_keras.presets.families.record import Head
-from bert_keras.presets.formats.checkpoint import POOLINGS, Checkpoint
+from bert_keras.presets.formats.checkpoint import (
+    Checkpoint,
+    check_head,
+    refuse,
+    written_config,
+)
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
 
+_THERE = "Hugging Face transformers"
 # Buffers that old files hold, and the endings of the first PyTorch port, from before 2019.
 _NOT_WEIGHTS = (".position_ids", ".token_type_ids")
 _OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -129,14 +135,15 @@ class HuggingFaceFolder(Checkpoint):
 
 
 def export_to_huggingface(
-    backbone, folder, task=None, tokenizer=None, dtype=None, write_settings=None
+    model, folder, dtype=None, card=None, tokenizer=None, write_settings=None
 ):
     """Writes a folder that `transformers.AutoModel...from_pretrained` loads, its adapters merged.
 
     Args:
-        backbone: a backbone of a family that has a record of this format.
+        model: a backbone of a family that has a record of this format, or a task, whose head and
+            labels go along.
         folder: str or path, made when missing. All files are replaced, or on an error none.
-        task: the task whose head and labels go along, or `None`.
+        card: dict, see `presets.card`, or `None`.
         tokenizer: the tokenizer that goes along, or `None` for the task's, if any.
         dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`; `None` keeps
             the variables'.
@@ -147,19 +154,22 @@ def export_to_huggingface(
             weight is too large for the dtype.
     """
     check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
-    task = None if task is None else task.without_adapters()
-    backbone = backbone.without_adapters() if task is None else task.backbone
+    model = model.without_adapters()
+    backbone = getattr(model, "backbone", model)
+    task = None if backbone is model else model
     record = record_of(backbone)
     if record is None:
-        _refuse(type(backbone).__name__, [found.backbone for found in records("HUGGING_FACE")])
-    head, config = Head(architecture="Model"), _config(record, backbone)
+        known = [found.backbone for found in records("HUGGING_FACE")]
+        refuse(type(backbone).__name__, known, _THERE)
+    config = {"model_type": next(iter(record.names)), **written_config(record, backbone, _THERE)}
+    head = Head(architecture="Model")
     variables = by_path(backbone.weights)
     if task is not None:
         kind = kind_of(task, record.heads)
         if kind not in record.heads:
-            _refuse(type(task).__name__, sorted(record.heads))
+            refuse(type(task).__name__, sorted(record.heads), _THERE)
         head = record.heads[kind]
-        _check_head(task, head)
+        check_head(task, head, _THERE)
         config |= _labels(task, head)
         if head.options.get("pooling", "pooler") != "pooler":
             # There the model of this head has no pooler.
@@ -174,7 +184,7 @@ def export_to_huggingface(
     if without_place := [path for path in variables if path not in names]:
         raise ValueError(
             f"Hugging Face's {config['architectures'][0]} has no place for these weights of the "
-            f"{type(task or backbone).__name__}: {without_place}. Without them it would answer "
+            f"{type(model).__name__}: {without_place}. Without them it would answer "
             "otherwise. Use `save_to_preset`, or make the task without them (a CRF by crf=False)."
         )
     tensors = {}
@@ -193,47 +203,6 @@ def export_to_huggingface(
             tokenizer.save(new, backbone.input_names)
         if write_settings is not None:
             write_settings(new)
-
-
-def _refuse(what, known):
-    raise ValueError(
-        f"{what} has no counterpart in Hugging Face transformers. These have: {known}. Export its "
-        "backbone instead."
-    )
-
-
-def _config(record, backbone):
-    """Returns their config of a backbone."""
-    ours = backbone.get_config()
-    config = {"model_type": next(iter(record.names))}
-    config |= {theirs: ours[name] for theirs, name in record.config.items()}
-    config |= {key: values[0] for key, values in record.allowed.items()}
-    for field in record.fields:
-        config |= field.write(ours)
-    key, activations = record.activation
-    theirs = {name: value for value, name in reversed(activations.items())}
-    if ours["activation"] not in theirs:
-        _refuse(f"The activation {ours['activation']!r}", sorted(theirs))
-    for name, value in record.fixed.items():
-        if ours[name] != value:
-            _refuse(f"{name}={ours[name]!r}", [value])
-    return {**config, key: theirs[ours["activation"]]}
-
-
-def _check_head(task, head):
-    """Raises `ValueError` when the task's head computes something else than theirs."""
-    others = {"hidden_activation": None, "dropout_first": False, "norm": False, "use_bias": True}
-    others["activation"] = task.backbone.activation
-    for name, value in {**head.options, **others, **head.options}.items():
-        found = getattr(task.head, name, value)
-        if name == "pooling" and head.pooling and found in POOLINGS:
-            continue
-        if name != "dropout" and found != value:
-            raise ValueError(
-                f"transformers' model ...{head.architecture} has a head with {name}={value!r}. "
-                f"Received a task with {name}={found!r}, which has no counterpart there. Export "
-                f"its backbone instead, or train with {name}={value!r}."
-            )
 
 
 def _labels(task, head):

@@ -105,52 +105,39 @@ def _same(paths):
     return {path: (path, None) for path in paths}
 
 
-def save_backbone(backbone, folder):
-    """Writes a backbone's config and weights into `folder`, its adapters merged.
+def save_preset(model, folder, card=None):
+    """Writes a backbone, or a task with its backbone and tokenizer, its adapters merged.
 
     Args:
-        backbone: a `Backbone`.
+        model: a `Backbone` or a `Task`.
         folder: str or path, made when missing. All files are replaced, or on an error none.
-    """
-    _save(folder, backbone.without_adapters(), {}, {})
-
-
-def save_task(task, folder):
-    """Writes a task, with its backbone and tokenizer, into `folder`, its adapters merged.
-
-    Args:
-        task: a `Task`.
-        folder: str or path, made when missing. All files are replaced, or on an error none.
+        card: dict, see `presets.card`, or `None`.
 
     Raises:
         ValueError: the preprocessor's class is not registered, so that it could not be read again.
     """
-    task = task.without_adapters()
-    config = task.get_config()
-    saved = {
-        "registered_name": keras.saving.get_registered_name(type(task)),
-        "preprocessor": config.pop("preprocessor"),
-        # What was frozen by hand trains again, as all that the preset's next user makes of it.
-        "config": {k: v for k, v in config.items() if k not in ("backbone", "frozen_weights")},
-    }
-    tokenizer = None if task.preprocessor is None else task.preprocessor.tokenizer
-    name = keras.saving.get_registered_name(type(task.preprocessor))
-    if tokenizer is not None and keras.saving.get_registered_object(name) is None:
-        advice = "Decorate it by `keras.saving.register_keras_serializable`."
-        raise ValueError(f"A preprocessor's class must be registered. Received: {name}. {advice}")
-    _save(folder, task.backbone, own_weights(task), {"task.json": saved}, tokenizer)
-
-
-def _save(folder, backbone, head_weights, configs, tokenizer=None):
+    model = model.without_adapters()
+    backbone = getattr(model, "backbone", model)
     config = backbone.get_config()
     # How a backbone was trained, in how much memory, belongs to no preset.
     config.pop("remat", None)
-    configs["config.json"] = {
-        "registered_name": keras.saving.get_registered_name(type(backbone)),
-        # Being frozen belongs to a task, not to the weights.
-        "config": {**config, "trainable": True},
-    }
-    weights = by_path(backbone.weights) | head_weights
+    # Being frozen belongs to a task, not to the weights.
+    configs = {"config.json": _serialized(backbone, {**config, "trainable": True})}
+    weights, tokenizer = by_path(backbone.weights), None
+    if backbone is not model:
+        weights |= own_weights(model)
+        config, preprocessor = model.get_config(), model.preprocessor
+        tokenizer = None if preprocessor is None else preprocessor.tokenizer
+        name = keras.saving.get_registered_name(type(preprocessor))
+        if tokenizer is not None and keras.saving.get_registered_object(name) is None:
+            raise ValueError(
+                f"A preprocessor's class must be registered. Received: {name}. Decorate it by "
+                "`keras.saving.register_keras_serializable`."
+            )
+        saved = config.pop("preprocessor")
+        # What was frozen by hand trains again, as all that the preset's next user makes of it.
+        config = {k: v for k, v in config.items() if k not in ("backbone", "frozen_weights")}
+        configs["task.json"] = {**_serialized(model, config), "preprocessor": saved}
     # Of files that an older preset had, those of its tokenizer would speak for a new task.
     stale = (*weights_files(folder), "task.json", *(TOKENIZER_FILES if len(configs) == 2 else ()))
     with replacing_files(folder, stale=stale) as new:
@@ -160,3 +147,7 @@ def _save(folder, backbone, head_weights, configs, tokenizer=None):
             tokenizer.save(new, backbone.input_names)
         for name, value in configs.items():
             write_json(new / name, value)
+
+
+def _serialized(model, config):
+    return {"registered_name": keras.saving.get_registered_name(type(model)), "config": config}
