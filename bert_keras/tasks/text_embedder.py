@@ -370,13 +370,12 @@ class TextEmbedder(Task):
         longest = self.backbone.max_sequence_length
         if self.preprocessor is not None:
             longest = self.preprocessor.max_length
-        tokenizer = None if self.preprocessor is None else self.preprocessor.tokenizer
 
         def write_settings(new):
             width = self.backbone.hidden_dim
             sentence_transformers.write_settings(new, self.pooling, self.normalize, longest, width)
 
-        presets.export_to_huggingface(self.backbone, folder, dtype, card, tokenizer, write_settings)
+        presets.export_to_huggingface(self.backbone, folder, dtype, card, self, write_settings)
 
 
 def _check_equally_long(columns):

@@ -443,7 +443,7 @@ def test_a_config_that_json_cannot_hold_leaves_the_old_preset(tmp_path):
 def test_a_task_without_preprocessor_leaves_no_older_tokenizer(tmp_path):
     tiny_classifier().save_to_preset(tmp_path)
     tiny_classifier(preprocessor=None).save_to_preset(tmp_path)
-    names = {"config.json", "model.safetensors", "task.json"}
+    names = {"README.md", "config.json", "model.safetensors", "task.json"}
     assert {path.name for path in tmp_path.iterdir()} == names
 
 
@@ -692,7 +692,8 @@ def test_an_export_leaves_nothing_of_an_older_preset(tmp_path):
     (tmp_path / "merges.txt").write_text("of another tokenizer")
     bare = tiny_classifier(preprocessor=None)
     bare.export_to_huggingface(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
+    names = {"README.md", "config.json", "model.safetensors"}
+    assert {path.name for path in tmp_path.iterdir()} == names
     tiny_preprocessor().tokenizer.save(tmp_path)
     bare.backbone.export_to_huggingface(tmp_path)
     assert (tmp_path / "tokenizer.json").exists()

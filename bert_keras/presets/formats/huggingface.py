@@ -7,8 +7,9 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.checks import check_choice
-from bert_keras.files import replacing_files, write_json
+from bert_keras.files import replacing_files, write_json, write_text
 from bert_keras.presets.assign import by_path, own_weights, warn
+from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of, record_of, records
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats.checkpoint import (
@@ -135,7 +136,7 @@ class HuggingFaceFolder(Checkpoint):
 
 
 def export_to_huggingface(
-    model, folder, dtype=None, card=None, tokenizer=None, write_settings=None
+    model, folder, dtype=None, card=None, described=None, write_settings=None
 ):
     """Writes a folder that `transformers.AutoModel...from_pretrained` loads, its adapters merged.
 
@@ -144,7 +145,7 @@ def export_to_huggingface(
             labels go along.
         folder: str or path, made when missing. All files are replaced, or on an error none.
         card: dict, see `presets.card`, or `None`.
-        tokenizer: the tokenizer that goes along, or `None` for the task's, if any.
+        described: the task whose card and tokenizer go along, or `None` for `model`.
         dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`; `None` keeps
             the variables'.
         write_settings: function of the folder as it is written, which adds files; or `None`.
@@ -156,7 +157,9 @@ def export_to_huggingface(
     check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
-    task = None if backbone is model else model
+    task, described = None if backbone is model else model, described or model
+    preprocessor = getattr(described, "preprocessor", None)
+    tokenizer = None if preprocessor is None else preprocessor.tokenizer
     record = record_of(backbone)
     if record is None:
         known = [found.backbone for found in records("HUGGING_FACE")]
@@ -175,8 +178,6 @@ def export_to_huggingface(
             # There the model of this head has no pooler.
             variables = {k: v for k, v in variables.items() if not k.startswith(record.optional)}
         variables |= own_weights(task)
-        if tokenizer is None and task.preprocessor is not None:
-            tokenizer = task.preprocessor.tokenizer
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
     config["architectures"] = [next(iter(record.names.values())) + head.architecture]
     counts = {key: getattr(backbone, name) for key, name in record.counts.items()}
@@ -194,6 +195,8 @@ def export_to_huggingface(
         prefix = record.prefix if task is not None and not path.startswith("head/") else ""
         tensors[prefix + name] = transformed(array, transform)
     config["dtype"] = str(next(iter(tensors.values())).dtype)
+    library = "transformers" if write_settings is None else "sentence-transformers"
+    readme = card_of(described, folder, card, library, _code(head, tokenizer))
     # Of a backbone alone an older tokenizer may be its own.
     theirs = () if task is None and tokenizer is None else TOKENIZER_FILES
     with replacing_files(folder, stale=(*weights_files(folder), "task.json", *theirs)) as new:
@@ -203,6 +206,17 @@ def export_to_huggingface(
             tokenizer.save(new, backbone.input_names)
         if write_settings is not None:
             write_settings(new)
+        if readme is not None:
+            write_text(new / README, readme)
+
+
+def _code(head, tokenizer):
+    """Returns what loads a folder by transformers."""
+    ending = "" if head.architecture == "Model" else head.architecture
+    lines = ["import transformers", ""]
+    if tokenizer is not None:
+        lines.append('tokenizer = transformers.AutoTokenizer.from_pretrained(".")')
+    return "\n".join((*lines, f'model = transformers.AutoModel{ending}.from_pretrained(".")'))
 
 
 def _labels(task, head):

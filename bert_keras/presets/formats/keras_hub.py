@@ -29,6 +29,7 @@ import numpy as np
 from bert_keras.checks import check_choice
 from bert_keras.files import read_json, replacing_files, write_json, write_text
 from bert_keras.presets.assign import by_path, own_weights, warn
+from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of, record_of, records
 from bert_keras.presets.formats.checkpoint import Checkpoint, check_head, refuse, written_config
 from bert_keras.presets.name_map import expand, transformed_back
@@ -318,6 +319,9 @@ def export_to_keras_hub(model, folder, card=None):
         _LABELS: getattr(task, "label_names", None),
     }
     configs[_METADATA] = metadata
+    class_name = f"{family}{'Backbone' if kind is None else ending}"
+    code = f'import keras_hub\n\nmodel = keras_hub.models.{class_name}.from_preset(".")'
+    readme = card_of(model, folder, card, "keras-hub", code)
     shards = [path.name for path in pathlib.Path(folder).glob("model_*.weights.h5")]
     stale = (*_FILES, *shards, *FILES, *weights_files(folder), *TOKENIZER_FILES)
     with replacing_files(folder, stale=stale) as new:
@@ -329,7 +333,9 @@ def export_to_keras_hub(model, folder, card=None):
             write_text(new / ASSETS / name, text)
         for name, value in configs.items():
             write_json(new / name, value)
-    return f"{family}{'Backbone' if kind is None else ending}"
+        if readme is not None:
+            write_text(new / README, readme)
+    return class_name
 
 
 def _family(record, tokenizer):

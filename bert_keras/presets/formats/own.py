@@ -12,8 +12,9 @@ import functools
 
 import keras
 
-from bert_keras.files import read_json, replacing_files, write_json
+from bert_keras.files import read_json, replacing_files, write_json, write_text
 from bert_keras.presets.assign import assign, by_path, own_weights
+from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
@@ -138,6 +139,7 @@ def save_preset(model, folder, card=None):
         # What was frozen by hand trains again, as all that the preset's next user makes of it.
         config = {k: v for k, v in config.items() if k not in ("backbone", "frozen_weights")}
         configs["task.json"] = {**_serialized(model, config), "preprocessor": saved}
+    readme = card_of(model, folder, card, "bert_keras")
     # Of files that an older preset had, those of its tokenizer would speak for a new task.
     stale = (*weights_files(folder), "task.json", *(TOKENIZER_FILES if len(configs) == 2 else ()))
     with replacing_files(folder, stale=stale) as new:
@@ -147,6 +149,8 @@ def save_preset(model, folder, card=None):
             tokenizer.save(new, backbone.input_names)
         for name, value in configs.items():
             write_json(new / name, value)
+        if readme is not None:
+            write_text(new / README, readme)
 
 
 def _serialized(model, config):

@@ -1,0 +1,113 @@
+"""A model card says what the hub reads, and its code runs as it stands."""
+
+import re
+
+import numpy as np
+import pytest
+from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+from bert_keras.presets.card import MARK, README
+
+hub = pytest.importorskip("huggingface_hub")
+
+CARD = {
+    "description": "It knows good films from bad ones.",
+    "license": "mit",
+    "language": "no",
+    "datasets": ["sst2"],
+    "tags": ["films"],
+    "metrics": {"accuracy": 0.925, "f1": np.float32(0.5)},
+}
+WRITERS = ("save_to_preset", "export_to_huggingface", "export_to_keras_hub")
+
+
+def classifier(**options):
+    backbone = tiny_backbone(activation="gelu_tanh")
+    return tiny_classifier(backbone, label_names=("bad", "good"), **options)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("writer", WRITERS)
+def test_the_hub_reads_the_card_and_its_code_runs(writer, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "films"
+    getattr(classifier(), writer)(folder, card=CARD)
+    card = hub.ModelCard.load(folder / README)
+    data = card.data.to_dict()
+    assert (data["license"], data["language"], data["datasets"]) == ("mit", "no", ["sst2"])
+    assert data["pipeline_tag"] == "text-classification" and "films" in data["tags"]
+    library = {WRITERS[0]: "bert_keras", WRITERS[1]: "transformers", WRITERS[2]: "keras-hub"}
+    assert data["library_name"] == library[writer]
+    scores = {score.metric_type: score.metric_value for score in card.data.eval_results}
+    assert scores == {"accuracy": 0.925, "f1": 0.5} and card.data.model_name == "films"
+    assert {score.dataset_name for score in card.data.eval_results} == {"sst2"}
+    for said in ("bad, good", "BertBackbone", "1 layers", "WordPiece", "sst2", CARD["description"]):
+        assert said in card.text
+    monkeypatch.chdir(folder)
+    blocks = re.findall("```python\n(.*?)```", card.text, re.DOTALL)
+    assert len(blocks) == (1 if writer == "save_to_preset" else 2)
+    for block in blocks:
+        exec(block, {})
+    assert "probabilities" in capsys.readouterr().out
+
+
+@pytest.mark.once
+def test_each_task_s_code_runs(tmp_path, monkeypatch, capsys):
+    options = {"preprocessor": tiny_preprocessor()}
+    backbone = tiny_backbone()
+    for number, model in enumerate(
+        (
+            backbone,
+            bert_keras.MaskedLM(backbone, **options),
+            bert_keras.MultipleChoice(backbone, **options),
+            bert_keras.NextSentencePrediction(backbone, **options),
+            bert_keras.QuestionAnswering(backbone, **options),
+            bert_keras.ReplacedTokenDetector(backbone, **options),
+            bert_keras.TextClassifier(backbone),
+            bert_keras.TextEmbedder(backbone, **options),
+            bert_keras.TokenClassifier(backbone, 2, **options),
+        )
+    ):
+        folder = tmp_path / str(number)
+        model.save_to_preset(folder)
+        text = (folder / README).read_text()
+        monkeypatch.chdir(folder)
+        exec(re.search("```python\n(.*?)```", text, re.DOTALL)[1], {})
+        assert f"`{type(model).__name__}`" in text
+        is_answer = getattr(model, "preprocessor", None) is not None
+        assert bool(capsys.readouterr().out) == is_answer
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("writer", WRITERS)
+def test_only_a_card_of_ours_is_replaced(writer, tmp_path):
+    write = getattr(classifier(), writer)
+    write(tmp_path)
+    assert MARK in (tmp_path / README).read_text()
+    write(tmp_path, card={"license": "mit"})
+    assert 'license: "mit"' in (tmp_path / README).read_text()
+    (tmp_path / README).write_text("Mine.")
+    write(tmp_path)
+    before = (tmp_path / "config.json").stat().st_mtime_ns
+    with pytest.raises(ValueError, match="which is another's"):
+        write(tmp_path, card={"license": "mit"})
+    assert (tmp_path / README).read_text() == "Mine."
+    assert (tmp_path / "config.json").stat().st_mtime_ns == before
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("card", "message"),
+    [
+        ({"licence": "mit"}, "one of .*'license'.* Received: 'licence'"),
+        ({"license": ["mit"]}, "'license'"),
+        ({"datasets": "sst2"}, "'datasets'"),
+        ({"tags": [3]}, "'tags'"),
+        ({"metrics": {"accuracy": "high"}, "datasets": ["sst2"]}, "accuracy"),
+        ({"metrics": {"accuracy": 0.5}}, "'datasets'"),
+    ],
+)
+def test_a_card_that_says_something_else_is_refused(card, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        classifier().save_to_preset(tmp_path / "x", card=card)
+    assert not (tmp_path / "x").exists()
