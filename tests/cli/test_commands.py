@@ -50,7 +50,8 @@ def command(capsys):
 
 @pytest.fixture
 def preset(tmp_path):
-    tiny_classifier(label_names=("no", "yes")).save_to_preset(tmp_path / "preset")
+    backbone = tiny_backbone(activation="gelu_tanh")
+    tiny_classifier(backbone, label_names=("no", "yes")).save_to_preset(tmp_path / "preset")
     return tmp_path / "preset"
 
 
@@ -134,7 +135,7 @@ def test_info_tells_what_is_there(command, preset):
     assert int(found["parameters"].replace(",", "")) == tiny_classifier().count_params()
 
 
-@pytest.mark.parametrize("to", ["keras", "preset", "huggingface", "program", "onnx"])
+@pytest.mark.parametrize("to", ["keras", "preset", "huggingface", "keras_hub", "program", "onnx"])
 def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
     target = tmp_path / {"keras": "x.keras", "program": "x.pt2"}.get(to, "folder")
     if to == "onnx" and keras.backend.backend() != "torch":

@@ -4,10 +4,13 @@ import keras
 import numpy as np
 import pytest
 from checks import TINY
+from small_tokenizers import byte_pair_tokenizer
+from tiny import VOCABULARY
 
 import bert_keras
 from bert_keras.models.backbone import Backbone
 from bert_keras.presets.families import records
+from bert_keras.presets.formats import keras_hub as keras_hub_format
 
 keras_hub = pytest.importorskip("keras_hub", reason="the extra `nlp` is not installed")
 
@@ -85,3 +88,152 @@ def test_outputs_are_equal_there_and_after_the_way_back(record, task, tmp_path):
     for folder in ("theirs", "ours"):
         again = cls.from_preset(tmp_path / folder, **options)
         assert_same(again.predict(inputs, verbose=0), expected, mask)
+
+
+def classifier(**options):
+    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY, strip_accents=True)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=12)
+    options = {"preprocessor": preprocessor, "label_names": ("x", "y", "z"), **options}
+    return shaken(bert_keras.TextClassifier(backbone(), **{"num_classes": 3, **options}))
+
+
+def backbone(cls=bert_keras.BertBackbone, **options):
+    return cls(**{**TINY, "vocabulary_size": len(VOCABULARY), "activation": "gelu_tanh", **options})
+
+
+def test_raw_text_is_taken_there_to_predict_to_train_and_to_save(tmp_path):
+    model = classifier()
+    expected = model.predict(TEXTS, verbose=0)
+    theirs = model.to_keras_hub()
+    np.testing.assert_allclose(theirs.predict(TEXTS, verbose=0), expected, rtol=0, atol=1e-5)
+    pairs = (TEXTS, TEXTS[::-1])
+    ids = keras.ops.convert_to_numpy(theirs.preprocessor(pairs, y=None)["token_ids"])
+    np.testing.assert_array_equal(model.preprocessor(pairs, length=12)["token_ids"], ids)
+    theirs.fit(TEXTS, np.array([0, 1, 2, 0]), batch_size=2, verbose=0)
+    trained = theirs.predict(TEXTS, verbose=0)
+    assert np.abs(trained - expected).max() > 1e-4
+    theirs.save_to_preset(tmp_path)
+    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    np.testing.assert_allclose(again.predict(TEXTS, verbose=0), trained, rtol=0, atol=1e-5)
+
+
+def test_what_comes_back_is_what_went(tmp_path):
+    model = classifier(dropout=0.3)
+    model.export_to_keras_hub(tmp_path)
+    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    assert again.classify(TEXTS) == model.classify(TEXTS)
+    assert (again.dropout, again.problem_type) == (0.3, "single_label")
+    for mine, other in zip(model.weights, again.weights, strict=True):
+        assert mine.path.split("/")[1:] == other.path.split("/")[1:]
+        np.testing.assert_array_equal(*(keras.ops.convert_to_numpy(x) for x in (mine, other)))
+    ours, found = model.preprocessor, again.preprocessor
+    assert (found.max_length, found.tokenizer.vocabulary) == (12, VOCABULARY)
+    assert found.tokenizer.settings == ours.tokenizer.settings
+
+
+def test_several_labels_are_probabilities_there(tmp_path):
+    model = classifier(problem_type="multi_label")
+    expected = model.probabilities(TEXTS)
+    found = model.to_keras_hub().predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    model.export_to_keras_hub(tmp_path)
+    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    assert again.classify(TEXTS) == model.classify(TEXTS)
+
+
+def test_adapters_are_merged():
+    model = shaken(classifier(lora_rank=2))
+    expected = model.predict(TEXTS, verbose=0)
+    found = model.to_keras_hub().predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_a_byte_pair_tokenizer_and_the_masking_go_along(tmp_path):
+    tokenizer = byte_pair_tokenizer(TEXTS)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=12)
+    size = {"vocabulary_size": tokenizer.vocabulary_size, "activation": "gelu"}
+    model = bert_keras.MaskedLM(
+        backbone(bert_keras.RobertaBackbone, **size), preprocessor, masking={"rate": 0.3}
+    )
+    theirs = model.to_keras_hub()
+    found = theirs.preprocessor.tokenizer(TEXTS[:3])
+    assert [np.asarray(row).tolist() for row in found] == tokenizer(TEXTS[:3])
+    theirs.fit(TEXTS, batch_size=2, verbose=0)
+    model.export_to_keras_hub(tmp_path)
+    again = bert_keras.MaskedLM.from_preset(tmp_path)
+    assert again.preprocessor.tokenizer.settings == tokenizer.settings
+    assert again.masking.rate == 0.3 and again.masking.num_predictions(12) == 4
+    np.testing.assert_allclose(again.score(TEXTS[:3]), model.score(TEXTS[:3]), rtol=0, atol=1e-4)
+
+
+def other_tokenizer(**options):
+    return bert_keras.TextPreprocessor(bert_keras.WordPieceTokenizer(VOCABULARY), 12, **options)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: backbone(activation="gelu"), "activation='gelu_tanh' in KerasHub"),
+        (lambda: backbone(layer_norm_epsilon=1e-6), "layer_norm_epsilon=1e-12"),
+        (lambda: backbone(attention_dropout=0.3), "one rate of dropout"),
+        (lambda: backbone(num_segments=1), "num_segments"),
+        (lambda: backbone(causal=True), "causal"),
+        (lambda: backbone(bert_keras.AlbertBackbone, num_layers=3, num_groups=2), "equally"),
+        (lambda: bert_keras.ModernBertBackbone(**TINY), "ModernBertBackbone"),
+        (lambda: bert_keras.TokenClassifier(backbone(), 2), "TokenClassifier has no counterpart"),
+        (lambda: bert_keras.MaskedLM(backbone()), "activation='gelu' in `head_options`"),
+        (lambda: classifier(pooling="mean"), "pooling='pooler'"),
+        (lambda: bert_keras.TextEmbedder(backbone(), pooling="pooler"), "pooling"),
+        (lambda: classifier(problem_type="regression"), "one score"),
+        (lambda: classifier(preprocessor=other_tokenizer(truncation="tail")), "truncation"),
+        (
+            lambda: bert_keras.TextClassifier(
+                backbone(bert_keras.AlbertBackbone), preprocessor=other_tokenizer()
+            ),
+            "type Unigram. Received: WordPiece",
+        ),
+    ],
+)
+def test_what_it_has_not_is_refused_with_a_remedy(make, message, tmp_path):
+    (tmp_path / "config.json").write_text("older")
+    with pytest.raises(ValueError, match=message):
+        make().export_to_keras_hub(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+@pytest.mark.once
+def test_the_remedies_work(tmp_path):
+    bert_keras.MaskedLM(backbone(activation="gelu")).save_to_preset(tmp_path / "ours")
+    model = bert_keras.MaskedLM.from_preset(
+        tmp_path / "ours",
+        preprocessor=None,
+        backbone={"activation": "gelu_tanh"},
+        head_options={"activation": "gelu", "layer_norm_epsilon": 1e-5},
+    )
+    model.export_to_keras_hub(tmp_path / "theirs")
+    assert (tmp_path / "theirs" / "task.weights.h5").is_file()
+
+
+@pytest.mark.once
+def test_nothing_of_an_older_preset_stays_and_on_an_error_everything(tmp_path, monkeypatch):
+    classifier().export_to_keras_hub(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="full"):
+        patch.setattr(keras_hub_format, "_hdf5", full_disk)
+        shaken(classifier()).export_to_keras_hub(tmp_path)
+    assert {path: path.read_bytes() for path in before} == before
+    backbone().export_to_keras_hub(tmp_path)
+    names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert names == {"README.md", "config.json", "metadata.json", "model.weights.h5"}
+
+
+def full_disk(tensors):
+    raise OSError("The disk is full.")
+
+
+@pytest.mark.once
+def test_it_passes_the_checks_that_keras_hub_has_for_its_own():
+    TestCase = pytest.importorskip("keras_hub.src.tests.test_case").TestCase
+    for model in (backbone(), classifier()):
+        TestCase().run_serialization_test(model.to_keras_hub())
