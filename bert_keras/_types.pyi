@@ -1,6 +1,6 @@
 """Types that the stubs share. There is no such module at run time."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
@@ -55,7 +55,13 @@ Verbose: TypeAlias = Literal["auto"] | int
 FileDtype: TypeAlias = Literal["float32", "float16", "bfloat16"]
 
 # See `bert_keras.presets.card`.
-Card: TypeAlias = Mapping[str, Any]
+class Card(TypedDict, total=False):
+    description: str
+    license: str
+    language: str | Sequence[str]
+    datasets: Sequence[str]
+    tags: Sequence[str]
+    metrics: Mapping[str, float]
 
 class HeadOptions(TypedDict, total=False):
     hidden_activation: str | None

@@ -29,6 +29,7 @@ _METHODS = {
     "from_pretrained": "from_preset",
     "save_pretrained": "export_to_huggingface",
     "push_to_hub": "export_to_huggingface",
+    "export_to_transformers": "export_to_huggingface",
     "encode_plus": "encode",
     "batch_encode_plus": "encode",
     "encode": "embed",

@@ -16,7 +16,7 @@ _MADE_OF = {
     "vocabulary.json": "vocab.json",
     "vocabulary.spm": "model",
 }
-FILES = tuple(os.path.join(ASSETS, name) for name in (*_MADE_OF, "merges.txt"))
+KERAS_HUB_FILES = tuple(f"assets/tokenizer/{name}" for name in (*_MADE_OF, "merges.txt"))
 # Names there, ours, and what holds where a name is missing.
 _SETTINGS = {
     "lowercase": ("lowercase", False),

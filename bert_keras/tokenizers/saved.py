@@ -9,7 +9,11 @@ import tokenizers
 from bert_keras.checks import check_bool, check_choice, check_int, check_number
 from bert_keras.files import read_json, write_json
 from bert_keras.tokenizers import vocabulary
-from bert_keras.tokenizers.keras_hub_settings import is_keras_hub_folder, read_keras_hub_tokenizer
+from bert_keras.tokenizers.keras_hub_settings import (
+    KERAS_HUB_FILES,
+    is_keras_hub_folder,
+    read_keras_hub_tokenizer,
+)
 from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.texts import describe
 
@@ -18,7 +22,8 @@ SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
 # What holds a vocabulary, and beside it what says something of the tokenizer.
 VOCABULARY_FILES = (TOKENIZER_FILE, "vocab.txt", "vocab.json", *SENTENCE_PIECE_FILES)
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
-TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, "merges.txt", "added_tokens.json")
+_OTHERS = ("merges.txt", "added_tokens.json", *KERAS_HUB_FILES)
+TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, *_OTHERS)
 # What a role is called where nothing but the vocabulary tells.
 ROLES = {
     "cls_token": ("[CLS]", "<s>"),

@@ -2,14 +2,18 @@
 
 Its classes clean and split text by rules of their own: on common text they give the same ids, on
 characters that Unicode folds, control characters, and long numbers in byte-pair vocabularies, not
-always.
+always; and those with a SentencePiece file take special tokens in text for characters.
 """
 
+import base64
 import json
 
+from bert_keras.protocol_buffers import field
 from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.saved import ROLES
 
+# The first pieces of a SentencePiece file, and what has the first ids in the checkpoints.
+_BEGINS, _FIRST = ["<unk>", "<s>", "</s>"], ["<s>", "<pad>", "</s>", "<unk>"]
 _NO_TOKENIZER = "Set the task's `preprocessor` to None to export it for ready inputs."
 
 
@@ -21,7 +25,7 @@ def to_keras_hub(tokenizer):
 
     Returns:
         settings: dict, arguments of KerasHub's tokenizer.
-        files: dict, name in `assets/tokenizer` -> text.
+        files: dict, name in `assets/tokenizer` -> bytes.
 
     Raises:
         ValueError: KerasHub has no tokenizer that does the same.
@@ -39,7 +43,7 @@ def to_keras_hub(tokenizer):
     found = [
         (tokenizer.settings[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer")
     ]
-    if found != is_plain:
+    if found not in is_plain:
         _refuse(f"cleaning and splitting by {found}", str(is_plain))
     return write(tokenizer, json.loads(tokenizer.to_json()))
 
@@ -56,6 +60,7 @@ def _word_piece(tokenizer, saved):
         _refuse(f"{in_text} in text", "all special tokens there, or none")
     strip_accents = normalizer["strip_accents"]
     settings = {
+        "vocabulary": None,
         "lowercase": normalizer["lowercase"],
         "strip_accents": normalizer["lowercase"] if strip_accents is None else strip_accents,
         "split": True,
@@ -65,7 +70,7 @@ def _word_piece(tokenizer, saved):
         "special_tokens": [token for token in in_text if token not in roles] or None,
         "special_tokens_in_strings": bool(in_text),
     }
-    return settings, {"vocabulary.txt": "".join(f"{token}\n" for token in vocabulary)}
+    return settings, {"vocabulary.txt": _lines(vocabulary)}
 
 
 def _byte_pair(tokenizer, saved):
@@ -74,10 +79,32 @@ def _byte_pair(tokenizer, saved):
     merges = [m if isinstance(m, str) else " ".join(m) for m in saved["model"]["merges"]]
     ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
     files = {
-        "vocabulary.json": json.dumps(ids, ensure_ascii=False),
-        "merges.txt": "".join(f"{merge}\n" for merge in merges),
+        "vocabulary.json": json.dumps(ids, ensure_ascii=False).encode(),
+        "merges.txt": _lines(merges),
     }
-    return {"add_prefix_space": saved["pre_tokenizer"]["add_prefix_space"]}, files
+    prefix = saved["pre_tokenizer"]["add_prefix_space"]
+    return {"vocabulary": None, "merges": None, "add_prefix_space": prefix}, files
+
+
+def _unigram(tokenizer, saved):
+    normalizer, count = saved["normalizer"], len(_FIRST)
+    pieces = [(token, score) for token, score in saved["model"]["vocab"]]
+    if [token for token, _ in (*pieces[:count], pieces[-1])] != [*_FIRST, "<mask>"]:
+        _refuse(f"{[token for token, _ in pieces[:count]]} first", f"{_FIRST} and last <mask>")
+    kinds = dict.fromkeys(_BEGINS, 3) | {"<unk>": 2}
+    rows = [*((token, 0.0) for token in _BEGINS), *pieces[count:-1]]
+    model = b"".join(
+        field(1, field(1, token.encode()) + field(2, score) + field(3, kinds.get(token, 1)))
+        for token, score in rows
+    )
+    charsmap = b"" if normalizer is None else base64.b64decode(normalizer["precompiled_charsmap"])
+    model += field(2, field(3, 1) + field(40, 0) + field(41, 1) + field(42, 2))
+    model += field(3, field(2, charsmap) + field(3, 1) + field(4, 1) + field(5, 1))
+    return {"proto": None}, {"vocabulary.spm": model}
+
+
+def _lines(tokens):
+    return "".join(f"{token}\n" for token in tokens).encode()
 
 
 def _refuse(found, known):
@@ -90,6 +117,7 @@ def _refuse(found, known):
 # Type of the model -> which of the roles' usual names, how it is written, how many tokens stand
 # between texts, and what cleans and splits text.
 _WRITERS = {
-    "WordPiece": (0, _word_piece, 1, ["BertNormalizer", "BertPreTokenizer"]),
-    "BPE": (1, _byte_pair, 2, [None, "ByteLevel"]),
+    "WordPiece": (0, _word_piece, 1, [["BertNormalizer", "BertPreTokenizer"]]),
+    "BPE": (1, _byte_pair, 2, [[None, "ByteLevel"]]),
+    "Unigram": (1, _unigram, 2, [[None, "Sequence"], ["Precompiled", "Sequence"]]),
 }

@@ -1,8 +1,11 @@
 """What goes to KerasHub computes the same there, and comes back the same."""
 
+import io
+
 import keras
 import numpy as np
 import pytest
+import sentencepiece
 from checks import TINY
 from small_tokenizers import byte_pair_tokenizer
 from tiny import VOCABULARY
@@ -90,19 +93,22 @@ def test_outputs_are_equal_there_and_after_the_way_back(record, task, tmp_path):
         assert_same(again.predict(inputs, verbose=0), expected, mask)
 
 
-def classifier(**options):
+def classifier(encoder="BertBackbone", **options):
     tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY, strip_accents=True)
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=12)
     options = {"preprocessor": preprocessor, "label_names": ("x", "y", "z"), **options}
-    return shaken(bert_keras.TextClassifier(backbone(), **{"num_classes": 3, **options}))
+    (record,) = (r for r in records("KERAS_HUB") if r.backbone.endswith(f">{encoder}"))
+    body = backbone(getattr(bert_keras, encoder), activation=record.fixed["activation"])
+    return shaken(bert_keras.TextClassifier(body, **{"num_classes": 3, **options}))
 
 
 def backbone(cls=bert_keras.BertBackbone, **options):
     return cls(**{**TINY, "vocabulary_size": len(VOCABULARY), "activation": "gelu_tanh", **options})
 
 
-def test_raw_text_is_taken_there_to_predict_to_train_and_to_save(tmp_path):
-    model = classifier()
+@pytest.mark.parametrize("encoder", ["BertBackbone", "DistilBertBackbone"])
+def test_raw_text_is_taken_there_to_predict_to_train_and_to_save(encoder, tmp_path):
+    model = classifier(encoder)
     expected = model.predict(TEXTS, verbose=0)
     theirs = model.to_keras_hub()
     np.testing.assert_allclose(theirs.predict(TEXTS, verbose=0), expected, rtol=0, atol=1e-5)
@@ -166,6 +172,34 @@ def test_a_byte_pair_tokenizer_and_the_masking_go_along(tmp_path):
     np.testing.assert_allclose(again.score(TEXTS[:3]), model.score(TEXTS[:3]), rtol=0, atol=1e-4)
 
 
+@pytest.mark.once
+def test_a_sentence_piece_tokenizer_goes_along(tmp_path):
+    file = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(20 * TEXTS[:3]),
+        model_writer=file,
+        vocab_size=16,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    (tmp_path / "spm.model").write_bytes(file.getvalue())
+    tokenizer = bert_keras.UnigramTokenizer(tmp_path / "spm.model")
+    size = {"vocabulary_size": tokenizer.vocabulary_size, "activation": "gelu"}
+    model = bert_keras.TextClassifier(
+        backbone(bert_keras.RobertaBackbone, **size), 2, bert_keras.TextPreprocessor(tokenizer, 12)
+    )
+    theirs = model.to_keras_hub()
+    assert type(theirs).__name__ == "XLMRobertaTextClassifier"
+    found = theirs.preprocessor.tokenizer
+    assert [list(row) for row in found(TEXTS[:3])] == tokenizer(TEXTS[:3])
+    assert list(found.get_vocabulary()) == tokenizer.vocabulary
+    expected = model.predict(TEXTS[:3], verbose=0)
+    np.testing.assert_allclose(theirs.predict(TEXTS[:3], verbose=0), expected, rtol=0, atol=1e-5)
+    model.export_to_keras_hub(tmp_path / "theirs")
+    again = bert_keras.TextClassifier.from_preset(tmp_path / "theirs")
+    assert again.preprocessor.tokenizer.settings == tokenizer.settings
+
+
 def other_tokenizer(**options):
     return bert_keras.TextPreprocessor(bert_keras.WordPieceTokenizer(VOCABULARY), 12, **options)
 
@@ -226,6 +260,10 @@ def test_nothing_of_an_older_preset_stays_and_on_an_error_everything(tmp_path, m
     backbone().export_to_keras_hub(tmp_path)
     names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert names == {"README.md", "config.json", "metadata.json", "model.weights.h5"}
+    # Its vocabulary would speak for a preset of ours in its place.
+    classifier().export_to_keras_hub(tmp_path)
+    classifier().save_to_preset(tmp_path)
+    assert not (tmp_path / "assets" / "tokenizer" / "vocabulary.txt").exists()
 
 
 def full_disk(tensors):

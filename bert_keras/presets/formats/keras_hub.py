@@ -35,7 +35,7 @@ from bert_keras.presets.formats.checkpoint import Checkpoint, check_head, refuse
 from bert_keras.presets.name_map import expand, transformed_back
 from bert_keras.presets.safetensors_io import weights_files
 from bert_keras.presets.tensors import Tensors
-from bert_keras.tokenizers.keras_hub_settings import ASSETS, FILES, read_serialized
+from bert_keras.tokenizers.keras_hub_settings import ASSETS, read_serialized
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
 from bert_keras.tokenizers.to_keras_hub import to_keras_hub as tokenizer_to_keras_hub
 
@@ -323,14 +323,14 @@ def export_to_keras_hub(model, folder, card=None):
     code = f'import keras_hub\n\nmodel = keras_hub.models.{class_name}.from_preset(".")'
     readme = card_of(model, folder, card, "keras-hub", code)
     shards = [path.name for path in pathlib.Path(folder).glob("model_*.weights.h5")]
-    stale = (*_FILES, *shards, *FILES, *weights_files(folder), *TOKENIZER_FILES)
+    stale = (*_FILES, *shards, *weights_files(folder), *TOKENIZER_FILES)
     with replacing_files(folder, stale=stale) as new:
         for name, tensors in weights.items():
             if tensors:
                 (new / name).write_bytes(_hdf5(tensors))
-        for name, text in files.items():
+        for name, data in files.items():
             (new / ASSETS).mkdir(parents=True, exist_ok=True)
-            write_text(new / ASSETS / name, text)
+            (new / ASSETS / name).write_bytes(data)
         for name, value in configs.items():
             write_json(new / name, value)
         if readme is not None:
