@@ -17,7 +17,7 @@ from tiny import VOCABULARY
 import bert_keras
 from bert_keras.presets.assign import relative_path
 from bert_keras.presets.families.bert import KERAS_HUB
-from bert_keras.presets.formats.keras_hub import _KINDS
+from bert_keras.presets.formats.keras_hub import KINDS
 from bert_keras.presets.name_map import expand
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
@@ -321,7 +321,7 @@ def test_the_maps_cover_every_weight():
     model = bert_keras.TextClassifier(bert_keras.BertBackbone(9, 3, 1, 4, 4))
     rows = KERAS_HUB.rows + KERAS_HUB.heads["TextClassifier"].rows
     expected = {relative_path(v) for v in (*model.backbone.weights, *model.head.weights)}
-    assert expected == set(expand(rows, _KINDS, i=3))
+    assert expected == set(expand(rows, KINDS, i=3))
 
 
 def test_names_that_do_not_fit_are_an_error_with_both_lists(folder):
