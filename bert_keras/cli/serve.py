@@ -57,6 +57,8 @@ def serve(named_sources):
         keys,
     )
     models = models_of(named_sources, settings)
+    for model in models:
+        model.start()
     config = uvicorn.Config(
         make_app(models, settings, FLAGS.reload_every),
         FLAGS.host,

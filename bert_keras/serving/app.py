@@ -24,7 +24,7 @@ def make_app(models, settings, reload_every=None):
     """Returns the ASGI application that answers for models.
 
     Args:
-        models: list of `Served`.
+        models: list of `Served` that have started.
         settings: `Settings`.
         reload_every: float, seconds between two looks for changed files, or `None`.
     """
@@ -32,8 +32,6 @@ def make_app(models, settings, reload_every=None):
 
     @contextlib.asynccontextmanager
     async def living(app):
-        for model in models:
-            await model.start()
         watch = asyncio.create_task(_watch(models, reload_every))
         yield
         watch.cancel()

@@ -1,5 +1,6 @@
 """A model that a server has: its answers, the worker that computes them, and its newer versions."""
 
+import asyncio
 import inspect
 import os
 from typing import NamedTuple
@@ -50,17 +51,20 @@ class Served:
         limits = settings.max_batch, settings.wait, settings.max_waiting
         self.batcher = Batcher(self._answer, *limits, observe)
 
-    async def start(self):
-        """Loads the model, in the thread that answers, and answers a short and a longer text, which compiles."""
-        self._state = state_of(self.source)
-        self.model = await self.batcher.run(self._load_warm)
+    def start(self):
+        """Loads the model, and has it answer a short and a longer text, which compiles.
+
+        Raises:
+            ValueError: it has no answer.
+        """
+        state = state_of(self.source)
+        self.model, self._state = self._load_warm(), state
 
     async def reload_if_changed(self):
         """Loads the model again where its files changed; who asks meanwhile gets the old one's."""
         state = state_of(self.source)
         if state is not None and state != self._state:
-            self.model = await self.batcher.run(self._load_warm)
-            self._state = state
+            await asyncio.to_thread(self.start)
 
     @property
     def method(self):

@@ -3,7 +3,11 @@
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -30,6 +34,8 @@ def serving(tasks, **settings):
     """Runs a server of tasks by name in a thread; yields its address."""
     settings = Settings(**settings)
     models = [Served(name, lambda x=task: x, None, settings) for name, task in tasks.items()]
+    for model in models:
+        model.start()
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         config = uvicorn.Config(make_app(models, settings), log_level="warning")
@@ -333,7 +339,7 @@ def test_changed_files_are_answered_from_without_a_lost_request(tmp_path):
     served = Served("x", load, path)
 
     async def ask():
-        await served.start()
+        served.start()
         tiny_classifier(label_names=["new", "newer"]).save_to_preset(path)
         names, reload = set(), asyncio.create_task(served.reload_if_changed())
         for _ in range(20):
@@ -347,3 +353,41 @@ def test_changed_files_are_answered_from_without_a_lost_request(tmp_path):
     names, found = asyncio.run(ask())
     assert names <= {frozenset({"old", "older"}), frozenset({"new", "newer"})}
     assert set(found["probabilities"]) == {"new", "newer"}
+
+
+def test_the_command_answers_what_was_asked_before_it_ends(tmp_path):
+    tiny_classifier(label_names=NAMES).save_to_preset(tmp_path / "preset")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "bert_keras", "serve", str(tmp_path / "preset")]
+    environment = {**os.environ, "BERT_KERAS_API_KEYS": "key"}
+    process = subprocess.Popen([*command, f"--port={port}"], env=environment)
+    try:
+        address, statuses = f"http://127.0.0.1:{port}", []
+        while process.poll() is None:
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(f"{address}/health").status_code == 200:
+                    break
+            time.sleep(0.1)
+        with httpx.Client(headers={"Authorization": "Bearer key"}, timeout=60) as session:
+            body = {"inputs": ["a b c"] * 1000}
+            ask = lambda: statuses.append(session.post(address, json=body).status_code)  # noqa: E731
+            thread = threading.Thread(target=ask)
+            thread.start()
+            while "bert_keras_waiting_rows" not in session.get(f"{address}/metrics").text:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            thread.join()
+        assert statuses == [200]
+        assert process.wait(60) in (0, -signal.SIGTERM)
+    finally:
+        process.kill()
+
+
+def test_a_model_that_cannot_be_served_is_told_in_one_line(tmp_path):
+    command = [sys.executable, "-m", "bert_keras", "serve", str(tmp_path / "nothing")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "nothing" in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr
