@@ -6,13 +6,14 @@ r"""BERT from the command line.
     bert-keras answer SOURCE "Who lived in London?" "Ada Lovelace lived in London."
     bert-keras tag SOURCE --input sentences.txt --output tags.jsonl
     cat reviews.csv | bert-keras classify SOURCE --columns review --input_format csv
+    bert-keras serve SOURCE [SOURCE ...] --port 8080
 
 `python -m bert_keras` is the same. SOURCE is a registered name, a folder, a hub address or a
-`.keras` file. Commands: info, convert, classify, tag, answer, choose, fill-mask, embed, is-next,
-is-replaced. Texts come from the arguments, from `--input`, or from standard input, a line each,
-with tabs between question and context, context and choices, or the texts of a pair (`--columns
-premise,hypothesis`). Answers come in the order of the texts, a line each: JSON, CSV, or words to
-read. What follows `--` may begin with a hyphen. KERAS_BACKEND chooses the backend.
+`.keras` file. Commands: info, convert, serve, classify, tag, answer, choose, fill-mask, embed,
+is-next, is-replaced. Texts come from the arguments, from `--input`, or from standard input, a line
+each, with tabs between question and context, context and choices, or the texts of a pair
+(`--columns premise,hypothesis`). Answers come in the order of the texts, a line each: JSON, CSV, or
+words to read. What follows `--` may begin with a hyphen. KERAS_BACKEND chooses the backend.
 """
 
 import inspect
@@ -23,7 +24,7 @@ from typing import NamedTuple
 from absl import flags
 
 import bert_keras
-from bert_keras.cli import mistakes, sources, texts
+from bert_keras.cli import mistakes, serve, sources, texts
 
 FLAGS = flags.FLAGS
 
@@ -66,6 +67,8 @@ def define_flags():
     flags.DEFINE_list("columns", None, "Names of the fields; two for `classify` make pairs.")
     flags.DEFINE_integer("batch_size", 32, "Texts at once.", 1)
     flags.DEFINE_integer("top_k", None, "Answers wanted, for `answer` and `fill-mask`.", 1)
+    serve.define_flags()
+    flags.adopt_module_key_flags(serve)
     flags.adopt_module_key_flags(mistakes)
 
 
@@ -86,7 +89,7 @@ def main(argv):
 
 
 def _run(command=None, source=None, *arguments):
-    known = ("info", "convert", *COMMANDS)
+    known = ("info", "convert", "serve", *COMMANDS)
     if command not in known or source is None:
         raise ValueError(
             f"Write a command, one of {', '.join(known)}, and a SOURCE; --help tells more. "
@@ -97,6 +100,8 @@ def _run(command=None, source=None, *arguments):
             print(f"{name}: {value}")
     elif command == "convert":
         _convert(source, *arguments)
+    elif command == "serve":
+        serve.serve([source, *arguments])
     else:
         _answer(command, source, arguments)
 

@@ -1,0 +1,106 @@
+"""The command `serve`: models of sources, and a server of them that ends when it is told to."""
+
+import contextlib
+import functools
+import importlib.util
+import os
+import pathlib
+
+import keras
+from absl import flags
+
+from bert_keras.cli import sources
+from bert_keras.serving.served import Served, Settings
+
+FLAGS = flags.FLAGS
+# Where a server keeps its keys, apart by spaces: a process's arguments are seen by all.
+KEYS = "BERT_KERAS_API_KEYS"
+
+
+def define_flags():
+    """Defines the flags of `serve`."""
+    flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0 for all networks.")
+    flags.DEFINE_integer("port", 8080, "Port to listen at.", 0, 65535)
+    flags.DEFINE_integer("max_batch", 32, "Texts answered together.", 1)
+    flags.DEFINE_float("wait_ms", 3.0, "How long a text waits for others, milliseconds.", 0.0)
+    flags.DEFINE_integer("max_waiting", 1024, "Texts that may wait; beyond, 429.", 1)
+    flags.DEFINE_float("deadline", 30.0, "Seconds until 504.", 0.0)
+    flags.DEFINE_integer("max_body", 2**21, "Bytes of a request's body; beyond, 413.", 1)
+    flags.DEFINE_float("reload_every", None, "Seconds between looks for changed files.", 0.1)
+
+
+def serve(named_sources):
+    """Answers for models until the process is told to end; what it holds then is answered first.
+
+    Args:
+        named_sources: list of str, each `SOURCE` or `NAME=SOURCE`.
+
+    Raises:
+        ImportError: the packages of the extra `serve` are missing.
+        ValueError: two models have one name.
+    """
+    if any(
+        importlib.util.find_spec(x) is None for x in ("fastapi", "uvicorn", "prometheus_client")
+    ):
+        raise ImportError("A server needs the extra `serve`: pip install 'bert_keras[serve]'.")
+    import uvicorn
+
+    from bert_keras.serving.app import make_app
+
+    keys = tuple(os.environ.get(KEYS, "").split())
+    settings = Settings(
+        FLAGS.max_batch,
+        FLAGS.wait_ms / 1000,
+        FLAGS.max_waiting,
+        FLAGS.deadline,
+        FLAGS.max_body,
+        keys,
+    )
+    models = models_of(named_sources, settings)
+    for model in models:
+        model.start()
+    config = uvicorn.Config(
+        make_app(models, settings, FLAGS.reload_every),
+        FLAGS.host,
+        FLAGS.port,
+        log_level="warning",
+        timeout_graceful_shutdown=int(FLAGS.deadline) + 1,
+        h11_max_incomplete_event_size=2**14,
+    )
+    _allow_many_connections()
+    print(f"Serving {', '.join(x.name for x in models)} at http://{FLAGS.host}:{FLAGS.port}")
+    uvicorn.Server(config).run()
+
+
+def models_of(named_sources, settings):
+    """Returns a `Served` of each source, not loaded yet."""
+    models = {}
+    for each in named_sources:
+        name, has_name, source = each.partition("=")
+        source = source if has_name else each
+        name = name if has_name else pathlib.PurePath(source).name.removesuffix(".keras")
+        if name in models:
+            raise ValueError(
+                f"Each model needs its own name: NAME={source}. Received twice: {name}."
+            )
+        # Backends that compile do so for each number of rows.
+        pads = keras.backend.backend() != "torch"
+        load = functools.partial(_loaded, source)
+        models[name] = Served(name, load, source, settings, pads_rows=pads)
+    return list(models.values())
+
+
+def _loaded(source):
+    model, warned = sources.load(source)
+    if warned:
+        raise ValueError(f"{source} has not all that it needs to answer. {warned[0]}")
+    return model
+
+
+def _allow_many_connections():
+    """Lets the process have as many open connections as it may."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

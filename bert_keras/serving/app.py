@@ -1,0 +1,88 @@
+"""The application of a server: all protocols and the page, and when models load and end."""
+
+import asyncio
+import contextlib
+import pathlib
+
+from absl import logging
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+
+from bert_keras.serving import answers, huggingface, open_inference, openai, text_embeddings
+from bert_keras.serving.guard import Guard
+from bert_keras.serving.numbers import Numbers
+from bert_keras.serving.server import Refusal, Server, error_body
+from bert_keras.version import __version__
+
+PAGES = pathlib.Path(__file__).with_name("pages")
+# No script, style or picture from elsewhere; no other site may show the page in itself.
+POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"
+
+
+def make_app(models, settings, reload_every=None):
+    """Returns the ASGI application that answers for models.
+
+    Args:
+        models: list of `Served` that have started.
+        settings: `Settings`.
+        reload_every: float, seconds between two looks for changed files, or `None`.
+    """
+    numbers, server = Numbers(models), Server(models, settings)
+
+    @contextlib.asynccontextmanager
+    async def living(app):
+        watch = asyncio.create_task(_watch(models, reload_every))
+        yield
+        watch.cancel()
+        for model in models:
+            await model.batcher.close()
+
+    app = FastAPI(
+        title="bert_keras", version=__version__, lifespan=living, docs_url=None, redoc_url=None
+    )
+    app.add_exception_handler(Refusal, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    for protocol in (huggingface, openai, text_embeddings, open_inference, answers):
+        app.include_router(protocol.router(server))
+
+    @app.get("/metrics", tags=["bert_keras"], summary="Prometheus")
+    async def metrics():
+        return Response(numbers.text(), media_type="text/plain; version=0.0.4")
+
+    for path in PAGES.iterdir():
+        _add_page(app, path)
+    app.add_middleware(Guard, settings=settings, observe=numbers.response)
+    return app
+
+
+def _add_page(app, path):
+    kinds = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+    route = {"index.html": "/", "docs.html": "/docs"}.get(path.name, f"/pages/{path.name}")
+    content, headers = path.read_bytes(), {"Content-Security-Policy": POLICY}
+
+    @app.get(route, include_in_schema=False)
+    async def page():
+        return Response(content, media_type=f"{kinds[path.suffix]}; charset=utf-8", headers=headers)
+
+
+async def _watch(models, seconds):
+    while seconds:
+        await asyncio.sleep(seconds)
+        for model in models:
+            try:
+                await model.reload_if_changed()
+            except Exception:
+                logging.exception("%s could not be loaded again; the old one answers.", model.name)
+
+
+async def _refused(request: Request, error: Refusal):
+    body = error_body(request.url.path, error.status, error.message)
+    return JSONResponse(body, error.status, headers=error.headers)
+
+
+async def _invalid(request: Request, error: RequestValidationError):
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"][1:])) or "body"
+    body = error_body(request.url.path, 422, f"{where}: {first['msg']}")
+    return JSONResponse(body, 422)

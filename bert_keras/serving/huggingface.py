@@ -1,0 +1,203 @@
+"""Hugging Face's inference API, as `huggingface_hub.InferenceClient(model=url)` speaks it."""
+
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict
+
+from bert_keras.serving.server import Refusal
+
+
+class Inference(BaseModel):
+    """What a client posts: inputs of the model's task, and parameters of it."""
+
+    model_config = ConfigDict(extra="forbid")
+    inputs: Any
+    parameters: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    normalize: bool | None = None
+    truncate: bool | None = None
+
+
+def router(server):
+    """Returns the routes `/` and `/models/NAME`."""
+    routes = APIRouter(tags=["Hugging Face inference"])
+
+    @routes.post("/models/{name:path}", summary="What the model's task is, by its name")
+    @routes.post("/", summary="What the model's task is, by the first model")
+    async def infer(request: Request, body: Inference, name: str | None = None):
+        served = server.find(name)
+        answer = ANSWERS.get(served.method)
+        if answer is None:
+            raise Refusal(
+                422,
+                f"Hugging Face's API has no task like {served.method!r} of {served.name!r}. Ask "
+                f"/answers/{served.name}.",
+            )
+        if body.inputs is None or body.inputs == "" or body.inputs == []:
+            raise Refusal(422, "inputs: a text is needed. Received: nothing.")
+
+        async def ask(method, rows, **options):
+            return await server.ask(request, served, method, rows, **options)
+
+        parameters = {key: value for key, value in body.parameters.items() if value is not None}
+        if body.normalize is not None:
+            parameters["normalize"] = body.normalize
+        return await answer(ask, body.inputs, parameters, served)
+
+    return routes
+
+
+def _check(parameters, *known):
+    """Raises where a parameter is not one of those that count."""
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        has = ", ".join(known) or "none"
+        raise Refusal(422, f"parameters: this task takes {has}. Received: {', '.join(unknown)}.")
+
+
+def _texts(inputs, is_pair=False):
+    """Returns rows of inputs, and whether they were a list."""
+    is_list = isinstance(inputs, list)
+    rows = inputs if is_list else [inputs]
+    if is_pair:
+        rows = [(x.get("text"), x.get("text_pair")) if isinstance(x, dict) else x for x in rows]
+    rows = [tuple(x) if isinstance(x, (list, tuple)) else (x,) for x in rows]
+    for place, row in enumerate(rows):
+        if not all(isinstance(text, str) for text in row):
+            where = f"inputs[{place}]" if is_list else "inputs"
+            raise Refusal(422, f"{where}: a text is needed. Received: {type(row[0]).__name__}.")
+    return rows, is_list
+
+
+def labels_of(answer):
+    """Returns a classifier's answer as a list of `{"label", "score"}`, the likeliest first."""
+    if "probabilities" not in answer:
+        scores = answer.get("scores", [answer.get("score")])
+        return [{"label": f"LABEL_{i}", "score": score} for i, score in enumerate(scores)]
+    pairs = sorted(answer["probabilities"].items(), key=lambda pair: -pair[1])
+    return [{"label": _name(label), "score": score} for label, score in pairs]
+
+
+def _name(label):
+    return label if isinstance(label, str) else f"LABEL_{label}"
+
+
+async def _classify(ask, inputs, parameters, served):
+    if "candidate_labels" in parameters:
+        return await _zero_shot(ask, inputs, parameters)
+    _check(parameters, "top_k", "truncation")
+    rows, _ = _texts(inputs, is_pair=True)
+    found = [labels_of(x)[: parameters.get("top_k")] for x in await ask("classify", rows)]
+    # Of one text too: clients take the first.
+    return found
+
+
+async def _zero_shot(ask, inputs, parameters):
+    """Answers by a classifier of inference, whose label of what follows is "entailment"."""
+    _check(parameters, "candidate_labels", "hypothesis_template", "multi_label")
+    template = parameters.get("hypothesis_template", "This example is {}.")
+    names = parameters["candidate_labels"]
+    names = names.split(",") if isinstance(names, str) else names
+    [(text,)], _ = _texts(inputs)
+    if not names or "{}" not in template:
+        raise Refusal(422, "parameters: candidate_labels and a hypothesis_template with {} needed.")
+    answers = await ask("classify", [(text, template.replace("{}", name)) for name in names])
+    key = {str(name).lower(): name for name in answers[0].get("probabilities", {})}
+    if "entailment" not in key:
+        known = ", ".join(key)
+        raise Refusal(422, f"Zero-shot needs a label `entailment`. The model has: {known}.")
+    scores = np.array([answer["probabilities"][key["entailment"]] for answer in answers])
+    if not parameters.get("multi_label"):
+        odds = scores / np.maximum(1 - scores, 1e-9)
+        scores = odds / odds.sum()
+    order = np.argsort(-scores)
+    return [{"label": names[i], "score": float(scores[i])} for i in order]
+
+
+async def _tag(ask, inputs, parameters, served):
+    _check(parameters, "aggregation_strategy")
+    if parameters.get("aggregation_strategy", "simple") == "none":
+        raise Refusal(422, "parameters: tags are those of words, grouped: leave `none` out.")
+    rows, is_list = _texts(inputs)
+    found = [
+        [
+            {
+                "entity_group": entity["type"],
+                "word": entity["text"],
+                "start": entity["start"],
+                "end": entity["end"],
+                "score": entity["score"],
+            }
+            for entity in answer["entities"]
+        ]
+        for answer in await ask("tag", rows)
+    ]
+    return found if is_list else found[0]
+
+
+async def _fill_mask(ask, inputs, parameters, served):
+    _check(parameters, "top_k")
+    rows, is_list = _texts(inputs)
+    mask = served.model.tokenizer.mask_token
+    found = []
+    answers = await ask("fill_mask", rows, top_k=parameters.get("top_k", 5))
+    for (text,), masks in zip(rows, answers, strict=True):
+        parts = text.split(mask)
+        filled = [
+            [
+                {
+                    "score": score,
+                    "token": served.model.tokenizer(f" {token}")[0],
+                    "token_str": token,
+                    "sequence": mask.join(parts[: i + 1]) + token + mask.join(parts[i + 1 :]),
+                }
+                for token, score in likeliest
+            ]
+            for i, likeliest in enumerate(masks)
+        ]
+        found.append(filled[0] if len(filled) == 1 else filled)
+    return found if is_list else found[0]
+
+
+async def _answer(ask, inputs, parameters, served):
+    _check(parameters, "top_k")
+    if not isinstance(inputs, dict) or not {"question", "context"} <= inputs.keys():
+        raise Refusal(422, "inputs: an object with `question` and `context` is needed.")
+    rows, _ = _texts([[inputs["question"], inputs["context"]]])
+    [found] = await ask("answer", rows, top_k=parameters.get("top_k", 1))
+    found = found if isinstance(found, list) else [found]
+    found = [
+        {"answer": x["answer"], "start": x["start"], "end": x["end"], "score": x["probability"]}
+        for x in found
+    ]
+    return found if "top_k" in parameters else found[0]
+
+
+async def _embed(ask, inputs, parameters, served):
+    _check(parameters, "normalize", "truncate")
+    if isinstance(inputs, dict):
+        if not isinstance(inputs.get("sentences"), list):
+            raise Refusal(422, "inputs: `source_sentence` and a list `sentences` are needed.")
+        rows, _ = _texts([inputs.get("source_sentence"), *inputs["sentences"]])
+        vectors = unit(np.array(await ask("embed", rows)))
+        return (vectors[1:] @ vectors[0]).tolist()
+    rows, _ = _texts(inputs)
+    vectors = np.array(await ask("embed", rows))
+    vectors = unit(vectors) if parameters.get("normalize") else vectors
+    return vectors.tolist()
+
+
+def unit(vectors):
+    """Returns vectors `(n, dim)` of length 1."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+ANSWERS = {
+    "classify": _classify,
+    "tag": _tag,
+    "fill_mask": _fill_mask,
+    "answer": _answer,
+    "embed": _embed,
+}

@@ -1,0 +1,100 @@
+"""The routes of text-embeddings-inference: vectors, classes, and texts ranked for a query."""
+
+import numpy as np
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict
+
+from bert_keras.serving.huggingface import labels_of, unit
+from bert_keras.version import __version__
+
+
+class Embed(BaseModel):
+    """Texts to embed; they are always truncated to what the model reads."""
+
+    model_config = ConfigDict(extra="forbid")
+    inputs: str | list[str]
+    normalize: bool = True
+    truncate: bool = True
+
+
+class Predict(BaseModel):
+    """A text, a pair, or a list of texts or of pairs, each a list, to classify."""
+
+    model_config = ConfigDict(extra="forbid")
+    inputs: str | list[str] | list[list[str]]
+    truncate: bool = True
+
+
+class Rerank(BaseModel):
+    """A query, and texts to rank for it."""
+
+    model_config = ConfigDict(extra="forbid")
+    query: str
+    texts: list[str]
+    return_text: bool = False
+    truncate: bool = True
+
+
+def router(server):
+    """Returns the routes `/embed`, `/predict`, `/rerank`, `/info`, `/health`."""
+    routes = APIRouter(tags=["text-embeddings-inference"])
+
+    @routes.post("/embed", summary="A vector of each text")
+    async def embed(request: Request, body: Embed):
+        texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
+        served = server.find(None, "embed")
+        vectors = np.array(await server.ask(request, served, "embed", [(x,) for x in texts]))
+        return (unit(vectors) if body.normalize else vectors).tolist()
+
+    @routes.post("/predict", summary="The labels of each text, with their probabilities")
+    async def predict(request: Request, body: Predict):
+        served, inputs = server.find(None, "classify"), body.inputs
+        is_one = isinstance(inputs, str)
+        rows = [(inputs,)] if is_one else [(x,) if isinstance(x, str) else tuple(x) for x in inputs]
+        found = [labels_of(x) for x in await server.ask(request, served, "classify", rows)]
+        return found[0] if is_one else found
+
+    @routes.post("/rerank", summary="Texts ranked for a query, by a classifier of pairs or vectors")
+    async def rerank(request: Request, body: Rerank):
+        served = server.find(None, "classify", "embed")
+        if served.has("classify"):
+            rows = [(body.query, text) for text in body.texts]
+            answers = await server.ask(request, served, "classify", rows)
+            # Of several labels the last is the one that says yes.
+            scores = [
+                list(x["probabilities"].values())[-1] if "probabilities" in x else x["score"]
+                for x in answers
+            ]
+        else:
+            rows = [(body.query,), *((text,) for text in body.texts)]
+            vectors = unit(np.array(await server.ask(request, served, "embed", rows)))
+            scores = (vectors[1:] @ vectors[0]).tolist()
+        order = sorted(range(len(scores)), key=lambda place: -scores[place])
+        return [
+            {
+                "index": i,
+                "score": scores[i],
+                **({"text": body.texts[i]} if body.return_text else {}),
+            }
+            for i in order
+        ]
+
+    @routes.get("/info", summary="The models and the limits")
+    async def info():
+        first = next(iter(server.models.values()))
+        settings = server.settings
+        return {
+            "model_id": first.name,
+            "models": {name: x.method for name, x in server.models.items()},
+            "max_batch_requests": settings.max_batch,
+            "max_client_batch_size": settings.max_waiting,
+            "max_input_length": getattr(first.model, "max_length", None)
+            or first.model.preprocessor.max_length,
+            "version": __version__,
+        }
+
+    @routes.get("/health", summary="Whether the models are loaded")
+    async def health():
+        return {}
+
+    return routes
