@@ -26,16 +26,7 @@ import tokenizers
 
 # Raised where a `config.json` means something else than before.
 FORMAT = 1
-ANSWERS = (
-    "classify",
-    "tag",
-    "answer",
-    "choose",
-    "embed",
-    "fill_mask",
-    "is_next",
-    "is_replaced",
-)
+ANSWERS = ("classify", "tag", "answer", "choose", "fill_mask", "embed", "is_next", "is_replaced")
 # Logits that a call of a language model returns at most: 128 MiB of float32.
 _LOGITS_AT_ONCE = 2**25
 # Other names of the prefixes I, E and S of tags.
@@ -105,6 +96,7 @@ class ExportedTask:
             os.path.join(folder, "model.onnx"), providers=list(providers)
         )
         self._input_names = [value.name for value in self._session.get_inputs()]
+        self._num_axes = len(self._session.get_inputs()[0].shape)
         self._output_names = [value.name for value in self._session.get_outputs()]
 
     # Answers: texts are a str, or a list, tuple or column of str; answers are the task's.
@@ -120,7 +112,7 @@ class ExportedTask:
         columns = [self._ids(column) for column in (texts if is_pair else (texts,))]
         if "num_windows" in self.config:
             windows = map(self._windows_of_document, *columns)
-            logits = [self._run(rows, is_group=True)["logits"][0] for rows in windows]
+            logits = [self._run(rows)["logits"][0] for rows in windows]
         else:
             rows = [self._row(*self._cut(*ids)) for ids in zip(*columns, strict=True)]
             logits = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
@@ -151,23 +143,21 @@ class ExportedTask:
             for texts in zip(questions, contexts, strict=True)
         ]
 
-    def choose(self, context, choices):
+    def choose(self, context, choices, batch_size=32):
         """Returns the choices that fit best, see `bert_keras.MultipleChoice.choose`."""
         self._check("choose")
         if isinstance(context, str):
-            return self.choose([context], [choices])[0]
+            return self.choose([context], [choices], batch_size)[0]
+        choices, rows = _column(choices), []
+        for first, given in zip(self._ids(context), choices, strict=True):
+            rows += [self._row(*self._cut(first, second)) for second in self._ids(given)]
+        logits = iter([outputs["logits"][0] for outputs in self._outputs(rows, batch_size)])
         answers = []
-        for first, given in zip(self._ids(context), _column(choices), strict=True):
-            rows = [self._row(*self._cut(first, second)) for second in self._ids(given)]
-            probabilities = _softmax(self._run(rows, is_group=True)["logits"][0])
-            best = int(probabilities.argmax())
-            answers.append(
-                {
-                    "choice": given[best],
-                    "index": best,
-                    "probabilities": probabilities.tolist(),
-                }
-            )
+        for given in choices:
+            shares = _softmax(np.array([next(logits) for _ in given]))
+            best = int(shares.argmax())
+            answer = given[best], best, shares.tolist()
+            answers.append(dict(zip(("choice", "index", "probabilities"), answer, strict=True)))
         return answers
 
     def embed(self, texts, batch_size=32):
@@ -191,7 +181,7 @@ class ExportedTask:
             found = rows[-1][0].count(mask)
             if found < max(1, ids.count(mask)):
                 raise ValueError(
-                    f"Each text needs a {self._tokenizer.id_to_token(mask)}, where texts are not "
+                    f"Each text needs a {self.mask_token}, where texts are not "
                     f"cut. Received: {found} within the first {self.config['max_length']} tokens "
                     f"of the text at the index {index}."
                 )
@@ -231,20 +221,24 @@ class ExportedTask:
                     f"Texts must fit whole: at most {self._room()} tokens. Received: "
                     f"{len(encoding.ids)} tokens at the index {index}. Split it into sentences."
                 )
-        first = len(self.config["before"])
+        first, answers = len(self.config["before"]), []
         outputs = self._outputs([self._row(encoding.ids) for encoding in encodings], batch_size)
-        return [
-            [
-                {"token": self._readable(id), "start": start, "end": end, "probability": chance}
-                for id, (start, end), chance in zip(
-                    encoding.ids,
-                    encoding.offsets,
-                    _sigmoid(found["logits"][first : first + len(encoding.ids)]).tolist(),
-                    strict=True,
-                )
-            ]
-            for encoding, found in zip(encodings, outputs, strict=True)
-        ]
+        for encoding, found in zip(encodings, outputs, strict=True):
+            chances = _sigmoid(found["logits"])[first : first + len(encoding.ids)].tolist()
+            tokens = zip(map(self._readable, encoding.ids), encoding.offsets, chances, strict=True)
+            answers.append(
+                [
+                    {"token": token, "start": start, "end": end, "probability": chance}
+                    for token, (start, end), chance in tokens
+                ]
+            )
+        return answers
+
+    @property
+    def mask_token(self):
+        """The token that `fill_mask` guesses, or `None`."""
+        id = self.config["mask_token_id"]
+        return None if id is None else self._tokenizer.id_to_token(id)
 
     def _check(self, answer):
         if answer not in self.answers:
@@ -316,21 +310,21 @@ class ExportedTask:
 
     # Rows to outputs
 
-    def _run(self, rows, is_group=False):
-        """Returns the outputs of rows that are one batch, or all texts of one example."""
+    def run(self, inputs):
+        """Returns the program's outputs, a dict of arrays, for a dict of arrays."""
+        return dict(zip(self._output_names, self._session.run(None, inputs), strict=True))
+
+    def _run(self, rows):
+        """Returns the outputs of a batch of rows; windows are one example, choices one each."""
         shape = len(rows), max(len(ids) for ids, _ in rows)
-        inputs = {
-            "token_ids": np.full(shape, self.config["pad_token_id"], "int32"),
-            "segment_ids": np.zeros(shape, "int32"),
-            "padding_mask": np.zeros(shape, "int32"),
-        }
+        inputs = {name: np.zeros(shape, "int32") for name in ("segment_ids", "padding_mask")}
+        inputs["token_ids"] = np.full(shape, self.config["pad_token_id"], "int32")
         for row, (ids, segments) in enumerate(rows):
-            for name, values in zip(inputs, (ids, segments, 1), strict=True):
+            for name, values in zip(inputs, (segments, 1, ids), strict=True):
                 inputs[name][row, : len(ids)] = values
-        given = {
-            name: inputs[name][None] if is_group else inputs[name] for name in self._input_names
-        }
-        return dict(zip(self._output_names, self._session.run(None, given), strict=True))
+        axes = () if self._num_axes == 2 else (0 if "num_windows" in self.config else 1,)
+        given = {name: np.expand_dims(inputs[name], axes) for name in self._input_names}
+        return self.run(given)
 
     def _outputs(self, rows, batch_size):
         """Returns a dict of outputs for each row; rows of like length are computed together."""
@@ -432,15 +426,9 @@ class ExportedTask:
         for kind, first, last in _entities(names, self.config["entity_tags"]):
             start, end = spans[first][0], spans[last][1]
             score = float(np.mean([shares[word][tags[word]] for word in range(first, last + 1)]))
-            entities.append(
-                {
-                    "type": kind,
-                    "text": text[start:end],
-                    "start": start,
-                    "end": end,
-                    "score": score,
-                }
-            )
+            entity = kind, text[start:end], start, end, score
+            names_of = "type", "text", "start", "end", "score"
+            entities.append(dict(zip(names_of, entity, strict=True)))
         return {"text": text, "words": list(zip(words, names, strict=True)), "entities": entities}
 
     # Spans
@@ -590,15 +578,29 @@ def _sigmoid(logits):
     return 0.5 * (1 + np.tanh(0.5 * logits))
 
 
+def ask(task, name, rows, **options):
+    """Returns the answers to rows of texts, by the method of a task that a name says.
+
+    Args:
+        task: an `ExportedTask`, or the task itself.
+        name: str, one of `ANSWERS`.
+        rows: list of tuples of str: a text or a pair, question and context, context and choices.
+        **options: arguments of the method.
+    """
+    columns = [list(column) for column in zip(*rows, strict=name != "choose")]
+    if name == "choose":
+        columns = [columns[0], [list(row[1:]) for row in rows]]
+    elif name == "classify" and len(columns) == 2:
+        columns = [tuple(columns)]
+    return getattr(task, name)(*columns, **options)
+
+
 def _main(texts):
     task = load(os.path.dirname(os.path.abspath(__file__)))
-    ask = getattr(task, task.answers[0])
-    takes_one = task.answers[0] not in ("answer", "choose", "is_next")
-    for fields in [[text] for text in texts] if takes_one else [texts]:
-        if task.answers[0] == "choose":
-            fields = [fields[0], fields[1:]]
-        answer = ask(*fields)
-        print(json.dumps(answer.tolist() if hasattr(answer, "tolist") else answer))
+    name = task.answers[0]
+    rows = [texts] if name in ("answer", "choose", "is_next") else [[text] for text in texts]
+    for answer in ask(task, name, rows):
+        print(json.dumps(answer.tolist() if name == "embed" else answer, ensure_ascii=False))
 
 
 if __name__ == "__main__":

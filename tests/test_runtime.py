@@ -1,14 +1,9 @@
 """An exported folder answers as its task does, where nothing but three libraries is installed."""
 
-import json
-import os
-import subprocess
-import sys
 
-import keras
 import numpy as np
 import pytest
-from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import tiny_backbone, tiny_preprocessor
 
 import bert_keras
 from bert_keras import runtime

@@ -1,13 +1,16 @@
-"""What a command's SOURCE is: loaded as what it was saved as, described, and converted."""
+"""What a command's SOURCE is: loaded as what it was saved as, described, and converted.
 
+Keras is imported by what needs it: an exported folder does not.
+"""
+
+import os
 import warnings
 
-import keras
 import numpy as np
 
+import bert_keras
+from bert_keras import runtime
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS
-from bert_keras.models.backbone import Backbone
-from bert_keras.presets.presets import open_preset
 
 # Ways to write a model: a method, and its arguments.
 TARGETS = {
@@ -25,8 +28,18 @@ def load(source, wanted=None):
 
     Args:
         source: str, a `.keras` file or what `from_preset` takes.
-        wanted: class, where the source holds no task that is one; `None` for what is there.
+        wanted: name of a class, for a source that holds no such task; `None` for what is there.
+
+    Raises:
+        ValueError: the source is of a kind that answers nothing.
     """
+    if runtime.is_exported(source):
+        return runtime.load(source), []
+    _check_source(source)
+    import keras
+
+    from bert_keras.presets.presets import open_preset
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         if str(source).endswith(".keras"):
@@ -36,16 +49,34 @@ def load(source, wanted=None):
     return model, [str(x.message) for x in caught if x.category is UserWarning]
 
 
+def _check_source(source):
+    """Raises `ValueError` for a program alone, which has no tokenizer."""
+    is_program = source.endswith((".onnx", ".pt2", ".tflite"))
+    if is_program or os.path.isfile(os.path.join(source, "saved_model.pb")):
+        raise ValueError(
+            f"{source} is a program without a tokenizer, which answers nothing. Give what it was "
+            "made from, or a folder that `convert SOURCE TARGET --to onnx` wrote."
+        )
+
+
 def _class_of(preset, wanted):
+    import keras
+
+    from bert_keras.models.backbone import Backbone
+
     found = keras.saving.get_registered_object(preset.task_name() or "")
     if wanted is None:
         return found or preset.backbone_class(Backbone)
+    wanted = getattr(bert_keras, wanted)
     return found if found is not None and issubclass(found, wanted) else wanted
 
 
 def description(source):
     """Returns what a source holds, a dict of what to show."""
     model, warned = load(source)
+    if isinstance(model, runtime.ExportedTask):
+        size = sum(os.path.getsize(os.path.join(source, name)) for name in os.listdir(source))
+        return {**model.config, "size": f"{size:,} bytes"}
     backbone = getattr(model, "backbone", model)
     preprocessor = getattr(model, "preprocessor", None)
     tokenizer = getattr(preprocessor, "tokenizer", None)
@@ -80,6 +111,10 @@ def convert(source, target, to):
         ValueError: the format does not take such a model.
     """
     model, warned = load(source)
+    if isinstance(model, runtime.ExportedTask):
+        raise ValueError(
+            f"{source} holds a program, which is not converted. Give what it was made from."
+        )
     method, arguments = TARGETS[to]
     getattr(model, method)(target, **arguments)
     inputs = _inputs(model)
@@ -96,12 +131,16 @@ def _inputs(model):
 
 
 def _flat(outputs):
+    import keras
+
     return [
         np.asarray(keras.ops.convert_to_numpy(x), "float32") for x in keras.tree.flatten(outputs)
     ]
 
 
 def _read_again(model, target, to):
+    import keras
+
     if to == "keras":
         return keras.saving.load_model(target)
     if to in ("preset", "huggingface"):
@@ -112,10 +151,7 @@ def _read_again(model, target, to):
         program = torch.export.load(target).module()
         return lambda inputs: program({name: torch.tensor(x) for name, x in inputs.items()})
     if to == "onnx":
-        import onnxruntime
-
-        session = onnxruntime.InferenceSession(target)
-        return lambda inputs: session.run(None, inputs)
+        return runtime.load(target).run
     import tensorflow
 
     loaded = tensorflow.saved_model.load(target)  # Its functions do not keep its variables alive.
