@@ -5,6 +5,7 @@ them, and changes nothing else in the process; see `keep_freed_memory` for what 
 not installed, `bert_keras.runtime` can be imported all the same.
 """
 
+from bert_keras.other_names import renamed_class as _renamed_class
 from bert_keras.version import __version__
 
 try:
@@ -26,7 +27,6 @@ else:
     from bert_keras.models.electra import ElectraBackbone
     from bert_keras.models.modernbert import ModernBertBackbone
     from bert_keras.models.roberta import RobertaBackbone
-    from bert_keras.other_names import renamed_class as _renamed_class
     from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
     from bert_keras.presets.registry import presets
     from bert_keras.tasks.distillation import Distillation, distill

@@ -20,6 +20,7 @@ import inspect
 import logging
 import os
 import sys
+import warnings
 from typing import NamedTuple
 
 from absl import flags
@@ -73,13 +74,20 @@ def define_flags():
 
 def run():
     """Runs the command that the arguments of the process name."""
-    logging.getLogger("jax").setLevel(logging.WARNING)  # Its start is no answer.
     sys.modules["__main__"].__doc__ = __doc__
     define_flags()
     for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)
     FLAGS.set_gnu_getopt(True)
-    mistakes.run(main)
+    mistakes.run(_run_quietly)
+
+
+def _run_quietly(argv):
+    """Runs a command; what libraries tell of themselves is heard with `--traceback`."""
+    if not FLAGS.traceback:
+        logging.getLogger().setLevel(logging.ERROR)
+        warnings.simplefilter("ignore")
+    main(argv)
 
 
 def main(argv):

@@ -3,6 +3,8 @@
 Keras is imported by what needs it: an exported folder does not.
 """
 
+import contextlib
+import logging
 import os
 import warnings
 
@@ -105,12 +107,13 @@ def convert(source, target, to):
         to: one of `TARGETS`.
 
     Returns:
-        What loading the source warned of, and the largest difference of an output to the source's.
+        What to tell of how the source was read, and the largest difference of an output to its own.
 
     Raises:
         ValueError: the format does not take such a model.
     """
-    model, warned = load(source)
+    with _assignments() as assigned:
+        model, warned = load(source)
     if isinstance(model, runtime.ExportedTask):
         raise ValueError(
             f"{source} holds a program, which is not converted. Give what it was made from."
@@ -119,7 +122,34 @@ def convert(source, target, to):
     getattr(model, method)(target, **arguments)
     inputs = _inputs(model)
     outputs = zip(_flat(_read_again(model, target, to)(inputs)), _flat(model(inputs)), strict=True)
-    return warned, max(float(np.abs(found - expected).max()) for found, expected in outputs)
+    return [*_told(model, assigned), *warned], max(
+        float(np.abs(found - expected).max()) for found, expected in outputs
+    )
+
+
+@contextlib.contextmanager
+def _assignments():
+    """Yields a list of the tensors that `presets.assign` is given, and which of them it assigns."""
+    log, found, handler = logging.getLogger("bert_keras.presets.assign"), [], logging.Handler()
+    handler.emit = lambda record: found.append(record.args)
+    before = log.level, log.propagate
+    log.addHandler(handler)
+    log.level, log.propagate = logging.DEBUG, False
+    yield found
+    log.removeHandler(handler)
+    log.level, log.propagate = before
+
+
+def _told(model, assigned):
+    """Returns what was mapped, and what was left out on purpose, which else is an error."""
+    weights = len(model.weights)
+    if not assigned:
+        return [f"Read {weights} weights."]
+    used = {(id(t.root), t.original_name(name)) for t, names in assigned for name in names}
+    roots = {id(tensors.root): tensors.root for tensors, _ in assigned}
+    left = sorted(name for key, root in roots.items() for name in root if (key, name) not in used)
+    told = f"Mapped {len(used)} tensors to {weights} weights; left out on purpose: {len(left)}"
+    return [f"{told}{', ' if left else ''}{', '.join(left)}."]
 
 
 def _inputs(model):
