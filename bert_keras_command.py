@@ -12,9 +12,10 @@ def run():
     command, source, *_ = [word for word in sys.argv[1:] if not word.startswith("-")] + [""] * 2
     if command != "convert" and os.path.isfile(os.path.join(source, "model.onnx")):
         sys.modules["keras"] = None
-    from bert_keras.cli.main import run
+    with contextlib.suppress(KeyboardInterrupt):  # While Keras is imported.
+        from bert_keras.cli.main import run
 
-    run()
+        run()
 
 
 def _let_python_alone_tell():

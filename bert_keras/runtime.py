@@ -84,17 +84,20 @@ class ExportedTask:
             )
         with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
             self.config = json.load(file)
-        if self.config.get("format") != FORMAT:
+        found = self.config.get("format"), self.config.get("version")
+        if found[0] != FORMAT or "answers" not in self.config:
             raise ValueError(
-                f"The format of config.json must be {FORMAT}. Received: "
-                f"{self.config.get('format')} in {folder}, of version "
-                f"{self.config.get('version')}. Load it by the runtime.py in that folder."
+                f"config.json must have the format {FORMAT} and say what it answers. Received: "
+                f"format {found[0]} of version {found[1]} in {folder}. Export it again, or load it "
+                "by the runtime.py in that folder."
             )
         self.answers = self.config["answers"]
-        self._tokenizer = tokenizers.Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
-        self._session = onnxruntime.InferenceSession(
-            os.path.join(folder, "model.onnx"), providers=list(providers)
-        )
+        paths = [os.path.join(folder, name) for name in ("tokenizer.json", "model.onnx")]
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(paths[0])
+            self._session = onnxruntime.InferenceSession(paths[1], providers=list(providers))
+        except Exception as error:  # Both libraries raise what has no class of its own.
+            raise ValueError(f"{folder} cannot be read ({error}). Export it again.") from error
         self._input_names = [value.name for value in self._session.get_inputs()]
         self._num_axes = len(self._session.get_inputs()[0].shape)
         self._output_names = [value.name for value in self._session.get_outputs()]

@@ -103,6 +103,8 @@ def _run(command=None, source=None, *arguments):
             f"Received: {' '.join(filter(None, (command, source))) or 'nothing'}."
         )
     if command == "info":
+        if arguments:
+            raise ValueError(f"Write `info SOURCE`. Received besides: {' '.join(arguments)}.")
         for name, value in sources.description(source).items():
             print(f"{name}: {value}")
     elif command == "convert":
@@ -134,7 +136,11 @@ def _answer(name, source, arguments):
     model, warned = sources.load(source, command.task)
     if warned:
         raise ValueError(f"{source} has not all that `{name}` needs. {warned[0]}")
-    answer = getattr(model, command.method)
+    answer = getattr(model, command.method, None)
+    if answer is None:
+        raise ValueError(
+            f"`{name}` is for a {command.task}. Received: {source}, a {type(model).__name__}."
+        )
     options = {"batch_size": FLAGS.batch_size}
     options |= {} if FLAGS.top_k is None else {"top_k": FLAGS.top_k}
     if not options.keys() <= inspect.signature(answer).parameters.keys():

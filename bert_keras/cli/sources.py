@@ -134,10 +134,12 @@ def _assignments():
     handler.emit = lambda record: found.append(record.args)
     before = log.level, log.propagate
     log.addHandler(handler)
-    log.level, log.propagate = logging.DEBUG, False
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
     yield found
     log.removeHandler(handler)
-    log.level, log.propagate = before
+    log.setLevel(before[0])
+    log.propagate = before[1]
 
 
 def _told(model, assigned):
