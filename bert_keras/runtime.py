@@ -63,6 +63,12 @@ def is_exported(folder):
     return all(os.path.isfile(os.path.join(folder, name)) for name in ("model.onnx", "config.json"))
 
 
+def answers_of(task):
+    """Returns by which of `ANSWERS` a task answers, a list of str."""
+    # A method that refuses what other libraries call it has another name itself.
+    return [name for name in ANSWERS if getattr(getattr(task, name, None), "__name__", "") == name]
+
+
 class ExportedTask:
     """Answers as the task does that was exported, by the methods that `answers` names.
 

@@ -200,6 +200,11 @@ def test_tags_and_spans_that_the_cases_compare_are_there(answers):
     assert any(best[0]["answer"] == "" for best in found["no_answer"])
 
 
+def test_a_folder_answers_by_what_its_task_does(folder):
+    names = {name: runtime.load(folder / name).answers for name in ("both", "tag", "embed")}
+    assert names == {"both": ["fill_mask", "is_next"], "tag": ["tag"], "embed": ["embed"]}
+
+
 def test_a_folder_answers_from_the_shell(folder):
     for name, texts in (("one", ["a b"]), ("choose", ["a b", "a", "b b b", "c"])):
         command = [sys.executable, folder / name / "runtime.py", *texts]

@@ -136,11 +136,11 @@ def _answer(name, source, arguments):
     model, warned = sources.load(source, command.task)
     if warned:
         raise ValueError(f"{source} has not all that `{name}` needs. {warned[0]}")
-    answer = getattr(model, command.method, None)
-    if answer is None:
+    if command.method not in runtime.answers_of(model):
         raise ValueError(
             f"`{name}` is for a {command.task}. Received: {source}, a {type(model).__name__}."
         )
+    answer = getattr(model, command.method)
     options = {"batch_size": FLAGS.batch_size}
     options |= {} if FLAGS.top_k is None else {"top_k": FLAGS.top_k}
     if not options.keys() <= inspect.signature(answer).parameters.keys():

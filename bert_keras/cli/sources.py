@@ -87,6 +87,7 @@ def description(source):
         "model": type(model).__name__,
         "backbone": type(backbone).__name__,
         **{name: size for name, size in sizes.items() if name not in ("name", "dtype")},
+        "head": (hasattr(model, "head") and type(model.head).__name__) or None,
         "parameters": f"{model.count_params():,}",
         "dtype": backbone.dtype_policy.name,
         "labels": getattr(model, "label_names", None) and ", ".join(map(str, model.label_names)),
@@ -136,10 +137,12 @@ def _assignments():
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     log.propagate = False
-    yield found
-    log.removeHandler(handler)
-    log.setLevel(before[0])
-    log.propagate = before[1]
+    try:
+        yield found
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before[0])
+        log.propagate = before[1]
 
 
 def _told(model, assigned):
@@ -182,8 +185,13 @@ def _read_again(model, target, to):
 
         program = torch.export.load(target).module()
         return lambda inputs: program({name: torch.tensor(x) for name, x in inputs.items()})
-    if to == "onnx":
+    if to == "onnx" and not target.endswith(".onnx"):
         return runtime.load(target).run
+    if to == "onnx":
+        import onnxruntime
+
+        session = onnxruntime.InferenceSession(target)
+        return lambda inputs: session.run(None, inputs)
     import tensorflow
 
     loaded = tensorflow.saved_model.load(target)  # Its functions do not keep its variables alive.

@@ -51,7 +51,7 @@ def _part(path):
 def _config_of(model):
     preprocessor, name = getattr(model, "preprocessor", None), type(model).__name__
     is_more = hasattr(model, "part_names") or getattr(model, "further_inputs", ())
-    answers = [] if is_more else [name for name in runtime.ANSWERS if hasattr(model, name)]
+    answers = [] if is_more else runtime.answers_of(model)
     if preprocessor is None or not answers:
         raise ValueError(
             "A folder answers from text: it needs one task, with a preprocessor, that answers by "
