@@ -214,6 +214,20 @@ def test_a_folder_answers_from_the_shell(folder):
         assert answer == runtime.ask(task, task.answers[0], [texts])[0]
 
 
+def test_the_command_answers_from_a_folder_without_keras(folder):
+    code = (
+        "import sys, bert_keras_command\n"
+        "sys.argv = ['bert-keras', 'classify', sys.argv[1], 'a b']\n"
+        "try: bert_keras_command.run()\n"
+        "finally: print([x for x in ('keras', 'torch', 'jax') if sys.modules.get(x)])"
+    )
+    command = [sys.executable, "-c", code, folder / "one"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True)
+    answer, modules = told.stdout.splitlines()
+    assert json.loads(answer) == runtime.load(folder / "one").classify("a b")
+    assert modules == "[]" and not told.stderr
+
+
 def test_the_package_without_keras_has_its_runtime_and_says_what_the_rest_needs():
     code = (
         "import sys; sys.modules['keras'] = None; import bert_keras.runtime, bert_keras\n"
