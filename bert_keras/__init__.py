@@ -1,59 +1,78 @@
 """BERT for Keras 3: models, pre-training and fine-tuning on TensorFlow, JAX and PyTorch.
 
 Importing the package registers its classes with Keras, so that `keras.models.load_model` finds
-them, and changes nothing else in the process; see `keep_freed_memory` for what may.
+them, and changes nothing else in the process; see `keep_freed_memory` for what may. Where Keras is
+not installed, `bert_keras.runtime` can be imported all the same.
 """
+
+import os as _os
+import sys as _sys
+
+from bert_keras.other_names import renamed_class as _renamed_class
+from bert_keras.version import __version__
+
+# `-m` stands there while Python looks for `bert_keras.__main__`.
+_program = _os.path.basename("".join(_sys.argv[:1]))
+if _program == "-m" or _program.startswith("bert-keras"):
+    from bert_keras.cli.start import prepare as _prepare
+
+    _prepare()
 
 try:
     import keras as _keras
 except ModuleNotFoundError as error:
-    if error.name not in ("tensorflow", "jax", "torch"):
+    if error.name in ("tensorflow", "jax", "torch"):
+        raise ModuleNotFoundError(
+            f"Keras needs the package of its backend. {error.name} is not installed. Set the "
+            "environment variable KERAS_BACKEND to tensorflow, jax or torch, whichever is."
+        ) from error
+    if error.name != "keras":  # Without Keras there is `bert_keras.runtime`, and no more.
         raise
-    raise ModuleNotFoundError(
-        f"Keras needs the package of its backend. {error.name} is not installed. Set the "
-        "environment variable KERAS_BACKEND to tensorflow, jax or torch, whichever is."
-    ) from error
-
-from bert_keras import datasets, heads, layers, metrics, training
-from bert_keras.host_memory import keep_freed_memory
-from bert_keras.models.albert import AlbertBackbone
-from bert_keras.models.bert import BertBackbone
-from bert_keras.models.distilbert import DistilBertBackbone
-from bert_keras.models.electra import ElectraBackbone
-from bert_keras.models.modernbert import ModernBertBackbone
-from bert_keras.models.roberta import RobertaBackbone
-from bert_keras.other_names import renamed_class as _renamed_class
-from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.presets.registry import presets
-from bert_keras.tasks.distillation import Distillation, distill
-from bert_keras.tasks.features import encode_features
-from bert_keras.tasks.long_text_classifier import LongTextClassifier
-from bert_keras.tasks.masked_lm import MaskedLM
-from bert_keras.tasks.multiple_choice import MultipleChoice
-from bert_keras.tasks.next_sentence_prediction import NextSentencePrediction
-from bert_keras.tasks.pretraining import Pretraining
-from bert_keras.tasks.question_answering import QuestionAnswering
-from bert_keras.tasks.replaced_token_detection import ReplacedTokenDetection
-from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
-from bert_keras.tasks.saliency import Saliency, integrated_gradients
-from bert_keras.tasks.span_boundary import SpanBoundary
-from bert_keras.tasks.task import Task
-from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.tasks.text_embedder import TextEmbedder
-from bert_keras.tasks.token_classifier import TokenClassifier
-from bert_keras.tokenizers.byte_pair import BytePairTokenizer
-from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.tokenizers.training import train_wordpiece
-from bert_keras.tokenizers.unigram import UnigramTokenizer
-from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
-from bert_keras.training.optimizer import AdamW
-from bert_keras.training.schedules import WarmupDecay
-from bert_keras.training.stages import layer_wise_decay
-from bert_keras.version import __version__
+else:
+    from bert_keras import datasets, heads, layers, metrics, training
+    from bert_keras.host_memory import keep_freed_memory
+    from bert_keras.models.albert import AlbertBackbone
+    from bert_keras.models.bert import BertBackbone
+    from bert_keras.models.distilbert import DistilBertBackbone
+    from bert_keras.models.electra import ElectraBackbone
+    from bert_keras.models.modernbert import ModernBertBackbone
+    from bert_keras.models.roberta import RobertaBackbone
+    from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+    from bert_keras.presets.registry import presets
+    from bert_keras.tasks.distillation import Distillation, distill
+    from bert_keras.tasks.features import encode_features
+    from bert_keras.tasks.long_text_classifier import LongTextClassifier
+    from bert_keras.tasks.masked_lm import MaskedLM
+    from bert_keras.tasks.multiple_choice import MultipleChoice
+    from bert_keras.tasks.next_sentence_prediction import NextSentencePrediction
+    from bert_keras.tasks.pretraining import Pretraining
+    from bert_keras.tasks.question_answering import QuestionAnswering
+    from bert_keras.tasks.replaced_token_detection import ReplacedTokenDetection
+    from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
+    from bert_keras.tasks.saliency import Saliency, integrated_gradients
+    from bert_keras.tasks.span_boundary import SpanBoundary
+    from bert_keras.tasks.task import Task
+    from bert_keras.tasks.text_classifier import TextClassifier
+    from bert_keras.tasks.text_embedder import TextEmbedder
+    from bert_keras.tasks.token_classifier import TokenClassifier
+    from bert_keras.tokenizers.byte_pair import BytePairTokenizer
+    from bert_keras.tokenizers.tokenizer import Tokenizer
+    from bert_keras.tokenizers.training import train_wordpiece
+    from bert_keras.tokenizers.unigram import UnigramTokenizer
+    from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
+    from bert_keras.training.optimizer import AdamW
+    from bert_keras.training.schedules import WarmupDecay
+    from bert_keras.training.stages import layer_wise_decay
 
 
 def __getattr__(name):
-    rooms = (training, layers, heads, metrics, datasets)
+    has_keras = "_keras" in globals()
+    if not has_keras and name[:1].isupper():
+        raise ModuleNotFoundError(
+            f"bert_keras.{name} needs Keras, which is not installed: pip install keras. Exported "
+            "folders are answered without it, by `bert_keras.runtime`."
+        )
+    rooms = (training, layers, heads, metrics, datasets) if has_keras else ()
     here = [f" Here it is `{room.__name__}.{name}`." for room in rooms if hasattr(room, name)]
     hint = here[0] if here else _renamed_class(name)
     raise AttributeError(f"module 'bert_keras' has no attribute {name!r}.{hint}")

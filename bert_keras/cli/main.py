@@ -8,22 +8,25 @@ r"""BERT from the command line.
     cat reviews.csv | bert-keras classify SOURCE --columns review --input_format csv
     bert-keras serve SOURCE [SOURCE ...] --port 8080
 
-`python -m bert_keras` is the same. SOURCE is a registered name, a folder, a hub address or a
-`.keras` file. Commands: info, convert, serve, classify, tag, answer, choose, fill-mask, embed,
-is-next, is-replaced. Texts come from the arguments, from `--input`, or from standard input, a line
-each, with tabs between question and context, context and choices, or the texts of a pair
-(`--columns premise,hypothesis`). Answers come in the order of the texts, a line each: JSON, CSV, or
-words to read. What follows `--` may begin with a hyphen. KERAS_BACKEND chooses the backend.
+`python -m bert_keras` is the same. SOURCE is a registered name, a folder, a hub address, a
+`.keras` file, or a folder that `convert SOURCE TARGET --to onnx` wrote, which is answered without
+Keras. Commands: info, convert, serve, classify, tag, answer, choose, fill-mask, embed, is-next,
+is-replaced. Texts come from the arguments, from `--input`, or from standard input, a line each,
+with tabs between question and context, context and choices, or the texts of a pair (`--columns
+premise,hypothesis`). Answers come in the order of the texts, a line each: JSON, CSV, or words to
+read. What follows `--` may begin with a hyphen. KERAS_BACKEND chooses the backend.
 """
 
 import inspect
+import logging
 import os
 import sys
+import warnings
 from typing import NamedTuple
 
 from absl import flags
 
-import bert_keras
+from bert_keras import runtime
 from bert_keras.cli import mistakes, serve, sources, texts
 
 FLAGS = flags.FLAGS
@@ -32,20 +35,20 @@ FLAGS = flags.FLAGS
 class Command(NamedTuple):
     """A task's method as a command, and the fields of a row that it takes."""
 
-    task: type
+    task: str
     method: str
     columns: tuple[str, ...] = ("text",)
 
 
 COMMANDS = {
-    "classify": Command(bert_keras.TextClassifier, "classify"),
-    "tag": Command(bert_keras.TokenClassifier, "tag"),
-    "answer": Command(bert_keras.QuestionAnswering, "answer", ("question", "context")),
-    "choose": Command(bert_keras.MultipleChoice, "choose", ("context", "choices")),
-    "fill-mask": Command(bert_keras.MaskedLM, "fill_mask"),
-    "embed": Command(bert_keras.TextEmbedder, "embed"),
-    "is-next": Command(bert_keras.NextSentencePrediction, "is_next", ("first", "second")),
-    "is-replaced": Command(bert_keras.ReplacedTokenDetector, "is_replaced"),
+    "classify": Command("TextClassifier", "classify"),
+    "tag": Command("TokenClassifier", "tag"),
+    "answer": Command("QuestionAnswering", "answer", ("question", "context")),
+    "choose": Command("MultipleChoice", "choose", ("context", "choices")),
+    "fill-mask": Command("MaskedLM", "fill_mask"),
+    "embed": Command("TextEmbedder", "embed"),
+    "is-next": Command("NextSentencePrediction", "is_next", ("first", "second")),
+    "is-replaced": Command("ReplacedTokenDetector", "is_replaced"),
 }
 
 
@@ -74,13 +77,20 @@ def define_flags():
 
 def run():
     """Runs the command that the arguments of the process name."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Its start fills a terminal.
     sys.modules["__main__"].__doc__ = __doc__
     define_flags()
     for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)
     FLAGS.set_gnu_getopt(True)
-    mistakes.run(main)
+    mistakes.run(_run_quietly)
+
+
+def _run_quietly(argv):
+    """Runs a command; what libraries tell of themselves is heard with `--traceback`."""
+    if not FLAGS.traceback:
+        logging.getLogger().setLevel(logging.ERROR)
+        warnings.simplefilter("ignore")
+    main(argv)
 
 
 def main(argv):
@@ -96,6 +106,8 @@ def _run(command=None, source=None, *arguments):
             f"Received: {' '.join(filter(None, (command, source))) or 'nothing'}."
         )
     if command == "info":
+        if arguments:
+            raise ValueError(f"Write `info SOURCE`. Received besides: {' '.join(arguments)}.")
         for name, value in sources.description(source).items():
             print(f"{name}: {value}")
     elif command == "convert":
@@ -111,8 +123,8 @@ def _convert(source, target=None, *others):
         raise ValueError("Write `convert SOURCE TARGET --to FORMAT`.")
     if os.path.exists(target) and not FLAGS.overwrite:
         raise FileExistsError(f"{target} is there. --overwrite replaces it.")
-    warned, difference = sources.convert(source, target, FLAGS.to)
-    print(*warned, f"Wrote {target}; its outputs differ by {difference:.1e} at most.", sep="\n")
+    told, difference = sources.convert(source, target, FLAGS.to)
+    print(*told, f"Wrote {target}; its outputs differ by {difference:.1e} at most.", sep="\n")
 
 
 def _answer(name, source, arguments):
@@ -129,8 +141,13 @@ def _answer(name, source, arguments):
     model, warned = sources.load(source, command.task)
     if warned:
         raise ValueError(f"{source} has not all that `{name}` needs. {warned[0]}")
+    if command.method not in runtime.answers_of(model):
+        raise ValueError(
+            f"`{name}` is for a {command.task}. Received: {source}, a {type(model).__name__}."
+        )
     answer = getattr(model, command.method)
-    options = {} if FLAGS.top_k is None else {"top_k": FLAGS.top_k}
+    options = {"batch_size": FLAGS.batch_size}
+    options |= {} if FLAGS.top_k is None else {"top_k": FLAGS.top_k}
     if not options.keys() <= inspect.signature(answer).parameters.keys():
         raise ValueError(f"`{name}` gives one answer. Received: --top_k={FLAGS.top_k}.")
     if arguments:
@@ -141,13 +158,12 @@ def _answer(name, source, arguments):
     is_shown = FLAGS.output is None and sys.stdout.isatty()
     kind = FLAGS.output_format or texts.format_of(FLAGS.output, "text" if is_shown else "jsonl")
     if name == "fill-mask":
-        mask = model.preprocessor.tokenizer.mask_token
+        mask = (getattr(model, "tokenizer", None) or model).mask_token
         rows = ((text.replace("[MASK]", mask),) for (text,) in rows)
     done = 0
     with texts.answers_to(FLAGS.output, kind) as write:
         for chunk in texts.chunks(rows, 16 * FLAGS.batch_size):
-            fields = _fields(name, chunk, is_pair)
-            answers = answer(*fields, batch_size=FLAGS.batch_size, **options)
+            answers = runtime.ask(model, command.method, chunk, **options)
             for row, each in zip(chunk, answers, strict=True):
                 write(each.tolist() if name == "embed" else each, row)
             done += len(chunk)
@@ -155,11 +171,3 @@ def _answer(name, source, arguments):
                 print(f"\r{done} answers", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         print(file=sys.stderr)
-
-
-def _fields(name, rows, is_pair):
-    """Returns rows as the arguments of the task's method."""
-    if name == "choose":
-        return [row[0] for row in rows], [list(row[1:]) for row in rows]
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    return (tuple(columns),) if is_pair else columns

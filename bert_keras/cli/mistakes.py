@@ -30,6 +30,8 @@ def telling(main):
             return main(argv)
         except BrokenPipeError:  # Whoever reads the answers has had enough.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            sys.exit(130)  # As a shell says of what Ctrl-C has ended.
         except (ValueError, TypeError, OSError, ImportError) as error:
             if FLAGS.traceback or not _is_mistake(error):
                 raise

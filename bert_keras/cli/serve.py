@@ -6,7 +6,6 @@ import importlib.util
 import os
 import pathlib
 
-import keras
 from absl import flags
 
 from bert_keras.cli import sources
@@ -74,6 +73,8 @@ def serve(named_sources):
 
 def models_of(named_sources, settings):
     """Returns a `Served` of each source, not loaded yet."""
+    import keras
+
     models = {}
     for each in named_sources:
         name, has_name, source = each.partition("=")

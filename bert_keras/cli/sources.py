@@ -1,14 +1,18 @@
-"""What a command's SOURCE is: loaded as what it was saved as, described, and converted."""
+"""What a command's SOURCE is: loaded as what it was saved as, described, and converted.
 
+Keras is imported by what needs it: an exported folder does not.
+"""
+
+import contextlib
+import logging
+import os
 import warnings
 
-import keras
 import numpy as np
 
+import bert_keras
+from bert_keras import runtime
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS
-from bert_keras.models.backbone import Backbone
-from bert_keras.presets.families import record_of
-from bert_keras.presets.presets import open_preset
 
 # Ways to write a model: a method, and its arguments.
 TARGETS = {
@@ -27,8 +31,18 @@ def load(source, wanted=None):
 
     Args:
         source: str, a `.keras` file or what `from_preset` takes.
-        wanted: class, where the source holds no task that is one; `None` for what is there.
+        wanted: name of a class, for a source that holds no such task; `None` for what is there.
+
+    Raises:
+        ValueError: the source is of a kind that answers nothing.
     """
+    if runtime.is_exported(source):
+        return runtime.load(source), []
+    _check_source(source)
+    import keras
+
+    from bert_keras.presets.presets import open_preset
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         if str(source).endswith(".keras"):
@@ -38,16 +52,34 @@ def load(source, wanted=None):
     return model, [str(x.message) for x in caught if x.category is UserWarning]
 
 
+def _check_source(source):
+    """Raises `ValueError` for a program alone, which has no tokenizer."""
+    is_program = source.endswith((".onnx", ".pt2", ".tflite"))
+    if is_program or os.path.isfile(os.path.join(source, "saved_model.pb")):
+        raise ValueError(
+            f"{source} is a program without a tokenizer, which answers nothing. Give what it was "
+            "made from, or a folder that `convert SOURCE TARGET --to onnx` wrote."
+        )
+
+
 def _class_of(preset, wanted):
+    import keras
+
+    from bert_keras.models.backbone import Backbone
+
     found = keras.saving.get_registered_object(preset.task_name() or "")
     if wanted is None:
         return found or preset.backbone_class(Backbone)
+    wanted = getattr(bert_keras, wanted)
     return found if found is not None and issubclass(found, wanted) else wanted
 
 
 def description(source):
     """Returns what a source holds, a dict of what to show."""
     model, warned = load(source)
+    if isinstance(model, runtime.ExportedTask):
+        size = sum(os.path.getsize(os.path.join(source, name)) for name in os.listdir(source))
+        return {**model.config, "size": f"{size:,} bytes"}
     backbone = getattr(model, "backbone", model)
     preprocessor = getattr(model, "preprocessor", None)
     tokenizer = getattr(preprocessor, "tokenizer", None)
@@ -56,6 +88,7 @@ def description(source):
         "model": type(model).__name__,
         "backbone": type(backbone).__name__,
         **{name: size for name, size in sizes.items() if name not in ("name", "dtype")},
+        "head": (hasattr(model, "head") and type(model.head).__name__) or None,
         "parameters": f"{model.count_params():,}",
         "dtype": backbone.dtype_policy.name,
         "labels": getattr(model, "label_names", None) and ", ".join(map(str, model.label_names)),
@@ -76,21 +109,63 @@ def convert(source, target, to):
         to: one of `TARGETS`.
 
     Returns:
-        What loading the source warned of, and the largest difference of an output to the source's.
+        What to tell of how the source was read, and the largest difference of an output to its own.
 
     Raises:
         ValueError: the format does not take such a model.
     """
-    model, warned = load(source)
+    with _assignments() as assigned:
+        model, warned = load(source)
+    if isinstance(model, runtime.ExportedTask):
+        raise ValueError(
+            f"{source} holds a program, which is not converted. Give what it was made from."
+        )
     method, arguments = TARGETS[to]
     getattr(model, method)(target, **arguments)
     inputs = _inputs(model)
     expected, found = model(inputs), _read_again(model, target, to)(inputs)
-    if to == "keras_hub" and isinstance(model, Backbone) and record_of(model, "KERAS_HUB").optional:
+    if to == "keras_hub" and _has_no_pooler_there(model):
         # A pooler that it has no place for, of which writing warned, starts at random.
         expected, found = ({"x": x["sequence_output"]} for x in (expected, found))
     outputs = zip(_flat(found), _flat(expected), strict=True)
-    return warned, max(float(np.abs(found - expected).max()) for found, expected in outputs)
+    return [*_told(model, assigned), *warned], max(
+        float(np.abs(found - expected).max()) for found, expected in outputs
+    )
+
+
+def _has_no_pooler_there(model):
+    from bert_keras.presets.families import record_of
+
+    return not hasattr(model, "backbone") and bool(record_of(model, "KERAS_HUB").optional)
+
+
+@contextlib.contextmanager
+def _assignments():
+    """Yields a list of the tensors that `presets.assign` is given, and which of them it assigns."""
+    log, found, handler = logging.getLogger("bert_keras.presets.assign"), [], logging.Handler()
+    handler.emit = lambda record: found.append(record.args)
+    before = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+    try:
+        yield found
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before[0])
+        log.propagate = before[1]
+
+
+def _told(model, assigned):
+    """Returns what was mapped, and what was left out on purpose, which else is an error."""
+    weights = len(model.weights)
+    if not assigned:
+        return [f"Read {weights} weights."]
+    used = {(id(t.root), t.original_name(name)) for t, names in assigned for name in names}
+    roots = {id(tensors.root): tensors.root for tensors, _ in assigned}
+    left = sorted(name for key, root in roots.items() for name in root if (key, name) not in used)
+    told = f"Mapped {len(used)} tensors to {weights} weights; left out on purpose: {len(left)}"
+    return [f"{told}{', ' if left else ''}{', '.join(left)}."]
 
 
 def _inputs(model):
@@ -102,12 +177,16 @@ def _inputs(model):
 
 
 def _flat(outputs):
+    import keras
+
     return [
         np.asarray(keras.ops.convert_to_numpy(x), "float32") for x in keras.tree.flatten(outputs)
     ]
 
 
 def _read_again(model, target, to):
+    import keras
+
     if to == "keras":
         return keras.saving.load_model(target)
     if to in ("preset", "huggingface", "keras_hub"):
@@ -117,6 +196,8 @@ def _read_again(model, target, to):
 
         program = torch.export.load(target).module()
         return lambda inputs: program({name: torch.tensor(x) for name, x in inputs.items()})
+    if to == "onnx" and not target.endswith(".onnx"):
+        return runtime.load(target).run
     if to == "onnx":
         import onnxruntime
 

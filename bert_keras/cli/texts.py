@@ -26,6 +26,17 @@ def rows_of_arguments(texts, columns):
 
 
 def read_rows(path, kind, columns):
+    """Yields the rows of a file, see `_rows`, and tells what it cannot read by the file's name."""
+    try:
+        yield from _rows(path, kind, columns)
+    except (UnicodeDecodeError, csv.Error) as error:
+        shown = "Standard input" if path in (None, "-") else path
+        raise ValueError(
+            f"{shown} must be {kind} in UTF-8. Received what is not: {error}."
+        ) from error
+
+
+def _rows(path, kind, columns):
     """Yields the rows of a file, or of standard input, as tuples of fields.
 
     Args:
@@ -60,14 +71,15 @@ def read_rows(path, kind, columns):
                     "by --columns."
                 ) from error
             *fields, last = fields
-            yield (*fields, *(last if isinstance(last, list) else [last]))
+            fields = (*fields, *(last if isinstance(last, list) else [last]))
+            yield _checked(fields, columns, where)
 
 
 def _checked(fields, columns, where):
     if len(fields) < len(columns) or any(not isinstance(field, str) for field in fields):
         raise ValueError(
-            f"{where} must give {' and '.join(columns)}, in lines of text with a tab between. "
-            f"Received: {len(fields)} of {len(columns)}."
+            f"{where} must give texts for {' and '.join(columns)}, in plain files with tabs "
+            f"between. Received: {list(fields)!r:.80}."
         )
     return fields
 

@@ -12,6 +12,7 @@ from bert_keras.files import replacing
 from bert_keras.inputs import ROW_PLACES, check_keys
 from bert_keras.models import export, quantized, structure
 from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
+from bert_keras.models.runtime_folder import write_folder
 from bert_keras.models.summary import output_shapes
 from bert_keras.models.tensorflow_data import call_untuned
 from bert_keras.models.to_presets import ToPresets
@@ -196,7 +197,8 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
         CRF the emissions. Files that are there are replaced, all or on an error none.
 
         Args:
-            filepath: str or path; for `"torch"` a file `*.pt2`.
+            filepath: str or path; for `"torch"` a file `*.pt2`; for `"onnx"` a file `*.onnx`, or of
+                a task a folder that answers without Keras, see `bert_keras.runtime`.
             format: `"tf_saved_model"`, with TensorFlow or JAX, or with PyTorch `"torch"` or
                 `"onnx"`, one file whose inputs and outputs have names: `token_ids`, `logits`.
             verbose: see `keras.Model.export`.
@@ -222,6 +224,8 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
                     "ONNX is exported for any number of rows and tokens, without `input_signature` "
                     f"or other arguments. Received: {input_signature}, {kwargs}."
                 )
+            if not str(filepath).endswith(".onnx"):
+                return write_folder(self, filepath, verbose)
             with export.writing_to(filepath, format) as path:
                 return export.write_onnx(self, str(path), verbose)
         if input_signature is None:

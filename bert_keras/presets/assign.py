@@ -1,5 +1,6 @@
 """Moves a checkpoint's arrays into variables: each exactly once, or nothing at all."""
 
+import logging
 import os
 import pathlib
 import sys
@@ -7,6 +8,7 @@ import warnings
 
 from bert_keras.presets.name_map import transformed, transformed_shape
 
+_LOG = logging.getLogger(__name__)
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
 
 
@@ -52,6 +54,7 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
                 found = f"{name!r} of dtype {array.dtype} in {source}"
                 raise ValueError(f"Weights must be floats. Received: {found}. Save it unquantized.")
             variables[path].assign(transformed(array, transform))
+    _LOG.debug("Of %s these became weights: %s", tensors, used.intersection(tensors))
     if initial := [path for path in missing if not path.startswith(tuple(unread))]:
         warn(
             f"{source} has no values for these weights. They start at random, as a new head does, "

@@ -26,6 +26,15 @@ class Tensors(Mapping):
         """Returns the tensor as an array."""
         raise NotImplementedError(f"{type(self).__name__} must define `read`.")
 
+    @property
+    def root(self):
+        """All tensors of the files, under the names there."""
+        return self
+
+    def original_name(self, name):
+        """Returns what a tensor is called in the files."""
+        return name
+
     def renamed(self, names):
         """Returns some of the tensors under other names, of a dict, name there -> name here."""
         return _Renamed(self, names)
@@ -60,6 +69,13 @@ class _Renamed(Tensors):
 
     def read(self, name, place):
         return self._source[place]
+
+    @property
+    def root(self):
+        return self._source.root
+
+    def original_name(self, name):
+        return self._source.original_name(self._places[name])
 
 
 class _Updated(Tensors):

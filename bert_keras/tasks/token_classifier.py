@@ -442,12 +442,23 @@ class TokenClassifier(Task):
         }
 
     def _entities(self, tags):
-        if self.label_names is None:
-            return []
-        odd = entities.find_odd_tags(self.label_names)
-        if not all(name in odd or entities.is_entity_tag(name) for name in self.label_names):
-            return []
-        return entities.extract_entities(["O" if tag in odd else tag for tag in tags])
+        read_as = self._read_as()
+        return entities.extract_entities([read_as[tag] for tag in tags]) if read_as else []
+
+    def _read_as(self):
+        """Returns what each label is read as where labels mark entities, or an empty dict."""
+        names = self.label_names or ()
+        read_as = {name: "O" if name in entities.find_odd_tags(names) else name for name in names}
+        return read_as if all(map(entities.is_entity_tag, read_as.values())) else {}
+
+    def answer_config(self):
+        """Returns what `tag` needs beside the logits, for an exported folder."""
+        field = self.head.crf if self.crf else None
+        weights = [field.start, field.end, field.transitions] if self.crf else ()
+        return {
+            "entity_tags": self._read_as(),
+            "crf": [ops.convert_to_numpy(weight).tolist() for weight in weights],
+        }
 
     def _marks_entities(self, scheme):
         """Whether all tags mark entities; one that does not among those that do is an error."""

@@ -145,6 +145,11 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
     if to == "program":
         to = "pt2" if keras.backend.backend() == "torch" else "saved_model"
     text = command("convert", preset, target, "--to", to)
+    if to == "onnx":
+        assert json_lines(command("classify", target, *TEXTS))[0]["label"] in ("no", "yes")
+        assert "task: TextClassifier" in command("info", target)
+        assert "is not converted" in command("convert", target, "x.keras", "--to", "keras")
+    assert "Mapped 25 tensors to 25 weights; left out on purpose: 0." in text
     assert float(text.split("differ by ")[1].split()[0]) < 1e-5
     assert "--overwrite" in command("convert", preset, target, "--to", to)
 
@@ -156,15 +161,27 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
         (("classify", "nowhere/at all", "x"), "nowhere"),
         (("tag", "PRESET", "x"), "num_classes"),
         (("fill-mask", "PRESET", "x"), "start at random"),
+        (("embed", "TAGGER", "x"), "is for a TextEmbedder"),
+        (("classify", "TAGGER", "x"), "is for a TextClassifier"),
+        (("classify", "PRESET", "--input", "LATIN"), "must be text in UTF-8"),
+        (("classify", "PRESET", "--input", "NULL"), "Row 1 of"),
+        (("classify", "x.pt2", "x"), "without a tokenizer"),
+        (("info", "PRESET", "x"), "Write `info SOURCE`"),
         (("classify", "PRESET", "--input", "nothing.txt"), "nothing.txt"),
         (("classify", "PRESET", "x", "--top_k", "2"), "gives one answer"),
         (("classify", "PRESET", "x", "--columns", "a,b,c"), "--columns"),
         (("convert", "PRESET", "x"), "--to"),
     ],
 )
-def test_a_mistake_is_one_line(command, preset, arguments, told):
-    arguments = [str(preset) if x == "PRESET" else x for x in arguments]
-    assert told in command(*arguments)
+def test_a_mistake_is_one_line(command, preset, tmp_path, arguments, told):
+    given = {"PRESET": preset, "TAGGER": tmp_path / "tagger.keras"}
+    given |= {"LATIN": tmp_path / "x.txt", "NULL": tmp_path / "x.jsonl"}
+    given["LATIN"].write_bytes("é".encode("latin-1"))
+    given["NULL"].write_text('{"text": null}')
+    if "TAGGER" in arguments:
+        options = {"preprocessor": tiny_preprocessor()}
+        bert_keras.TokenClassifier(tiny_backbone(), 3, **options).save(given["TAGGER"])
+    assert told in command(*(given.get(x, x) for x in arguments))
 
 
 def test_a_row_without_its_field_is_named(command, preset, tmp_path):

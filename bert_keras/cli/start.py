@@ -1,0 +1,26 @@
+"""What has to happen before the command imports Keras, and so before all else of the package."""
+
+import contextlib
+import os
+import sys
+
+
+def prepare():
+    """Silences libraries, and leaves Keras out where an exported folder is to answer.
+
+    The package calls it when its command imports it, `bert-keras` or `python -m bert_keras`.
+    """
+    if "--traceback" not in sys.argv:
+        _let_python_alone_tell()
+    words = [word for word in sys.orig_argv if not word.startswith("-")]
+    is_answered = not {"convert", "serve"} & set(words)
+    if is_answered and any(os.path.isfile(os.path.join(word, "model.onnx")) for word in words):
+        sys.modules["keras"] = None
+
+
+def _let_python_alone_tell():
+    """Keeps libraries off standard error: no setting silences the start of TensorFlow or JAX."""
+    with contextlib.suppress(AttributeError, OSError):  # There may be none.
+        told = os.dup(2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        sys.stderr = open(told, "w", 1, sys.stderr.encoding, "backslashreplace")  # noqa: SIM115

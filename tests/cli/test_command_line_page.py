@@ -1,0 +1,50 @@
+"""The commands of docs/command_line.md run, and print what stands there."""
+
+import pathlib
+import re
+import shlex
+
+import pytest
+from test_commands import command, defined  # noqa: F401
+from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "command_line.md"
+TRANSCRIPTS = re.findall("```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+TASKS = {
+    "tagger": lambda *x, **k: bert_keras.TokenClassifier(*x, 3, **k),
+    "qa": bert_keras.QuestionAnswering,
+    "choice": bert_keras.MultipleChoice,
+    "detector": bert_keras.ReplacedTokenDetector,
+}
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tiny_classifier().save("sentiment.keras")
+    for name, cls in TASKS.items():
+        cls(tiny_backbone(), preprocessor=tiny_preprocessor()).save(f"{name}.keras")
+    pathlib.Path("reviews.csv").write_text("id,review\n1,good\n")
+    pathlib.Path("pairs.jsonl").write_text('{"premise": "a", "hypothesis": "b"}\n')
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"\d+\.\d+(?:e[+-]\d+)?", text)]
+
+
+def words(text):
+    return re.sub(r"\d+\.\d+(e[+-]\d+)?", "", text)
+
+
+@pytest.mark.once  # On PyTorch, which writes the program: a command's own tests run on each.
+def test_the_page_tells_what_the_commands_print(command):  # noqa: F811
+    ran = 0
+    for line in "".join(TRANSCRIPTS).split("$ bert-keras ")[1:]:
+        arguments, _, told = line.partition("\n")
+        found = command(*shlex.split(arguments))
+        assert words(found).strip() == words(told).strip(), arguments
+        assert numbers(found) == pytest.approx(numbers(told), abs=2e-3), arguments
+        ran += 1
+    assert ran == 17

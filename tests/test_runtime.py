@@ -1,0 +1,276 @@
+"""An exported folder answers as its task does, where nothing but three libraries is installed."""
+
+import json
+import pathlib
+import pickle
+import subprocess
+import sys
+import zlib
+
+import numpy as np
+import pytest
+from tiny import tiny_backbone, tiny_preprocessor
+
+import bert_keras
+from bert_keras import runtime
+from bert_keras.models import export
+
+# PyTorch, on which programs are written; what reads them has no backend.
+pytestmark = pytest.mark.once
+
+TEXTS = ["a b cab", "dd, ee", "", "h" * 9, "a b c d e f g h a b c d e f g h", "caf\u0301é \ud800b"]
+NAMES = ["O", "B-A", "I-A", "B-B", "E-B", "[PAD]"]
+
+
+def biased(task):
+    """Returns a task whose answers differ clearly, with the same weights in each of its class."""
+    for weight in task.weights:
+        rng = np.random.default_rng(zlib.crc32(weight.path.split("/", 1)[1].encode()))
+        weight.assign(rng.normal(0, 0.5, weight.shape))
+    return task
+
+
+def task_of(cls, *args, max_length=16, truncation="longest_first", **options):
+    preprocessor = tiny_preprocessor(max_length, truncation=truncation)
+    return biased(cls(tiny_backbone(), *args, preprocessor=preprocessor, **options))
+
+
+def classifier(**options):
+    return lambda: task_of(bert_keras.TextClassifier, **options)
+
+
+QUESTIONS = ["a b", "c? d d d d d d d d d d"]
+CONTEXTS = ["a b, c d e f g h a b c d e f g h a b c d e f e\u0301 g h.", "h a a a c"]
+CASES = {
+    "single": (classifier(num_classes=3), "classify", [TEXTS]),
+    "one": (classifier(num_classes=3, label_names=["a", "b", "c"]), "classify", ["a b"]),
+    "pairs": (classifier(num_classes=3, max_length=9), "classify", [(TEXTS, TEXTS[::-1])]),
+    "pair": (
+        classifier(num_classes=3, truncation="only_second", max_length=9),
+        "classify",
+        [("a b", "c d e f g h")],
+    ),
+    "multi": (classifier(num_classes=3, problem_type="multi_label"), "classify", [TEXTS]),
+    "regression": (classifier(num_classes=1, problem_type="regression"), "classify", [TEXTS]),
+    "scores": (classifier(num_classes=3, problem_type="regression"), "classify", [TEXTS]),
+    "tail": (classifier(num_classes=3, truncation="tail", max_length=6), "classify", [TEXTS]),
+    "head_tail": (
+        classifier(num_classes=3, truncation="head_tail", max_length=8),
+        "classify",
+        [TEXTS],
+    ),
+    "long": (
+        lambda: task_of(
+            bert_keras.LongTextClassifier, 3, max_length=6, truncation="head_tail", num_windows=3
+        ),
+        "classify",
+        [TEXTS],
+    ),
+    "tag": (
+        lambda: task_of(bert_keras.TokenClassifier, 6, label_names=NAMES, max_length=8),
+        "tag",
+        [[*TEXTS, ["ab", "", "\u0000", "c d"], ["a", "b"], []]],
+    ),
+    "crf": (
+        lambda: task_of(bert_keras.TokenClassifier, 6, label_names=NAMES, max_length=8, crf=True),
+        "tag",
+        [TEXTS],
+    ),
+    "numbers": (lambda: task_of(bert_keras.TokenClassifier, 6), "tag", ["ab, c"]),
+    "answer": (
+        lambda: task_of(bert_keras.QuestionAnswering, stride=3, max_answer_length=4),
+        "answer",
+        [QUESTIONS, CONTEXTS, 3],
+    ),
+    "answer_one": (
+        lambda: task_of(bert_keras.QuestionAnswering, stride=2),
+        "answer",
+        [QUESTIONS[0], CONTEXTS[0]],
+    ),
+    "no_answer": (
+        lambda: task_of(
+            bert_keras.QuestionAnswering,
+            normalization="per_window",
+            no_answer_threshold=-9.0,
+            stride=3,
+        ),
+        "answer",
+        [QUESTIONS, CONTEXTS[0], 4],
+    ),
+    "choose": (
+        lambda: task_of(bert_keras.MultipleChoice),
+        "choose",
+        [["a b", "c"], [["a", "b b b", "c"], ["d e", "f"]]],
+    ),
+    "embed": (lambda: task_of(bert_keras.TextEmbedder), "embed", [TEXTS]),
+    "fill_mask": (
+        lambda: task_of(bert_keras.MaskedLM),
+        "fill_mask",
+        [["a [MASK] b", "[MASK] c [MASK] d e f"], 3],
+    ),
+    "both": (lambda: task_of(bert_keras.Pretraining), "fill_mask", ["a [MASK] b"]),
+    "is_next": (
+        lambda: task_of(bert_keras.NextSentencePrediction),
+        "is_next",
+        [TEXTS, TEXTS[::-1]],
+    ),
+    "is_next_both": (lambda: task_of(bert_keras.Pretraining), "is_next", ["a b", "c"]),
+    "is_replaced": (lambda: task_of(bert_keras.ReplacedTokenDetector), "is_replaced", [TEXTS[:3]]),
+}
+
+
+def assert_same(found, expected):
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            assert_same(found[key], expected[key])
+    elif isinstance(expected, (list, tuple, np.ndarray)):
+        assert type(found) is type(expected) and len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+    elif isinstance(expected, (float, np.floating)):
+        assert abs(found - expected) < 1e-5
+    else:
+        assert found == expected and type(found) is type(expected)
+
+
+def write_once(programs):
+    """Returns `export.write_onnx` that writes the program of tasks with the same weights once."""
+    write = export.write_onnx
+
+    def write_onnx(model, path, verbose=None):
+        key = type(model), getattr(model, "num_classes", None)
+        if key not in programs:
+            write(model, path, verbose)
+            programs[key] = pathlib.Path(path).read_bytes()
+        pathlib.Path(path).write_bytes(programs[key])
+
+    return write_onnx
+
+
+WITHOUT_KERAS = """
+import importlib.util, pathlib, pickle, sys
+for name in ("keras", "torch", "tensorflow", "jax", "transformers", "bert_keras", "onnx"):
+    sys.modules[name] = None
+folder = pathlib.Path(sys.argv[1])
+answers = {}
+for name, (method, arguments) in pickle.loads((folder / "asked").read_bytes()).items():
+    spec = importlib.util.spec_from_file_location("runtime", folder / name / "runtime.py")
+    runtime = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(runtime)
+    answers[name] = getattr(runtime.load(folder / name), method)(*arguments)
+(folder / "answers").write_bytes(pickle.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of exported folders, and what their tasks answered."""
+    folder, expected = tmp_path_factory.mktemp("served"), {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "write_onnx", write_once({}))
+        for name, (make, method, arguments) in CASES.items():
+            task = make()
+            task.export(folder / name, format="onnx")
+            expected[name] = getattr(task, method)(*arguments)
+    asked = {name: case[1:] for name, case in CASES.items()}
+    (folder / "asked").write_bytes(pickle.dumps(asked))
+    (folder / "expected").write_bytes(pickle.dumps(expected))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def answers(folder):
+    """What the folders answer in a process that can import neither a backend nor this package."""
+    subprocess.run([sys.executable, "-c", WITHOUT_KERAS, folder], check=True, cwd=folder)
+    found, expected = ((folder / name).read_bytes() for name in ("answers", "expected"))
+    return pickle.loads(found), pickle.loads(expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_answers_are_the_tasks_own(answers, name):
+    found, expected = answers
+    assert_same(found[name], expected[name])
+
+
+def test_tags_and_spans_that_the_cases_compare_are_there(answers):
+    found = answers[0]
+    assert any(len(answer["entities"]) > 1 for answer in found["tag"] + found["crf"])
+    assert {len(best) for best in found["answer"]} == {3}
+    assert any(best[0]["answer"] == "" for best in found["no_answer"])
+
+
+def test_a_folder_answers_by_what_its_task_does(folder):
+    names = {name: runtime.load(folder / name).answers for name in ("both", "tag", "embed")}
+    assert names == {"both": ["fill_mask", "is_next"], "tag": ["tag"], "embed": ["embed"]}
+
+
+def test_a_folder_answers_from_the_shell(folder):
+    for name, texts in (("one", ["a b"]), ("choose", ["a b", "a", "b b b", "c"])):
+        command = [sys.executable, folder / name / "runtime.py", *texts]
+        told = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
+        (answer,) = map(json.loads, told.stdout.splitlines())
+        task = runtime.load(folder / name)
+        assert answer == runtime.ask(task, task.answers[0], [texts])[0]
+
+
+def test_the_command_answers_from_a_folder_without_keras(folder):
+    code = (
+        "import sys; sys.argv = sys.orig_argv = ['bert-keras', 'classify', sys.argv[1], 'a b']\n"
+        "from bert_keras.cli import main\n"
+        "try: main.run()\n"
+        "finally: print([x for x in ('keras', 'torch', 'jax') if sys.modules.get(x)])"
+    )
+    command = [sys.executable, "-c", code, folder / "one"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True)
+    answer, modules = told.stdout.splitlines()
+    assert json.loads(answer) == runtime.load(folder / "one").classify("a b")
+    assert modules == "[]" and not told.stderr
+
+
+def test_the_package_without_keras_has_its_runtime_and_says_what_the_rest_needs():
+    code = (
+        "import sys; sys.modules['keras'] = None; import bert_keras.runtime, bert_keras\n"
+        "from bert_keras import TextClassifier"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = told.stderr.splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: bert_keras.TextClassifier needs Keras")
+
+
+def test_mistakes_are_told(folder, tmp_path):
+    task = runtime.load(folder / "fill_mask")
+    with pytest.raises(ValueError, match="answers by fill_mask"):
+        task.tag("a")
+    with pytest.raises(ValueError, match="Received: 0 within"):
+        task.fill_mask("a b")
+    with pytest.raises(TypeError, match="A text must be a str"):
+        runtime.load(folder / "one").classify(["a", None])
+    with pytest.raises(ValueError, match="at most 14 tokens"):
+        runtime.load(folder / "is_replaced").is_replaced("a " * 15)
+    with pytest.raises(ValueError, match="need a token each"):
+        runtime.load(folder / "answer").answer("", "a")
+    with pytest.raises(ValueError, match="that `export"):
+        runtime.load(tmp_path)
+    (tmp_path / "model.onnx").touch()
+    (tmp_path / "config.json").write_text('{"format": 2, "version": "9"}')
+    with pytest.raises(ValueError, match="of version 9"):
+        runtime.load(tmp_path)
+
+
+def test_a_folder_is_whole_or_as_it_was(tmp_path, monkeypatch):
+    def files():
+        return {path.name: path.read_bytes() for path in (tmp_path / "served").iterdir()}
+
+    monkeypatch.setattr(export, "write_onnx", write_once({}))
+    task = CASES["one"][0]()
+    task.export(tmp_path / "served", format="onnx")
+    before = files()
+    monkeypatch.setattr(runtime, "__file__", "nowhere")
+    with pytest.raises(FileNotFoundError):
+        task_of(bert_keras.TextClassifier, num_classes=3).export(tmp_path / "served", format="onnx")
+    assert files() == before
+    for model in (tiny_backbone(), bert_keras.TextClassifier(tiny_backbone())):
+        with pytest.raises(ValueError, match="needs one task, with a preprocessor"):
+            model.export(tmp_path / "other", format="onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["served"]
