@@ -36,6 +36,8 @@ class BuiltModel(keras.Model):
         format: Literal["tf_saved_model", "torch", "onnx"] = "tf_saved_model",
         verbose: bool | None = None,
         input_signature: Any = None,
+        *,
+        text: bool = False,
         **kwargs: Any,
     ) -> None: ...
     def save_weights(
