@@ -82,20 +82,21 @@ def write(model, path, verbose=None):
     """
     import tensorflow as tf
 
-    preprocess = GraphPreprocessor(model.preprocessor)
-    archive = keras.export.ExportArchive()
-
-    def serve(*texts):
-        return _answers(model, model(preprocess(*texts), training=False))
-
+    archive, serve = keras.export.ExportArchive(), program_of(model)
     specs = [tf.TensorSpec((None,), tf.string, name=name) for name in ("texts", "pairs")]
     for name, number in _endpoints(model).items():
         archive.add_endpoint(name, serve, specs[:number])
     archive.write_out(path, verbose=bool(verbose))
 
 
+def program_of(model):
+    """Returns a function from string tensors `(batch,)`, texts and pairs, to a dict of answers."""
+    preprocess = GraphPreprocessor(model.preprocessor)
+    return lambda *texts: _answers(model, model(preprocess(*texts), training=False))
+
+
 def _answers(model, outputs):
-    """Returns a program's outputs by name."""
+    """Returns a program's outputs by name; of classes also probabilities and labels."""
     import tensorflow as tf
 
     output, labels, _ = model.text_answer

@@ -10,7 +10,8 @@ from tokenizers import normalizers, pre_tokenizers
 # Private use characters, which BERT's cleaning drops, so that no text keeps them: one ends what is
 # set apart, those behind it stand for special tokens.
 _MARK = "\U000f0000"
-_PRIVATE = "[\U000f0000-\U000ffffd]"
+_PRIVATE, _DROPPED = "[\U000f0000-\U000ffffd]", "\ufffd"
+_NOT_IN_TEXT = f"{_PRIVATE}|{_DROPPED}"
 # NFD puts every other combining mark before it.
 _LAST_IN_ORDER = "\u0345"
 _PAGE = 256
@@ -76,7 +77,7 @@ class GraphTokenizer:
         """Returns texts in which special tokens are single characters, their names."""
         import tensorflow as tf
 
-        texts = tf.strings.regex_replace(texts, _PRIVATE, "")
+        texts = tf.strings.regex_replace(texts, _PRIVATE, _DROPPED)
         if self._pattern is None:
             return texts
         marked = tf.strings.regex_replace(texts, self._pattern, rf"{_MARK}\1{_MARK}")
@@ -123,25 +124,21 @@ class GraphTokenizer:
 
 def check_can_be_in_graph(tokenizer):
     """Raises `ValueError` unless a graph can give a tokenizer's tokens exactly."""
-    settings = tokenizer.settings
-    kinds = [(settings[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer")]
-    kinds = [settings["model"]["type"], *kinds]
+    settings, added = tokenizer.settings, tokenizer.settings["added_tokens"]
+    normalizer = settings["normalizer"] or {}
+    kinds = [part.get("type") for part in (normalizer, settings["pre_tokenizer"] or {})]
+    kinds = [settings["model"]["type"], *kinds, normalizer.get("clean_text")]
     advice = (
         "Serve the program that takes token ids, in a SavedModel or ONNX, with this tokenizer "
         "before it, or the task's own `predict`."
     )
-    if kinds != ["WordPiece", "BertNormalizer", "BertPreTokenizer"]:
+    if kinds != ["WordPiece", "BertNormalizer", "BertPreTokenizer", True]:
         raise ValueError(
-            "Inside a graph there is WordPiece with BERT's cleaning; of byte pairs and Unigram "
-            f"tensorflow-text has no exact form. Received: {kinds}. {advice}"
+            "Inside a graph there is WordPiece with all of BERT's cleaning; of byte pairs and "
+            f"Unigram tensorflow-text has no exact form. Received: {kinds}. {advice}"
         )
-    if not settings["normalizer"]["clean_text"]:
-        raise ValueError(f"Inside a graph text is cleaned. Received: clean_text=False. {advice}")
-    wrong = [
-        token["content"]
-        for token in settings["added_tokens"]
-        if token["normalized"] or token["single_word"] or re.search(_PRIVATE, token["content"])
-    ]
+    wrong = [token["content"] for token in added if token["normalized"] or token["single_word"]]
+    wrong += [token["content"] for token in added if re.search(_NOT_IN_TEXT, token["content"])]
     if wrong:
         raise ValueError(
             "Inside a graph special tokens are found as they stand, before cleaning and also "
@@ -169,14 +166,16 @@ def _wordpiece_of(tokenizer, names):
         raise ImportError(
             "A graph that takes texts needs tensorflow-text: pip install 'bert_keras[tensorflow]'."
         ) from error
-    # No word holds a line end: what is empty or added beside the model is found by its name alone.
+    model = tokenizer.settings["model"]
+    prefix = model["continuing_subword_prefix"]
+    # No word holds a line end: so is called what no word is cut into, or what is added beside.
     tokens = [f"\n{id}" for id in range(tokenizer.vocabulary_size)]
     for token, id in tokenizer._backend.get_vocab(with_added_tokens=False).items():
-        tokens[id] = token or tokens[id]
-    model = tokenizer.settings["model"]
+        if token not in ("", prefix) and not re.search(f"{_PRIVATE}|\0", token):
+            tokens[id] = token
     return tensorflow_text.FastWordpieceTokenizer(
         [*tokens, *names],
-        suffix_indicator=model["continuing_subword_prefix"],
+        suffix_indicator=prefix,
         max_bytes_per_word=4 * max(model["max_input_chars_per_word"], len(model["unk_token"])),
         token_out_type=tf.int32,
         unknown_token=model["unk_token"],
