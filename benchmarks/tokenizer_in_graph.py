@@ -6,7 +6,7 @@
 For each setting of BERT's cleaning: how many texts have the ids of `Tokenizer`, with the given
 vocabulary and with one of all single characters, so that nothing hides behind `[UNK]`; how many
 pairs have the inputs of `TextPreprocessor`; how far an exported program's logits are from
-`predict`; and how many of all characters, alone and between marks, become the same words. Then
+`predict`; and how many of all characters, alone and between marks, become other words. Before that,
 processor time for sentences of SST-2, and what the tokenizer adds to a SavedModel.
 """
 
@@ -47,14 +47,14 @@ def main(argv):
         "random": random_texts(FLAGS.num_random, FLAGS.seed),
         "mixed": mixed_texts(FLAGS.num_random, FLAGS.seed),
     }
-    for settings in SETTINGS:
-        print(settings, flush=True)
-        report_setting(settings, kinds)
+    if FLAGS.data_dir:
+        report_times()
     report_others(kinds)
     with tempfile.TemporaryDirectory() as folder:
         report_sizes(pathlib.Path(folder))
-    if FLAGS.data_dir:
-        report_times()
+    for settings in SETTINGS:
+        print(settings, flush=True)
+        report_setting(settings, kinds)
 
 
 def report_setting(settings, kinds):

@@ -46,9 +46,9 @@ def check(model, format, input_signature, options):
         )
     if not _endpoints(model):
         raise ValueError(
-            "A program that takes texts cuts long ones as the preprocessor does. Received: "
-            f"{type(model).__name__}, which takes pairs, with truncation="
-            f"{model.preprocessor.truncation!r}, which is for single texts. Use 'longest_first'."
+            "The preprocessor must be able to cut what a program takes, single texts or pairs. "
+            f"Received: {type(model).__name__} with truncation={model.preprocessor.truncation!r} "
+            f"and max_length={model.preprocessor.max_length}. Use 'longest_first'."
         )
     check_can_be_in_graph(model.preprocessor.tokenizer)
     if keras.backend.backend() != "tensorflow":
@@ -67,10 +67,13 @@ def _says_answer(cls):
 
 
 def _endpoints(model):
-    """Returns name -> number of texts, of those that the preprocessor's truncation is for."""
-    strategies = {1: SINGLE_STRATEGIES, 2: PAIR_STRATEGIES}
-    truncation, numbers = model.preprocessor.truncation, model.text_answer.num_texts
-    served = [number for number in numbers if truncation in strategies[number]]
+    """Returns name -> number of texts, of those that the preprocessor can cut."""
+    strategies, preprocessor = {1: SINGLE_STRATEGIES, 2: PAIR_STRATEGIES}, model.preprocessor
+    served = [
+        number
+        for number in model.text_answer.num_texts
+        if preprocessor.truncation in strategies[number] and preprocessor.room(number == 2) >= 0
+    ]
     return dict(zip(("serve", "serve_pairs"), served, strict=False))
 
 

@@ -12,8 +12,9 @@ from tokenizers import normalizers, pre_tokenizers
 _MARK = "\U000f0000"
 _PRIVATE, _DROPPED = "[\U000f0000-\U000ffffd]", "\ufffd"
 _NOT_IN_TEXT = f"{_PRIVATE}|{_DROPPED}"
-# NFD puts every other combining mark before it.
-_LAST_IN_ORDER = "\u0345"
+_nfd = normalizers.NFD().normalize_str
+# Combining marks of the lowest and of the highest class: NFD puts them first and last.
+_FIRST, _LAST = "\u0334", "\u0345"
 _PAGE = 256
 
 
@@ -209,9 +210,9 @@ def _table_of(split_chinese, strip_accents, lowercase):
     def spaced(text):
         words = splitter.pre_tokenize_str(f"x{normalizer.normalize_str(text)}x")
         found = " ".join(word for word, _ in words)[1:-1]
-        # An accent that goes, and that no mark passes before it goes.
-        is_border = strip_accents and not (found or _is_movable(text))
-        return _MARK if is_border and cleaning.normalize_str(text) else found
+        # An accent that goes, but only when no mark has passed it.
+        is_accent = strip_accents and not found and cleaning.normalize_str(text)
+        return _MARK if is_accent and not all(map(_is_movable, _nfd(text))) else found
 
     kinds, found = np.zeros(0x110000, "int32"), {}
     for code in range(0, len(kinds), _PAGE):
@@ -239,8 +240,7 @@ def _table_of(split_chinese, strip_accents, lowercase):
 
 def _is_movable(character):
     """Whether NFD may change a character's place among others."""
-    start = _LAST_IN_ORDER
-    return normalizers.NFD().normalize_str(start + character) != start + character
+    return _nfd(_LAST + character) != _LAST + character or _nfd(character + _FIRST)[0] == _FIRST
 
 
 @functools.cache

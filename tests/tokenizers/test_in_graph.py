@@ -51,11 +51,13 @@ def test_any_text_has_the_same_ids(settings):
 def test_marks_are_ordered_by_their_class_but_not_past_what_stood_between():
     high, low = "\U0001d16d", "\U0001d165"  # Marks of class 226 and 216, which are no accents.
     tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a", f"##{high}", f"##{low}"])
-    # U+034F is an accent that goes, but first it keeps marks apart; U+200B is no character at all.
+    # U+034F is an accent that goes, but first it keeps marks apart, as U+0345 does not; U+200B goes
+    # before all.
     texts = [
         f"a{high}{low}{high}{low}",
         f"a{high}\u034f{low}",
         f"a{high}\u200b{low}",
+        f"a{high}\u0345{low}",
         f"a{high} {low}",
     ]
     assert tokenizer(texts[:3]) == [[5, 7, 7, 6, 6], [5, 6, 7], [5, 7, 6]]
