@@ -1,5 +1,8 @@
 """Texts that tokenizers disagree on: marks, widths, controls, scripts, emoji, special tokens."""
 
+import random
+import unicodedata
+
 HARD_TEXTS = [
     "Café naïve Ångström ÅÄÖ",
     "中文字符 test 漢字。、《》「」",
@@ -48,3 +51,35 @@ HARD_TEXTS = [
     "x\u0338\u0327\u0301y\u20dd",
     "𝐛𝐨𝐥𝐝 𝔘𝔫𝔦𝔠𝔬𝔡𝔢 ℃ № ™ \U0001d11e",
 ]
+
+
+def random_texts(count, seed):
+    """Returns strings of characters from all of Unicode, half of them from its first blocks."""
+    draw = random.Random(seed)
+
+    def character():
+        while True:
+            limit = draw.choice([0x250, 0x3000, 0x11000, 0x110000])
+            code = draw.randrange(limit)
+            if not 0xD800 <= code < 0xE000:
+                return chr(code)
+
+    return ["".join(character() for _ in range(draw.randint(1, 40))) for _ in range(count)]
+
+
+def mixed_texts(count, seed):
+    """Returns strings of what hangs on its neighbours: marks, jamo, special tokens, white space."""
+    draw = random.Random(seed)
+    marks = [c for c in map(chr, range(0x20000)) if unicodedata.combining(c)]
+    kinds = [
+        marks,
+        sorted(set("".join(HARD_TEXTS))),
+        ["[MASK]", "[SEP]", "[CLS]", "[UNK]", "[PAD]", "[MA", "SK]", "[", "]"],
+        [" ", "\u00a0", "\t", "\u200b", "\u034f", "\ufe0f", "\U000f0001", "\U000f0000"],
+        ["\uac00", "\ud7a3", "\u1100", "\u1161", "\u11a8", "Σ", "ς", "ß", "İ", "\u1e69", "\u0344"],
+        ["\U0001d15e", "\U0001d165", "\U0001d16d", "\u1baa", "\u302f", "\u0cca", "a", "é", "ab"],
+    ]
+    return [
+        "".join(draw.choice(draw.choice(kinds)) for _ in range(draw.randint(1, 30)))
+        for _ in range(count)
+    ]

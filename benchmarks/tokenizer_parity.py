@@ -20,7 +20,7 @@ import sentencepiece
 import tokenizers
 import transformers
 from absl import app, flags
-from hard_texts import HARD_TEXTS
+from hard_texts import HARD_TEXTS, random_texts
 
 from bert_keras.datasets import find_text_files, read_documents
 from bert_keras.tokenizers import (
@@ -46,7 +46,11 @@ MASK = tokenizers.AddedToken("<mask>", lstrip=True, special=True)
 
 def main(argv):
     lines = natural_lines()
-    texts = {"hard": HARD_TEXTS, "natural": lines, "random": random_texts()}
+    texts = {
+        "hard": HARD_TEXTS,
+        "natural": lines,
+        "random": random_texts(FLAGS.num_random, FLAGS.seed),
+    }
     with tempfile.TemporaryDirectory() as folder:
         for name, (ours, theirs) in pairs(lines, pathlib.Path(folder)).items():
             report(name, {kind: count_same(ours, theirs, texts[kind]) for kind in texts}, texts)
@@ -80,22 +84,6 @@ def natural_lines():
     chosen = random.Random(FLAGS.seed).sample(lines, min(FLAGS.num_lines, len(lines)))
     print(f"{len(chosen)} of {len(lines)} lines of {len(files)} files")
     return chosen
-
-
-def random_texts():
-    """Returns strings of characters from all of Unicode, half of them from its first blocks."""
-    draw = random.Random(FLAGS.seed)
-
-    def character():
-        while True:
-            limit = draw.choice([0x250, 0x3000, 0x11000, 0x110000])
-            code = draw.randrange(limit)
-            if not 0xD800 <= code < 0xE000:
-                return chr(code)
-
-    return [
-        "".join(character() for _ in range(draw.randint(1, 40))) for _ in range(FLAGS.num_random)
-    ]
 
 
 def pairs(lines, folder):

@@ -10,7 +10,7 @@ from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from bert_keras.files import replacing
 from bert_keras.inputs import ROW_PLACES, check_keys
-from bert_keras.models import export, quantized, structure
+from bert_keras.models import export, from_text, quantized, structure
 from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.models.runtime_folder import write_folder
 from bert_keras.models.summary import output_shapes
@@ -188,7 +188,14 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
                 file.write(weights.getbuffer())
 
     def export(
-        self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs
+        self,
+        filepath,
+        format="tf_saved_model",
+        verbose=None,
+        input_signature=None,
+        *,
+        text=False,
+        **kwargs,
     ):
         """Like `keras.Model.export`, by default for any number of rows and tokens.
 
@@ -204,6 +211,9 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             verbose: see `keras.Model.export`.
             input_signature: see `keras.Model.export`; `None` for any number of rows and tokens,
                 which ONNX always takes.
+            text: bool, whether the program takes texts instead, with the tokenizer inside, and
+                answers with probabilities and labels too: a SavedModel, with TensorFlow, of a task
+                whose texts are classified, scored or embedded. See docs/text_in.md.
             **kwargs: the format's own, see `keras.Model.export`.
 
         Raises:
@@ -217,6 +227,10 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
         served.serve({name: tf.constant(ids) for name, ids in preprocessor(texts).items()})
         ```
         """
+        if text:
+            from_text.check(self, format, input_signature, kwargs)
+            with export.writing_to(filepath, format) as path:
+                return from_text.write(self, str(path), verbose)
         export.check_format(format)
         if format == "onnx":
             if input_signature is not None or kwargs:

@@ -37,6 +37,8 @@ class BuiltModel(ToPresets, keras.Model):
         format: Literal["tf_saved_model", "torch", "onnx"] = "tf_saved_model",
         verbose: bool | None = None,
         input_signature: Any = None,
+        *,
+        text: bool = False,
         **kwargs: Any,
     ) -> None: ...
     def save_weights(

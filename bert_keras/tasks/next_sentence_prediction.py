@@ -7,6 +7,7 @@ import numpy as np
 
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.metrics.probabilities import softmax
+from bert_keras.models.from_text import TextAnswer
 from bert_keras.tasks.columns import is_columns, is_empty
 from bert_keras.tasks.labels import one_column
 from bert_keras.tasks.parts import head_for
@@ -47,6 +48,7 @@ class NextSentencePrediction(Task):
     """
 
     reads_pooled_output = True
+    text_answer = TextAnswer("logits", ("next", "random"), (2,))
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
 
     def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):

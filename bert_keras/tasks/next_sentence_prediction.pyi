@@ -16,10 +16,12 @@ from bert_keras._types import (
     Verbose,
 )
 from bert_keras.models.backbone import Backbone
+from bert_keras.models.from_text import TextAnswer
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.task import Task
 
 class NextSentencePrediction(Task):
+    text_answer: TextAnswer
     def __init__(
         self,
         backbone: Backbone,

@@ -8,6 +8,7 @@ from bert_keras.checks import check_choice
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.probabilities import sigmoid, softmax
+from bert_keras.models.from_text import TextAnswer
 from bert_keras.presets import families
 from bert_keras.tasks import labels as task_labels
 from bert_keras.tasks.columns import is_empty, is_one_pair
@@ -128,6 +129,13 @@ class TextClassifier(Task):
     def has_classes(self):
         """Whether each example has one class, see `Task`."""
         return self.problem_type == "single_label"
+
+    @property
+    def text_answer(self):
+        """What it answers to texts in a program, see `TextAnswer`."""
+        if self.problem_type == "regression":
+            return TextAnswer("scores", None, (1, 2))
+        return TextAnswer("logits", self._names(), (1, 2))
 
     def encode_labels(self, labels):
         """Returns labels as the array that the loss takes, see `bert_keras.tasks.labels`."""

@@ -20,6 +20,7 @@ from bert_keras._types import (
     Verbose,
 )
 from bert_keras.models.backbone import Backbone
+from bert_keras.models.from_text import TextAnswer
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.task import Task
 
@@ -50,6 +51,8 @@ class TextClassifier(Task):
         dtype: Dtype | None = ...,
         trainable: bool = ...,
     ) -> None: ...
+    @property
+    def text_answer(self) -> TextAnswer: ...
     @classmethod
     def from_preset(  # type: ignore[override]
         cls,

@@ -10,6 +10,7 @@ from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.labels import as_label_array
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
+from bert_keras.models.from_text import TextAnswer
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.columns import as_column, is_columns, is_empty, is_text, num_examples
@@ -80,6 +81,7 @@ class TextEmbedder(Task):
     """
 
     has_classes = False
+    text_answer = TextAnswer("vectors", None, (1,))
     needs_labels = False  # Only similarity has scores.
 
     def __init__(

@@ -19,12 +19,14 @@ from bert_keras._types import (
     Verbose,
 )
 from bert_keras.models.backbone import Backbone
+from bert_keras.models.from_text import TextAnswer
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.task import Task
 
 OBJECTIVES: dict[str, tuple[type[keras.losses.Loss], int, int | None]]
 
 class TextEmbedder(Task):
+    text_answer: TextAnswer
     pooling: Pooling
     normalize: bool
     objective: Literal["ranking", "similarity", "triplet"]

@@ -1,0 +1,262 @@
+"""WordPiece inside a TensorFlow graph, with the tokens that the tokenizer itself gives."""
+
+import functools
+import re
+import unicodedata
+
+import numpy as np
+from tokenizers import normalizers, pre_tokenizers
+
+# Private use characters, which BERT's cleaning drops, so that no text keeps them: one ends what is
+# set apart, those behind it stand for special tokens.
+_MARK = "\U000f0000"
+_PRIVATE, _DROPPED = "[\U000f0000-\U000ffffd]", "\ufffd"
+_NOT_IN_TEXT = f"{_PRIVATE}|{_DROPPED}"
+_nfd = normalizers.NFD().normalize_str
+# Combining marks of the lowest and of the highest class: NFD puts them first and last.
+_FIRST, _LAST = "\u0334", "\u0345"
+_PAGE = 256
+
+
+class GraphTokenizer:
+    """Turns a string tensor into token ids by the operations of a graph, as a `Tokenizer` does.
+
+    Each character's cleaned, spaced text comes from a table that the tokenizer's own normalizer and
+    pre-tokenizer made. Two things hang on a character's neighbours and are done beside it: NFD's
+    order of combining marks, where accents are stripped and some marks stay, and special tokens
+    that stand in text. Pieces are cut by `tensorflow_text.FastWordpieceTokenizer`, which a process
+    that loads the graph must import. Invalid UTF-8 counts as U+FFFD, which cleaning drops.
+
+    Args:
+        tokenizer: a `Tokenizer` of WordPiece with BERT's cleaning.
+
+    Raises:
+        ImportError: tensorflow-text is missing.
+        ValueError: its tokens cannot be had exactly in a graph.
+    """
+
+    def __init__(self, tokenizer):
+        import tensorflow as tf
+
+        check_can_be_in_graph(tokenizer)
+        settings, model = tokenizer.settings, tokenizer.settings["model"]
+        special = {token["content"]: token["id"] for token in settings["added_tokens"]}
+        names = [chr(ord(_MARK) + 1 + number) for number in range(len(special))]
+        pages, texts, self._num_plain = _table_of(**_flags(settings["normalizer"]))
+        # Eager tensors: a SavedModel holds them once, however many functions use them.
+        self._places, self._pages = (tf.constant(part) for part in pages)
+        self._texts = tf.constant(texts)
+        self._orders = _orders() if self._num_plain < len(texts) else ()
+        self._special = tf.constant(list(special), tf.string)
+        self._names = tf.constant([f" {name} " for name in names], tf.string)
+        longest_first = sorted(special, key=len, reverse=True)
+        self._pattern = f"({'|'.join(map(re.escape, longest_first))})" if special else None
+        self._ids = tf.constant([*range(tokenizer.vocabulary_size), *special.values()], tf.int32)
+        self._unknown = model["unk_token"]
+        self._longest = model["max_input_chars_per_word"]
+        self._wordpiece = _wordpiece_of(tokenizer, names)
+
+    def __call__(self, texts):
+        """Returns the ids of texts, without special tokens around them.
+
+        Args:
+            texts: string tensor `(batch,)`, UTF-8.
+
+        Returns:
+            An int32 `tf.RaggedTensor` `(batch, None)`.
+        """
+        import tensorflow as tf
+
+        words = tf.strings.split(self._spaced(self._with_names(texts)))
+        lengths = tf.strings.length(words.values, unit="UTF8_CHAR")
+        kept = tf.where(lengths > self._longest, self._unknown, words.values)
+        pieces = self._wordpiece.tokenize(kept)
+        ids = pieces.with_values(tf.gather(self._ids, pieces.values))
+        return words.with_values(ids).merge_dims(1, 2)
+
+    def _with_names(self, texts):
+        """Returns texts in which special tokens are single characters, their names."""
+        import tensorflow as tf
+
+        texts = tf.strings.regex_replace(texts, _PRIVATE, _DROPPED)
+        if self._pattern is None:
+            return texts
+        marked = tf.strings.regex_replace(texts, self._pattern, rf"{_MARK}\1{_MARK}")
+        parts = tf.strings.split(marked, _MARK)
+        # Text and special tokens take turns.
+        is_special = tf.ragged.range(parts.row_lengths()).values % 2 == 1
+        which = tf.argmax(parts.values[:, None] == self._special, axis=1)
+        named = tf.where(is_special, tf.gather(self._names, which), parts.values)
+        return _joined(parts.with_values(named))
+
+    def _spaced(self, texts):
+        """Returns texts cleaned, with spaces between words."""
+        import tensorflow as tf
+
+        codes = tf.strings.unicode_decode(texts, "UTF-8", errors="replace")
+        code = codes.values
+        page = tf.gather(self._places, code // _PAGE)
+        kind = tf.gather_nd(self._pages, tf.stack([page, code % _PAGE], axis=1))
+        itself = tf.strings.unicode_encode(code[:, None], "UTF-8")
+        own = tf.gather(tf.constant(["", " "]), tf.cast(kind == 1, tf.int32))
+        spaced = tf.strings.join([own, itself, own])
+        found = _joined(codes.with_values(tf.where(kind < 2, spaced, tf.gather(self._texts, kind))))
+        if not self._orders:
+            return found
+        has_marks = tf.reduce_any(kind >= self._num_plain)
+        found = tf.cond(has_marks, lambda: self._in_order(found), lambda: found)
+        return tf.strings.regex_replace(found, _MARK, "")
+
+    def _in_order(self, texts):
+        """Returns texts whose combining marks are in NFD's order."""
+        import tensorflow as tf
+
+        def swapped(texts):
+            for pattern in self._orders:
+                texts = tf.strings.regex_replace(texts, pattern, r"\2\1")
+            return texts
+
+        return tf.while_loop(
+            lambda before, after: tf.reduce_any(before != after),
+            lambda _, texts: (texts, swapped(texts)),
+            (texts, swapped(texts)),
+        )[1]
+
+
+def check_can_be_in_graph(tokenizer):
+    """Raises `ValueError` unless a graph can give a tokenizer's tokens exactly."""
+    settings, added = tokenizer.settings, tokenizer.settings["added_tokens"]
+    normalizer = settings["normalizer"] or {}
+    kinds = [part.get("type") for part in (normalizer, settings["pre_tokenizer"] or {})]
+    kinds = [settings["model"]["type"], *kinds, normalizer.get("clean_text")]
+    advice = (
+        "Serve the program that takes token ids, in a SavedModel or ONNX, with this tokenizer "
+        "before it, or the task's own `predict`."
+    )
+    if kinds != ["WordPiece", "BertNormalizer", "BertPreTokenizer", True]:
+        raise ValueError(
+            "Inside a graph there is WordPiece with all of BERT's cleaning; of byte pairs and "
+            f"Unigram tensorflow-text has no exact form. Received: {kinds}. {advice}"
+        )
+    wrong = [token["content"] for token in added if token["normalized"] or token["single_word"]]
+    wrong += [token["content"] for token in added if re.search(_NOT_IN_TEXT, token["content"])]
+    if wrong:
+        raise ValueError(
+            "Inside a graph special tokens are found as they stand, before cleaning and also "
+            f"within words. Received tokens that are not: {wrong[:5]}. {advice}"
+        )
+
+
+def _flags(normalizer):
+    """Returns what distinguishes BERT's cleanings: a dict of bool."""
+    strip = normalizer["strip_accents"]
+    return {
+        "split_chinese": normalizer["handle_chinese_chars"],
+        "strip_accents": normalizer["lowercase"] if strip is None else strip,
+        "lowercase": normalizer["lowercase"],
+    }
+
+
+def _wordpiece_of(tokenizer, names):
+    """Returns a `FastWordpieceTokenizer` of words, with names of special tokens behind."""
+    import tensorflow as tf
+
+    try:
+        import tensorflow_text
+    except ImportError as error:
+        raise ImportError(
+            "A graph that takes texts needs tensorflow-text: pip install 'bert_keras[tensorflow]'."
+        ) from error
+    model = tokenizer.settings["model"]
+    prefix = model["continuing_subword_prefix"]
+    # No word holds a line end: so is called what no word is cut into, or what is added beside.
+    tokens = [f"\n{id}" for id in range(tokenizer.vocabulary_size)]
+    for token, id in tokenizer._backend.get_vocab(with_added_tokens=False).items():
+        if token not in ("", prefix) and not re.search(f"{_PRIVATE}|\0", token):
+            tokens[id] = token
+    return tensorflow_text.FastWordpieceTokenizer(
+        [*tokens, *names],
+        suffix_indicator=prefix,
+        max_bytes_per_word=4 * max(model["max_input_chars_per_word"], len(model["unk_token"])),
+        token_out_type=tf.int32,
+        unknown_token=model["unk_token"],
+        no_pretokenization=True,
+    )
+
+
+def _joined(parts):
+    """Returns the rows of a ragged string tensor as one string each."""
+    import tensorflow as tf
+
+    return tf.strings.unsorted_segment_join(parts.values, parts.value_rowids(), parts.nrows())
+
+
+@functools.lru_cache(4)
+def _table_of(split_chinese, strip_accents, lowercase):
+    """Returns what BERT's cleaning and splitting make of every character.
+
+    Returns:
+        pages: int32 `(num_pages,)`, for each 256 characters their row in the next; and int32
+            `(num_rows, 256)`, the kind of each: 0 stays, 1 stays as a word, others have a text.
+        texts: list of str, the text of each kind.
+        num_plain: int, texts from here on hold marks that NFD may have to order.
+    """
+    options = {"clean_text": True, "handle_chinese_chars": split_chinese}
+    settings = {"strip_accents": strip_accents, "lowercase": lowercase}
+    normalizer = normalizers.BertNormalizer(**options, **settings)
+    cleaning = normalizers.BertNormalizer(**options, strip_accents=False, lowercase=False)
+    splitter = pre_tokenizers.BertPreTokenizer()
+
+    def spaced(text):
+        words = splitter.pre_tokenize_str(f"x{normalizer.normalize_str(text)}x")
+        found = " ".join(word for word, _ in words)[1:-1]
+        # An accent that goes, but only when no mark has passed it.
+        is_accent = strip_accents and not found and cleaning.normalize_str(text)
+        return _MARK if is_accent and not all(map(_is_movable, _nfd(text))) else found
+
+    kinds, found = np.zeros(0x110000, "int32"), {}
+    for code in range(0, len(kinds), _PAGE):
+        if 0xD800 <= code < 0xE000:  # Surrogates, which no text holds.
+            continue
+        page = "".join(map(chr, range(code, code + _PAGE)))
+        whole = spaced(page)
+        # Most pages are of one kind, which one call tells.
+        if whole in (page, f" {' '.join(page)} "):
+            kinds[code : code + _PAGE] = whole != page
+        else:
+            found |= {character: whole and spaced(character) for character in page}
+    marks = set("".join(_movable_marks().values())) if strip_accents else set()
+    marks = {mark for mark in marks if found.setdefault(mark, mark) == mark}
+    texts = {text for character, text in found.items() if text not in (character, f" {character} ")}
+    texts = sorted(texts | marks, key=lambda text: (not marks.isdisjoint(text), text))
+    own = {text: kind for kind, text in enumerate(texts, 2)}
+    for character, text in found.items():
+        kinds[ord(character)] = own.get(text, text != character)
+    kinds[ord(_MARK) : ord(_MARK) + 0xFFFE] = 1  # The names of special tokens.
+    rows, places = np.unique(kinds.reshape(-1, _PAGE), axis=0, return_inverse=True)
+    num_plain = 2 + sum(marks.isdisjoint(text) for text in texts)
+    return (places.astype("int32").ravel(), rows), ["", "", *texts], num_plain
+
+
+def _is_movable(character):
+    """Whether NFD may change a character's place among others."""
+    return _nfd(_LAST + character) != _LAST + character or _nfd(character + _FIRST)[0] == _FIRST
+
+
+@functools.cache
+def _movable_marks():
+    """Returns combining class -> str of the marks of it that NFD orders and leaves as they are."""
+    marks = {}
+    for character in map(chr, range(0x110000)):
+        if (order := unicodedata.combining(character)) and _is_movable(character):
+            marks[order] = marks.get(order, "") + character
+    return marks
+
+
+def _orders():
+    """Returns patterns of marks that stand before those of a lower class, the lowest first."""
+    marks = dict(sorted(_movable_marks().items()))
+    return [
+        f"([{''.join(marks[other] for other in marks if other > order)}]+)([{marks[order]}]+)"
+        for order in list(marks)[:-1]
+    ]

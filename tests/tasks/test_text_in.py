@@ -1,0 +1,132 @@
+"""Programs that take texts answer as the task does; where one cannot be written, that is said."""
+
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from small_tokenizers import byte_pair_tokenizer
+from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+from benchmarks.hard_texts import HARD_TEXTS
+from bert_keras.models import from_text
+
+TEXTS = [*HARD_TEXTS, "abc a cab", "Ábc [MASK] [SEP]d", "a b c d e f g h " * 3]
+PAIRS = TEXTS[::-1]
+NAMES = ["bad", "good", "中文"]
+# A process that knows neither Keras's models nor this package.
+CLIENT = """
+import json, sys
+import tensorflow as tf, tensorflow_text
+folder, texts, pairs = json.load(sys.stdin)
+
+def plain(answer):
+    return {key: json.loads(json.dumps(value.numpy().tolist(), default=bytes.decode))
+            for key, value in answer.items()}
+
+program = tf.saved_model.load(folder)
+texts, pairs, none = (tf.constant(column, tf.string) for column in (texts, pairs, []))
+answers = {"texts": program.serve(texts), "pairs": program.serve_pairs(texts, pairs),
+           "none": program.signatures["serving_default"](texts=none)}
+assert "bert_keras" not in sys.modules
+print(json.dumps([sorted(program.signatures), {key: plain(answers[key]) for key in answers}]))
+"""
+
+
+def of_seen_weights(task):
+    """Returns a task with weights of a size at which it is seen where a token is another."""
+    for weight in task.trainable_variables:
+        weight.assign(keras.random.normal(weight.shape))
+    return task
+
+
+def check_client(task, folder):
+    task.export(folder, text=True, verbose=False)
+    given = json.dumps([str(folder), TEXTS, PAIRS])
+    command = [sys.executable, "-c", CLIENT]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    endpoints, answers = json.loads(done.stdout.splitlines()[-1])
+    assert endpoints == ["serve", "serve_pairs", "serving_default"]
+    assert answers.pop("none") == {"logits": [], "probabilities": [], "labels": []}
+    for name, found in answers.items():
+        columns = (TEXTS, PAIRS) if name == "pairs" else TEXTS
+        wanted, said = task.predict(columns, verbose=0), task.classify(columns)
+        assert wanted.std(axis=0).min() > 0.01
+        np.testing.assert_allclose(found["logits"], wanted, atol=1e-5)
+        probabilities = [list(answer["probabilities"].values()) for answer in said]
+        np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
+        assert found["labels"] == [answer["label"] for answer in said]
+        assert len(set(found["labels"])) > 1
+
+
+def test_a_client_reads_the_task_s_answers_where_tensorflow_writes_them(tmp_path):
+    task = of_seen_weights(tiny_classifier(num_classes=3, label_names=NAMES))
+    # So that each class is some text's.
+    bias = task.head.dense.bias
+    bias.assign(bias - task.predict(TEXTS, verbose=0).mean(axis=0))
+    if keras.backend.backend() == "tensorflow":
+        check_client(task, tmp_path / "served")
+        return
+    with pytest.raises(ValueError, match="load and export that with KERAS_BACKEND=tensorflow"):
+        task.export(tmp_path / "served", text=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_each_task_s_program_answers_as_the_task():
+    cut = tiny_preprocessor(max_length=9, truncation="head_tail")
+    options = {"num_classes": 3, "label_names": NAMES, "preprocessor": cut}
+    several = tiny_classifier(**options, problem_type="multi_label")
+    scores = tiny_classifier(**options, problem_type="regression")
+    follows = bert_keras.NextSentencePrediction(tiny_backbone(), tiny_preprocessor())
+    embedder = bert_keras.TextEmbedder(tiny_backbone(), tiny_preprocessor())
+    tasks = {"logits": several, "scores": scores, "vectors": embedder}
+    assert [task.text_answer.output for task in tasks.values()] == list(tasks)
+    assert [task.text_answer.num_texts for task in tasks.values()] == [(1, 2), (1, 2), (1,)]
+    assert follows.text_answer == ("logits", ("next", "random"), (2,))
+    if keras.backend.backend() != "tensorflow":
+        return
+    for name, task in tasks.items():
+        found = from_text.program_of(of_seen_weights(task))(TEXTS)
+        np.testing.assert_allclose(found[name], task.predict(TEXTS, verbose=0), atol=1e-5)
+        assert len(found) == (3 if task is several else 1)
+        if task is several:
+            labels = [[name.decode() for name in row if name] for row in found["labels"].numpy()]
+            assert labels == [answer["labels"] for answer in task.classify(TEXTS)]
+    found = from_text.program_of(of_seen_weights(follows))(TEXTS, PAIRS)
+    np.testing.assert_allclose(found["logits"], follows.predict((TEXTS, PAIRS)), atol=1e-5)
+    is_next = [answer["is_next"] for answer in follows.is_next(TEXTS, PAIRS)]
+    assert [label == b"next" for label in found["labels"].numpy()] == is_next
+
+
+class OfUpperCase(bert_keras.TextClassifier):
+    def raw_examples(self, x, *args, **kwargs):
+        return super().raw_examples([text.upper() for text in x], *args, **kwargs)
+
+
+def test_what_cannot_be_such_a_program_is_refused_with_what_to_do_instead(tmp_path):
+    backbone, preprocessor = tiny_backbone(), tiny_preprocessor()
+    with_bytes = bert_keras.TextPreprocessor(byte_pair_tokenizer(["a b"]), max_length=16)
+    no_classifier = tiny_classifier(preprocessor=None)
+    bytes_backbone = tiny_backbone(vocabulary_size=with_bytes.tokenizer.vocabulary_size)
+    refused = {
+        "one answer.*QuestionAnswering": bert_keras.QuestionAnswering(backbone, preprocessor),
+        "one answer.*LongTextClassifier": bert_keras.LongTextClassifier(backbone, 2, preprocessor),
+        "one answer.*OfUpperCase": OfUpperCase(backbone, 2, preprocessor),
+        "one answer.*BertBackbone": backbone,
+        "needs a preprocessor": no_classifier,
+        "no exact form.*'BPE'.*ONNX": tiny_classifier(bytes_backbone, preprocessor=with_bytes),
+        "truncation='tail'": bert_keras.NextSentencePrediction(
+            backbone, tiny_preprocessor(truncation="tail")
+        ),
+    }
+    for message, model in refused.items():
+        with pytest.raises(ValueError, match=message):
+            model.export(tmp_path / "served", text=True)
+    for options in ({"format": "onnx"}, {"input_signature": []}, {"dynamic_shapes": None}):
+        with pytest.raises(ValueError, match="SavedModel without further arguments"):
+            tiny_classifier().export(tmp_path / "served", text=True, **options)
+    assert not list(tmp_path.iterdir())
