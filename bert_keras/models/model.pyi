@@ -33,7 +33,7 @@ class BuiltModel(keras.Model):
     def export(
         self,
         filepath: Path,
-        format: Literal["tf_saved_model", "torch", "onnx"] = "tf_saved_model",
+        format: Literal["tf_saved_model", "litert", "onnx", "openvino", "torch"] = "tf_saved_model",
         verbose: bool | None = None,
         input_signature: Any = None,
         **kwargs: Any,

@@ -1,0 +1,134 @@
+"""Exports every task on every family, and measures what each format gives back.
+
+    KERAS_BACKEND=torch python benchmarks/export_formats.py --output matrix.jsonl
+    KERAS_BACKEND=torch python benchmarks/export_formats.py --sst2_dir SST-2 --mrpc_dir MRPC
+
+The first is the matrix: tiny models, a line of JSON a task and family, with each format's largest
+difference to `predict` over four shapes, or why there is none. The second is the table of
+docs/export.md: MiniLM, fine-tuned on samples of SST-2 and MRPC, with the time for one text and for
+a batch, and the accuracy on their dev sets, float32 and int8.
+"""
+
+import json
+import pathlib
+import tempfile
+import time
+
+import keras
+import numpy as np
+from absl import app, flags, logging
+
+import bert_keras
+from bert_keras.cli.programs import read_program
+from bert_keras.models.export import FORMATS
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("formats", None, "Formats; by default those that this backend writes itself.")
+flags.DEFINE_list("families", None, "Families of the matrix, all by default.")
+flags.DEFINE_list("tasks", None, "Tasks of the matrix, all by default.")
+flags.DEFINE_string("output", None, "File that lines of JSON are added to.")
+
+SIZES = {"vocabulary_size": 50, "num_layers": 1, "num_heads": 2, "hidden_dim": 16}
+SIZES |= {"intermediate_dim": 24, "max_sequence_length": 64}
+FAMILIES = {
+    "Bert": {},
+    "Roberta": {},
+    "DistilBert": {},
+    "Albert": {"embedding_dim": 8},
+    "Electra": {"embedding_dim": 8},
+    "ModernBert": {"num_layers": 2, "local_attention": 4},
+}
+TASKS = {
+    "backbone": lambda backbone: backbone,
+    "TextClassifier": bert_keras.TextClassifier,
+    "LongTextClassifier": bert_keras.LongTextClassifier,
+    "TokenClassifier": lambda backbone: bert_keras.TokenClassifier(backbone, 3),
+    "TokenClassifier, CRF": lambda backbone: bert_keras.TokenClassifier(backbone, 3, crf=True),
+    "QuestionAnswering": bert_keras.QuestionAnswering,
+    "MultipleChoice": bert_keras.MultipleChoice,
+    "TextEmbedder": bert_keras.TextEmbedder,
+    "MaskedLM": bert_keras.MaskedLM,
+    "NextSentencePrediction": bert_keras.NextSentencePrediction,
+    "Pretraining": bert_keras.Pretraining,
+    "SpanBoundary": bert_keras.SpanBoundary,
+    "ReplacedTokenDetector": bert_keras.ReplacedTokenDetector,
+}
+SHAPES = ((1, 1), (1, 7), (3, 20), (5, 64))
+SUFFIXES = {"litert": ".tflite", "torch": ".pt2", "onnx": ".onnx", "openvino": ".xml"}
+
+
+def random_inputs(model, rows, length, seed=0):
+    """Returns a dict of int32 arrays with padding inside, as the model's program takes it."""
+    backbone, rng = getattr(model, "backbone", model), np.random.default_rng(seed)
+    shape = (rows, length) if model.num_input_axes == 2 else (rows, 2, length)
+    mask = rng.integers(0, 2, shape)
+    mask[..., 0] = 1
+    inputs = {"token_ids": rng.integers(5, 50, shape), "padding_mask": mask}
+    inputs["segment_ids"] = rng.integers(0, 2, shape)
+    inputs["mask_positions"] = np.sort(rng.integers(0, length, (rows, 3)), axis=1)
+    names = (*backbone.input_names, *model.further_inputs)
+    return {name: inputs[name].astype("int32") for name in names}
+
+
+def largest_difference(program, model):
+    """Returns the largest difference of a program to the model, over all shapes and outputs."""
+    largest = 0.0
+    for rows, length in SHAPES:
+        inputs = random_inputs(model, rows, length)
+        found, wanted = program(inputs), model.predict(inputs, verbose=0)
+        wanted = wanted if isinstance(wanted, dict) else {"logits": wanted}
+        if found.keys() != wanted.keys():
+            raise ValueError(f"outputs {sorted(found)} instead of {sorted(wanted)}")
+        for name, expected in wanted.items():
+            if found[name].shape != expected.shape:
+                raise ValueError(f"{name}: {found[name].shape} instead of {expected.shape}")
+            largest = max(largest, float(np.abs(found[name] - expected).max()))
+    return largest
+
+
+def measured(model, format):
+    """Returns what exporting a model and reading it again gives, a dict for one line."""
+    started = time.time()
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "model" + SUFFIXES.get(format, ""))
+        try:
+            model.export(path, format=format, verbose=False)
+            found = {"seconds": round(time.time() - started, 1)}
+            found["difference"] = largest_difference(read_program(path, format), model)
+            if format == "onnx":  # Of which OpenVINO's files are made.
+                program = read_program(path, "openvino")
+                found["by_openvino"] = largest_difference(program, model)
+            return found
+        except Exception as error:
+            return {"error": " ".join(f"{type(error).__name__}: {error}".split())[:2000]}
+
+
+def matrix(formats):
+    """Yields a line for each task, family and format."""
+    for family in FLAGS.families or FAMILIES:
+        for task in FLAGS.tasks or TASKS:
+            keras.utils.set_random_seed(0)
+            backbone_class = getattr(bert_keras, f"{family}Backbone")
+            line = {"backend": keras.backend.backend(), "family": family, "task": task}
+            try:
+                model = TASKS[task](backbone_class(**{**SIZES, **FAMILIES[family]}))
+            except ValueError as error:
+                yield {**line, "refused": str(error)}
+                continue
+            for format in formats:
+                yield {**line, "format": format, **measured(model, format)}
+
+
+def main(argv):
+    logging.set_verbosity("error")  # TensorFlow and onnxscript tell each step.
+    backend = keras.backend.backend()
+    own = [name for name in FORMATS if backend in FORMATS[name].backends and name != "openvino"]
+    for line in matrix(FLAGS.formats or own):
+        print(json.dumps(line), flush=True)
+        if FLAGS.output:
+            with open(FLAGS.output, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    app.run(main)
