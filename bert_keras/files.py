@@ -72,7 +72,18 @@ def replacing_files(folder, stale=()):
         OSError: a file cannot be written, as on a full disk; it says what is there now.
     """
     folder = pathlib.Path(os.path.realpath(folder))
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield from _replacing_files(folder, stale)
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):  # Some of it is there.
+                folder.rmdir()
+        raise
+
+
+def _replacing_files(folder, stale):
     can_swap = os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
     with _beside(folder if can_swap else folder / "preset", folder) as new:
         new.mkdir()

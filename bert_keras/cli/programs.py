@@ -60,8 +60,11 @@ def _openvino(path):
 
     # It computes in a lower precision on some processors where nothing is said.
     precision = {"INFERENCE_PRECISION_HINT": "f32"}
-    program = openvino.Core().compile_model(path, "CPU", precision)
-    return lambda inputs: {x.any_name: value for x, value in program(inputs).items()}
+    program = openvino.Core().read_model(path)
+    # Compiled, an output has a second name where what came last is left out, as a sum with zeros.
+    names = [output.any_name for output in program.outputs]
+    compiled = openvino.compile_model(program, "CPU", precision)
+    return lambda inputs: dict(zip(names, compiled(inputs).values(), strict=True))
 
 
 _READERS = {

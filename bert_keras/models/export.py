@@ -15,8 +15,6 @@ from bert_keras.models import export_elsewhere
 
 _AXES = {2: ("batch", "length"), 3: ("batch", "parts", "length")}
 _SAVED_MODEL = ("saved_model.pb", "fingerprint.pb", "variables", "assets")
-# A protocol buffer, which an ONNX file is, cannot be larger; the graph itself needs some of it.
-_LARGEST_ONNX = 2**31 - 2**24
 
 
 def export(model, filepath, format, verbose=None, **options):
@@ -76,7 +74,7 @@ def write(format, model, path, verbose=None, **options):
 
 
 def write_onnx(model, path, verbose=None):
-    """Writes a model as ONNX, from any backend; above 2 GB with its weights in `*.onnx.data`.
+    """Writes a model as ONNX, from any backend; a large one with its weights in `*.onnx.data`.
 
     Args:
         model: a `BuiltModel`.
@@ -195,14 +193,13 @@ def _write_onnx(model, path, verbose=None):
 
     program, inputs, free = _torch_program(model)
     with torch.no_grad():
-        outputs = list(program(inputs))
         torch.onnx.export(
             program,
             (inputs, {}),  # The last dict would be taken for named arguments.
             path,
             input_names=list(inputs),
-            output_names=outputs,
-            external_data=sum(x.nbytes for x in program.state_dict().values()) > _LARGEST_ONNX,
+            output_names=list(program(inputs)),
+            external_data=False,  # PyTorch does so nevertheless above 1.5 GB.
             dynamo=True,
             verbose=bool(verbose),
             dynamic_shapes=(free,),
@@ -215,8 +212,7 @@ def _write_openvino(model, path, verbose=None):
 
     with tempfile.TemporaryDirectory() as folder:
         _write_onnx(model, source := os.path.join(folder, "model.onnx"), verbose)
-        program = openvino.Core().read_model(source)
-        openvino.save_model(program, path, compress_to_fp16=False)
+        openvino.save_model(openvino.Core().read_model(source), path, compress_to_fp16=False)
 
 
 Format = namedtuple("Format", "write backends packages suffix")

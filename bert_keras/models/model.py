@@ -203,7 +203,7 @@ class BuiltModel(WithOtherNames, WholeSteps, keras.Model):
         |---|---|---|
         | `"tf_saved_model"` | a folder | TensorFlow, JAX |
         | `"litert"` | `*.tflite` | TensorFlow |
-        | `"onnx"` | `*.onnx`, above 2 GB with `*.onnx.data` | PyTorch and onnxscript |
+        | `"onnx"` | `*.onnx`, above 1.5 GB with `*.onnx.data` | PyTorch and onnxscript |
         | `"openvino"` | `*.xml` and `*.bin` | PyTorch, onnxscript and openvino |
         | `"torch"` | `*.pt2` | PyTorch |
 
