@@ -27,10 +27,8 @@ def _saved_model(path):
 
 
 def _litert(path):
-    try:
-        from ai_edge_litert.interpreter import Interpreter
-    except ImportError:
-        from tensorflow.lite import Interpreter
+    from ai_edge_litert.interpreter import Interpreter
+
     runner = Interpreter(path).get_signature_runner()
     return lambda inputs: runner(**inputs)
 
