@@ -48,7 +48,7 @@ TASKS = {
     "TextClassifier": bert_keras.TextClassifier,
     "LongTextClassifier": bert_keras.LongTextClassifier,
     "TokenClassifier": lambda backbone: bert_keras.TokenClassifier(backbone, 3),
-    "TokenClassifier, CRF": lambda backbone: bert_keras.TokenClassifier(backbone, 3, crf=True),
+    "TokenClassifier with CRF": lambda backbone: bert_keras.TokenClassifier(backbone, 3, crf=True),
     "QuestionAnswering": bert_keras.QuestionAnswering,
     "MultipleChoice": bert_keras.MultipleChoice,
     "TextEmbedder": bert_keras.TextEmbedder,

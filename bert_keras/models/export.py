@@ -14,6 +14,8 @@ from bert_keras.files import replacing, replacing_files, replacing_with
 from bert_keras.models import export_elsewhere
 
 _AXES = {2: ("batch", "length"), 3: ("batch", "parts", "length")}
+# Their runtimes lack operations on anything else.
+_OF_FLOAT32 = ("onnx", "openvino", "litert")
 _SAVED_MODEL = ("saved_model.pb", "fingerprint.pb", "variables", "assets")
 
 
@@ -66,7 +68,18 @@ def check_format(format, filepath, options):
 
 
 def write(format, model, path, verbose=None, **options):
-    """Writes a model's program at a path, in another process where this backend has no exporter."""
+    """Writes a model's program at a path, in another process where this backend has no exporter.
+
+    Raises:
+        ValueError: the format is for float32 alone, and the model computes in another dtype.
+    """
+    policies = {layer.dtype_policy.name for layer in model._flatten_layers()} - {"float32"}
+    if policies and format in _OF_FLOAT32:
+        raise ValueError(
+            f"{format!r} takes models in float32. Received layers in {sorted(policies)}. Load it "
+            "with dtype='float32', not quantized; a program is quantized itself, see "
+            "docs/export.md."
+        )
     if keras.backend.backend() in FORMATS[format].backends:
         FORMATS[format].write(model, path, verbose, **options)
     else:

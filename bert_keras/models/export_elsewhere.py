@@ -25,10 +25,19 @@ def write(format, model, path, backend):
 
     Raises:
         RuntimeError: the other process could not; it says why in one line.
+        ValueError: a layer's class stands where the other process cannot import it from.
     """
+    classes = {type(layer) for layer in model._flatten_layers()}
+    if own := sorted(x.__name__ for x in classes if x.__module__ == "__main__"):
+        raise ValueError(
+            f"{format!r} is written by {backend}, in a process of its own, which imports the "
+            f"model's classes from their modules. Received: {own}, defined in the script itself. "
+            f"Put them in a module, or run the script with KERAS_BACKEND={backend}."
+        )
     with tempfile.TemporaryDirectory() as folder:
         model.save(source := os.path.join(folder, "model.keras"))
-        job = {"format": format, "source": source, "path": path, "module": type(model).__module__}
+        modules = sorted({x.__module__ for x in classes})
+        job = {"format": format, "source": source, "path": path, "modules": modules}
         done = subprocess.run(
             [sys.executable, "-c", _PROGRAM, json.dumps(job)],
             env={
@@ -56,8 +65,8 @@ def run():
 
     job = json.loads(sys.argv[1])
     try:
-        if job["module"] != "__main__":
-            importlib.import_module(job["module"])  # Which registers the class.
+        for module in job["modules"]:  # Which register their classes.
+            importlib.import_module(module)
         model = keras.saving.load_model(job["source"], compile=False)
         export.write(job["format"], model, job["path"])
     except Exception as error:

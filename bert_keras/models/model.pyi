@@ -8,6 +8,7 @@ from bert_keras._types import Data, Inputs, Path, Verbose
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
 class BuiltModel(keras.Model):
+    further_inputs: tuple[str, ...]
     decided_arguments: tuple[str, ...]
     def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any: ...
     @property

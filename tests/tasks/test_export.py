@@ -137,6 +137,12 @@ def test_what_cannot_be_written_says_why_and_leaves_what_is_there(tmp_path, monk
         model.export(path, format="onnx", input_signature=[])
     with pytest.raises(ValueError, match="KERAS_BACKEND="):
         model.export(path, format=OTHER, input_signature=[])
+    half = tiny_classifier(tiny_backbone(dtype="mixed_bfloat16"))
+    with pytest.raises(ValueError, match="mixed_bfloat16"):
+        half.export(tmp_path / "model.onnx", format="onnx")
+    own = type("Own", (keras.layers.Layer,), {"__module__": "__main__"})
+    with pytest.raises(ValueError, match=r"\['Own'\], defined in the script"):
+        export_elsewhere.write("onnx", keras.Sequential([own()]), str(path), "torch")
     mistake = "import sys; sys.exit('warning\\nValueError: it broke')"
     monkeypatch.setattr(export_elsewhere, "_PROGRAM", mistake)
     with pytest.raises(RuntimeError, match=r"could not: ValueError: it broke$"):
