@@ -72,7 +72,18 @@ def replacing_files(folder, stale=()):
         OSError: a file cannot be written, as on a full disk; it says what is there now.
     """
     folder = pathlib.Path(os.path.realpath(folder))
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield from _replacing_files(folder, stale)
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):  # Some of it is there.
+                folder.rmdir()
+        raise
+
+
+def _replacing_files(folder, stale):
     can_swap = os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
     with _beside(folder if can_swap else folder / "preset", folder) as new:
         new.mkdir()
@@ -85,6 +96,32 @@ def replacing_files(folder, stale=()):
                 _link(new, folder, ours)  # What came, or was replaced, meanwhile.
         else:
             _move(written, new, folder, stale)
+
+
+@contextlib.contextmanager
+def replacing_with(path, beside):
+    """Like `replacing`, for a file that may have another beside it: both are replaced, or none.
+
+    `path` moves out first and in last: a kill between leaves no `path`, never one without its own.
+
+    Args:
+        path: str or path, in a folder that exists and may be written.
+        beside: name of the other file, which goes where there is no new one.
+
+    Raises:
+        OSError: a file cannot be written, as on a full disk; it says what is there now.
+    """
+    path = pathlib.Path(os.path.realpath(path))
+    with _beside(path, path) as temporary:
+        new = temporary.with_name("new")
+        new.mkdir()
+        yield str(new / path.name)
+        written = sorted(os.listdir(new), key=lambda name: name == path.name)
+        for name in written:
+            shutil.copymode(temporary.with_name("lock"), new / name)
+            with open(new / name, "rb+") as file:
+                os.fsync(file.fileno())
+        _move(written, new, path.parent, {beside}.difference(written))
 
 
 def of_one_state(read):

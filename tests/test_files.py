@@ -313,3 +313,27 @@ def test_a_keras_file_that_names_a_vocabulary_is_refused_without_opening_it(open
     with pytest.raises((TypeError, ValueError), match="vocabulary") as found:
         keras.models.load_model(tmp_path / "y.keras")
     assert "secret\n" not in str(found.value) and not is_open
+
+
+@pytest.mark.once
+def test_a_file_and_the_one_beside_it_are_replaced_together(tmp_path):
+    def write(*names):
+        with files.replacing_with(tmp_path / "model.xml", "model.bin") as path:
+            for name in names:
+                pathlib.Path(path).with_name(name).write_text("new")
+            if not names:
+                fail()
+
+    def there():
+        return {path.name: path.read_text() for path in tmp_path.iterdir()}
+
+    old = {"model.xml": "old", "model.bin": "old", "other": "old"}
+    for name, text in old.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(OSError, match="still there"):
+        write()
+    assert there() == old
+    write("model.xml", "model.bin")
+    assert there() == {"model.xml": "new", "model.bin": "new", "other": "old"}
+    write("model.xml")
+    assert there() == {"model.xml": "new", "other": "old"}

@@ -12,7 +12,8 @@ import numpy as np
 
 import bert_keras
 from bert_keras import runtime
-from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS
+from bert_keras.cli.programs import read_program
+from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS
 
 # Ways to write a model: a method, and its arguments.
 TARGETS = {
@@ -20,9 +21,11 @@ TARGETS = {
     "preset": ("save_to_preset", {}),
     "huggingface": ("export_to_huggingface", {}),
     "keras_hub": ("export_to_keras_hub", {}),
-    "saved_model": ("export", {"format": "tf_saved_model"}),
-    "pt2": ("export", {"format": "torch"}),
-    "onnx": ("export", {"format": "onnx"}),
+    "saved_model": ("export", {"format": "tf_saved_model", "verbose": False}),
+    "litert": ("export", {"format": "litert", "verbose": False}),
+    "pt2": ("export", {"format": "torch", "verbose": False}),
+    "onnx": ("export", {"format": "onnx", "verbose": False}),
+    "openvino": ("export", {"format": "openvino", "verbose": False}),
 }
 
 
@@ -172,8 +175,10 @@ def _inputs(model):
     backbone, rng = getattr(model, "backbone", model), np.random.default_rng(0)
     shape = (2,) * (model.num_input_axes - 1) + (min(32, backbone.max_sequence_length),)
     ids = rng.integers(0, backbone.vocabulary_size, shape).astype("int32")
-    others = {PADDING_MASK: np.ones_like(ids), SEGMENT_IDS: np.zeros_like(ids)}
-    return {name: others.get(name, ids) for name in backbone.input_names}
+    zeros = np.zeros_like(ids)
+    others = {PADDING_MASK: zeros + 1, SEGMENT_IDS: zeros, MASK_POSITIONS: zeros}
+    names = (*backbone.input_names, *model.further_inputs)
+    return {name: others.get(name, ids) for name in names}
 
 
 def _flat(outputs):
@@ -191,19 +196,6 @@ def _read_again(model, target, to):
         return keras.saving.load_model(target)
     if to in ("preset", "huggingface", "keras_hub"):
         return type(model).from_preset(target)
-    if to == "pt2":
-        import torch
-
-        program = torch.export.load(target).module()
-        return lambda inputs: program({name: torch.tensor(x) for name, x in inputs.items()})
     if to == "onnx" and not target.endswith(".onnx"):
         return runtime.load(target).run
-    if to == "onnx":
-        import onnxruntime
-
-        session = onnxruntime.InferenceSession(target)
-        return lambda inputs: session.run(None, inputs)
-    import tensorflow
-
-    loaded = tensorflow.saved_model.load(target)  # Its functions do not keep its variables alive.
-    return lambda inputs: loaded.serve({name: tensorflow.constant(x) for name, x in inputs.items()})
+    return read_program(target, TARGETS[to][1]["format"])

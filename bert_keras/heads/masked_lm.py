@@ -81,4 +81,8 @@ def gather_positions(hidden_states, positions):
     Returns:
         float, `(batch, num_positions, hidden_dim)`.
     """
-    return ops.take_along_axis(hidden_states, ops.cast(positions, "int32")[:, :, None], axis=1)
+    batch, seq_len = ops.shape(hidden_states)[:2]
+    # By places in the flat batch: PyTorch exports `take_along_axis` for one size alone.
+    firsts = ops.expand_dims(ops.arange(batch, dtype="int32") * seq_len, 1)
+    flat = ops.reshape(hidden_states, (-1, hidden_states.shape[-1]))
+    return ops.take(flat, ops.cast(positions, "int32") + firsts, axis=0)

@@ -63,6 +63,6 @@ class SpanHead(Head):
         # In float16 the logit of padding would overflow.
         logits = ops.cast(self.dense(vectors), "float32")
         if padding_mask is not None and self.mask_padding:
-            is_token = ops.cast(padding_mask, "bool")[:, :, None]
+            is_token = ops.cast(ops.expand_dims(padding_mask, 2), "bool")
             logits = ops.where(is_token, logits, MASKED_LOGIT)
         return logits[:, :, 0], logits[:, :, 1]

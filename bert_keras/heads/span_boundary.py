@@ -89,7 +89,7 @@ class SpanBoundaryHead(Head):
         hidden_states = outputs["sequence_output"]
         end = ops.shape(hidden_states)[1] - 1
         before = gather_positions(hidden_states, ops.maximum(first - 1, 0))
-        after = gather_positions(hidden_states, ops.minimum(last + 1, end))
+        after = gather_positions(hidden_states, ops.where(last < end, last + 1, last))
         places = self.place_embedding(ops.minimum(positions - first, self.num_places - 1))
         x = self.through_hidden(ops.concatenate([before, after, places], axis=-1))
         logits = token_embedding(self.layer_norm(self.dense(x)), reverse=True)
@@ -107,12 +107,11 @@ def spans_of(positions):
     Returns:
         Two int32 of the same shape.
     """
-    begins = positions[:, 1:] != positions[:, :-1] + 1
-    begins = ops.pad(ops.cast(begins, "int32"), [[0, 0], [1, 0]])
-    runs = ops.cumsum(begins, axis=1)
-    is_same = runs[:, :, None] == runs[:, None, :]
-    others = positions[:, None, :]
+    before = ops.pad(positions, [[0, 0], [1, 0]])[:, :-1]
+    runs = ops.cumsum(ops.cast(positions != before + 1, "int32"), axis=1)
+    is_same = ops.expand_dims(runs, 2) == ops.expand_dims(runs, 1)
+    others = ops.expand_dims(positions, 1)
     # Any position is at most the last, and 0 at least.
-    most = ops.max(positions, axis=1)[:, None, None]
+    most = ops.expand_dims(ops.max(positions, axis=1), (1, 2))
     first = ops.min(ops.where(is_same, others, most), axis=2)
     return first, ops.max(ops.where(is_same, others, 0), axis=2)

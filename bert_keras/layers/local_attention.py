@@ -32,7 +32,8 @@ def attend_locally(
     if not return_attentions and backends.is_for_blocks(ops.shape(query)[1], size):
         return _attend_in_blocks(query, key, value, is_token, size, reach, options)
     positions = ops.arange(ops.shape(query)[1], dtype="int32")
-    mask = (ops.abs(positions[:, None] - positions) <= reach)[None, None]
+    apart = ops.expand_dims(positions, 1) - ops.expand_dims(positions, (0, 1, 2))
+    mask = ops.abs(apart) <= reach
     if is_token is not None:
         mask = ops.logical_and(mask, _seen(is_token, is_token))
     return attend(query, key, value, mask, **options)

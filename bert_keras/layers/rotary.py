@@ -27,7 +27,7 @@ def rotated(x, base, positions=None):
     half = x.shape[-1] // 2
     speeds = ops.convert_to_tensor(base ** -(np.arange(half) / half), "float32")
     # bfloat16 cannot count to 8,192.
-    rows = ops.arange(ops.shape(x)[1], dtype="int32")[None]
+    rows = ops.expand_dims(ops.arange(ops.shape(x)[1], dtype="int32"), 0)
     positions = rows if positions is None else positions
     axes = tuple(range(2, len(x.shape)))
     angles = ops.expand_dims(ops.cast(positions, "float32"), axes) * speeds

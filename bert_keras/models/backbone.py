@@ -164,8 +164,9 @@ class Backbone(Adaptable, BuiltModel):
         if contract.ROW_PLACES in inputs:
             return unpadding.same_text(unpadding.numbers_of_texts(inputs[contract.ROW_PLACES]))
         mask = inputs.get(contract.PADDING_MASK)
-        # (batch, 1, 1, seq_len): every head and every query sees the same keys.
-        return None if mask is None else ops.cast(mask, "bool")[:, None, None, :]
+        # (batch, 1, 1, seq_len): every head and every query sees the same keys. LiteRT slices no
+        # bools.
+        return None if mask is None else ops.cast(ops.expand_dims(mask, (1, 2)), "bool")
 
     def check_arrays(self, inputs, num_axes=2):
         """Raises `TypeError` or `ValueError` when NumPy inputs do not fit this backbone's tables.

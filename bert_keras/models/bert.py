@@ -91,7 +91,7 @@ class BertBackbone(Backbone):
         if not self.causal:
             return mask
         positions = ops.arange(ops.shape(inputs[TOKEN_IDS])[1])
-        before = (positions[:, None] >= positions[None, :])[None, None]
+        before = ops.expand_dims(positions, 1) >= ops.expand_dims(positions, (0, 1, 2))
         return before if mask is None else ops.logical_and(mask, before)
 
 

@@ -1,97 +1,250 @@
 """Programs of models for other runtimes, by exporters of others, for any number of tokens."""
 
 import importlib.util
+import os
+import pathlib
+import tempfile
+from collections import namedtuple
 
 import keras
+from keras.src.utils.io_utils import print_msg
 
 from bert_keras.checks import check_choice
-from bert_keras.files import replacing, replacing_files
+from bert_keras.files import replacing, replacing_files, replacing_with
+from bert_keras.models import export_elsewhere, from_text
 
-# On which backends a format takes any number of rows and tokens, and how its files are called.
-FORMATS = {"tf_saved_model": ("tensorflow", "jax"), "torch": ("torch",), "onnx": ("torch",)}
+_AXES = {2: ("batch", "length"), 3: ("batch", "parts", "length")}
+# Their runtimes lack operations on anything else.
+_OF_FLOAT32 = ("onnx", "openvino", "litert")
 _SAVED_MODEL = ("saved_model.pb", "fingerprint.pb", "variables", "assets")
-_AXES = {2: ("batch", "length"), 3: ("batch", "choices", "length")}
 
 
-def check_format(format):
-    """Raises `ValueError` where the backend cannot write a format; it says which can."""
-    backend = keras.backend.backend()
-    advice = "There are no others yet that take any number of rows and tokens."
-    backends = FORMATS[check_choice("format", format, FORMATS, advice)]
-    if backend not in backends:
-        here = [name for name, known in FORMATS.items() if backend in known]
+def export(model, filepath, format, verbose=None, **options):
+    """Writes a model's program, see `BuiltModel.export`; what is there is replaced or stays.
+
+    Args:
+        model: a `BuiltModel`.
+        filepath: str or path.
+        format: one of `FORMATS`, or `"texts"`, see `from_text`.
+        verbose: bool, `False` says nothing at the end.
+        **options: the format's own, see its writer.
+    """
+    if format != "texts":
+        check_format(format, filepath, options)
+    check_packages(format)
+    path = pathlib.Path(filepath)
+    files = {
+        "tf_saved_model": lambda: replacing_files(path, _SAVED_MODEL),
+        "texts": lambda: replacing_files(path, _SAVED_MODEL),
+        "onnx": lambda: replacing_with(path, f"{path.name}.data"),
+        "openvino": lambda: replacing_with(path, f"{path.stem}.bin"),
+    }
+    with files.get(format, lambda: replacing(path))() as temporary:
+        write(format, model, str(temporary), verbose, **options)
+    if verbose is not False:
+        print_msg(f"Saved {format} at '{filepath}'.")
+
+
+def check_format(format, filepath, options):
+    """Raises `ValueError` where a format, a path or an argument does not fit."""
+    advice = "A `.keras` file, a preset and a folder for Hugging Face have methods of their own."
+    _, backends, _, suffix = FORMATS[check_choice("format", format, FORMATS, advice)]
+    if suffix and pathlib.Path(filepath).suffix != suffix:
         raise ValueError(
-            f"With {backend} a model is exported as {here}. Received: format={format!r}. Save it "
-            f"as a `.keras` file, and load and export that with KERAS_BACKEND={backends[0]}."
+            f"A model is exported to {format!r} in a file `*{suffix}`. Received: {str(filepath)!r}."
         )
-    if format == "onnx" and importlib.util.find_spec("onnxscript") is None:
-        raise ImportError("ONNX is written by onnxscript: pip install 'bert_keras[onnx]'.")
+    given = {name: value for name, value in options.items() if value is not None}
+    if given and keras.backend.backend() not in backends:
+        raise ValueError(
+            f"{format!r} is written by {backends[0]}, in a process of its own that takes no such "
+            f"arguments. Received: {sorted(given)}. Save a `.keras` file, and load and export that "
+            f"with KERAS_BACKEND={backends[0]}."
+        )
+
+
+def check_packages(format):
+    """Raises `ImportError` where a package that writes a format is not there."""
+    _, backends, packages, _ = WRITERS[format]
+    needed = () if keras.backend.backend() in backends else backends[:1]
+    missing = [x for x in (*needed, *packages) if importlib.util.find_spec(x) is None]
+    if missing:
+        raise ImportError(
+            f"{format!r} is written by {' and '.join(missing)}, which is not installed: "
+            f"pip install {' '.join(missing)}, or 'bert_keras[export]' for all formats."
+        )
+
+
+def write(format, model, path, verbose=None, **options):
+    """Writes a model's program at a path, in another process where this backend has no exporter.
+
+    Raises:
+        ValueError: the format is for float32 alone, and the model computes in another dtype.
+    """
+    policies = {layer.dtype_policy.name for layer in model._flatten_layers()} - {"float32"}
+    if policies and format in _OF_FLOAT32:
+        raise ValueError(
+            f"{format!r} takes models in float32. Received layers in {sorted(policies)}. Load it "
+            "with dtype='float32', not quantized; a program is quantized itself, see "
+            "docs/export.md."
+        )
+    if keras.backend.backend() in WRITERS[format].backends:
+        WRITERS[format].write(model, path, verbose, **options)
+    else:
+        export_elsewhere.write(format, model, path, WRITERS[format].backends[0])
 
 
 def write_onnx(model, path, verbose=None):
-    """Writes a model as one ONNX file, with PyTorch.
+    """Writes a model as ONNX, from any backend; a large one with its weights in `*.onnx.data`.
 
-    Its inputs have the names of the backbone's; its output is `logits`, or where a model has
-    several each has its name.
+    Args:
+        model: a `BuiltModel`.
+        path: str.
+        verbose: bool, whether PyTorch tells its steps.
     """
-    import torch
+    write("onnx", model, path, verbose)
 
-    [specs], options = signature_of(model)
-    inputs = {
-        name: torch.ones((2,) * len(spec.shape), dtype=torch.int32) for name, spec in specs.items()
-    }
-    outputs = keras.tree.flatten_with_path(model(inputs, training=False))
-    names = ["_".join(map(str, place)) or "logits" for place, _ in outputs]
 
-    class Inference(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model = model
+def program_of(model):
+    """Returns a function of a dict of inputs that gives a dict of outputs.
 
-        def forward(self, inputs):
-            return keras.tree.flatten(self.model(inputs, training=False))
+    Its keys are those of the model's own dict, `logits` where a model gives one tensor.
+    """
 
-    with torch.no_grad():
-        torch.onnx.export(
-            Inference().eval(),
-            (inputs, {}),  # The last dict would be taken for named arguments.
-            path,
-            input_names=list(inputs),
-            output_names=names,
-            external_data=False,
-            dynamo=True,
-            verbose=bool(verbose),
-            **options,
-        )
+    def serve(inputs):
+        outputs = keras.tree.flatten_with_path(model(inputs, training=False))
+        return {"_".join(map(str, place)) or "logits": output for place, output in outputs}
+
+    return serve
 
 
 def signature_of(model):
-    """Returns the input signature of a model, any number of rows and tokens, and what it needs.
+    """Returns what inputs a model's program takes.
 
     Args:
         model: a `BuiltModel`.
 
     Returns:
-        A list of a dict of `keras.layers.InputSpec`, and the backend's arguments of Keras's export.
+        Two dicts by the names of the inputs: a `keras.layers.InputSpec` for any number of rows and
+        tokens, and the names of its axes.
     """
     backbone = getattr(model, "backbone", model)
-    names, axes = backbone.input_names, _AXES[model.num_input_axes]
-    shape = (None,) * len(axes)
-    specs = {name: keras.layers.InputSpec(shape=shape, dtype="int32", name=name) for name in names}
-    options = {}
-    if keras.backend.backend() == "jax":
-        shapes = [f"({', '.join(axes)})"]
-        options["jax2tf_kwargs"] = {"native_serialization": True, "polymorphic_shapes": shapes}
-    elif keras.backend.backend() == "torch":
-        from torch.export import Dim
-
-        sizes = [Dim(axis) for axis in axes[:-1]]
-        sizes.append(Dim("length", max=backbone.max_sequence_length))
-        options["dynamic_shapes"] = ({name: dict(enumerate(sizes)) for name in names},)
-    return [specs], options
+    axes = dict.fromkeys(backbone.input_names, _AXES[model.num_input_axes])
+    axes |= {name: ("batch", name) for name in model.further_inputs}
+    specs = {
+        name: keras.layers.InputSpec(shape=(None,) * len(known), dtype="int32", name=name)
+        for name, known in axes.items()
+    }
+    return specs, axes
 
 
-def writing_to(filepath, format):
-    """Yields where to export to, so that `filepath` has the old files or the new ones."""
-    is_folder = format == "tf_saved_model"
-    return replacing_files(filepath, _SAVED_MODEL) if is_folder else replacing(filepath)
+def _write_saved_model(model, path, verbose=None, input_signature=None, **options):
+    """Writes a SavedModel, with TensorFlow or JAX; options are those of `keras.export`."""
+    specs, axes = signature_of(model)
+    if input_signature is None and keras.backend.backend() == "jax":
+        shapes = [{name: f"({', '.join(known)})" for name, known in axes.items()}]
+        given = options.get("jax2tf_kwargs", {})
+        own = {"native_serialization": True, "polymorphic_shapes": shapes}
+        options["jax2tf_kwargs"] = {**own, **given}
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    signature = [specs] if input_signature is None else input_signature
+    archive.add_endpoint("serve", program_of(model), signature, **options)
+    archive.write_out(path, verbose=False)
+
+
+def _write_litert(model, path, verbose=None, input_signature=None, **options):
+    """Writes a LiteRT file, with TensorFlow; options are attributes of its converter."""
+    import tensorflow as tf
+
+    with tempfile.TemporaryDirectory() as folder:
+        _write_saved_model(model, folder, input_signature=input_signature)
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+        for name, value in options.items():
+            if not hasattr(converter, name):
+                raise ValueError(f"LiteRT's converter has no attribute {name!r}.")
+            setattr(converter, name, value)
+        pathlib.Path(path).write_bytes(converter.convert())
+
+
+def _torch_program(model, input_signature=None):
+    """Returns a module, a dict of inputs as an example, and which of their sizes are free."""
+    import torch
+    from torch.export import Dim
+
+    specs, axes = signature_of(model)
+    if input_signature is not None:
+        [specs] = input_signature
+    most = getattr(model, "backbone", model).max_sequence_length
+    sizes = {axis: Dim(axis) for known in axes.values() for axis in known}
+    sizes["length"] = Dim("length", max=most)
+    # Sizes that are alike would be taken for the same one.
+    examples = {axis: number for number, axis in enumerate(sizes, 2)}
+    inputs, free = {}, {}
+    for name, spec in specs.items():
+        shape = [size or examples[axis] for size, axis in zip(spec.shape, axes[name], strict=True)]
+        inputs[name] = torch.ones(shape, dtype=torch.int32)
+        free[name] = {
+            place: sizes[axis] for place, axis in enumerate(axes[name]) if spec.shape[place] is None
+        }
+
+    class Program(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, inputs):
+            return program_of(self.model)(inputs)
+
+    return Program().eval(), inputs, free
+
+
+def _write_torch(model, path, verbose=None, input_signature=None, **options):
+    """Writes a program of `torch.export`, whose options it takes."""
+    import torch
+
+    program, inputs, free = _torch_program(model, input_signature)
+    options = {"dynamic_shapes": (free,), "strict": False, **options}
+    with torch.no_grad():
+        torch.export.save(torch.export.export(program, (inputs,), **options), path)
+
+
+def _write_onnx(model, path, verbose=None):
+    import torch
+
+    program, inputs, free = _torch_program(model)
+    with torch.no_grad():
+        torch.onnx.export(
+            program,
+            (inputs, {}),  # The last dict would be taken for named arguments.
+            path,
+            input_names=list(inputs),
+            output_names=list(program(inputs)),
+            external_data=False,  # PyTorch does so nevertheless above 1.5 GB.
+            dynamo=True,
+            verbose=bool(verbose),
+            dynamic_shapes=(free,),
+        )
+
+
+def _write_openvino(model, path, verbose=None):
+    """Writes OpenVINO's two files, `*.xml` and `*.bin`, in the model's own precision."""
+    import openvino
+
+    with tempfile.TemporaryDirectory() as folder:
+        _write_onnx(model, source := os.path.join(folder, "model.onnx"), verbose)
+        openvino.save_model(openvino.Core().read_model(source), path, compress_to_fp16=False)
+
+
+Format = namedtuple("Format", "write backends packages suffix")
+# What writes a format, the backends that do, the packages that they need, what its file is called.
+FORMATS = {
+    "tf_saved_model": Format(_write_saved_model, ("tensorflow", "jax"), ("tensorflow",), ""),
+    "litert": Format(_write_litert, ("tensorflow",), ("tensorflow",), ".tflite"),
+    "torch": Format(_write_torch, ("torch",), ("torch",), ".pt2"),
+    "onnx": Format(_write_onnx, ("torch",), ("onnxscript",), ""),
+    "openvino": Format(_write_openvino, ("torch",), ("onnxscript", "openvino"), ".xml"),
+}
+WRITERS = {
+    **FORMATS,
+    "texts": Format(from_text.write, ("tensorflow",), ("tensorflow_text",), ""),
+}

@@ -51,13 +51,6 @@ def check(model, format, input_signature, options):
             f"and max_length={model.preprocessor.max_length}. Use 'longest_first'."
         )
     check_can_be_in_graph(model.preprocessor.tokenizer)
-    if keras.backend.backend() != "tensorflow":
-        # What loads the model's weights in a process of TensorFlow, and exports there, goes here.
-        raise ValueError(
-            "A program that takes texts is written with TensorFlow. Received: "
-            f"{keras.backend.backend()}. Save the task as a `.keras` file, and load and export "
-            "that with KERAS_BACKEND=tensorflow."
-        )
 
 
 def _says_answer(cls):

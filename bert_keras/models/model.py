@@ -43,6 +43,8 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
     input_names = ()
     # Axes of the inputs: texts, tokens.
     num_input_axes = 2
+    # Inputs beside the backbone's without which there is no call.
+    further_inputs = ()
     # Arguments of a parent's constructor that this class decides itself.
     decided_arguments = ()
     _prediction = _compiled_for = None
@@ -200,53 +202,59 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
         """Like `keras.Model.export`, by default for any number of rows and tokens.
 
         The program takes the dict of inputs that a task's backbone takes, int32 `(batch, seq_len)`,
-        all of them, and returns the logits: a language model's at every token, of a tagger with a
-        CRF the emissions. Files that are there are replaced, all or on an error none.
+        all of them, and returns a dict of outputs: `logits`, or where a model has several each by
+        its name, such as `start_logits`. A language model's are at every token, of a tagger with a
+        CRF the emissions. Inputs and outputs have these names in each format. What the backend
+        cannot write, another does in a process of its own. Files that are there are replaced, all
+        or on an error none.
+
+        | format | file | written by |
+        |---|---|---|
+        | `"tf_saved_model"` | a folder | TensorFlow, JAX |
+        | `"litert"` | `*.tflite` | TensorFlow |
+        | `"onnx"` | `*.onnx`, above 1.5 GB with `*.onnx.data` | PyTorch and onnxscript |
+        | `"openvino"` | `*.xml` and `*.bin` | PyTorch, onnxscript and openvino |
+        | `"torch"` | `*.pt2` | PyTorch |
 
         Args:
-            filepath: str or path; for `"torch"` a file `*.pt2`; for `"onnx"` a file `*.onnx`, or of
-                a task a folder that answers without Keras, see `bert_keras.runtime`.
-            format: `"tf_saved_model"`, with TensorFlow or JAX, or with PyTorch `"torch"` or
-                `"onnx"`, one file whose inputs and outputs have names: `token_ids`, `logits`.
-            verbose: see `keras.Model.export`.
+            filepath: str or path; with `"onnx"` one that does not end with `.onnx` is a folder that
+                answers without Keras, see `bert_keras.runtime`.
+            format: str, see above.
+            verbose: bool, see `keras.Model.export`.
             input_signature: see `keras.Model.export`; `None` for any number of rows and tokens,
-                which ONNX always takes.
+                which ONNX and OpenVINO always take.
             text: bool, whether the program takes texts instead, with the tokenizer inside, and
-                answers with probabilities and labels too: a SavedModel, with TensorFlow, of a task
+                answers with probabilities and labels too: a SavedModel, by TensorFlow, of a task
                 whose texts are classified, scored or embedded. See docs/text_in.md.
-            **kwargs: the format's own, see `keras.Model.export`.
+            **kwargs: the format's own, where the backend writes it: see `keras.Model.export`.
 
         Raises:
-            ImportError: ONNX is wanted without the package that writes it.
-            ValueError: the backend cannot write the format; it says which can.
+            ImportError: a package that writes the format is missing; it says which.
+            RuntimeError: the other backend's process failed; it says why.
+            ValueError: the format, the path or an argument does not fit.
 
         Example:
         ```python
-        classifier.export("served")  # with TensorFlow or JAX
+        classifier.export("served")
         served = tf.saved_model.load("served")  # needs neither Keras nor this package
-        served.serve({name: tf.constant(ids) for name, ids in preprocessor(texts).items()})
+        inputs = {name: tf.constant(ids) for name, ids in preprocessor(texts).items()}
+        served.serve(inputs)["logits"]
         ```
         """
         if text:
             from_text.check(self, format, input_signature, kwargs)
-            with export.writing_to(filepath, format) as path:
-                return from_text.write(self, str(path), verbose)
-        export.check_format(format)
-        if format == "onnx":
+            return export.export(self, filepath, "texts", verbose)
+        options = {"input_signature": input_signature, **kwargs}
+        if format in ("onnx", "openvino"):
             if input_signature is not None or kwargs:
                 raise ValueError(
-                    "ONNX is exported for any number of rows and tokens, without `input_signature` "
-                    f"or other arguments. Received: {input_signature}, {kwargs}."
+                    f"{format!r} is exported for any number of rows and tokens, without "
+                    f"`input_signature` or other arguments. Received: {options}."
                 )
-            if not str(filepath).endswith(".onnx"):
-                return write_folder(self, filepath, verbose)
-            with export.writing_to(filepath, format) as path:
-                return export.write_onnx(self, str(path), verbose)
-        if input_signature is None:
-            input_signature, options = export.signature_of(self)
-            kwargs = {**options, **kwargs}
-        with export.writing_to(filepath, format) as path:
-            super().export(str(path), format, verbose, input_signature, **kwargs)
+            options = {}
+        if format == "onnx" and not str(filepath).endswith(".onnx"):
+            return write_folder(self, filepath, verbose)
+        export.export(self, filepath, format, verbose, **options)
 
     def fit(self, *args, **kwargs):
         """Like `keras.Model.fit`; whatever ends it leaves the weights of the last whole step.

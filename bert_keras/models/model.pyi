@@ -9,6 +9,7 @@ from bert_keras.models.to_presets import ToPresets
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
 class BuiltModel(ToPresets, keras.Model):
+    further_inputs: tuple[str, ...]
     decided_arguments: tuple[str, ...]
     def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any: ...
     @property
@@ -34,7 +35,7 @@ class BuiltModel(ToPresets, keras.Model):
     def export(
         self,
         filepath: Path,
-        format: Literal["tf_saved_model", "torch", "onnx"] = "tf_saved_model",
+        format: Literal["tf_saved_model", "litert", "onnx", "openvino", "torch"] = "tf_saved_model",
         verbose: bool | None = None,
         input_signature: Any = None,
         *,

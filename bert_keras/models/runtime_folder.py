@@ -26,6 +26,7 @@ def write_folder(model, folder, verbose=None):
         ValueError: the model has no tokenizer, or no answer that `runtime` knows.
     """
     config = _config_of(model)
+    export.check_packages("onnx")
     with replacing_files(folder, stale=[_WEIGHTS]) as new:
         export.write_onnx(model, str(new / "model.onnx"), verbose)
         model.preprocessor.save_assets(new)

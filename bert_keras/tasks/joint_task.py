@@ -55,6 +55,14 @@ class JointTask(Task):
         """Returns the `Examples` of texts, see the task that reads them."""
         return self.reader.raw_examples(x, y, sample_weight, training)
 
+    def export(self, *args, **kwargs):
+        """Raises `ValueError`: what is used afterwards is exported, not what trains it."""
+        parts = [name for name in self.part_names if getattr(self, name).backbone is self.backbone]
+        raise ValueError(
+            f"A {type(self).__name__} is for training. Export the task that is used afterwards: "
+            f"`model.{parts[0]}.export(...)`."
+        )
+
     # Loss and metrics: what is wanted is known when both have been called.
 
     def _targets(self, x, y, y_pred, sample_weight):

@@ -54,6 +54,7 @@ class SpanBoundary(MaskedLM):
         [Joshi et al., 2020](https://arxiv.org/abs/1907.10529), section 3.
     """
 
+    further_inputs = (MASK_POSITIONS,)
     takes_head_of = types.MappingProxyType(
         {
             "MaskedLM": {"head/masked_lm/": "head/"},

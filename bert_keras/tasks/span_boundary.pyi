@@ -10,6 +10,7 @@ from bert_keras.tasks.masked_lm import MaskedLM
 OUTPUTS: tuple[str, str]
 
 class SpanBoundary(MaskedLM):
+    further_inputs: tuple[str, ...]
     def __init__(
         self,
         backbone: Backbone,

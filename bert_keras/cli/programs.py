@@ -1,0 +1,74 @@
+"""What `export` wrote, read again by the runtime that it is for."""
+
+
+def read_program(path, format):
+    """Returns a function of a dict of int32 arrays that gives a dict of arrays.
+
+    Args:
+        path: str or path, what `export` wrote.
+        format: str, the `format` that it was written in.
+
+    Raises:
+        ImportError: the format's runtime is not installed.
+    """
+    return _READERS[format](str(path))
+
+
+def _saved_model(path):
+    import tensorflow as tf
+
+    loaded = tf.saved_model.load(path)  # Its functions do not keep its variables alive.
+
+    def run(inputs):
+        outputs = loaded.serve({name: tf.constant(x) for name, x in inputs.items()})
+        return {name: x.numpy() for name, x in outputs.items()}
+
+    return run
+
+
+def _litert(path):
+    from ai_edge_litert.interpreter import Interpreter
+
+    runner = Interpreter(path).get_signature_runner()
+    return lambda inputs: runner(**inputs)
+
+
+def _torch(path):
+    import torch
+
+    program = torch.export.load(path).module()
+
+    def run(inputs):
+        outputs = program({name: torch.tensor(x) for name, x in inputs.items()})
+        return {name: x.detach().numpy() for name, x in outputs.items()}
+
+    return run
+
+
+def _onnx(path):
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path)
+    names = [output.name for output in session.get_outputs()]
+    return lambda inputs: dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def _openvino(path):
+    import openvino
+
+    # It computes in a lower precision on some processors where nothing is said.
+    precision = {"INFERENCE_PRECISION_HINT": "f32"}
+    program = openvino.Core().read_model(path)
+    # Compiled, an output has a second name where what came last is left out, as a sum with zeros.
+    names = [output.any_name for output in program.outputs]
+    compiled = openvino.compile_model(program, "CPU", precision)
+    return lambda inputs: dict(zip(names, compiled(inputs).values(), strict=True))
+
+
+_READERS = {
+    "tf_saved_model": _saved_model,
+    "litert": _litert,
+    "torch": _torch,
+    "onnx": _onnx,
+    "openvino": _openvino,
+}
