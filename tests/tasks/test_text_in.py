@@ -39,7 +39,7 @@ print(json.dumps([sorted(program.signatures), {key: plain(answers[key]) for key 
 def of_seen_weights(task):
     """Returns a task with weights of a size at which it is seen where a token is another."""
     for weight in task.trainable_variables:
-        weight.assign(keras.random.normal(weight.shape))
+        weight.assign(keras.random.normal(weight.shape, stddev=0.5))
     return task
 
 
