@@ -4,9 +4,9 @@
     KERAS_BACKEND=torch python benchmarks/export_formats.py --sst2_dir SST-2 --mrpc_dir MRPC
 
 The first is the matrix: tiny models, a line of JSON a task and family, with each format's largest
-difference to `predict` over four shapes, or why there is none. The second prints MiniLM, fine-tuned
-on samples of SST-2 and MRPC: size, time for one text and for a batch, and accuracy on their dev sets,
-in float32 and int8.
+difference to `predict` over four shapes, or why there is none. The second prints, of MiniLM
+fine-tuned on samples of SST-2 and MRPC, size, time for one text and for a batch, and accuracy on
+their dev sets, in float32 and int8.
 """
 
 import json
