@@ -94,6 +94,7 @@ class TokenClassifier(Task):
     def predict_tags(
         self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[list[str]] | list[list[int]]: ...
+    def answer_config(self) -> dict[str, Any]: ...
     def evaluate_tags(
         self,
         sentences: str | Texts,
