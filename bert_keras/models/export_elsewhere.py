@@ -9,7 +9,9 @@ import tempfile
 
 import keras
 
-_PROGRAM = "from bert_keras.models import export_elsewhere; export_elsewhere.run()"
+_PROGRAM = (
+    "from bert_keras.models import export, export_elsewhere; export_elsewhere.run(export.write)"
+)
 
 
 def write(format, model, path, backend):
@@ -59,15 +61,17 @@ def write(format, model, path, backend):
         )
 
 
-def run():
-    """Does what `write` asks of another process; a mistake is its last line."""
-    from bert_keras.models import export
+def run(export):
+    """Does what `write` asks of another process; a mistake is its last line.
 
+    Args:
+        export: function of a format, a model and a path.
+    """
     job = json.loads(sys.argv[1])
     try:
         for module in job["modules"]:  # Which register their classes.
             importlib.import_module(module)
         model = keras.saving.load_model(job["source"], compile=False)
-        export.write(job["format"], model, job["path"])
+        export(job["format"], model, job["path"])
     except Exception as error:
         sys.exit(" ".join(f"{type(error).__name__}: {error}".split()))
