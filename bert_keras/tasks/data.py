@@ -6,7 +6,7 @@ from bert_keras.inputs import check_keys
 from bert_keras.tasks import columns, parts
 from bert_keras.tasks.examples import Examples
 from bert_keras.tasks.features import check_reader
-from bert_keras.tasks.other_datasets import TextStream, checked
+from bert_keras.tasks.other_datasets import Stream, checked
 
 
 def are_examples(task, x):
@@ -94,12 +94,12 @@ def data_of(
         # They come shuffled, by the seed and the number of the epoch.
         return {"x": batches} if shuffle is None else {"x": batches, "shuffle": False}
     given = {"x": checked(task, x), "y": y, "sample_weight": sample_weight}
-    if y is not None and isinstance(given["x"], TextStream):
+    if y is not None and isinstance(given["x"], Stream):
         raise ValueError(
             "What is read one by one yields labels too, `(text, label)`. Received: labels apart, "
             f"and texts in a {type(x).__name__}. Make it a list, in the order of the labels."
         )
-    shuffle = None if shuffle is None else shuffle and not isinstance(given["x"], TextStream)
+    shuffle = None if shuffle is None else shuffle and not isinstance(given["x"], Stream)
     given |= {"batch_size": batch_size, "class_weight": class_weight, "shuffle": shuffle}
     return {name: value for name, value in given.items() if value is not None}
 
