@@ -4,7 +4,7 @@ import keras
 
 from bert_keras.inputs import check_keys
 from bert_keras.tasks import columns, parts
-from bert_keras.tasks.examples import Examples
+from bert_keras.tasks.examples import Examples, check_class_weight
 from bert_keras.tasks.features import check_reader
 from bert_keras.tasks.other_datasets import Stream, checked
 
@@ -93,6 +93,13 @@ def data_of(
         batches = batches_of(task, examples, batch_size, bool(shuffle), epoch)
         # They come shuffled, by the seed and the number of the epoch.
         return {"x": batches} if shuffle is None else {"x": batches, "shuffle": False}
+    if class_weight is not None:
+        check_class_weight(class_weight, getattr(task, "num_classes", None))
+    if class_weight == "balanced":
+        raise ValueError(
+            "`class_weight='balanced'` counts the examples of each class, which a dataset does not "
+            f"show. Received: {type(x).__name__}. Pass the weights, a dict."
+        )
     given = {"x": checked(task, x), "y": y, "sample_weight": sample_weight}
     if y is not None and isinstance(given["x"], Stream):
         raise ValueError(
