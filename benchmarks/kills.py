@@ -129,7 +129,8 @@ def save_answers(model, path):
 
 
 def numbers_in_answers(path):
-    names = {name for line in open(path) for name in json.loads(line)}
+    with open(path) as file:
+        names = {name for line in file for name in json.loads(line)}
     return [float(name.split()[1]) for name in names]
 
 

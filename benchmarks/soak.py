@@ -34,7 +34,7 @@ def make_model():
     sizes = {"num_heads": 2, "intermediate_dim": 4 * FLAGS.hidden_dim}
     sizes |= {"max_sequence_length": FLAGS.max_length, "num_layers": FLAGS.num_layers}
     return bert_keras.TextClassifier(
-        bert_keras.BertBackbone(len(roles + [*LETTERS]), hidden_dim=FLAGS.hidden_dim, **sizes),
+        bert_keras.BertBackbone(len(roles) + len(LETTERS), hidden_dim=FLAGS.hidden_dim, **sizes),
         preprocessor=bert_keras.TextPreprocessor(tokenizer, max_length=FLAGS.max_length),
     )
 

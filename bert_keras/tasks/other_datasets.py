@@ -76,7 +76,6 @@ class _Prepare:
         others = [_as_str(column) for column in others] if self.training else []
         return _one_batch(self.task.examples(x, *others, training=self.training), self.task)
 
-
     def _labels(self, inputs, labels):
         """Returns the labels of ready inputs as the loss takes them, after checking every one."""
         if has_features(inputs):

@@ -266,6 +266,7 @@ def of_length_1(vectors):
     `ops.normalize` has no gradient at zeros, the mean of a text that is all padding: its NaN would
     spread to every weight.
     """
+    vectors = ops.convert_to_tensor(vectors)
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
     return vectors * ops.rsqrt(ops.maximum(squares, 1e-14))
 
