@@ -1,6 +1,7 @@
 """What is left of files whose writer is killed, is read beside, or meets a full disk.
 
-    KERAS_BACKEND=torch python benchmarks/kills.py
+    mkdir full && mount -t tmpfs -o size=16m tmpfs full
+    KERAS_BACKEND=torch python benchmarks/kills.py --full_dir full
 
 Model 1 is saved, and model 2 over it: all its weights are 2, and its labels are called so. What is
 then at the place counts as old (all of model 1), new (all of model 2), parts (of both), or none
@@ -8,8 +9,12 @@ then at the place counts as old (all of model 1), new (all of model 2), parts (o
 
 - killed by SIGKILL at a random moment;
 - left in peace, while another loads what it saves again and again;
-- kept from writing files above a random size, which ends like a full disk. Counted as `silent` and
-  `crash` is what left the old model, but without an `OSError` that names the path.
+- kept from writing files above a random size, which ends like a full disk;
+- with `--full_dir`, a small disk of its own, left a random rest of that disk.
+
+In the last two `silent` and `crash` count what left the old model, but without an `OSError` that
+names the path and says what is there. Programs for other runtimes are exported by the backend's own
+way: `KERAS_BACKEND=torch` for ONNX and `.pt2`, the others for a SavedModel.
 """
 
 import collections
@@ -20,6 +25,7 @@ import os
 import pathlib
 import random
 import resource
+import shutil
 import signal
 import tempfile
 import time
@@ -29,6 +35,7 @@ import numpy as np
 from absl import app, flags
 
 import bert_keras
+from bert_keras.cli.texts import answers_to
 from bert_keras.datasets.shards import open_shard, write_shard
 from bert_keras.files import of_one_state
 from bert_keras.presets.safetensors_io import read_safetensors
@@ -37,6 +44,8 @@ FLAGS = flags.FLAGS
 flags.DEFINE_integer("times", 60, "Of each kind and each way.", 1)
 flags.DEFINE_multi_string("kind", [], "Only these kinds.")
 flags.DEFINE_integer("hidden_dim", 128, "Width of the model.", 8)
+flags.DEFINE_multi_string("way", [], "Only these ways.")
+flags.DEFINE_string("full_dir", None, "A mounted disk with room for a model twice, and no more.")
 
 START = multiprocessing.get_context("fork")  # A warm process, so that a kill meets the saving.
 
@@ -92,6 +101,67 @@ def numbers_of_weights(path):
     return numbers_of(model)[:-2]
 
 
+def save_checkpoint(model, folder):
+    """As the callback does in a run, which has a step more with each model."""
+    model.optimizer.build(model.trainable_variables)
+    for variable in model.optimizer.variables:
+        variable.assign(np.zeros(variable.shape, variable.dtype))
+    checkpoint = bert_keras.training.TrainingCheckpoint(folder, keep=1)
+    checkpoint.set_model(model)
+    checkpoint.step = int(numbers_of(model)[0])
+    for path in checkpoint._step_folders():  # A new beginning: of the old model after the new one.
+        if checkpoint.step == 1:
+            shutil.rmtree(path)
+    checkpoint.save()
+
+
+def numbers_in_checkpoint(folder):
+    model = model_of(3)
+    bert_keras.training.TrainingCheckpoint(folder).restore(model)
+    return numbers_of(model)[:-2]
+
+
+def save_answers(model, path):
+    """As `bert-keras classify --output` does; the recipes' files are written by the same way."""
+    with answers_to(str(path), "jsonl") as write:
+        for _ in range(10**5):
+            write(model.label_names, ())
+
+
+def numbers_in_answers(path):
+    with open(path) as file:
+        names = {name for line in file for name in json.loads(line)}
+    return [float(name.split()[1]) for name in names]
+
+
+def numbers_in_pt2(path):
+    import torch
+
+    state = torch.export.load(path).state_dict
+    return np.unique([float(x) for value in state.values() for x in (value.min(), value.max())])
+
+
+def numbers_in_onnx(path):
+    import onnx
+
+    found = [onnx.numpy_helper.to_array(x) for x in onnx.load(path).graph.initializer]
+    return np.unique([x for array in found for x in weights_alone(array)])
+
+
+def weights_alone(array):
+    """Returns what a whole matrix says; of other constants of a program nothing."""
+    return (array.min(), array.max()) if array.dtype == "float32" and array.ndim == 2 else ()
+
+
+def numbers_in_saved_model(path):
+    import tensorflow as tf
+
+    variables = tf.train.load_checkpoint(str(path / "variables" / "variables"))
+    names = [name for name, shape in variables.get_variable_to_shape_map().items() if len(shape)]
+    found = [variables.get_tensor(name) for name in names]
+    return np.unique([x for array in found for x in weights_alone(array)])
+
+
 KINDS = {
     "x.keras": (lambda model, path: model.save(path), keras.models.load_model),
     "x.weights.h5": (lambda model, path: model.save_weights(path), numbers_of_weights),
@@ -105,7 +175,14 @@ KINDS = {
         functools.partial(numbers_in_adapters, None),
     ),
     "shard": (save_shard, lambda path: np.unique(open_shard(path)[0]["token_ids"])),
+    "checkpoint": (save_checkpoint, numbers_in_checkpoint),
+    "answers.jsonl": (save_answers, numbers_in_answers),
 }
+if keras.backend.backend() == "torch":
+    KINDS["x.pt2"] = (lambda model, path: model.export(path, "torch"), numbers_in_pt2)
+    KINDS["x.onnx"] = (lambda model, path: model.export(path, "onnx"), numbers_in_onnx)
+else:
+    KINDS["saved_model"] = (lambda model, path: model.export(path), numbers_in_saved_model)
 
 
 def found_at(path, load):
@@ -161,22 +238,53 @@ def read_beside(save, load, models, path):
 def kept_short(save, load, models, path):
     """Yields what is left where files may not grow, see the module."""
 
-    def write(limit):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    def limit(share, size):
+        most = int(share * max(file.stat().st_size for file in files_of(path)))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield from refused(save, load, models, path, limit)
+
+
+def on_a_full_disk(save, load, models, path):
+    """Yields what is left where the disk has a random rest, see the module."""
+    path = pathlib.Path(FLAGS.full_dir, path.name)
+    filler = path.with_name("filler")
+
+    def limit(share, size):
+        free = os.statvfs(FLAGS.full_dir)
+        rest = int(free.f_bavail * free.f_bsize - share * size)
+        os.posix_fallocate(os.open(filler, os.O_CREAT | os.O_WRONLY), 0, max(rest, 1))
+
+    yield from refused(save, load, models, path, limit, filler)
+    for left in path.parent.iterdir():
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+def files_of(path):
+    return [file for file in (path, *path.rglob("*")) if file.is_file()]
+
+
+def refused(save, load, models, path, limit, filler=None):
+    """Yields what is left by a process that `limit(share, size)` keeps from writing all."""
+
+    def write(share, size):
+        limit(share, size)
         try:
             save(models[1], path)
         except OSError as error:
-            os._exit(3 if error.filename == str(path) and "still there" in str(error) else 4)
+            names_it = pathlib.Path(str(error.filename)).is_relative_to(path)
+            is_said = any(now in str(error) for now in ("still there", "Nothing is there now"))
+            os._exit(3 if names_it and is_said else 4)
 
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    save(models[0], path)
-    files = [path, *path.glob("*")] if path.is_dir() else [path]
-    largest = max(file.stat().st_size for file in files if file.is_file())
     for _ in range(FLAGS.times):
         save(models[0], path)
-        process = START.Process(target=write, args=(random.randrange(largest),))
+        size = sum(file.stat().st_size for file in files_of(path))
+        process = START.Process(target=write, args=(random.uniform(0, 0.95), size))
         process.start()
         process.join()
+        if filler is not None:
+            filler.unlink()
         found = found_at(path, load)
         if found == "old" and process.exitcode != 3:
             found = "crash" if process.exitcode < 0 else "silent"
@@ -185,14 +293,20 @@ def kept_short(save, load, models, path):
 
 def main(_):
     random.seed(0)
-    plain = [model_of(1), model_of(2)]
     for kind in FLAGS.kind or KINDS:
         save, load = KINDS[kind]
-        models = [*map(with_adapters, plain)] if kind == "adapters" else plain
-        for way in (killed, read_beside, kept_short):
+        models = [model_of(1), model_of(2)]
+        models = [*map(with_adapters, models)] if kind == "adapters" else models
+        ways = [killed, read_beside, kept_short, *([on_a_full_disk] if FLAGS.full_dir else [])]
+        for way in ways:
+            if FLAGS.way and way.__name__ not in FLAGS.way:
+                continue
+            if kind == "checkpoint" and way is read_beside:  # Its folder is of one run alone.
+                continue
             with tempfile.TemporaryDirectory() as folder:
                 counts = collections.Counter(way(save, load, models, pathlib.Path(folder, kind)))
-            print(f"{kind:12} {way.__name__:11}", *(f"{k} {v}" for k, v in sorted(counts.items())))
+            found = [f"{name} {count}" for name, count in sorted(counts.items())]
+            print(f"{kind:13} {way.__name__:14}", *found, flush=True)
 
 
 if __name__ == "__main__":

@@ -190,8 +190,10 @@ def _beside(path, shown):
     except OSError as error:
         while isinstance(error.__cause__, OSError):  # What a file inside has told of its own path.
             error = error.__cause__
-        names_ours = pathlib.Path(str(error.filename)).is_relative_to(path.parent)
-        if not names_ours and error.errno not in _OF_A_DISK:  # Of what it was made from.
+        named = pathlib.Path(str(error.filename))
+        beside = named.is_relative_to(path.parent) and named.relative_to(path.parent).parts
+        is_ours = named.is_relative_to(shown) or (beside and beside[0].startswith(start))
+        if not is_ours and error.errno not in _OF_A_DISK:  # Of what it was made from.
             raise
         now = "What was there is still there" if os.path.exists(shown) else "Nothing is there now"
         reason = f"{error.strerror or error}. It could not be written. {now}"

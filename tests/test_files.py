@@ -128,6 +128,7 @@ def test_an_error_of_what_is_read_meanwhile_stays_as_it_is(tmp_path):
     for error in (
         ConnectionResetError(errno.ECONNRESET, "reset"),
         FileNotFoundError(2, "no", "/x"),
+        FileNotFoundError(2, "no", str(tmp_path / "what is read")),
     ):
         with pytest.raises(type(error)) as found, files.replacing(tmp_path / "file"):
             raise error

@@ -5,6 +5,7 @@ from keras import ops
 
 from bert_keras.checks import check_choice
 from bert_keras.layers.pooler import POOLINGS, pool
+from bert_keras.training.losses import of_length_1
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -45,7 +46,7 @@ class EmbeddingHead(keras.layers.Layer):
             if key in outputs
         }
         vectors = pool(outputs, padding_mask, self.pooling)
-        return ops.normalize(vectors, axis=-1) if self.normalize else vectors
+        return of_length_1(vectors) if self.normalize else vectors
 
     def get_config(self):
         return {**super().get_config(), "pooling": self.pooling, "normalize": self.normalize}

@@ -11,6 +11,7 @@ from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 from bert_keras.files import replacing
 from bert_keras.inputs import ROW_PLACES, check_keys
 from bert_keras.models import export, from_text, quantized, structure
+from bert_keras.models.forked import check_not_forked, note_process
 from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.models.runtime_folder import write_folder
 from bert_keras.models.summary import output_shapes
@@ -49,7 +50,12 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
     decided_arguments = ()
     _prediction = _compiled_for = None
 
+    def __init__(self, **kwargs):
+        note_process()
+        super().__init__(**kwargs)
+
     def __call__(self, inputs, *args, **kwargs):
+        check_not_forked()
         self.check_inputs(inputs)
         return super().__call__(inputs, *args, **kwargs)
 

@@ -16,6 +16,7 @@ from keras.src.trainers import data_adapters
 from bert_keras.checks import check_int
 from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
 from bert_keras.models import structure
+from bert_keras.models.forked import check_not_forked
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.training.interrupts import signals_wait
 
@@ -43,6 +44,7 @@ class Prediction:
 
     def __call__(self, inputs):
         """Returns what the model makes of a dict of arrays."""
+        check_not_forked()
         shapes = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
         if shapes in self._shapes:
             return self._run(inputs)

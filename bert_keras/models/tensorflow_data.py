@@ -17,6 +17,10 @@ def call_untuned(method, *args, **kwargs):
 
     Returns:
         What `method` returns.
+
+    Raises:
+        Exception: what Python raised while it made a batch, as on the other backends: TensorFlow
+            would raise an error of its graph with that in its message.
     """
     if keras.backend.backend() != "tensorflow":
         return method(*args, **kwargs)
@@ -38,7 +42,13 @@ def call_untuned(method, *args, **kwargs):
     steps = given.get("steps", given.get("steps_per_epoch"))
     given["x"] = untuned(given["x"], steps=steps, **data)
     given.update((name, None) for name in data if name != "shuffle")
-    return method(*call.args, **call.kwargs)
+    failures = [getattr(given.get(name), "failures", []) for name in ("x", "validation_data")]
+    try:
+        return method(*call.args, **call.kwargs)
+    except Exception as error:
+        for failure in (*failures[0], *failures[1]):
+            raise failure from error
+        raise
 
 
 def untuned(
@@ -77,6 +87,11 @@ def untuned(
     )
     if isinstance(adapter, data_adapters.TFDatasetAdapter):
         return adapter
+    # Keras iterates over one of these, as `tf.data` asks for it.
+    adapter.failures = []
+    for name in ("_get_iterator", "generator", "get_numpy_iterator"):
+        if hasattr(adapter, name):
+            setattr(adapter, name, _noting(getattr(adapter, name), adapter.failures))
     tuned = adapter.get_tf_dataset
 
     def get_tf_dataset():
@@ -88,3 +103,16 @@ def untuned(
 
     adapter.get_tf_dataset = get_tf_dataset
     return adapter
+
+
+def _noting(iterate, failures):
+    """Returns a function like `iterate` that also adds to a list what the iteration raises."""
+
+    def noting():
+        try:
+            yield from iterate()
+        except Exception as error:
+            failures.append(error)
+            raise
+
+    return noting

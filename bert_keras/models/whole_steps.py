@@ -6,6 +6,7 @@ import threading
 
 import keras
 
+from bert_keras.models.forked import check_not_forked
 from bert_keras.training.averages import inner_optimizer
 from bert_keras.training.interrupts import settled_by, signals_wait
 from bert_keras.training.optimizer import AdamW, after
@@ -120,6 +121,7 @@ def whole_steps(model):
     Args:
         model: a `keras.Model` with `WholeSteps`.
     """
+    check_not_forked()
     model.settle()  # A callback of `fit` may evaluate.
     with settled_by(model.settle):
         yield

@@ -4,9 +4,9 @@ import keras
 
 from bert_keras.inputs import check_keys
 from bert_keras.tasks import columns, parts
-from bert_keras.tasks.examples import Examples
+from bert_keras.tasks.examples import Examples, check_class_weight
 from bert_keras.tasks.features import check_reader
-from bert_keras.tasks.other_datasets import TextStream, checked
+from bert_keras.tasks.other_datasets import Stream, checked
 
 
 def are_examples(task, x):
@@ -93,13 +93,20 @@ def data_of(
         batches = batches_of(task, examples, batch_size, bool(shuffle), epoch)
         # They come shuffled, by the seed and the number of the epoch.
         return {"x": batches} if shuffle is None else {"x": batches, "shuffle": False}
+    if class_weight is not None:
+        check_class_weight(class_weight, getattr(task, "num_classes", None))
+    if class_weight == "balanced":
+        raise ValueError(
+            "`class_weight='balanced'` counts the examples of each class, which a dataset does not "
+            f"show. Received: {type(x).__name__}. Pass the weights, a dict."
+        )
     given = {"x": checked(task, x), "y": y, "sample_weight": sample_weight}
-    if y is not None and isinstance(given["x"], TextStream):
+    if y is not None and isinstance(given["x"], Stream):
         raise ValueError(
             "What is read one by one yields labels too, `(text, label)`. Received: labels apart, "
             f"and texts in a {type(x).__name__}. Make it a list, in the order of the labels."
         )
-    shuffle = None if shuffle is None else shuffle and not isinstance(given["x"], TextStream)
+    shuffle = None if shuffle is None else shuffle and not isinstance(given["x"], Stream)
     given |= {"batch_size": batch_size, "class_weight": class_weight, "shuffle": shuffle}
     return {name: value for name, value in given.items() if value is not None}
 

@@ -107,23 +107,17 @@ class Examples:
             num_classes: int, or `None` where the labels tell.
 
         Raises:
-            ValueError: a key is no class, or a weight is no number from 0.
+            ValueError: see `check_class_weight`.
         """
         labels = self.labels.values if isinstance(self.labels, Ragged) else self.labels
         count = num_classes or int(labels.max(initial=0)) + 1
+        check_class_weight(class_weight, count)
         if isinstance(class_weight, str):
-            check_choice("class_weight", class_weight, ("balanced",))
             numbers = np.bincount(labels, minlength=count)
             class_weight = dict(enumerate(len(labels) / (count * np.maximum(numbers, 1))))
-        wrong = [key for key in class_weight if not (is_int(key) and 0 <= key < count)]
-        if wrong:
-            raise ValueError(
-                f"`class_weight` must have keys from 0 to {count - 1}, or names of labels. "
-                f"Received: {wrong}."
-            )
         table = np.ones(count, "float32")
         for key, weight in class_weight.items():
-            table[key] = check_number(f"class_weight[{key}]", weight)
+            table[key] = weight
         weights, old = table[labels], self.sample_weight
         if isinstance(self.labels, Ragged):
             weights = Ragged.from_flat(weights * old.values, old.lengths)
@@ -154,6 +148,27 @@ class Examples:
             unpadded=getattr(task.preprocessor, "unpadded", False),
             token_budget=budget if by_tokens else None,
         )
+
+
+def check_class_weight(class_weight, num_classes=None):
+    """Raises `ValueError` unless weights of classes are `"balanced"`, or a dict of numbers from 0.
+
+    Args:
+        class_weight: see `Examples.weighted`.
+        num_classes: int, or `None` where nothing tells it.
+    """
+    if not isinstance(class_weight, dict):
+        check_choice("class_weight", class_weight, ("balanced",), "Or a dict from class to weight.")
+        return
+    count = np.inf if num_classes is None else num_classes
+    wrong = [key for key in class_weight if not (is_int(key) and 0 <= key < count)]
+    if wrong:
+        raise ValueError(
+            f"`class_weight` must have keys from 0 to {count - 1}, or names of labels. "
+            f"Received: {wrong}."
+        )
+    for key, weight in class_weight.items():
+        check_number(f"class_weight[{key}]", weight)
 
 
 def _take(column, rows):

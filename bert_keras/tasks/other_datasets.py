@@ -3,6 +3,7 @@
 Strings cannot enter a JAX or PyTorch model, so texts become arrays on the host, on each backend.
 """
 
+import contextlib
 import inspect
 
 import keras
@@ -11,6 +12,7 @@ from keras.src.trainers import data_adapters
 
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.tasks.columns import as_column, check_is_dataset, is_text
+from bert_keras.tasks.features import has_features
 
 
 def checked(task, x, training=True):
@@ -19,9 +21,9 @@ def checked(task, x, training=True):
     Args:
         task: a `Task`.
         x: what yields batches: ready inputs, or texts, or tuples `(x, y)` or `(x, y,
-            sample_weight)` that begin with them. A `PyDataset`, a generator, and where they hold
-            texts a `tf.data.Dataset` or a torch `DataLoader`; of ready inputs these two stay as
-            they are.
+            sample_weight)` that begin with them. A `PyDataset`, a generator, a torch `DataLoader`,
+            a `tf.data.Dataset`. Of ready inputs the last two stay as they are where they do not
+            know their length, and on TensorFlow its own.
         training: bool, whether texts come with labels.
 
     Raises:
@@ -34,7 +36,16 @@ def checked(task, x, training=True):
     if inspect.isgenerator(x):
         prepare = _Prepare(task, training)
         return (prepare(batch) for batch in x)
-    return TextStream(x, _Prepare(task, training)) if _holds_texts(x) else x
+    is_read = _can_be_read_here(x) or _holds_texts(x)
+    return Stream(x, _Prepare(task, training)) if is_read else x
+
+
+def _can_be_read_here(x):
+    """Whether batches of ready inputs may come by way of Python, so that they can be checked."""
+    is_tensors = hasattr(x, "element_spec") and keras.backend.backend() != "tensorflow"
+    with contextlib.suppress(TypeError):
+        return (is_tensors or data_adapters.is_torch_dataloader(x)) and len(x) > 0
+    return False
 
 
 class _Prepare:
@@ -56,11 +67,20 @@ class _Prepare:
         whole = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))
         x, *others = (batch,) if whole else batch
         if isinstance(x, dict):
+            x, *others = keras.tree.map_structure(_as_array, (x, *others))
             self.task.check_inputs(x)
-            return batch
+            if self.training and others and others[0] is not None:
+                others[0] = self._labels(x, others[0])
+            return x, *others
         x = _column(_as_str(x))
         others = [_as_str(column) for column in others] if self.training else []
         return _one_batch(self.task.examples(x, *others, training=self.training), self.task)
+
+    def _labels(self, inputs, labels):
+        """Returns the labels of ready inputs as the loss takes them, after checking every one."""
+        if has_features(inputs):
+            return self.task.encode_labels(labels)
+        return self.task.ready_examples(inputs, labels, training=True).labels
 
 
 def _column(x):
@@ -127,8 +147,8 @@ class PreparedBatches(keras.utils.PyDataset):
         self.batches.on_epoch_end()
 
 
-class TextStream(keras.utils.PyDataset):
-    """Batches of texts of a dataset that is read from its beginning in each epoch.
+class Stream(keras.utils.PyDataset):
+    """Batches of a dataset that is read from its beginning in each epoch.
 
     Args:
         dataset: a `tf.data.Dataset`, a torch `DataLoader`. One that does not know
@@ -180,6 +200,10 @@ def _holds_texts(x):
     else:
         first = next(iter(x), ()) if hasattr(x, "__iter__") else ()
     return any(is_text(_as_str(leaf)) for leaf in keras.tree.flatten(first))
+
+
+def _as_array(value):
+    return keras.ops.convert_to_numpy(value) if hasattr(value, "shape") else value
 
 
 def _as_str(column):

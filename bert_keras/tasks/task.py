@@ -33,8 +33,9 @@ class Task(BuiltModel):
       generator, a `tf.data.Dataset`, or a torch `DataLoader`. They are tokenized on
       the host, on each backend;
     - ready inputs: the dict of arrays of `bert_keras.inputs`, a `keras.utils.PyDataset`, a
-      `tf.data.Dataset`, a torch `DataLoader`. Arrays are checked before the first step, the batches
-      of a `PyDataset` each before its own; of what the last two yield only names and lengths are.
+      `tf.data.Dataset`, a torch `DataLoader`. Arrays are checked before the first step, batches
+      each before its own; only names and lengths are of those that processes of a `PyDataset` make,
+      of a dataset that does not know its length, and with TensorFlow of a `tf.data.Dataset`.
 
     A task is compiled when it is made. The defaults are BERT's recipe: AdamW with weight decay on
     kernels only, gradients clipped to norm 1, the learning rate rising over the first tenth of the

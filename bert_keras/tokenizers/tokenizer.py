@@ -194,7 +194,8 @@ class Tokenizer(WithOtherNames):
             raise AttributeError(f"A {type(self).__name__} has no attribute {name!r}.")
         raise ValueError(
             "This tokenizer has no vocabulary yet: its config does not carry one. Call "
-            "`load_assets(folder)` first."
+            "`load_assets(folder)` first. A model is copied with it by `copy.deepcopy`, while "
+            "`keras.models.clone_model` makes a new one of the config."
         )
 
     @property

@@ -163,7 +163,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             self._delete(path)
 
     def _delete(self, folder):
-        (folder / "state.json").unlink()
+        (folder / "state.json").unlink(missing_ok=True)  # None where a disk was full.
         shutil.rmtree(folder)
 
     def _restore(self):

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_number
-from bert_keras.training.losses import WeightedLoss
+from bert_keras.training.losses import WeightedLoss, of_length_1
 
 DISTANCES = ("cosine", "euclidean")
 
@@ -58,7 +58,7 @@ class MultipleNegativesRanking(WeightedLoss):
 
     def call(self, y_true, y_pred):
         check_num_texts(y_pred, 2)
-        vectors = ops.normalize(y_pred, axis=-1)
+        vectors = of_length_1(y_pred)
         batch, _, hidden_dim = ops.shape(vectors)
         # The positives of the batch, then its first hard negatives, and so on.
         candidates = ops.reshape(ops.swapaxes(vectors[:, 1:], 0, 1), (-1, hidden_dim))
@@ -150,7 +150,7 @@ def cosine(first, second):
     Returns:
         float, `(...)`, from -1 to 1.
     """
-    return ops.sum(ops.normalize(first, axis=-1) * ops.normalize(second, axis=-1), axis=-1)
+    return ops.sum(of_length_1(first) * of_length_1(second), axis=-1)
 
 
 def check_num_texts(vectors, least, most=None):

@@ -149,7 +149,7 @@ class CosineDistance(WeightedLoss):
     """
 
     def call(self, y_true, y_pred):
-        return 1.0 - ops.sum(ops.normalize(y_true) * ops.normalize(y_pred), axis=-1)
+        return 1.0 - ops.sum(of_length_1(y_true) * of_length_1(y_pred), axis=-1)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -258,6 +258,17 @@ def consistency_loss(first_logits, second_logits):
     first, second = ops.log_softmax(first_logits), ops.log_softmax(second_logits)
     # Both directions together: sum of (p - q) * (log p - log q).
     return 0.5 * ops.sum((ops.exp(first) - ops.exp(second)) * (first - second), axis=-1)
+
+
+def of_length_1(vectors):
+    """Returns float32 vectors `(..., hidden_dim)` scaled to length 1; one of zeros stays as it is.
+
+    `ops.normalize` has no gradient at zeros, the mean of a text that is all padding: its NaN would
+    spread to every weight.
+    """
+    vectors = ops.convert_to_tensor(vectors)
+    squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
+    return vectors * ops.rsqrt(ops.maximum(squares, 1e-14))
 
 
 def _crossentropy(labels, logits):

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.checks import check_rates
+from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.training import fused
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
@@ -99,6 +99,12 @@ class AdamW(keras.optimizers.Optimizer):
             learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs
         )
         check_rates(beta_1=beta_1, beta_2=beta_2)
+        check_number("epsilon", epsilon)
+        for name in ("weight_decay", "clipnorm", "clipvalue", "global_clipnorm", "ema_momentum"):
+            if getattr(self, name, None) is not None:
+                check_number(name, getattr(self, name))
+        if self.gradient_accumulation_steps is not None:
+            check_int("gradient_accumulation_steps", self.gradient_accumulation_steps, 2)
         if self.gradient_accumulation_steps and self.ema_overwrite_frequency:
             raise ValueError(
                 "`ema_overwrite_frequency` counts batches and `gradient_accumulation_steps` makes "

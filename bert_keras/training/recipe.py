@@ -89,8 +89,9 @@ class Recipe:
                 f"Received: {unused} with optimizer={optimizer!r}. Set them in that optimizer, "
                 "such as bert_keras.AdamW, or leave it out."
             )
-        if isinstance(optimizer, keras.optimizers.Optimizer):
-            check_number("learning_rate", float(optimizer.learning_rate))
+        is_made = isinstance(optimizer, keras.optimizers.Optimizer)
+        rate = float(optimizer.learning_rate) if is_made else asked["learning_rate"]
+        check_number("learning_rate", rate)
         if asked["decay_power"] != 1.0 and asked["decay"] != "polynomial":
             raise ValueError(
                 "`decay_power` is for decay='polynomial'. Received: "

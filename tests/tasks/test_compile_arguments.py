@@ -110,6 +110,20 @@ def test_arguments_that_would_not_count_are_refused():
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+@pytest.mark.parametrize(
+    "name", ["learning_rate", "weight_decay", "head_multiplier", "ema_momentum"]
+)
+def test_what_would_spread_to_every_weight_is_refused(name, value):
+    task = classifier(num_layers=1)
+    with pytest.raises(ValueError, match=r"Received:.*(nan|inf|-1)"):
+        task.compile(**{name: value})
+    for argument in ("epsilon", "clipnorm", "clipvalue", "global_clipnorm"):
+        with pytest.raises(ValueError, match=argument):
+            bert_keras.AdamW(1e-3, **{argument: value})
+
+
+@pytest.mark.once
 def test_averages_are_those_of_the_optimizer_that_keeps_them():
     results = []
     schedule = bert_keras.WarmupDecay(1e-2, total_steps=4, warmup=0.1)

@@ -1,0 +1,72 @@
+"""Copies of models are right, wherever they are made, or it is said what is."""
+
+import copy
+import os
+import pickle
+
+import keras
+import numpy as np
+import pytest
+from tiny import tiny_classifier
+
+TEXTS = ["a b c", "d e", "f"]
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda task: pickle.loads(pickle.dumps(task))])
+def test_a_copy_answers_and_trains_alike_and_by_itself(how):
+    task = tiny_classifier()
+    task.compile(run_eagerly=True)
+    task.fit(TEXTS, [0, 1, 0], verbose=0)
+    answers = task.predict(TEXTS, verbose=0)
+    again = how(task)
+    np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), answers)
+    assert int(again.optimizer.iterations) == 1
+    again.fit(TEXTS, [0, 1, 0], verbose=0)
+    assert not np.array_equal(again.predict(TEXTS, verbose=0), answers)
+    np.testing.assert_array_equal(task.predict(TEXTS, verbose=0), answers)
+    for part in (task.backbone, task.preprocessor, task.tokenizer):
+        assert how(part).get_config() == part.get_config()
+    assert how(task.tokenizer)(TEXTS) == task.tokenizer(TEXTS)
+
+
+def test_a_clone_has_new_weights_and_says_how_to_copy_the_vocabulary():
+    task = tiny_classifier()
+    clone = keras.models.clone_model(task)
+    assert [x.shape for x in clone.weights] == [x.shape for x in task.weights]
+    assert not np.array_equal(clone.get_weights()[0], task.get_weights()[0])
+    with pytest.raises(ValueError, match=r"copy\.deepcopy"):
+        clone.predict(TEXTS, verbose=0)
+
+
+def test_a_forked_process_refuses_to_compute_unless_it_has_one_thread():
+    torch = pytest.importorskip("torch")
+    task = tiny_classifier()
+    task.compile(run_eagerly=True)
+    expected = task.predict(TEXTS, verbose=0)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    calls = (
+        lambda: np.testing.assert_allclose(task.predict(TEXTS, verbose=0), expected, atol=1e-6),
+        lambda: task.fit(TEXTS, [0, 1, 0], verbose=0),
+        lambda: task(task.preprocessor(TEXTS)),
+    )
+    child = os.fork()  # Which has the two threads' number, not the threads.
+    if not child:
+        try:
+            refused = sum(map(is_refused, calls))
+            if keras.backend.backend() == "torch":
+                torch.set_num_threads(1)
+                assert not any(map(is_refused, calls))
+            os._exit(refused)
+        finally:
+            os._exit(9)
+    torch.set_num_threads(before)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(calls)
+
+
+def is_refused(call):
+    try:
+        call()
+    except RuntimeError as error:
+        return "spawn" in str(error)
+    return False

@@ -1,0 +1,109 @@
+"""What a dataset yields is looked at before a model sees it, whatever kind of dataset it is."""
+
+import keras
+import numpy as np
+import pytest
+from tiny import tiny_backbone, tiny_classifier
+
+import bert_keras
+
+ROWS = 4
+WRONG = {
+    "no class": (lambda x, y: (x, np.where(y, 7, y)), "must be the ints 0 to 1"),
+    "negative": (lambda x, y: (x, np.where(y, -1, y)), "must be the ints 0 to 1"),
+    "no number": (lambda x, y: (x, np.where(y, np.nan, y)), "needs a label"),
+    "no id": (lambda x, y: ({**x, "token_ids": x["token_ids"] + 500}, y), "the vocabulary"),
+}
+
+
+@pytest.fixture(scope="module")
+def task():
+    task = tiny_classifier(tiny_backbone(), label_names=["bad", "good"])
+    task.compile(bert_keras.AdamW(1e-3), run_eagerly=True)
+    return task
+
+
+def right_batch():
+    ids = np.arange(5, 5 + 4 * ROWS, dtype="int32").reshape(ROWS, 4)
+    return {"token_ids": ids, "padding_mask": np.ones_like(ids)}, np.array([0, 1, 1, 0])
+
+
+class Batches(keras.utils.PyDataset):
+    """So many batches, of which the last is what `wrong` makes of it."""
+
+    def __init__(self, wrong, number=1, **options):
+        super().__init__(**options)
+        self.wrong, self.number = wrong, number
+
+    def __len__(self):
+        return self.number
+
+    def __getitem__(self, index):
+        batch = right_batch()
+        return self.wrong(*batch) if index == self.number - 1 else batch
+
+
+def as_data_loader(wrong):
+    import torch
+
+    x, y = wrong(*right_batch())
+    rows = [({key: array[row] for key, array in x.items()}, y[row]) for row in range(ROWS)]
+    return torch.utils.data.DataLoader(rows, batch_size=ROWS)
+
+
+def as_tensorflow(wrong):
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensors(wrong(*right_batch()))
+
+
+KINDS = {
+    "PyDataset": Batches,
+    "generator": lambda wrong: (wrong(*right_batch()) for _ in range(1)),
+    "DataLoader": as_data_loader,
+    "tf.data": as_tensorflow,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_batch_ends_fit_before_its_step(task, kind, what):
+    wrong, message = WRONG[what]
+    error, message = ValueError, f"Batch 0 of the dataset: .*{message}"
+    if kind == "tf.data" and keras.backend.backend() == "tensorflow":
+        error, message = Exception, ""  # Its own pipelines go past Python; its step raises.
+    before = task.get_weights()
+    with pytest.raises(error, match=message):
+        task.fit(KINDS[kind](wrong), verbose=0)
+    for weight, value in zip(task.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weight, value)
+
+
+def no_disk(*_):
+    raise OSError("the disk is gone")
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 2}])
+def test_what_a_dataset_raises_comes_out_as_it_is(task, options):
+    for wrong, error, message in (
+        (no_disk, OSError, "^the disk is gone$"),
+        (WRONG["no class"][0], ValueError, "^Batch 3 of the dataset: "),
+    ):
+        with pytest.raises(error, match=message):
+            task.fit(Batches(wrong, 4, **options), shuffle=False, verbose=0)
+        with pytest.raises(error, match=message):
+            task.fit(*right_batch(), validation_data=Batches(wrong, 4, **options), verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"good": np.nan}, "finite number"),
+        ({"god": 2.0}, "names of labels"),
+        ({7: 2.0}, "keys from 0 to 1"),
+        ("balanced", "counts the examples"),
+    ],
+)
+def test_weights_of_classes_are_checked_for_a_dataset_too(task, weights, message):
+    with pytest.raises(ValueError, match=message):
+        task.fit(Batches(lambda *batch: batch), class_weight=weights, verbose=0)
