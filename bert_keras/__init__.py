@@ -20,6 +20,7 @@ from bert_keras.models.albert import AlbertBackbone
 from bert_keras.models.bert import BertBackbone
 from bert_keras.models.distilbert import DistilBertBackbone
 from bert_keras.models.electra import ElectraBackbone
+from bert_keras.models.keras_file import load_model
 from bert_keras.models.modernbert import ModernBertBackbone
 from bert_keras.models.roberta import RobertaBackbone
 from bert_keras.other_names import renamed_class as _renamed_class

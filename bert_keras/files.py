@@ -245,6 +245,33 @@ def write_json(path, value):
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
+@contextlib.contextmanager
+def reading(path, advice="Download or save it again."):
+    """A context in which an error that a file causes, whosever it is, becomes one that names it.
+
+    Args:
+        path: str or path, of a file or of a folder.
+        advice: str, what to do.
+
+    Raises:
+        ValueError: in place of any error that does not name the path, a panic of a library in Rust
+            among them, which is no `Exception`; those of the system stay.
+    """
+    try:
+        yield
+    except BaseException as error:
+        is_files = isinstance(error, Exception) or type(error).__name__ == "PanicException"
+        is_told = isinstance(error, (ValueError, TypeError)) and os.fspath(path) in str(error)
+        # Libraries' own are plain `OSError` without a file's name.
+        is_systems = isinstance(error, OSError) and (error.filename or type(error) is not OSError)
+        if not is_files or is_told or is_systems or isinstance(error, ImportError):
+            raise
+        raise ValueError(
+            f"{path} cannot be read ({type(error).__name__}: {error!s:.500}). Is it damaged, or of "
+            f"another kind? {advice}"
+        ) from error
+
+
 def read_json(path, kind=dict):
     """Returns the value of a JSON file.
 

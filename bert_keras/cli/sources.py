@@ -7,6 +7,7 @@ import numpy as np
 
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS
 from bert_keras.models.backbone import Backbone
+from bert_keras.models.keras_file import load_model
 from bert_keras.presets.presets import open_preset
 
 # Ways to write a model: a method, and its arguments.
@@ -30,7 +31,7 @@ def load(source, wanted=None):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         if str(source).endswith(".keras"):
-            model = keras.saving.load_model(source)
+            model = load_model(source)
         else:
             model = _class_of(open_preset(source), wanted).from_preset(source)
     return model, [str(x.message) for x in caught if x.category is UserWarning]

@@ -85,7 +85,7 @@ def open_shard(path):
             data = np.memmap(file, np.uint8, "r", begin, (size - begin,)) if size > begin else b""
         metadata = header.pop("__metadata__", {})
         arrays = {name: _tensor(data, entry) for name, entry in header.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"A shard must be whole. Received: {path} with {size} bytes: {error}. {_MAKE_AGAIN}"
         ) from error

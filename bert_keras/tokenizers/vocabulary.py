@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import warnings
+from collections.abc import Mapping, Set
 
 from bert_keras.files import write_text
 from bert_keras.tokenizers.texts import describe
@@ -68,11 +69,14 @@ def numbered(vocabulary):
         A dict of str to int.
 
     Raises:
-        TypeError: an entry is not a str.
+        TypeError: an entry is not a str, or it is a set, which has no order.
         ValueError: an entry holds a line end.
     """
     if isinstance(vocabulary, (str, os.PathLike)):
         vocabulary = read_vocabulary(vocabulary)
+    if isinstance(vocabulary, (Set, Mapping)):
+        found = f"a {type(vocabulary).__name__}"
+        raise TypeError(f"`vocabulary` must have an order, that of the ids. Received: {found}.")
     tokens = list(vocabulary)
     for index, token in enumerate(tokens):
         if not isinstance(token, str):
