@@ -55,7 +55,7 @@ def replacing(path):
 
 
 @contextlib.contextmanager
-def replacing_files(folder, stale=()):
+def replacing_files(folder, stale=(), index=None):
     """Yields an empty folder whose files replace those of `folder` at the end, all or none.
 
     On Linux it takes the place of `folder` in one step, with links to all else that is in there; a
@@ -67,18 +67,20 @@ def replacing_files(folder, stale=()):
     Args:
         folder: str or path, made when missing. A link stays one.
         stale: names of files that go where there is no new one.
+        index: name of the file in place of `config.json`, where the folder may hold all sorts of
+            files, which no swap is to touch.
 
     Raises:
         OSError: a file cannot be written, as on a full disk; it says what is there now.
     """
     folder = pathlib.Path(os.path.realpath(folder))
     folder.mkdir(parents=True, exist_ok=True)
-    can_swap = os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
+    can_swap = index is None and os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
     with _beside(folder if can_swap else folder / "preset", folder) as new:
         new.mkdir()
         yield new
         written = [path.relative_to(new) for path in new.rglob("*") if not path.is_dir()]
-        written.sort(key=lambda name: name == _LAST)
+        written.sort(key=lambda name: name == pathlib.Path(index or _LAST))
         ours = {*written, *map(pathlib.Path, stale)}
         if can_swap and _swap(new, folder, ours):
             with contextlib.suppress(OSError):
@@ -283,6 +285,8 @@ def read_json(path, kind=dict):
         FileNotFoundError: there is no such file.
         ValueError: the file is no JSON in UTF-8, or its value is of another kind.
     """
+    if not os.path.isfile(path) and os.path.exists(path):  # A pipe never ends, nor does a device.
+        raise FileNotFoundError(errno.ENOENT, "There is no ordinary file", str(path))
     try:
         value = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -9,15 +9,16 @@ _LEFT = contextvars.ContextVar("values that new variables may still have", defau
 
 @contextlib.contextmanager
 def filled_by(source, num_values):
-    """A context in which what is made at random has at most twice the values that a file holds.
+    """A context in which new variables have at most three times the values that a file holds.
 
-    Twice, since a checkpoint may lack a part, such as a pooler, which is smaller than the rest.
+    Blocks count twice, when they are begun and when they are built, and a checkpoint may lack a
+    part that is smaller than a block, such as a pooler.
 
     Args:
         source: str, the file or the checkpoint, for messages.
         num_values: int, how many values it holds.
     """
-    token = _LEFT.set([2 * num_values, num_values, source])
+    token = _LEFT.set([3 * num_values, num_values, source])
     try:
         yield
     finally:
@@ -33,6 +34,6 @@ def note_variable(shape):
     if left[0] < 0:
         raise ValueError(
             f"A model must be one that its weights fill. Received: {left[2]}, which holds "
-            f"{left[1]:,} values, for a config that asks for more than twice as many, the last "
+            f"{left[1]:,} values, for a config that asks for many more, the last "
             f"{tuple(shape)}. Does the config belong to these weights?"
         )

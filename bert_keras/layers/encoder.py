@@ -56,8 +56,8 @@ class EncoderBlock(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        # Before the layers of a thousand blocks are made; they note their kernels when built.
-        note_variable((hidden_dim, hidden_dim))
+        # Before the layers of a thousand blocks are made, which note their kernels when built.
+        note_variable((hidden_dim, 4 * hidden_dim + 2 * intermediate_dim))
         self.hidden_dim = hidden_dim
         self.attention = SelfAttention(
             num_heads,

@@ -1,10 +1,12 @@
 """A `.keras` file from somebody else, looked at before Keras opens it."""
 
+import io
 import os
 import pathlib
 import stat
 import zipfile
 
+import h5py
 import keras
 
 from bert_keras.files import reading
@@ -45,12 +47,32 @@ def load_model(path, custom_objects=None, compile=True):
         size = os.path.getsize(path)
         with zipfile.ZipFile(path) as archive:
             _check_members(archive.infolist(), size)
-        with filled_by(path, size):  # No value of a weight takes less than half a byte.
+            num_values = _count_values(archive)
+        with filled_by(path, num_values):
             model = keras.saving.load_model(path, custom_objects, compile, safe_mode=True)
         tokenizer = getattr(model, "tokenizer", None)
         if tokenizer is not None and not tokenizer.has_vocabulary:
             raise ValueError("It lacks its tokenizer's assets.")
         return model
+
+
+def _count_values(archive):
+    member = archive.getinfo("model.weights.h5")
+    # Of packed members only the beginning is near.
+    is_stored = member.compress_type == zipfile.ZIP_STORED
+    counts = []
+
+    def count(name, item):
+        if isinstance(item, h5py.Dataset):
+            if item.nbytes > member.file_size:  # Where nothing is stored zeros would be read.
+                raise ValueError(f"It has not all the values of {name!r}, {item.shape}.")
+            # A byte may hold two values of 4 bits.
+            counts.append(item.size * (2 if item.dtype.itemsize == 1 else 1))
+
+    opened = archive.open(member) if is_stored else io.BytesIO(archive.read(member))
+    with opened as file, h5py.File(file) as weights:
+        weights.visititems(count)
+    return sum(counts)
 
 
 def _check_members(members, size):

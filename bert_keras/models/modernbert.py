@@ -214,7 +214,7 @@ class ModernBertBlock(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        note_variable((hidden_dim, hidden_dim))  # See `EncoderBlock`.
+        note_variable((hidden_dim, 4 * hidden_dim + 2 * intermediate_dim))  # See `EncoderBlock`.
         self.hidden_dim = hidden_dim
         options = {"epsilon": layer_norm_epsilon, "dtype": self.dtype_policy}
         self.attention_norm = None

@@ -380,6 +380,13 @@ class Tokenizer(WithOtherNames):
         except TypeError:
             # All are str by now: what the library refuses are lone surrogates.
             return encode_batch(_without_surrogates(texts), **options)
+        except BaseException as error:  # A panic of the library is no `Exception`.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise ValueError(
+                f"A text must be one that this tokenizer's settings can cut. Received: {error!s} "
+                "Leave the text out, or use another tokenizer.json."
+            ) from error
 
     def detokenize(self, ids):
         """Returns ids as text: pieces joined, without those that frame and fill sequences.

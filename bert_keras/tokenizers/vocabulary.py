@@ -33,6 +33,8 @@ def read_vocabulary(path):
             "A vocabulary must be a list or a file, such as vocab.txt. Received the folder "
             f"{os.fspath(path)}. Folders are read by `Tokenizer.from_preset(folder)`."
         )
+    if os.path.exists(path) and not os.path.isfile(path):  # Such as a pipe, which never ends.
+        raise ValueError(f"A vocabulary must be an ordinary file. Received: {os.fspath(path)}.")
     with open(path, "rb") as file:
         raw = file.read()
     try:

@@ -14,35 +14,15 @@ import pytest
 
 FOLDER = pathlib.Path(__file__).parent
 # As in `targets.TARGETS`, which makes models when it is imported.
+# fmt: off
 READERS = [
-    "keras",
-    "own_preset",
-    "hugging_face",
-    "keras_hub",
-    "tf1",
-    "backbone",
-    "safetensors",
-    "tokenizer_json",
-    "byte_pair_json",
-    "vocabulary",
-    "merges",
-    "sentence_pieces",
-    "pretraining",
-    "masked_pretraining",
-    "tfrecord",
-    "training",
-    "adapters",
-    "csv",
-    "tsv",
-    "json_lines",
-    "conll",
-    "conllu",
-    "squad",
-    "multiple_choice",
-    "documents",
-    "command_json",
+    "keras", "own_preset", "hugging_face", "keras_hub", "tf1", "backbone", "safetensors",
+    "tokenizer_json", "byte_pair_json", "vocabulary", "merges", "sentence_pieces",
+    "pretraining", "masked_pretraining", "tfrecord", "training", "adapters", "csv", "tsv",
+    "json_lines", "conll", "conllu", "squad", "multiple_choice", "documents", "command_json",
     "command_csv",
 ]
+# fmt: on
 
 
 @pytest.fixture(scope="module")
