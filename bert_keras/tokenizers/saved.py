@@ -116,7 +116,7 @@ def open_backend(path):
     saved = read_json(path)
     vocab, added = saved.get("model", {}).get("vocab"), saved.get("added_tokens") or []
     # The library would count through all ids below the largest.
-    if isinstance(vocab, dict) and max(vocab.values(), default=0) >= len(vocab) + len(added):
+    if isinstance(vocab, dict) and max(vocab.values(), default=-1) >= len(vocab) + len(added):
         raise ValueError(
             f"Ids must run from 0 without a gap. Received: {len(vocab)} tokens with ids up to "
             f"{max(vocab.values())} in {path}."

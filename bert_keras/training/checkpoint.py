@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from bert_keras.checks import check_int
-from bert_keras.files import read_json, reading, replacing, write_json
+from bert_keras.files import reading, replacing, write_json
 from bert_keras.training.random_state import GoOn, as_json
 
 _ADVICE = "Delete its folder to go on from the checkpoint before it."
@@ -195,7 +195,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 def _read_state(folder):
     path = folder / "state.json"
     with reading(path, _ADVICE):
-        state = read_json(path)
+        state = json.loads(path.read_text(encoding="utf-8"))
         return {name: state[name] for name in ("step", "settings", "random_state")}
 
 
