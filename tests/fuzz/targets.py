@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -156,7 +157,8 @@ def _write_vocabulary(folder):
 def _write_pretraining(folder, **options):
     (folder / "corpus").mkdir()
     lines = [f"{a} {b} {a}" for a in LETTERS for b in LETTERS]
-    (folder / "corpus" / "a.txt").write_text("\n".join(lines))
+    for name, part in (("a.txt", lines), ("b.txt", lines[::-1])):
+        (folder / "corpus" / name).write_text("\n".join(part))
     create_pretraining_data(
         folder / "corpus",
         bert_keras.WordPieceTokenizer(VOCABULARY),
@@ -165,7 +167,7 @@ def _write_pretraining(folder, **options):
         sentences_per_line=True,
         **options,
     )
-    (folder / "corpus" / "a.txt").unlink()
+    shutil.rmtree(folder / "corpus")
 
 
 def _read_pretraining(folder):

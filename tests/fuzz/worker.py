@@ -58,7 +58,9 @@ class Guard:
             return
         if event == "open":
             path = arguments[0]
-            if isinstance(path, (str, bytes)):
+            # Who removes a folder opens what is in it by its name alone.
+            is_removal = sys._getframe(1).f_code.co_filename == shutil.__file__
+            if isinstance(path, (str, bytes)) and not is_removal:
                 path = os.path.realpath(os.fsdecode(path))
                 if not path.startswith((self.folder, *_KNOWN)) and "bytecode" not in path:
                     self.seen.append(f"open {path}")
