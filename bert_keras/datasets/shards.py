@@ -141,6 +141,7 @@ def read_manifest(folder):
     try:
         manifest = read_json(path)
         version = manifest["version"]
+        num_examples = manifest["num_examples"]
         shards = [
             (str(shard["file"]), int(shard["bytes"]), int(shard["num_examples"]))
             for shard in manifest["shards"]
@@ -153,7 +154,7 @@ def read_manifest(folder):
         )
     for name, size, _ in shards:
         _check_shard_file(folder, name, size)
-    if sum(count for _, _, count in shards) != manifest["num_examples"]:
+    if sum(count for _, _, count in shards) != num_examples:
         raise ValueError(f"{path} is damaged: its counts do not add up. {_MAKE_AGAIN}")
     return manifest
 

@@ -130,6 +130,7 @@ def once(target, files, guard, work):
 def fuzz(name, seconds, guard, keep, seed):
     """Reads wrong files for some seconds; returns how many, and a dict of what was wrong."""
     tempfile.tempdir = None
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     target, findings, work = TARGETS[name], {}, pathlib.Path(tempfile.mkdtemp()).resolve()
     seeds = work / "seeds"
     seeds.mkdir()
