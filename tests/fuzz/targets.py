@@ -191,6 +191,7 @@ def _write_records(folder):
 
 def _write_training(folder):
     task = _task(preprocessor=None)
+    task.compile(optimizer=keras.optimizers.SGD())
     checkpoint = TrainingCheckpoint(folder, every=1)
     x = {"token_ids": np.ones((2, 4), int)}
     task.fit(x, [0, 1], batch_size=2, verbose=0, callbacks=[checkpoint])
@@ -202,6 +203,7 @@ _compiled = []
 def _read_training(folder):
     if not _compiled:
         _compiled.append(_task(preprocessor=None))
+        _compiled[0].compile(optimizer=keras.optimizers.SGD())
     TrainingCheckpoint(folder, every=1).restore(_compiled[0])
 
 
