@@ -72,8 +72,9 @@ class Guard:
                 is_import = frame.f_code.co_filename.startswith("<frozen importlib")
                 frame = frame.f_back
             name = getattr(arguments[0], "co_filename", "") if event == "exec" else ""
+            # NumPy's headers are parsed, as "<unknown>", and not executed.
             name = str(arguments[1]) if event == "compile" else name
-            if not is_import and not name.startswith((*_KNOWN, "<frozen")):
+            if not is_import and not name.startswith((*_KNOWN, "<frozen", "<unknown>")):
                 self.seen.append(f"{event} {arguments!r:.200}")
 
 
