@@ -170,7 +170,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         """Assigns all variables; returns the state of the random numbers."""
         path = self._source / "variables.npz"
         with reading(path, _ADVICE), np.load(path) as file:
-            arrays = {name: file[name] for name in file.files}
+            arrays = {name: np.asarray(file[name]) for name in file.files}
         wanted = self._variables()
         misfits = sorted(set(wanted) ^ set(arrays)) + [
             f"{variable.path} {tuple(variable.shape)} <- {arrays[name].shape}"
