@@ -35,6 +35,7 @@ else:
     from bert_keras.models.bert import BertBackbone
     from bert_keras.models.distilbert import DistilBertBackbone
     from bert_keras.models.electra import ElectraBackbone
+    from bert_keras.models.keras_file import load_model
     from bert_keras.models.modernbert import ModernBertBackbone
     from bert_keras.models.roberta import RobertaBackbone
     from bert_keras.preprocessing.text_preprocessor import TextPreprocessor

@@ -55,7 +55,7 @@ def replacing(path):
 
 
 @contextlib.contextmanager
-def replacing_files(folder, stale=()):
+def replacing_files(folder, stale=(), index=None):
     """Yields an empty folder whose files replace those of `folder` at the end, all or none.
 
     On Linux it takes the place of `folder` in one step, with links to all else that is in there; a
@@ -67,6 +67,8 @@ def replacing_files(folder, stale=()):
     Args:
         folder: str or path, made when missing. A link stays one.
         stale: names of files that go where there is no new one.
+        index: name of the file in place of `config.json`, where the folder may hold all sorts of
+            files, which no swap is to touch.
 
     Raises:
         OSError: a file cannot be written, as on a full disk; it says what is there now.
@@ -75,7 +77,7 @@ def replacing_files(folder, stale=()):
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        yield from _replacing_files(folder, stale)
+        yield from _replacing_files(folder, stale, index)
     except BaseException:
         if is_new:
             with contextlib.suppress(OSError):  # Some of it is there.
@@ -83,13 +85,13 @@ def replacing_files(folder, stale=()):
         raise
 
 
-def _replacing_files(folder, stale):
-    can_swap = os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
+def _replacing_files(folder, stale, index):
+    can_swap = index is None and os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
     with _beside(folder if can_swap else folder / "preset", folder) as new:
         new.mkdir()
         yield new
         written = [path.relative_to(new) for path in new.rglob("*") if not path.is_dir()]
-        written.sort(key=lambda name: name == _LAST)
+        written.sort(key=lambda name: name == pathlib.Path(index or _LAST))
         ours = {*written, *map(pathlib.Path, stale)}
         if can_swap and _swap(new, folder, ours):
             with contextlib.suppress(OSError):
@@ -284,6 +286,33 @@ def write_json(path, value):
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
+@contextlib.contextmanager
+def reading(path, advice="Download or save it again."):
+    """A context in which an error that a file causes, whosever it is, becomes one that names it.
+
+    Args:
+        path: str or path, of a file or of a folder.
+        advice: str, what to do.
+
+    Raises:
+        ValueError: in place of any error that does not name the path, a panic of a library in Rust
+            among them, which is no `Exception`; those of the system stay.
+    """
+    try:
+        yield
+    except BaseException as error:
+        is_files = isinstance(error, Exception) or type(error).__name__ == "PanicException"
+        is_told = isinstance(error, (ValueError, TypeError)) and os.fspath(path) in str(error)
+        # Libraries' own are plain `OSError` without a file's name.
+        is_systems = isinstance(error, OSError) and (error.filename or type(error) is not OSError)
+        if not is_files or is_told or is_systems or isinstance(error, ImportError):
+            raise
+        raise ValueError(
+            f"{path} cannot be read ({type(error).__name__}: {error!s:.500}). Is it damaged, or of "
+            f"another kind? {advice}"
+        ) from error
+
+
 def read_json(path, kind=dict):
     """Returns the value of a JSON file.
 
@@ -295,6 +324,8 @@ def read_json(path, kind=dict):
         FileNotFoundError: there is no such file.
         ValueError: the file is no JSON in UTF-8, or its value is of another kind.
     """
+    if not os.path.isfile(path) and os.path.exists(path):  # A pipe never ends, nor does a device.
+        raise FileNotFoundError(errno.ENOENT, "There is no ordinary file", str(path))
     try:
         value = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -11,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder may import itself and folders of a lower layer, deferred imports included.
 LAYERS = [
-    {"checks", "other_names", "files", "protocol_buffers", "runtime", "version"},
+    {"checks", "other_names", "files", "protocol_buffers", "runtime", "sizes", "version"},
     {"host_memory", "inputs", "tokenizers", "metrics", "training", "datasets"},
     {"layers", "presets", "preprocessing"},
     {"models", "heads"},

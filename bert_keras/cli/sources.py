@@ -42,14 +42,13 @@ def load(source, wanted=None):
     if runtime.is_exported(source):
         return runtime.load(source), []
     _check_source(source)
-    import keras
 
     from bert_keras.presets.presets import open_preset
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         if str(source).endswith(".keras"):
-            model = keras.saving.load_model(source)
+            model = bert_keras.load_model(source)
         else:
             model = _class_of(open_preset(source), wanted).from_preset(source)
     return model, [str(x.message) for x in caught if x.category is UserWarning]

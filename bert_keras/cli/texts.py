@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from bert_keras.files import writing
+from bert_keras.files import reading, writing
 
 # How a file's rows are written, by the end of its name.
 FORMATS = {".jsonl": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".txt": "text"}
@@ -49,8 +49,8 @@ def _rows(path, kind, columns):
     """
     is_file = path not in (None, "-")
     source = open(path, encoding="utf-8", newline="") if is_file else sys.stdin  # noqa: SIM115
-    with source if is_file else contextlib.nullcontext(source) as file:
-        shown = path if is_file else "standard input"
+    shown = path if is_file else "standard input"
+    with source if is_file else contextlib.nullcontext(source) as file, reading(shown):
         if kind in ("csv", "tsv"):
             lines = csv.DictReader(file, delimiter="," if kind == "csv" else "\t")
         else:

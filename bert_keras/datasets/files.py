@@ -145,6 +145,8 @@ def _parse_json(text, path, line=1):
             f"{path}, line {line}: holds half of a surrogate pair, {error.object[error.start]!r}, "
             f"which is no character. Write the character itself, or both halves."
         ) from error
+    except ValueError as error:
+        raise ValueError(f"{path}, line {line}: a number is too long to be data.") from error
     return value
 
 

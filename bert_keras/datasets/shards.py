@@ -85,7 +85,7 @@ def open_shard(path):
             data = np.memmap(file, np.uint8, "r", begin, (size - begin,)) if size > begin else b""
         metadata = header.pop("__metadata__", {})
         arrays = {name: _tensor(data, entry) for name, entry in header.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"A shard must be whole. Received: {path} with {size} bytes: {error}. {_MAKE_AGAIN}"
         ) from error
@@ -141,6 +141,7 @@ def read_manifest(folder):
     try:
         manifest = read_json(path)
         version = manifest["version"]
+        num_examples = manifest["num_examples"]
         shards = [
             (str(shard["file"]), int(shard["bytes"]), int(shard["num_examples"]))
             for shard in manifest["shards"]
@@ -153,7 +154,7 @@ def read_manifest(folder):
         )
     for name, size, _ in shards:
         _check_shard_file(folder, name, size)
-    if sum(count for _, _, count in shards) != manifest["num_examples"]:
+    if sum(count for _, _, count in shards) != num_examples:
         raise ValueError(f"{path} is damaged: its counts do not add up. {_MAKE_AGAIN}")
     return manifest
 

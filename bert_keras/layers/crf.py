@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from bert_keras.sizes import note_variable
+
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class LinearChainCRF(keras.layers.Layer):
@@ -57,6 +59,7 @@ class LinearChainCRF(keras.layers.Layer):
 
     def build(self, input_shape=None):
         n = self.num_tags
+        note_variable((n, n))
         self.transitions = self.add_weight(shape=(n, n), initializer="zeros", name="transitions")
         self.start = self.add_weight(shape=(n,), initializer="zeros", name="start")
         self.end = self.add_weight(shape=(n,), initializer="zeros", name="end")

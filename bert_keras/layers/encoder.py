@@ -8,6 +8,7 @@ from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.remat import rematerialized, warn_where_useless
+from bert_keras.sizes import note_variable
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -55,6 +56,8 @@ class EncoderBlock(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        # Before the layers of a thousand blocks are made, which note their kernels when built.
+        note_variable((hidden_dim, 4 * hidden_dim + 2 * intermediate_dim))
         self.hidden_dim = hidden_dim
         self.attention = SelfAttention(
             num_heads,

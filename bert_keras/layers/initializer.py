@@ -4,6 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.sizes import note_variable
+
 
 def bert_initializer(stddev=0.02):
     """Returns a new truncated normal initializer, cut at two standard deviations.
@@ -65,6 +67,7 @@ class RandomNormal(keras.initializers.RandomNormal):
     """
 
     def __call__(self, shape, dtype=None):
+        note_variable(shape)
         values = np.random.default_rng(self.seed).standard_normal(shape, dtype=np.float32)
         values = np.float32(self.stddev) * values + np.float32(self.mean)
         return ops.convert_to_tensor(values, dtype or keras.config.floatx())
@@ -84,6 +87,7 @@ class TruncatedNormal(keras.initializers.TruncatedNormal):
     """
 
     def __call__(self, shape, dtype=None):
+        note_variable(shape)
         generator = np.random.default_rng(self.seed)
         values = np.asarray(generator.standard_normal(shape, dtype=np.float32))
         flat = values.reshape(-1)

@@ -1,12 +1,13 @@
 """The one base class of all backbones, and what everything else may ask of them."""
 
+import contextlib
 from types import MappingProxyType
 
 from keras import ops
 
 from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
-from bert_keras.files import of_one_state
+from bert_keras.files import of_one_state, reading
 from bert_keras.layers import unpadding
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel, settings_of
@@ -211,9 +212,11 @@ class Backbone(Adaptable, BuiltModel):
         ```
         """
         source = presets.open_preset(preset)
-        backbone = source.backbone(cls, **kwargs)
+        with source.filling() if load_weights else contextlib.nullcontext():
+            backbone = source.backbone(cls, **kwargs)
         if load_weights:
-            source.load_backbone_weights(backbone)
+            with reading(source.folder):
+                source.load_backbone_weights(backbone)
         return backbone
 
 

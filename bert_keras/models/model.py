@@ -1,14 +1,16 @@
 """What every model of the package, backbone or task, does beyond `keras.Model`."""
 
+import glob
 import inspect
 import io
 import os
+import pathlib
 
 import keras
 import numpy as np
 from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
-from bert_keras.files import replacing
+from bert_keras.files import replacing, replacing_files
 from bert_keras.inputs import ROW_PLACES, check_keys
 from bert_keras.models import export, from_text, quantized, structure
 from bert_keras.models.forked import check_not_forked, note_process
@@ -181,14 +183,21 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
     def save_weights(self, filepath, overwrite=True, max_shard_size=None):
         """Like `keras.Model.save_weights`; the file is whole or as it was, whatever ends the call.
 
-        That is not so for several files, which `max_shard_size` asks for.
+        So are several files, which `max_shard_size` asks for. Not so is what
+        `keras.saving.save_model(model, path)` writes, which never asks the model: use `save`.
 
         Raises:
             OSError: it cannot be written, as on a full disk; it says what is there now.
         """
         is_one = max_shard_size is None and str(filepath).endswith(".weights.h5")
-        if not is_one or "://" in str(filepath):
+        path = pathlib.Path(filepath)
+        if "://" in str(filepath):
             super().save_weights(filepath, overwrite, max_shard_size)
+        elif _may_write(filepath, overwrite) and not is_one:
+            shards = f"{glob.escape(path.name.split('.')[0])}_*.weights.h5"
+            stale = [found.name for found in path.parent.glob(shards)]
+            with replacing_files(path.parent, stale, index=path.name) as new:
+                super().save_weights(str(new / path.name), True, max_shard_size)
         elif _may_write(filepath, overwrite):
             weights = _WeightsFile()
             super().save_weights(weights)

@@ -14,6 +14,7 @@ from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.model import layer_for
+from bert_keras.sizes import note_variable
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -213,6 +214,7 @@ class ModernBertBlock(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        note_variable((hidden_dim, 4 * hidden_dim + 2 * intermediate_dim))  # See `EncoderBlock`.
         self.hidden_dim = hidden_dim
         options = {"epsilon": layer_norm_epsilon, "dtype": self.dtype_policy}
         self.attention_norm = None

@@ -9,6 +9,7 @@ import numpy as np
 from bert_keras.checks import check_choice, check_int
 from bert_keras.datasets.shards import check_shard, open_shard, read_manifest
 from bert_keras.datasets.tfrecord import read_records
+from bert_keras.files import reading
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alike, mask_tokens
 from bert_keras.preprocessing.packing import INPUT_NAMES
@@ -104,6 +105,10 @@ class PretrainingBatches(keras.utils.PyDataset):
         super().__init__()
         self.folder = os.fspath(folder)
         self.manifest = read_manifest(self.folder)
+        with reading(self.folder):
+            masking_told = self.manifest["objective"] and self.manifest["masking"]
+            for name in ("sequence_length", *(("num_predictions",) if masking_told else ())):
+                check_int(name, self.manifest[name])
         self.batch_size = check_int("batch_size", batch_size)
         self.seed = seed
         self.shuffle = shuffle
@@ -122,7 +127,8 @@ class PretrainingBatches(keras.utils.PyDataset):
         advice = "Make data of that length: create_pretraining_data.py --sequence_length."
         length = stored if sequence_length is None else sequence_length
         self.sequence_length = check_int("sequence_length", length, stored, advice=advice)
-        self.tokenizer = self._checked_tokenizer()
+        with reading(self.folder):
+            self.tokenizer = self._checked_tokenizer()
         self.masking, self.num_predictions = self._checked_masking(masking, num_predictions)
         self._kinds = TokenKinds.from_tokenizer(self.tokenizer)
         self._counts = np.array([shard["num_examples"] for shard in self.manifest["shards"]])
@@ -185,8 +191,9 @@ class PretrainingBatches(keras.utils.PyDataset):
         begin = (step_in_epoch * self.process_count + self.process_index) * self.batch_size
         places = np.arange(begin, begin + self.batch_size)
         is_real = places < self._counts.sum()
-        parts = self._read(epoch, np.where(is_real, places, 0))
-        inputs, labels, weights = self._assemble(parts, step, places)
+        with reading(self.folder):
+            parts = self._read(epoch, np.where(is_real, places, 0))
+            inputs, labels, weights = self._assemble(parts, step, places)
         for value in weights.values():
             value[~is_real] = 0
         if not self.has_next_sentence:

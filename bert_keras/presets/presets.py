@@ -3,7 +3,7 @@
 See `formats.checkpoint` for the methods.
 """
 
-from bert_keras.files import read_json
+from bert_keras.files import read_json, reading
 from bert_keras.presets.formats import huggingface, keras_hub, own, tf1
 from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.presets.formats.own import save_preset
@@ -44,7 +44,8 @@ def open_preset(preset):
     config = read_json(path)
     for preset_format in (tf1.Tf1Folder,) if is_tf1 else _FORMATS:
         if preset_format.recognizes(config):
-            return preset_format(folder, config, path, str(preset))
+            with reading(folder):
+                return preset_format(folder, config, path, str(preset))
     raise ValueError(
         f"{path} is neither a bert_keras preset (key 'registered_name'), nor one of KerasHub's "
         "(keys 'class_name' and 'module'), nor that of a Hugging Face or TensorFlow 1 checkpoint "

@@ -1,11 +1,12 @@
 """A task from a preset: which argument is whose, and whether the preset's head may be taken."""
 
+import contextlib
 import inspect
 import warnings
 
 import numpy as np
 
-from bert_keras.files import of_one_state
+from bert_keras.files import of_one_state, reading
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of
 from bert_keras.other_names import renamed_argument
@@ -25,7 +26,8 @@ def make_task(cls, preset, load_weights, arguments):
     """
     source = presets.open_preset(preset)
     given = _routed(cls, source.backbone_class(Backbone), arguments)
-    saved = source.task_arguments(cls)
+    with reading(source.folder):
+        saved = source.task_arguments(cls)
     changed = _changed(cls, saved, arguments)
     left_out = {"name"}
     if {"num_classes", "label_names"} & set(changed):
@@ -35,7 +37,8 @@ def make_task(cls, preset, load_weights, arguments):
             left_out.add("problem_type")
     if "pooling" in changed:
         left_out.add("head_options")
-    backbone = source.backbone(Backbone, **given["backbone"])
+    with source.filling() if load_weights else contextlib.nullcontext():
+        backbone = source.backbone(Backbone, **given["backbone"])
     if "preprocessor" not in arguments:
         given["task"]["preprocessor"] = _preprocessor_of(
             source, cls, backbone, given["preprocessor"]
@@ -47,10 +50,19 @@ def make_task(cls, preset, load_weights, arguments):
     if missing := [p.name for p in wanted if p.default is p.empty and p.name not in known]:
         what = f"no head for a {cls.__name__} that would tell {missing}"
         raise TypeError(f"{source.source} holds {what}. Pass that to `from_preset`.")
-    task = cls(backbone, **settings)
+    # A head that the preset holds is held to it; one that it lacks is as large as asked for.
+    is_held = load_weights and bool(saved) and not changed
+    own = (
+        contextlib.nullcontext()
+        if given["task"].keys() - {"preprocessor"}
+        else reading(source.folder)
+    )
+    with source.filling() if is_held else contextlib.nullcontext(), own:
+        task = cls(backbone, **settings)
     if not load_weights:
         return task
-    source.load_backbone_weights(backbone, task)
+    with reading(source.folder):
+        source.load_backbone_weights(backbone, task)
     if changed:
         warnings.warn(
             f"The preset's head was made for other {changed} than asked for, so the head "
@@ -58,7 +70,8 @@ def make_task(cls, preset, load_weights, arguments):
             stacklevel=4,
         )
     else:
-        source.load_head_weights(task)
+        with reading(source.folder):
+            source.load_head_weights(task)
     return task
 
 
@@ -126,14 +139,15 @@ def _changed(cls, saved, arguments):
 
 
 def _preprocessor_of(source, cls, backbone, arguments):
-    config = source.preprocessor_config(cls)
-    if config is None:
-        tokenizer = source.tokenizer()
-        limits = (tokenizer.model_max_length, backbone.max_sequence_length)
-        longest = min((limit for limit in limits if limit), default=np.inf)
-        length = {} if longest == np.inf else {"max_length": int(longest)}
-        return TextPreprocessor(tokenizer, **{**length, **arguments})
-    found = source.registered_class(config["registered_name"], TextPreprocessor)
-    preprocessor = found.from_config({**config["config"], **arguments})
-    preprocessor.load_assets(source.folder)
-    return preprocessor
+    with contextlib.nullcontext() if arguments else reading(source.folder):
+        config = source.preprocessor_config(cls)
+        if config is None:
+            tokenizer = source.tokenizer()
+            limits = (tokenizer.model_max_length, backbone.max_sequence_length)
+            longest = min((limit for limit in limits if limit), default=np.inf)
+            length = {} if longest == np.inf else {"max_length": int(longest)}
+            return TextPreprocessor(tokenizer, **{**length, **arguments})
+        found = source.registered_class(config["registered_name"], TextPreprocessor)
+        preprocessor = found.from_config({**config["config"], **arguments})
+        preprocessor.load_assets(source.folder)
+        return preprocessor

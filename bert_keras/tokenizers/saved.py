@@ -6,7 +6,7 @@ import pathlib
 
 import tokenizers
 
-from bert_keras.checks import check_bool, check_choice, check_int, check_number
+from bert_keras.checks import check_bool, check_choice, check_int, check_number, is_int
 from bert_keras.files import read_json, write_json
 from bert_keras.tokenizers import vocabulary
 from bert_keras.tokenizers.keras_hub_settings import (
@@ -90,6 +90,7 @@ def read_tokenizer(source, overrides):
     lines = vocabulary.read_vocabulary(path)
     settings = {"added_tokens": [token for token in added if token not in lines]} | settings
     settings["vocabulary"] = _joined(added, lines, path.parent)
+    _check_end(len(settings["vocabulary"]), settings.get("num_rows"), path)
     if "lowercase" not in settings:
         named = vocabulary.named_lowercased(source)
         looked = vocabulary.looks_lowercased(settings["vocabulary"])
@@ -118,9 +119,16 @@ def refuse(names, kind):
 
 def open_backend(path):
     """Returns the `tokenizers.Tokenizer` of a tokenizer.json."""
-    text = pathlib.Path(path).read_text(encoding="utf-8")
+    saved = read_json(path)
+    vocab, added = saved.get("model", {}).get("vocab"), saved.get("added_tokens") or []
+    # The library would count through all ids below the largest.
+    if isinstance(vocab, dict) and max(vocab.values(), default=-1) >= len(vocab) + len(added):
+        raise ValueError(
+            f"Ids must run from 0 without a gap. Received: {len(vocab)} tokens with ids up to "
+            f"{max(vocab.values())} in {path}."
+        )
     try:
-        return tokenizers.Tokenizer.from_str(text)
+        return tokenizers.Tokenizer.from_str(pathlib.Path(path).read_text(encoding="utf-8"))
     except Exception as error:
         raise ValueError(
             f"{path} must be a file that the `tokenizers` library reads. Received: {error}. "
@@ -170,8 +178,8 @@ def _vocabulary_file(folder):
 def _read_configs(folder):
     """Returns what the JSON files beside a vocabulary say, as arguments of the makers."""
     config, tokens, model = (
-        read_json(folder / name) if (folder / name).is_file() else {}
-        for name in (*_SETTINGS, "config.json")
+        next((read_json(folder / name) for name in names if (folder / name).is_file()), {})
+        for names in (*((name,) for name in _SETTINGS), ("config.json", "bert_config.json"))
     )
     path = folder / _SETTINGS[0]
     if config.get("word_tokenizer_type", "basic") != "basic":
@@ -180,7 +188,8 @@ def _read_configs(folder):
             f"word_tokenizer_type={config['word_tokenizer_type']!r} in {folder}. Split the text "
             "into words by that tool, and load vocab.txt alone to cut the words into pieces."
         )
-    settings = {"made_for": f"{config.get('tokenizer_class')} {model.get('model_type')}".lower()}
+    settings = {"num_rows": model.get("vocab_size")}
+    settings |= {"made_for": f"{config.get('tokenizer_class')} {model.get('model_type')}".lower()}
     for ours, theirs in _FLAGS.items():
         value = config.get(theirs)
         settings[ours] = check_choice(f"{theirs}` in `{path}", value, (None, True, False))
@@ -201,6 +210,17 @@ def _read_added(path):
     """Returns the further tokens of older folders, a dict from token to id."""
     ids = read_json(path) if path.is_file() else {}
     return {token: check_int(f"{token}` in `{path}", id, 0, 2**24) for token, id in ids.items()}
+
+
+def _check_end(num_tokens, num_rows, path):
+    """Raises `ValueError` where a vocab.txt has lost its end."""
+    # A table may be filled up to a multiple of 8, 64, ...
+    if is_int(num_rows) and num_rows - num_tokens >= max(num_rows & -num_rows, 8):
+        raise ValueError(
+            f"A vocabulary must be whole. Received: {path} with {num_tokens} tokens, where the "
+            f"files beside it know of {num_rows}. Download it again. If it is right all the same, "
+            "name the file in place of its folder."
+        )
 
 
 def _joined(ids, lines, folder):
@@ -233,6 +253,8 @@ def _changed(path, lines_path, settings, overrides):
         has_lines = lines_path is not None and lines_path.is_file()
         lines = vocabulary.read_vocabulary(lines_path) if has_lines else []
         _joined(ids, lines, path.parent)
+        if has_lines:
+            _check_end(len(lines), len(model["vocab"]), lines_path)
         # Repeated lines are not in the vocabularies that others make of them.
         missing = set(range(len(lines))) - set(ids.values())
         is_changed |= bool(missing)

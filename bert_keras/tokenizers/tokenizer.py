@@ -15,9 +15,10 @@ import numpy as np
 import tokenizers
 
 from bert_keras.checks import check_int
-from bert_keras.files import of_one_state, write_text
+from bert_keras.files import of_one_state, reading, write_text
 from bert_keras.other_names import WithOtherNames
 from bert_keras.tokenizers import saved as files
+from bert_keras.tokenizers.harmless import check_harmless
 from bert_keras.tokenizers.layout import read_layout
 from bert_keras.tokenizers.parts import bert_template, require
 from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
@@ -155,6 +156,7 @@ class Tokenizer(WithOtherNames):
 
     def _use(self, backend):
         saved = json.loads(backend.to_str())
+        check_harmless(saved, backend)
         model, layout = saved["model"], read_layout(saved["post_processor"])
         self._vocabulary, self._ids = _tokens(saved)
         for role, names in files.ROLES.items():
@@ -379,6 +381,13 @@ class Tokenizer(WithOtherNames):
         except TypeError:
             # All are str by now: what the library refuses are lone surrogates.
             return encode_batch(_without_surrogates(texts), **options)
+        except BaseException as error:  # A panic of the library is no `Exception`.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise ValueError(
+                f"A text must be one that this tokenizer's settings can cut. Received: {error!s} "
+                "Leave the text out, or use another tokenizer.json."
+            ) from error
 
     def detokenize(self, ids):
         """Returns ids as text: pieces joined, without those that frame and fill sequences.
@@ -469,6 +478,11 @@ class Tokenizer(WithOtherNames):
             ValueError: a file is damaged, files of one folder disagree, a role is missing or not
                 the one around texts, or an override means nothing to this tokenizer.
         """
+        with reading(source):
+            return cls._loaded(source, overrides)
+
+    @classmethod
+    def _loaded(cls, source, overrides):
         made_of, settings = files.read_tokenizer(source, overrides)
         in_text = overrides.get("special_tokens_in_text")
         if made_of != files.TOKENIZER_FILE:
@@ -531,7 +545,9 @@ class Tokenizer(WithOtherNames):
 
     def load_assets(self, folder):
         """Fills the tokenizer from the tokenizer.json of a folder."""
-        self._use(files.open_backend(os.path.join(folder, files.TOKENIZER_FILE)))
+        path = os.path.join(folder, files.TOKENIZER_FILE)
+        with reading(path):
+            self._use(files.open_backend(path))
 
     def get_config(self):
         """Returns roles and `model_max_length`; the rest travels as an asset."""
@@ -551,7 +567,8 @@ def _tokens(saved):
     pairs += [(token["content"], token["id"]) for token in saved["added_tokens"]]
     pairs = [(token.removeprefix(_HIDDEN), id) for token, id in pairs]
     ids, tokens = dict(pairs), {id: token for token, id in pairs}
-    missing = [id for id in range(max(tokens, default=0)) if id not in tokens]
+    # An id may be any number: no more are looked at than there can be.
+    missing = [id for id in range(len(tokens)) if id not in tokens]
     if missing:
         raise ValueError(
             f"Ids must run from 0 without a gap. Received: no token for {missing[:5]}."

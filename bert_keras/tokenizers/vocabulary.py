@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import warnings
+from collections.abc import Mapping, Set
 
 from bert_keras.files import write_text
 from bert_keras.tokenizers.texts import describe
@@ -32,6 +33,8 @@ def read_vocabulary(path):
             "A vocabulary must be a list or a file, such as vocab.txt. Received the folder "
             f"{os.fspath(path)}. Folders are read by `Tokenizer.from_preset(folder)`."
         )
+    if os.path.exists(path) and not os.path.isfile(path):  # Such as a pipe, which never ends.
+        raise ValueError(f"A vocabulary must be an ordinary file. Received: {os.fspath(path)}.")
     with open(path, "rb") as file:
         raw = file.read()
     try:
@@ -68,11 +71,14 @@ def numbered(vocabulary):
         A dict of str to int.
 
     Raises:
-        TypeError: an entry is not a str.
+        TypeError: an entry is not a str, or it is a set, which has no order.
         ValueError: an entry holds a line end.
     """
     if isinstance(vocabulary, (str, os.PathLike)):
         vocabulary = read_vocabulary(vocabulary)
+    if isinstance(vocabulary, (Set, Mapping)):
+        found = f"a {type(vocabulary).__name__}"
+        raise TypeError(f"`vocabulary` must have an order, that of the ids. Received: {found}.")
     tokens = list(vocabulary)
     for index, token in enumerate(tokens):
         if not isinstance(token, str):

@@ -4,6 +4,8 @@ import keras
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
+from bert_keras.checks import check_int
+from bert_keras.tokenizers.harmless import LONGEST_WORD
 from bert_keras.tokenizers.parts import bert_normalizer, bert_template, require
 from bert_keras.tokenizers.saved import arguments_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
@@ -40,7 +42,7 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         special_tokens_in_text: bool, take `[MASK]`, `[SEP]` and the others in text for the tokens
             they name, as BERT's reference does. False reads them as ordinary characters.
         max_characters_per_word: int, longer words become `unknown_token`. Google's code says 200,
-            Hugging Face's 100.
+            Hugging Face's 100; at most 1,000.
         model_max_length: int or None, the longest sequence the checkpoint takes; kept for
             preprocessing, not applied here.
 
@@ -72,7 +74,7 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         required = {f"added_tokens[{i}]": token for i, token in enumerate(added_tokens)}
         required |= {"unknown_token": unknown_token, "cls_token": cls_token, "sep_token": sep_token}
         require(ids, pad_token=pad_token, **required)
-        longest = int(max_characters_per_word)
+        longest = check_int("max_characters_per_word", max_characters_per_word, 1, LONGEST_WORD)
         backend = tokenizers.Tokenizer(
             models.WordPiece(ids, unk_token=unknown_token, max_input_chars_per_word=longest)
         )

@@ -1,6 +1,5 @@
 """Checkpoints from which a killed run goes on as if nothing had happened."""
 
-import contextlib
 import json
 import re
 import shutil
@@ -10,9 +9,10 @@ import keras
 import numpy as np
 
 from bert_keras.checks import check_int
-from bert_keras.files import read_json, replacing, write_json
+from bert_keras.files import reading, replacing, write_json
 from bert_keras.training.random_state import GoOn, as_json
 
+_ADVICE = "Delete its folder to go on from the checkpoint before it."
 _STEP_FOLDER = re.compile(r"step_(\d+)")
 
 
@@ -168,8 +168,9 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     def _restore(self):
         """Assigns all variables; returns the state of the random numbers."""
-        with _reading(self._source / "variables.npz") as path, np.load(path) as file:
-            arrays = {name: file[name] for name in file.files}
+        path = self._source / "variables.npz"
+        with reading(path, _ADVICE), np.load(path) as file:
+            arrays = {name: np.asarray(file[name]) for name in file.files}
         wanted = self._variables()
         misfits = sorted(set(wanted) ^ set(arrays)) + [
             f"{variable.path} {tuple(variable.shape)} <- {arrays[name].shape}"
@@ -191,21 +192,10 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         return {f"{kind}/{i}": v for kind, found in kinds.items() for i, v in enumerate(found)}
 
 
-@contextlib.contextmanager
-def _reading(path):
-    """Yields the path of a checkpoint's file, and says so where it cannot be read."""
-    try:
-        yield path
-    except Exception as error:  # zipfile, zlib and NumPy each have their own
-        raise ValueError(
-            f"{path} is damaged: {error!r}. Delete its folder to go on from the checkpoint before "
-            "it."
-        ) from error
-
-
 def _read_state(folder):
-    with _reading(folder / "state.json") as path:
-        state = read_json(path)
+    path = folder / "state.json"
+    with reading(path, _ADVICE):
+        state = json.loads(path.read_text(encoding="utf-8"))
         return {name: state[name] for name in ("step", "settings", "random_state")}
 
 

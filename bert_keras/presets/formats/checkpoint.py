@@ -6,6 +6,7 @@ An opened preset has
 - `backbone_class(base)`: the backbone's class, which derives from `base`;
 - `backbone(base, **overrides)`: a new backbone of the preset's family, with initial weights;
 - `load_backbone_weights(backbone, task=None)`;
+- `filling()`: a context in which no model is made that is too large for the tensors;
 - `task_name()`: the registered name of the task whose head the preset holds, or `None`;
 - `task_arguments(task)`: constructor arguments that the preset holds for a task, given as its class
   or the class's name;
@@ -14,16 +15,20 @@ An opened preset has
 - `preprocessor_config(task)`: the saved preprocessor's config, or `None`.
 """
 
+import contextlib
 import inspect
+import math
 import re
 
 import keras
 
 from bert_keras.checks import check_choice, check_number
+from bert_keras.files import reading
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.families import kind_of
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.name_map import expand, transformed_shape
+from bert_keras.sizes import filled_by
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 # What a config may say of how a head pools.
@@ -45,6 +50,16 @@ class Preset:
         self.source = f"The preset {name!r}"
 
     registered_name = None
+
+    def backbone(self, base, **overrides):
+        """Returns a new backbone with initial weights, of a class that derives from `base`.
+
+        Raises:
+            ValueError: the config lacks a size, or asks for what the family has not.
+        """
+        cls = self.backbone_class(base)
+        with contextlib.nullcontext() if overrides else reading(self.path):
+            return self._make(cls, overrides)
 
     def backbone_class(self, base):
         """Returns the backbone's class, which must derive from `base`.
@@ -70,6 +85,10 @@ class Preset:
             raise ValueError(f"{self.folder} holds {name!r}, which is not a {base.__name__}.")
         return found
 
+    def filling(self):
+        """Returns a context in which no model is made that the tensors could not fill."""
+        return filled_by(self.source, sum(map(math.prod, self.tensors.shapes.values())))
+
     def tokenizer(self):
         """Returns the tokenizer whose files are in the folder."""
         return Tokenizer.load(self.folder)
@@ -90,13 +109,7 @@ class Checkpoint(Preset):
         super().__init__(folder, config, path, name)
         self.record, self.registered_name = record, record.backbone
 
-    def backbone(self, base, **overrides):
-        """Returns a new backbone with initial weights, of a class that derives from `base`.
-
-        Raises:
-            ValueError: the config lacks a size, or asks for what the family has not.
-        """
-        cls = self.backbone_class(base)
+    def _make(self, cls, overrides):
         return cls(**{**self._backbone_arguments(cls), **overrides})
 
     def _backbone_arguments(self, cls):

@@ -16,6 +16,7 @@ Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 """
 
 import contextlib
+import functools
 import pathlib
 
 import h5py
@@ -78,8 +79,13 @@ class KerasHubFolder(Checkpoint):
         module = str(config.get("module") or "").partition(".")[0]
         return bool({package, module} & {"keras_hub", "keras_nlp"})
 
+    @functools.cached_property
+    def tensors(self):
+        """The tensors of the backbone."""
+        return _H5Tensors(_model_files(self.folder))
+
     def _read_backbone(self, backbone):
-        tensors = _H5Tensors(_model_files(self.folder))
+        tensors = self.tensors
         # Merging the axes of heads and width would hide other numbers of heads.
         for name, shape in tensors.shapes.items():
             is_query = name.endswith("query_dense/vars/0")
@@ -175,6 +181,8 @@ class _H5Tensors(Tensors):
             return
         if item.is_virtual or item.external:
             raise ValueError(f"{file} takes {name!r} from another file, which is not allowed.")
+        if item.nbytes > file.stat().st_size:  # Where nothing is stored zeros would be read.
+            raise ValueError(f"{file} has not all the values of {name!r}, {item.shape}.")
         canonical = _canonical(name)
         # Before Keras 3 the first part was called otherwise.
         canonical = canonical.replace("layer_checkpoint_dependencies/", "layers/", 1)

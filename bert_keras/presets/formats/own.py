@@ -41,9 +41,8 @@ class OwnFolder(Preset):
         """Whether a parsed `config.json` is of this format."""
         return isinstance(config.get("registered_name"), str)
 
-    def backbone(self, base, **overrides):
-        """Returns a new backbone with initial weights, of a class that derives from `base`."""
-        return self.backbone_class(base).from_config({**self.config["config"], **overrides})
+    def _make(self, cls, overrides):
+        return cls.from_config({**self.config["config"], **overrides})
 
     def load_backbone_weights(self, backbone, task=None):
         """Assigns every weight its tensor, see `Checkpoint.load_backbone_weights`."""
@@ -86,11 +85,12 @@ class OwnFolder(Preset):
         return self._task and self._task["registered_name"].split(">")[-1]
 
     @functools.cached_property
-    def _checkpoint(self):
+    def tensors(self):
+        """All tensors of the folder."""
         return read_safetensors(self.folder)
 
     def _tensors(self, is_wanted):
-        return self._checkpoint.only(filter(is_wanted, self._checkpoint))
+        return self.tensors.only(filter(is_wanted, self.tensors))
 
 
 def _check_serialized(saved, path):

@@ -1,0 +1,350 @@
+"""What is fuzzed: each reader, with small files of our own writers to begin from."""
+
+import csv
+import json
+import shutil
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+import keras
+import numpy as np
+from bundle_writer import field, varint, write_bundle
+from small_tokenizers import byte_pair_tokenizer
+from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
+
+import bert_keras
+from bert_keras import datasets
+from bert_keras.cli.texts import read_rows
+from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
+from bert_keras.presets.assign import by_path, own_weights
+from bert_keras.presets.families.bert import KERAS_HUB, TF1
+from bert_keras.presets.formats import keras_hub, tf1
+from bert_keras.presets.name_map import expand
+from bert_keras.presets.safetensors_io import read_safetensors
+from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.training.checkpoint import TrainingCheckpoint
+
+TEXTS = ("a b c", "H\u00e9d, e!", "[MASK] \u4e2d\u6587 a", "x" * 40)
+
+
+class Target(NamedTuple):
+    """A reader and what it reads.
+
+    Fields:
+        write: function of an empty folder, which writes files that are right.
+        read: function of the folder, which reads all that is in them.
+    """
+
+    write: callable
+    read: callable
+
+
+def _task(**options):
+    keras.utils.set_random_seed(0)
+    return tiny_classifier(tiny_backbone(), **options)
+
+
+def _read_all(tensors):
+    for name in tensors:
+        tensors[name]
+
+
+def _use(tokenizer):
+    for text in TEXTS:
+        tokenizer.detokenize(tokenizer.encode(text, text).ids)
+    tokenizer(list(TEXTS))
+
+
+def _load_classifier(folder):
+    bert_keras.TextClassifier.from_preset(folder).predict(list(TEXTS[:2]), verbose=0)
+
+
+def _write_keras(folder):
+    _task().save(folder / "model.keras")
+
+
+def _read_keras(folder):
+    bert_keras.load_model(folder / "model.keras").predict(list(TEXTS[:2]), verbose=0)
+
+
+def _theirs(rows, kinds, weights):
+    """The weights under the names, and in the layout, of another library."""
+    names = expand(rows, kinds, i=1)
+    for path, weight in weights.items():
+        name, transform = names[path]
+        array = keras.ops.convert_to_numpy(weight)
+        if transform == "transpose":
+            array = array.T
+        elif transform == "merge_last":
+            array = array.reshape(*array.shape[:-1], 2, -1)
+        elif transform == "merge_first":
+            array = array.reshape(2, -1, *array.shape[1:])
+        yield name, array
+
+
+def _write_keras_hub(folder):
+    task = _task()
+    _write_hub_tokenizer(folder)
+    sizes = ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim")
+    config = {name: getattr(task.backbone, name) for name in (*sizes, "max_sequence_length")}
+    saved = {"module": "keras_hub.models", "class_name": "BertBackbone", "config": config}
+    (folder / "config.json").write_text(json.dumps(saved))
+    with h5py.File(folder / "model.weights.h5", "w") as file:
+        for name, array in _theirs(
+            KERAS_HUB.rows, keras_hub._KINDS, by_path(task.backbone.weights)
+        ):
+            file[name] = array
+    head = KERAS_HUB.heads["TextClassifier"]
+    saved = {"class_name": head.architecture[0], "config": {"num_classes": 2, "dropout": 0.1}}
+    (folder / "task.json").write_text(json.dumps(saved))
+    with h5py.File(folder / "task.weights.h5", "w") as file:
+        for name, array in _theirs(head.rows, keras_hub._KINDS, own_weights(task)):
+            file[name] = array
+
+
+def _write_hub_tokenizer(folder):
+    (folder / "assets" / "tokenizer").mkdir(parents=True)
+    (folder / "assets" / "tokenizer" / "vocabulary.txt").write_text("\n".join(VOCABULARY) + "\n")
+    saved = {"class_name": "BertTokenizer", "config": {"lowercase": True}}
+    (folder / "tokenizer.json").write_text(json.dumps(saved))
+
+
+def _write_tf1(folder):
+    task = _task()
+    config = {
+        "vocab_size": len(VOCABULARY),
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "max_position_embeddings": 16,
+        "type_vocab_size": 2,
+        "hidden_act": "gelu",
+    }
+    (folder / "bert_config.json").write_text(json.dumps(config))
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    rows = (*TF1.rows, *TF1.heads["TextClassifier"].rows)
+    weights = by_path(task.backbone.weights) | own_weights(task)
+    write_bundle(folder / "bert_model.ckpt", dict(_theirs(rows, tf1._KINDS, weights)))
+
+
+def _write_sentence_pieces(folder):
+    pieces = ["<unk>", "<s>", "</s>", "\u2581", *LETTERS, "ab", "\u2581c"]
+    data = b"".join(
+        field(1, field(1, piece.encode()) + varint(2 << 3 | 5) + struct.pack("<f", -float(i)))
+        for i, piece in enumerate(pieces)
+    )
+    data += field(2, field(3, 1)) + field(3, field(1, b"identity") + field(3, 1))
+    (folder / "sentencepiece.bpe.model").write_bytes(data)
+
+
+def _write_byte_pair(folder):
+    model = json.loads(byte_pair_tokenizer(list(TEXTS))._backend.to_str())["model"]
+    (folder / "vocab.json").write_text(json.dumps(model["vocab"]))
+    merges = "".join(" ".join(pair) + "\n" for pair in model["merges"])
+    (folder / "merges.txt").write_text("#version: 0.2\n" + merges)
+
+
+def _write_vocabulary(folder):
+    bert_keras.WordPieceTokenizer(VOCABULARY).save(folder)
+    (folder / "tokenizer.json").unlink()
+    (folder / "config.json").write_text(json.dumps({"vocab_size": len(VOCABULARY)}))
+
+
+def _write_pretraining(folder, **options):
+    (folder / "corpus").mkdir()
+    lines = [f"{a} {b} {a}" for a in LETTERS for b in LETTERS]
+    for name, part in (("a.txt", lines), ("b.txt", lines[::-1])):
+        (folder / "corpus" / name).write_text("\n".join(part))
+    create_pretraining_data(
+        folder / "corpus",
+        bert_keras.WordPieceTokenizer(VOCABULARY),
+        folder / "data",
+        sequence_length=16,
+        sentences_per_line=True,
+        **options,
+    )
+    shutil.rmtree(folder / "corpus")
+
+
+def _read_pretraining(folder):
+    batches = PretrainingBatches(folder / "data", batch_size=2, verify=False)
+    for i in range(min(3, batches.batches_per_epoch)):
+        batches[i]
+
+
+def _write_records(folder):
+    arrays = {
+        "token_ids": np.array([2, 10, 4, 3, 12, 3, 2, 4, 3, 11, 9, 8, 3], np.uint16),
+        "offsets": np.array([0, 6, 13]),
+        "second_starts": np.array([4, 3], np.int32),
+        "is_random_next": np.array([0, 1], np.int8),
+        "mask_offsets": np.array([0, 1, 3]),
+        "mask_positions": np.array([2, 1, 4], np.int32),
+        "mask_labels": np.array([11, 10, 12], np.uint16),
+    }
+    datasets.write_records(str(folder / "a.tfrecord"), arrays, 8, 3)
+
+
+def _write_training(folder):
+    task = _task(preprocessor=None)
+    task.compile(optimizer=keras.optimizers.SGD())
+    checkpoint = TrainingCheckpoint(folder, every=1)
+    x = {"token_ids": np.ones((2, 4), int)}
+    task.fit(x, [0, 1], batch_size=2, verbose=0, callbacks=[checkpoint])
+
+
+_compiled = []
+
+
+def _read_training(folder):
+    if not _compiled:
+        _compiled.append(_task(preprocessor=None))
+        _compiled[0].compile(optimizer=keras.optimizers.SGD())
+    TrainingCheckpoint(folder, every=1).restore(_compiled[0])
+
+
+def _write_adapters(folder):
+    _adapted().save_adapters(folder / "adapters.safetensors")
+
+
+def _adapted(made=[]):  # noqa: B006
+    if not made:
+        made.append(_task(lora_rank=2, preprocessor=None))
+    return made[0]
+
+
+def _read_checked_files(folder):
+    for path in folder.iterdir():
+        _read_all(read_safetensors(path))
+
+
+def _file(name, text, read):
+    """A reader of one file of text."""
+
+    def write(folder):
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    return Target(write, lambda folder: read(folder / name))
+
+
+def _csv(rows):
+    lines = []
+
+    class Lines:
+        write = staticmethod(lines.append)
+
+    csv.writer(Lines).writerows(rows)
+    return "".join(lines)
+
+
+_SQUAD = {
+    "data": [
+        {
+            "title": "t",
+            "paragraphs": [
+                {
+                    "context": "a b c",
+                    "qas": [
+                        {
+                            "id": "1",
+                            "question": "b?",
+                            "answers": [{"text": "b", "answer_start": 2}],
+                            "is_impossible": False,
+                        }
+                    ],
+                }
+            ],
+        }
+    ]
+}
+_CHOICES = [
+    {"stem": "q", "choices": [{"label": x, "text": f"t {x}"} for x in "AB"]},
+]
+_SENTENCES = datasets.ClassificationTask(
+    layouts=(datasets.Layout(("text",), "label"), datasets.Layout((0,), 1, num_fields=(2,))),
+    labels=(("0", "no"), ("1", "yes")),
+)
+
+
+def _exhaust(rows):
+    for _ in rows:
+        pass
+
+
+TARGETS = {
+    "keras": Target(_write_keras, _read_keras),
+    "own_preset": Target(lambda folder: _task().save_to_preset(folder), _load_classifier),
+    "hugging_face": Target(lambda folder: _task().export_to_huggingface(folder), _load_classifier),
+    "keras_hub": Target(_write_keras_hub, _load_classifier),
+    "tf1": Target(_write_tf1, _load_classifier),
+    "backbone": Target(
+        lambda folder: tiny_backbone().export_to_huggingface(folder), Backbone.from_preset
+    ),
+    "safetensors": Target(
+        lambda folder: _task().backbone.save_to_preset(folder) or (folder / "config.json").unlink(),
+        _read_checked_files,
+    ),
+    "tokenizer_json": Target(
+        lambda folder: bert_keras.WordPieceTokenizer(VOCABULARY).save(folder),
+        lambda folder: _use(Tokenizer.load(folder)),
+    ),
+    "byte_pair_json": Target(
+        lambda folder: byte_pair_tokenizer(list(TEXTS)).save(folder),
+        lambda folder: _use(Tokenizer.load(folder)),
+    ),
+    "vocabulary": Target(_write_vocabulary, lambda folder: _use(Tokenizer.load(folder))),
+    "merges": Target(_write_byte_pair, lambda folder: _use(Tokenizer.load(folder))),
+    "sentence_pieces": Target(_write_sentence_pieces, lambda folder: _use(Tokenizer.load(folder))),
+    "pretraining": Target(_write_pretraining, _read_pretraining),
+    "masked_pretraining": Target(
+        lambda folder: _write_pretraining(folder, masking=Masking(max_predictions=3)),
+        _read_pretraining,
+    ),
+    "tfrecord": Target(
+        _write_records, lambda folder: datasets.read_records(str(folder / "a.tfrecord"))
+    ),
+    "training": Target(_write_training, _read_training),
+    "adapters": Target(
+        _write_adapters, lambda folder: _adapted().load_adapters(folder / "adapters.safetensors")
+    ),
+    "csv": _file("a.csv", _csv([["text", "label"], ['a, "b"', 0], ["c", 1]]), datasets.read_table),
+    "tsv": _file("a.tsv", "a b\t0\nc\t1\n", lambda path: datasets.read_examples(path, _SENTENCES)),
+    "json_lines": _file(
+        "a.jsonl",
+        '{"text": "a", "label": 0}\n{"text": "b", "label": 1}\n',
+        lambda path: datasets.read_examples(path, _SENTENCES),
+    ),
+    "conll": _file("a.conll", "a B-X\nb O\n\n# c\nd I-X\n", datasets.read_conll),
+    "conllu": _file("a.conllu", "1\ta\t_\tNOUN\n2-3\tbc\t_\t_\n", datasets.read_conll),
+    "squad": _file("a.json", json.dumps(_SQUAD), datasets.read_squad),
+    "multiple_choice": _file(
+        "a.jsonl",
+        json.dumps({"question": _CHOICES[0], "answerKey": "A"}) + "\n",
+        datasets.read_multiple_choice,
+    ),
+    "documents": _file("a.txt", "a b\n\nc\n", lambda path: _exhaust(datasets.read_documents(path))),
+    "command_json": _file(
+        "a.jsonl",
+        '{"text": "a", "pair": ["b"]}\n',
+        lambda path: _exhaust(read_rows(str(path), "jsonl", ("text", "pair"))),
+    ),
+    "command_csv": _file(
+        "a.csv",
+        "text,pair\na,b\n",
+        lambda path: _exhaust(read_rows(str(path), "csv", ("text", "pair"))),
+    ),
+}
+
+
+def folder_of(path):
+    """Returns a `Path` below which all files of a target lie, as a dict of their bytes by name."""
+    path = Path(path)
+    return {
+        str(found.relative_to(path)): found.read_bytes()
+        for found in sorted(path.rglob("*"))
+        if found.is_file()
+    }

@@ -1,0 +1,62 @@
+"""Wrong files end in errors of ours, soon, in little memory, and nothing in them is executed.
+
+`worker.py` says what counts, and how to look for longer. Files in `corpus/`, each of which was once
+read wrongly, come first.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).parent
+# As in `targets.TARGETS`, which makes models when it is imported.
+# fmt: off
+READERS = [
+    "keras", "own_preset", "hugging_face", "keras_hub", "tf1", "backbone", "safetensors",
+    "tokenizer_json", "byte_pair_json", "vocabulary", "merges", "sentence_pieces",
+    "pretraining", "masked_pretraining", "tfrecord", "training", "adapters", "csv", "tsv",
+    "json_lines", "conll", "conllu", "squad", "multiple_choice", "documents", "command_json",
+    "command_csv",
+]
+# fmt: on
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """What the worker found, by reader. One that ends the process has its files told of."""
+    keep, found, left = tmp_path_factory.mktemp("kept"), {}, READERS
+    while left:
+        command = [sys.executable, str(FOLDER / "worker.py"), "--keep", str(keep), *left]
+        environment = {**os.environ, "KERAS_BACKEND": "torch"}
+        done = subprocess.run(
+            command, env=environment, check=False, text=True, capture_output=True, timeout=1200
+        )
+        for line in done.stdout.splitlines():
+            if line.startswith("{"):
+                result = json.loads(line)
+                found[result["reader"]] = result
+        if done.returncode:
+            assert (keep / "running.json").is_file(), done.stderr[-3000:]
+            name, count = json.loads((keep / "running.json").read_text())
+            ended = f"The process ended with {done.returncode}: {done.stderr[-1000:]}"
+            found[name] = {"files": count, "findings": [[ended, count]]}
+        left = [name for name in left if name not in found]
+    return found
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("reader", READERS)
+def test_wrong_files_are_refused_in_words_of_ours(results, reader):
+    assert results[reader]["files"] > 0
+    assert results[reader]["findings"] == []
+
+
+@pytest.mark.once
+def test_every_reader_is_fuzzed():
+    text = (FOLDER / "targets.py").read_text()
+    assert all(f'    "{reader}": ' in text for reader in READERS)
+    assert len(READERS) == len(set(READERS)) == text.split("TARGETS = {")[1].count('\n    "')

@@ -1,0 +1,199 @@
+"""Reads wrong files until its time is over, and tells what went wrong. Run by `test_fuzz.py`.
+
+KERAS_BACKEND=torch FUZZ_SECONDS=600 python tests/fuzz/worker.py tokenizer_json squad
+
+Each reader has so many seconds of processor time. A finding is any other outcome than that the
+files were read, or refused by an error of ours that names a file, within 2 s of processor time and
+1 GiB, with nothing executed, nothing loaded by pickle and no file opened but those below the folder
+and those of Python's own installation. Its files are kept under `--keep`.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / name) for name in ("", "tests", "tests/presets", "tests/tasks")]
+# Threads take address space, and their processor time is nobody's.
+os.environ |= {"TOKENIZERS_PARALLELISM": "false", "RUST_BACKTRACE": "0"}
+
+import numpy as np
+from mutations import mutated
+from targets import TARGETS, folder_of
+
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+SECONDS, BYTES = 2.0, 2**30
+_FORBIDDEN = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.")
+_FORBIDDEN += ("pickle.find_class", "ctypes.dlopen", "code.__new__", "function.__new__")
+_IMPORTING = "<frozen importlib._bootstrap_external>"
+_KNOWN = tuple(
+    {sys.prefix, sys.base_prefix, str(ROOT / "bert_keras"), "/proc", "/sys", "/dev/null"}
+)
+
+
+class TooSlowError(BaseException):
+    """The reader is not done in time."""
+
+
+class Guard:
+    """Notes what an audit event tells of that no reader should do."""
+
+    def __init__(self):
+        self.folder, self.seen = None, []
+        sys.addaudithook(self)
+
+    def __call__(self, event, arguments):
+        if self.folder is None:
+            return
+        if event == "open":
+            path = arguments[0]
+            # Who removes a folder opens what is in it by its name alone.
+            is_removal = sys._getframe(1).f_code.co_filename == shutil.__file__
+            if isinstance(path, (str, bytes)) and not is_removal:
+                path = os.path.realpath(os.fsdecode(path))
+                if not path.startswith((self.folder, *_KNOWN)) and "bytecode" not in path:
+                    self.seen.append(f"open {path}")
+        elif event.startswith(_FORBIDDEN):
+            self.seen.append(f"{event} {arguments!r:.200}")
+        elif event in ("exec", "compile", "marshal.loads"):
+            frame, is_import = sys._getframe(1), False
+            while frame is not None and not is_import:
+                is_import = frame.f_code.co_filename.startswith("<frozen importlib")
+                frame = frame.f_back
+            name = getattr(arguments[0], "co_filename", "") if event == "exec" else ""
+            # NumPy's headers are parsed, as "<unknown>", and not executed.
+            name = str(arguments[1]) if event == "compile" else name
+            if not is_import and not name.startswith((*_KNOWN, "<frozen", "<unknown>")):
+                self.seen.append(f"{event} {arguments!r:.200}")
+
+
+def outcome_of(error, folder):
+    """Returns what is wrong with an error, or `None` for one of ours."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    is_ours = str(ROOT / "bert_keras") in last.filename and last.line.startswith("raise")
+    names = any(part in str(error) for part in (str(folder), *map(str, _names(folder))))
+    if isinstance(error, (ValueError, TypeError, OSError)) and is_ours and names:
+        return None
+    if isinstance(error, FileNotFoundError) and names:
+        return None
+    place = traceback.extract_tb(error.__traceback__)
+    ours = [f for f in place if str(ROOT / "bert_keras") in f.filename]
+    where = ours[-1] if ours else last
+    where = f"{pathlib.Path(where.filename).name}:{where.name}"
+    kind = "names no file: " if is_ours else ""
+    return f"{kind}{type(error).__name__} at {where}: {str(error)[:160]!r}"
+
+
+def _names(folder):
+    return [path.name for path in folder.rglob("*")] if folder.is_dir() else []
+
+
+def once(target, files, guard, work):
+    """Reads files, and returns what is wrong, or `None`."""
+    folder = pathlib.Path(tempfile.mkdtemp(dir=work))
+    try:
+        for name, content in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        guard.seen, guard.folder = [], str(work)
+        tempfile.tempdir = str(work)  # Where Keras unpacks to.
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                target.read(folder)
+            found = None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            found = outcome_of(error, folder)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            guard.folder = None
+        if guard.seen:
+            found = f"did {guard.seen[0]}"
+        return found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def fuzz(name, seconds, guard, keep, seed):
+    """Reads wrong files for some seconds; returns how many, and a dict of what was wrong."""
+    tempfile.tempdir = None
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    target, findings, work = TARGETS[name], {}, pathlib.Path(tempfile.mkdtemp()).resolve()
+    seeds = work / "seeds"
+    seeds.mkdir()
+    target.write(seeds)
+    files = folder_of(seeds)
+    before, guard.seen = target.read(seeds), []
+    del before
+    saved = [files | folder_of(path) for path in sorted((CORPUS / name).glob("*"))]
+    allow_memory()
+    first, count = time.process_time(), 0
+    for count in itertools.count():
+        if count >= len(saved) and time.process_time() - first > seconds:
+            break
+        if count < len(saved):
+            tried = saved[count]
+        else:
+            tried = mutated(files, np.random.default_rng([seed, zlib.crc32(name.encode()), count]))
+        (keep / "running.json").write_text(json.dumps([name, count]))
+        found = once(target, tried, guard, work)
+        if found is not None:
+            key = found.split(": ")[0] if not found.startswith("names no") else found[:60]
+            if key not in findings:
+                findings[key] = [found, count]
+                store(keep / name / f"{count}", tried, files)
+    shutil.rmtree(work, ignore_errors=True)
+    return count, list(findings.values())
+
+
+def store(folder, tried, files):
+    """Writes those files that are other than the right ones."""
+    for path, content in tried.items():
+        if files.get(path) != content:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+
+
+def allow_memory():
+    """Lets the process have so much more address space than it has now."""
+    now = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, resource.RLIM_INFINITY))
+
+
+def too_slow(number, frame):
+    raise TooSlowError
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", default=list(TARGETS))
+    parser.add_argument("--keep", type=pathlib.Path, default="fuzz_findings")
+    parser.add_argument("--skip", type=int, default=0)
+    arguments = parser.parse_args()
+    seconds = float(os.environ.get("FUZZ_SECONDS", 20 / len(TARGETS)))
+    arguments.keep.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGPROF, too_slow)
+    guard = Guard()
+    for name in arguments.names:
+        count, findings = fuzz(
+            name, seconds, guard, arguments.keep, int(os.environ.get("FUZZ_SEED", 0))
+        )
+        print(json.dumps({"reader": name, "files": count, "findings": findings}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
