@@ -16,6 +16,7 @@ LAYERS = [
     {"layers", "presets", "preprocessing"},
     {"models", "heads"},
     {"tasks"},
+    {"plots"},
     {"cli"},
     {"__main__"},
 ]

@@ -2,6 +2,7 @@ r"""BERT from the command line.
 
     bert-keras info SOURCE
     bert-keras convert SOURCE TARGET --to huggingface
+    bert-keras train TASK --data_dir FOLDER           (`bert-keras train TASK -h` has its flags)
     bert-keras classify SOURCE "What a film!" "Never again."
     bert-keras answer SOURCE "Who lived in London?" "Ada Lovelace lived in London."
     bert-keras tag SOURCE --input sentences.txt --output tags.jsonl
@@ -23,7 +24,7 @@ from typing import NamedTuple
 from absl import flags
 
 import bert_keras
-from bert_keras.cli import mistakes, sources, texts
+from bert_keras.cli import mistakes, sources, texts, train
 
 FLAGS = flags.FLAGS
 
@@ -46,6 +47,9 @@ COMMANDS = {
     "is-next": Command(bert_keras.NextSentencePrediction, "is_next", ("first", "second")),
     "is-replaced": Command(bert_keras.ReplacedTokenDetector, "is_replaced"),
 }
+
+# Commands that take flags of their own, by functions of the arguments after the name.
+WITH_OWN_FLAGS = {"train": train.main}
 
 
 def define_flags():
@@ -72,6 +76,10 @@ def define_flags():
 def run():
     """Runs the command that the arguments of the process name."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Its start fills a terminal.
+    if sys.argv[1:2] and sys.argv[1] in WITH_OWN_FLAGS:
+        mistakes.run_alone(WITH_OWN_FLAGS[sys.argv[1]], sys.argv)
+        return
+    sys.argv = ["--help" if argument == "-h" else argument for argument in sys.argv]
     sys.modules["__main__"].__doc__ = __doc__
     define_flags()
     for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
@@ -86,7 +94,7 @@ def main(argv):
 
 
 def _run(command=None, source=None, *arguments):
-    known = ("info", "convert", *COMMANDS)
+    known = ("info", "convert", *WITH_OWN_FLAGS, *COMMANDS)
     if command not in known or source is None:
         raise ValueError(
             f"Write a command, one of {', '.join(known)}, and a SOURCE; --help tells more. "
