@@ -140,15 +140,16 @@ def read_text_file(given, path, label_names=None, may_lack_labels=False):
     if given.dataset or (given.data_dir and not _has_own_reader(given.data_dir)):
         name = given.dataset or datasets.detect_glue_task(given.data_dir)
         return datasets.read_examples(path, datasets.get_glue_task(name))
+    asked = {"pair_column": None, "problem_type": "single_label", "label_separator": ","}
+    asked |= {name: given[name].value for name in asked if name in given}
     return datasets.read_texts(
         path,
-        [given.text_column, given.pair_column],
+        [given.text_column, asked.pop("pair_column")],
         given.label_column,
         label_names,
-        given.problem_type,
         may_lack_labels=may_lack_labels,
-        label_separator=given.label_separator,
         separator=given.separator,
+        **asked,
     )
 
 

@@ -237,6 +237,7 @@ RECIPES = {
         before=scores.baselines,
         needs=MEASURING,
         after=_thresholds,
+        draw=pictures.of_texts,
     ),
     "long_text_classification": Recipe(
         "Classify documents longer than the model reads: cut them, or read them in windows.",

@@ -192,7 +192,7 @@ def finish(recipe, given, parts, run, compared):
     model = keras.saving.load_model(run.path / "model.keras")
     print(f"Loaded {run.path / 'model.keras'} again, it answers:")
     dev = parts.dev
-    for line in recipe.answer(model, dev[:3] if isinstance(dev, list) else dev.take(range(3))):
+    for line in recipe.answer(model, dev[:3] if isinstance(dev, list) else dev.take(slice(3))):
         print(f"  {line}")
     setting, trials = run.ranked()[0]
     results = run.over_seeds(trials)
