@@ -3,6 +3,7 @@
 | function | shows |
 |---|---|
 | `learning_curves` | every value of a training run over its epochs |
+| `training_log` | losses and rates of a pre-training over its steps |
 | `seeds`, `settings` | the scores of several runs, and of several settings |
 | `confusion_matrix` | true classes against predicted ones |
 | `similarities` | the cosines of pairs that are alike and of others |
@@ -60,6 +61,27 @@ def learning_curves(history, path=None):
                     axis.set(xlabel="epoch", xticks=epochs)
                     axis.legend()
             axis.set_title(name)
+        figure.tight_layout()
+    return _finished(figure, path)
+
+
+def training_log(lines, path=None):
+    """Draws losses, accuracies and the learning rate of a pre-training over its steps.
+
+    Args:
+        lines: list of dicts, what `training.TrainingLog` wrote.
+        path: str or path of a picture, or `None`.
+    """
+    titles = ("loss", "accuracy", "learning_rate")
+    with _drawing() as plt:
+        figure, axes = plt.subplots(1, len(titles), figsize=(4.5 * len(titles), 3.5))
+        for axis, title in zip(axes, titles, strict=True):
+            for key in sorted({key for line in lines for key in line if key.endswith(title)}):
+                points = [(line["step"], line[key]) for line in lines if key in line]
+                style = "o-" if key.startswith("heldout_") else "-"
+                axis.plot(*zip(*points, strict=True), style, label=key, markersize=3)
+            axis.set(xlabel="step", title=title)
+            axis.legend(fontsize=6)
         figure.tight_layout()
     return _finished(figure, path)
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Classify documents that are longer than the model reads
 #
-# Chapters of two books are cut to their first tokens, or read in windows whose vectors are combined.
+# Passages of two books are cut to their first tokens, or read in windows that are combined.
 #
 # ```shell
 # python examples/long_text_classification.py

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Pre-train a BERT, from raw text to a preset
 #
-# A vocabulary, examples of masked tokens and next sentences, and a model: the whole way on one book.
+# A vocabulary, examples of masked tokens and next sentences, a model: the whole way on one book.
 # `bert-keras pretrain` goes on after a kill, and docs/pretraining.md has it at size.
 #
 # ```shell
@@ -13,9 +13,8 @@
 
 # %%
 import argparse
-import sys
-
 import glob
+import sys
 
 import keras
 

@@ -5,7 +5,7 @@
 #
 # ```shell
 # python examples/token_classification.py
-# python examples/token_classification.py --train_file wnut17train.conll --dev_file emerging.dev.conll
+# python examples/token_classification.py --train_file train.conll --dev_file dev.conll
 # ```
 #
 # EXPECTED

@@ -8,8 +8,9 @@ r"""BERT from the command line.
     bert-keras tag SOURCE --input sentences.txt --output tags.jsonl
     cat reviews.csv | bert-keras classify SOURCE --columns review --input_format csv
 
-`python -m bert_keras` is the same. SOURCE is a registered name, a folder, a hub address or a
-`.keras` file. Commands: info, convert, classify, tag, answer, choose, fill-mask, embed, is-next,
+`bert-keras vocabulary`, `pretraining-data` and `pretrain` lead from raw text to a checkpoint; each
+tells its flags by `-h`. `python -m bert_keras` is the same. SOURCE is a registered name, a folder, a
+hub address or a `.keras` file. Commands: info, convert, classify, tag, answer, choose, fill-mask, embed, is-next,
 is-replaced. Texts come from the arguments, from `--input`, or from standard input, a line each,
 with tabs between question and context, context and choices, or the texts of a pair (`--columns
 premise,hypothesis`). Answers come in the order of the texts, a line each: JSON, CSV, or words to
@@ -24,7 +25,15 @@ from typing import NamedTuple
 from absl import flags
 
 import bert_keras
-from bert_keras.cli import mistakes, sources, texts, train
+from bert_keras.cli import (
+    mistakes,
+    pretrain,
+    pretraining_data,
+    sources,
+    texts,
+    train,
+    vocabulary,
+)
 
 FLAGS = flags.FLAGS
 
@@ -49,7 +58,12 @@ COMMANDS = {
 }
 
 # Commands that take flags of their own, by functions of the arguments after the name.
-WITH_OWN_FLAGS = {"train": train.main}
+WITH_OWN_FLAGS = {
+    "train": train.main,
+    "vocabulary": vocabulary.main,
+    "pretraining-data": pretraining_data.main,
+    "pretrain": pretrain.main,
+}
 
 
 def define_flags():

@@ -55,10 +55,18 @@ def parse(command, about, groups, arguments):
         absl.flags.Error: there is no such flag, or a value is none of its kind.
     """
     given = flags.FlagValues()
-    given.set_gnu_getopt(True)
     for title, options in groups.items():
         for option in options:
             _define(given, title, option)
+    read(given, command, about, arguments)
+    return given
+
+
+def read(given, command, about, arguments):
+    """Reads a command's arguments into its flags, or prints what `-h` asks for; see `parse`."""
+    given.set_gnu_getopt(True)
+    for name in given:
+        given[name].unparse()
     if {"-h", "--help", "-help", "-?"} & {*arguments}:
         print(about, given.get_help(include_special_flags=False), sep="\n")
         sys.exit(0)
@@ -67,7 +75,6 @@ def parse(command, about, groups, arguments):
         raise ValueError(
             f"`{command}` takes flags alone after its name. Received: {' '.join(rest)}."
         )
-    return given
 
 
 def _define(given, title, option):
