@@ -63,12 +63,20 @@ ROWS = {
     "whole words": ((), ("--mask_strategy=whole_words",)),
     "not pre-trained": ((), ("--num_steps=1", "--learning_rate=0")),
 }
-# Fine-tuned task -> command, flags, and the metric of the last line. Rate and epochs are among those
-# that google-research/bert tries for its small models.
+# Fine-tuned task -> task of `train`, flags, and the metric of the last line. Rate and epochs are
+# among those that google-research/bert tries for its small models.
 TASKS = {
-    "SST-2 accuracy": ("train text_classification", ("--dataset=SST-2", "--pooling=mean"), "accuracy"),
-    "MRPC accuracy": ("train text_classification", ("--dataset=MRPC", "--pooling=mean"), "accuracy"),
-    "WNUT-17 F1": ("train token_classification", (), "f1"),
+    "SST-2 accuracy": (
+        "text_classification",
+        ("--dataset=SST-2", "--pooling=mean"),
+        "accuracy",
+    ),
+    "MRPC accuracy": (
+        "text_classification",
+        ("--dataset=MRPC", "--pooling=mean"),
+        "accuracy",
+    ),
+    "WNUT-17 F1": ("token_classification", (), "f1"),
 }
 FINE_TUNING = ("--learning_rate=3e-4", "--epochs=4")
 HELDOUT = ("masked tokens", "perplexity")
@@ -178,10 +186,11 @@ def run_row(row, seed, folder, results):
             continue
         directory = getattr(FLAGS, task.split()[0].lower().replace("-", "") + "_dir")
         scores = run(
-            script,
+            f"train {script}",
             f"--preset={place / 'final'}",
             f"--data_dir={directory}",
             f"--output_dir={place / 'fine_tuned'}",
+            "--overwrite",
             *FINE_TUNING,
             *task_flags,
             *([f"--sample={FLAGS.sample}"] if FLAGS.sample else []),

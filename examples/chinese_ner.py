@@ -2,7 +2,7 @@
 # # Chinese entities, with a vocabulary of your own
 #
 # From nothing: characters become the vocabulary, a small encoder starts at random, and learns who
-# and where in sentences that are put together here. For real data give a column file and a checkpoint.
+# and where in sentences that are put together here. For real data give a file and a checkpoint.
 #
 # ```shell
 # python examples/chinese_ner.py
@@ -77,7 +77,8 @@ tagger.compile(learning_rate=2e-3)
 history = tagger.fit(train.words, train.tags, batch_size=8, epochs=flags.epochs, verbose=2)
 
 # %%
-print({name: round(x, 3) for name, x in tagger.evaluate_tags(dev.words, dev.tags).items()})
+scores = tagger.evaluate_tags(dev.words, dev.tags)
+print({name: round(scores[name], 3) for name in ("f1", "precision", "recall", "accuracy")})
 answer = tagger.tag([list("李华昨天去了哈尔滨。")])
 print(answer[0]["entities"])
 tagger.save(f"{flags.output_dir}.keras")

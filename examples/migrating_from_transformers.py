@@ -42,9 +42,9 @@ if not flags.folder:
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/vocab.txt", "w", encoding="utf-8") as file:
         file.write("\n".join(words))
-    config = transformers.BertConfig(
-        len(words), 32, 2, 2, 64, id2label={0: "negative", 1: "positive"}, initializer_range=0.5
-    )
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 64, "initializer_range": 0.5, "vocab_size": len(words)}
+    config = transformers.BertConfig(id2label={0: "negative", 1: "positive"}, **sizes)
     transformers.BertForSequenceClassification(config).save_pretrained(folder)
     transformers.BertTokenizerFast(f"{folder}/vocab.txt").save_pretrained(folder)
 

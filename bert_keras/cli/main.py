@@ -9,12 +9,12 @@ r"""BERT from the command line.
     cat reviews.csv | bert-keras classify SOURCE --columns review --input_format csv
 
 `bert-keras vocabulary`, `pretraining-data` and `pretrain` lead from raw text to a checkpoint; each
-tells its flags by `-h`. `python -m bert_keras` is the same. SOURCE is a registered name, a folder, a
-hub address or a `.keras` file. Commands: info, convert, classify, tag, answer, choose, fill-mask, embed, is-next,
-is-replaced. Texts come from the arguments, from `--input`, or from standard input, a line each,
-with tabs between question and context, context and choices, or the texts of a pair (`--columns
-premise,hypothesis`). Answers come in the order of the texts, a line each: JSON, CSV, or words to
-read. What follows `--` may begin with a hyphen. KERAS_BACKEND chooses the backend.
+tells its flags by `-h`. `python -m bert_keras` is the same. SOURCE is a registered name, a folder,
+a hub address or a `.keras` file. Commands that answer: classify, tag, answer, choose, fill-mask,
+embed, is-next, is-replaced. Texts come from the arguments, from `--input`, or from standard input,
+a line each, with tabs between question and context, context and choices, or the texts of a pair
+(`--columns premise,hypothesis`). Answers come in the order of the texts, a line each: JSON, CSV, or
+words to read. What follows `--` may begin with a hyphen. KERAS_BACKEND chooses the backend.
 """
 
 import inspect

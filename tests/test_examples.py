@@ -1,0 +1,135 @@
+"""Each example is one page that says what to expect, and runs on each backend where it differs.
+
+The site executes all of them; here are those that train anew on each backend, and what all share.
+"""
+
+import ast
+import json
+import pathlib
+import runpy
+import subprocess
+import sys
+
+import keras
+import pytest
+
+import bert_keras
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FILES = sorted((ROOT / "examples").glob("*.py"))
+MOST_LINES = 80
+
+
+def code_lines(tree):
+    """Returns how many lines hold statements; docstrings do not count."""
+    lines = set()
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, (ast.stmt, ast.expr)) and not is_text and not is_docstring(node):
+            lines |= {node.lineno, node.end_lineno}
+    return len(lines)
+
+
+def is_docstring(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.col_offset == 4
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_an_example_is_one_page_of_cells_that_says_what_to_expect(path):
+    text = path.read_text(encoding="utf-8")
+    first = text.split("\n# %%\n")[0]
+    assert text.startswith("# %% [markdown]\n# # ")
+    assert f"python examples/{path.name}" in first and "# Expected" in first
+    tree = ast.parse(text)
+    assert code_lines(tree) <= MOST_LINES
+    # In a notebook the flags have their defaults, and the last cell shows a picture.
+    assert 'parse_args([] if "ipykernel" in sys.modules else None)' in text
+    assert "plots." in text.split("\n# %%\n")[-1] or "plots." in text
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not any("._" in name or ".tasks" in name or ".cli" in name for name in modules)
+
+
+@pytest.fixture
+def example(monkeypatch, capsys, tmp_path):
+    """Returns a function that runs an example and gives what it printed."""
+
+    def run(name, *arguments):
+        monkeypatch.chdir(ROOT)
+        output = f"--output_dir={tmp_path / name}"
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", output, *arguments])
+        runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+        return capsys.readouterr().out, tmp_path / name
+
+    return run
+
+
+@pytest.fixture
+def preset(tmp_path):
+    """Returns a folder with a random checkpoint that spells every word."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
+    tokens += ["##" + letter for letter in letters]
+    backbone = bert_keras.BertBackbone(len(tokens), 1, 2, 8, 16)
+    backbone.save_to_preset(tmp_path / "preset")
+    bert_keras.WordPieceTokenizer(tokens).save(tmp_path / "preset")
+    return f"--preset={tmp_path / 'preset'}"
+
+
+def test_a_loop_of_ones_own_trains_on_this_backend(example, preset):
+    printed, output = example("custom_training_loop", preset, "--num_steps=20")
+    assert printed.startswith(f"{keras.backend.backend()} {{'accuracy'")
+    assert (output / "learning_curve.png").exists()
+
+
+@pytest.mark.once
+def test_a_vocabulary_of_ones_own_tags_chinese(example):
+    printed, output = example("chinese_ner", "--epochs=1")
+    assert "'accuracy'" in printed and (output / "learning_curves.png").exists()
+
+
+@pytest.mark.once
+def test_several_masks_keep_their_settings(example, preset):
+    printed, _ = example("several_masks", preset, "--dropout_samples=3")
+    assert "Regularized 1.0 {'label'" in printed
+
+
+@pytest.mark.once
+def test_the_fine_tuning_playbook_runs_to_its_end(preset, monkeypatch, capsys):
+    import re
+
+    folder = preset.split("=")[1]
+    for name, value in {"PRESET": folder, "NUM_TRAIN": 16, "NUM_DEV": 8}.items():
+        monkeypatch.setenv(name, str(value))
+    runpy.run_path(str(ROOT / "docs" / "guides" / "fine_tuning_playbook.py"))
+    printed = capsys.readouterr().out.splitlines()
+    sections = [line.split(". ", 1) for line in printed if re.match(r"\d+\. ", line)]
+    assert [number for number, _ in sections] == [str(number) for number in range(1, 11)]
+    assert set(ast.literal_eval(sections[-1][1])) == {"label", "probabilities"}
+    told = [line for line in printed if "trained in" in line]
+    # The frozen encoder and the plain recipe have nothing yet to be compared with.
+    assert [bool(re.search(r"\([+-]\d\.\d{3}\)", line)) for line in told] == [False] * 4 + [
+        True
+    ] * 15
+
+
+@pytest.mark.once
+def test_features_without_fine_tuning_tag_words(preset, tmp_path):
+    sentence = ["Anna\tB-PER", "lives\tO", "in\tO", "Rome\tB-LOC", "", ""]
+    train, words = tmp_path / "train.conll", tmp_path / "words.txt"
+    train.write_text("\n".join(sentence * 8))
+    words.write_text("anna\nlives\n\nrome\n")
+    command = [sys.executable, "benchmarks/feature_extraction.py", f"--output_dir={tmp_path}"]
+    given = [f"--train_file={train}", f"--dev_file={train}", f"--test_file={words}", preset]
+    given += ["--strategy=weighted_sum_last_4,concat_last_4", "--lstm_units=2", "--epochs=1"]
+    done = subprocess.run(
+        [*command, *given, "--max_length=16"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    results = json.loads(done.stdout.splitlines()[-1])
+    assert set(results) == {"weighted_sum_last_4_f1", "concat_last_4_f1"}
+    lines = (tmp_path / "test_predictions.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["anna", "lives", "", "rome"]
+    told = subprocess.run(
+        [*command, "--sentence=anna lives"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split()[0].startswith("anna/")
