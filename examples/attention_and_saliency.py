@@ -23,7 +23,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
-parser.add_argument("--num_train", type=int, default=800, help="sentences to train on")
+parser.add_argument("--num_train", type=int, default=400, help="sentences to train on")
 parser.add_argument(
     "--output_dir", default="output/attention_and_saliency", help="folder of what is written"
 )
@@ -65,7 +65,7 @@ plots.saliency(found, path=f"{flags.output_dir}/saliency.png")
 # wrong labels.
 
 # %%
-few = dev.take(range(64))
+few = dev.take(range(16))
 against = bert_keras.integrated_gradients(
     classifier, few.texts, target=[dev.label_names[label] for label in few.labels]
 )

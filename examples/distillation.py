@@ -6,7 +6,8 @@
 #
 # ```shell
 # python examples/distillation.py
-# python examples/distillation.py --train_file books.txt --heldout_file another.txt
+# python examples/distillation.py --train_file books.txt --heldout_file another.txt \
+#     --num_train 1000000 --epochs 3
 # ```
 #
 # EXPECTED
@@ -28,7 +29,8 @@ parser.add_argument(
     "--train_file", default=None, help="plain text, a text a line; by default sentences of reviews"
 )
 parser.add_argument("--heldout_file", default=None, help="likewise")
-parser.add_argument("--epochs", type=int, default=2, help="times through the training set")
+parser.add_argument("--num_train", type=int, default=1000, help="texts to train on")
+parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
 parser.add_argument(
     "--output_dir", default="output/distillation", help="folder of the model and the picture"
 )
@@ -60,7 +62,7 @@ def perplexity(language_model):
 
 print("teacher", perplexity(teacher), "student before", perplexity(model.student))
 model.compile(learning_rate=5e-4)
-history = model.fit(train, epochs=flags.epochs, verbose=2)
+history = model.fit(train[: flags.num_train], epochs=flags.epochs, verbose=2)
 print("student after", perplexity(model.student))
 
 # %%

@@ -26,7 +26,7 @@ parser.add_argument(
     "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
 )
 parser.add_argument("--positions", type=int, default=512, help="positions of the new table")
-parser.add_argument("--num_texts", type=int, default=48, help="long texts to train on")
+parser.add_argument("--num_texts", type=int, default=24, help="long texts to train on")
 parser.add_argument(
     "--output_dir", default="output/longer_positions", help="folder of what is written"
 )

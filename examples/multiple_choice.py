@@ -5,7 +5,8 @@
 #
 # ```shell
 # python examples/multiple_choice.py
-# python examples/multiple_choice.py --train_file swag/train.csv --dev_file swag/val.csv
+# python examples/multiple_choice.py --train_file swag/train.csv --dev_file swag/val.csv \
+#     --num_train 100000 --epochs 2
 # ```
 #
 # EXPECTED
@@ -30,7 +31,8 @@ parser.add_argument("--dev_file", default=None, help="likewise; by default a fif
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
-parser.add_argument("--epochs", type=int, default=2, help="times through the training set")
+parser.add_argument("--num_train", type=int, default=200, help="contexts to train on")
+parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
 parser.add_argument(
     "--output_dir", default="output/multiple_choice", help="folder of the model and the picture"
 )
@@ -46,6 +48,7 @@ if flags.dev_file:
 else:
     kept, held_out = datasets.split_indices(train.contexts, 0.2)
     train, dev = train.take(kept), train.take(held_out)
+train = train.take(range(min(flags.num_train, len(train))))
 print(len(train), "to train on,", len(dev), "to measure on, of", train.num_choices, "choices")
 
 # %% [markdown]

@@ -24,7 +24,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
 )
-parser.add_argument("--epochs", type=int, default=3, help="times through the training set")
+parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
 parser.add_argument(
     "--output_dir", default="output/pretraining_on_your_domain", help="folder of what is written"
 )

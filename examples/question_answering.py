@@ -25,7 +25,7 @@ parser.add_argument(
     default="examples/data/squad",
     help="folder with train-v1.1.json and dev-v1.1.json",
 )
-parser.add_argument("--num_train", type=int, default=1000, help="questions to train on")
+parser.add_argument("--num_train", type=int, default=500, help="questions to train on")
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )

@@ -5,7 +5,7 @@
 #
 # ```shell
 # python examples/text_classification.py
-# python examples/text_classification.py --data_dir glue_data/SST-2
+# python examples/text_classification.py --data_dir glue_data/SST-2 --num_train 100000
 # ```
 #
 # EXPECTED
@@ -26,6 +26,7 @@ parser.add_argument(
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
+parser.add_argument("--num_train", type=int, default=800, help="sentences to train on")
 parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
 parser.add_argument(
     "--output_dir", default="output/text_classification", help="folder of the model and the picture"
@@ -41,6 +42,7 @@ if flags.data_dir:
 else:
     folder = "examples/data/sentiment_labelled_sentences"
     train, dev = datasets.load_sentiment_sentences(folder)
+train = train.take(range(min(flags.num_train, len(train))))
 print(len(train), "to train on,", len(dev), "to measure on:", train.label_names)
 
 # %% [markdown]
@@ -52,7 +54,7 @@ keras.utils.set_random_seed(0)
 classifier = bert_keras.TextClassifier.from_preset(
     flags.preset, label_names=train.label_names, pooling="mean", max_length=128
 )
-classifier.compile(learning_rate=1e-4)
+classifier.compile(learning_rate=2e-4)
 history = classifier.fit(
     train.texts,
     train.labels,

@@ -6,7 +6,7 @@
 #
 # ```shell
 # python examples/text_embedding.py
-# python examples/text_embedding.py --train_file pairs.tsv --dev_file others.tsv
+# python examples/text_embedding.py --train_file pairs.tsv --dev_file others.tsv --num_train 100000
 # ```
 #
 # EXPECTED
@@ -31,6 +31,7 @@ parser.add_argument("--dev_file", default="examples/data/qnli_pairs/dev.tsv", he
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
+parser.add_argument("--num_train", type=int, default=500, help="pairs to train on")
 parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
 parser.add_argument(
     "--output_dir", default="output/text_embedding", help="folder of the model and the picture"
@@ -39,6 +40,7 @@ flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
 train, dev = (datasets.read_table(path) for path in (flags.train_file, flags.dev_file))
+train = {name: column[: flags.num_train] for name, column in train.items()}
 print(len(train["question"]), "pairs to train on,", len(dev["question"]), "to measure on")
 
 # %% [markdown]

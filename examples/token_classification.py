@@ -5,7 +5,8 @@
 #
 # ```shell
 # python examples/token_classification.py
-# python examples/token_classification.py --train_file train.conll --dev_file dev.conll
+# python examples/token_classification.py --train_file train.conll --dev_file dev.conll \
+#     --num_train 100000
 # ```
 #
 # EXPECTED
@@ -23,10 +24,11 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--train_file", default="examples/data/wikigold/wikigold.conll.txt", help="column file"
 )
-parser.add_argument("--dev_file", default=None, help="column file; by default every third sentence")
+parser.add_argument("--dev_file", default=None, help="by default every eighth sentence")
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
+parser.add_argument("--num_train", type=int, default=500, help="sentences to train on")
 parser.add_argument("--epochs", type=int, default=2, help="times through the training set")
 parser.add_argument(
     "--output_dir",
@@ -44,8 +46,9 @@ if flags.dev_file:
     dev = datasets.read_conll(flags.dev_file)
 else:
     rows = range(len(train))
-    dev, train = train.take(rows[::3]), train.take([row for row in rows if row % 3])
+    dev, train = train.take(rows[::8]), train.take([row for row in rows if row % 8])
 tags = datasets.tag_names(train)
+train = train.take(range(min(flags.num_train, len(train))))
 print(len(train), "sentences to train on,", len(dev), "to measure on:", tags)
 
 # %% [markdown]

@@ -74,7 +74,7 @@ def panels(figure):
 def test_learning_curves_are_lines_and_of_one_epoch_bars(tmp_path):
     figure = plots.learning_curves({"loss": [2.0, 1.0], "val_loss": [3.0, 4.0], "val_f1": [0.5, 1]})
     loss, f1 = panels(figure)
-    assert [line.get_ydata() for line in loss.lines] == [[2.0, 1.0], [3.0, 4.0]]
+    assert [list(line.get_ydata()) for line in loss.lines] == [[2.0, 1.0], [3.0, 4.0]]
     assert [line.get_label() for line in f1.lines] == ["dev"]
     path = tmp_path / "new" / "x.png"
     (axis,) = panels(plots.learning_curves({"loss": [2.0], "val_loss": [3.0]}, path=path))

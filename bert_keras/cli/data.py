@@ -189,6 +189,8 @@ def read_choices(given):
         print(f"A fifth of {files['train']} is held out to measure on.")
         kept, held_out = datasets.split_indices(train.contexts, 0.2, seed=0)
         train, dev = train.take(kept), train.take(held_out)
+    chance = np.mean([1 / len(choices) for choices in dev.choices])
+    print(f"Guessing would be right {chance:.1%} of the time.")
     return Parts(train, dev, test)
 
 

@@ -85,6 +85,7 @@ class Recipe(NamedTuple):
         after: function of flags, model and `Parts`: thresholds, and further scores.
         make: function of flags, setting and arguments that returns the model.
         answer: function of the model and some examples, returns lines for people.
+        check: function of the model and `Parts`, which raises where measuring would fail later.
         draw: function of the model, `Parts` and a folder, which writes pictures there.
         keeps_answers: bool, whether those on the dev set are written too.
         needs: packages that measuring takes.
@@ -108,6 +109,7 @@ class Recipe(NamedTuple):
     make: Callable = lambda recipe, given, setting, options: recipe.task.from_preset(
         given.preset, **options
     )
+    check: Callable = lambda model, parts: None
     draw: Callable = lambda model, parts, folder: None
     keeps_answers: bool = False
     needs: tuple = ()
@@ -162,6 +164,11 @@ def _untrained(given, make, parts):
     found, _ = likeness.evaluate_pairs(given, make(), parts.dev, {})
     print("Before training:", found)
     return {"untrained": found}
+
+
+def _cut(model, parts):
+    for examples in filter(None, (parts.dev, parts.test)):
+        model.cut(examples)  # Raises now, and not after hours, where a question has no token.
 
 
 def _ranking(given):
@@ -312,6 +319,7 @@ RECIPES = {
             ),
         ),
         defaults={"max_length": 384},
+        check=_cut,
         cuts_all=True,
         keeps_answers=True,
     ),

@@ -118,7 +118,9 @@ def train(name, recipe, given):
     parts = recipe.read(given)
     _check_labelled(train=parts.train, dev=parts.dev)
     parts = _sampled(recipe, given, parts)
-    print(f"{len(parts.train)} examples to train on, {len(parts.dev)} to measure on.")
+    names = recipe.settings(given, parts).get("label_names")
+    labels = f"; labels: {names}" if names else ""
+    print(f"{len(parts.train)} examples to train on, {len(parts.dev)} to measure on{labels}.")
     settings = {f: given[f].value for f in given if f not in NOT_SETTINGS}
     settings |= {"task": name, "backend": keras.backend.backend(), "examples": _digest(parts)}
     run = RunFolder(given.output_dir, name, settings, given.resume, given.overwrite)
@@ -159,6 +161,7 @@ def _run_trial(recipe, given, parts, run, number, setting, seed, make):
     if model is None:
         model = make(setting)
         _check_vocabulary(given, model, parts.train)
+        recipe.check(model, parts)
         model.compile(learning_rate=setting["learning_rate"], **recipe.compile(given))
 
     def evaluate(model, examples=parts.dev):

@@ -203,7 +203,7 @@ def _check_words(path, sentences):
     """Raises where what should be words are texts, as in the files of text classification."""
     words = [word for sentence in sentences for word in sentence]
     texts = [word for word in words if re.search(r"\S\s+\S", word)]
-    if len(texts) > len(words) / 4:
+    if len(texts) > len(words) / 2:
         raise ValueError(
             f"{path} must hold a word and its tag a line. Received texts, such as "
             f"{texts[0][:60]!r}. Name the columns, from 0, by word_column and tag_column, or pass "

@@ -9,7 +9,7 @@ from bert_keras.datasets.any_table import as_text, has_names, read_any_rows
 from bert_keras.datasets.examples import Examples
 
 # What may stand between the columns of a CSV file, beside the comma.
-_OTHER_DELIMITERS = (";", "|", "\t")
+_DELIMITERS = (";", "|", "\t")
 
 
 def read_texts(
@@ -80,11 +80,9 @@ def _read_rows(path, columns, separator):
     header = has_names(path) or not all(isinstance(column, int) for column in columns)
     delimiter = separator
     if separator is None and header and not has_names(path) and ".csv" in str(path).lower():
-        for other in (None, *_OTHER_DELIMITERS):
-            _, names = next(read_any_rows(path, other))
-            if {column for column in columns if isinstance(column, str)} <= {*names}:
-                delimiter = other
-                break
+        wanted = {column for column in columns if isinstance(column, str)}
+        names = {other: next(read_any_rows(path, other))[1] for other in (None, *_DELIMITERS)}
+        delimiter = max(names, key=lambda other: (wanted <= {*names[other]}, len(names[other])))
     rows = list(read_any_rows(path, delimiter))
     _, first = rows[0]
     rows = rows[1:] if header else rows

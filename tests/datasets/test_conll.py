@@ -169,9 +169,7 @@ def test_numbered_words_of_universal_ner_are_words_and_not_numbers(tmp_path):
     assert found.words == [["Ada", "slept"], ["Rome"]]
     assert found.tags == [["B-PER", "O"], ["B-LOC"]]
     path.write_text("1\tAda\tada\tNOUN\n2\tslept\tsleep\tVERB\n", encoding="utf-8")
-    with pytest.raises(
-        ValueError, match=r"x\.iob2, line 2: .*\['2', 'slept', 'sleep', 'VERB'\].*word_column"
-    ):
+    with pytest.raises(ValueError, match=r"line 2: .*'2', 'slept', 'sleep'.*word_column"):
         read_conll(path)
     assert read_conll(path, word_column=1, tag_column=3).tags == [["NOUN", "VERB"]]
 

@@ -74,15 +74,15 @@ FILES = {
     },
     "snli": {
         "snli_1.0_dev.jsonl": (
-            '{"gold_label": "-", "sentence1": "x", "sentence2": "y", "annotator_labels": ["a"]}\n'
-            '{"gold_label": "neutral", "sentence1": "A.", "sentence2": "B.", "annotator_labels": []}\n'
+            '{"gold_label": "-", "sentence1": "x", "sentence2": "y", "labels": ["a"]}\n'
+            '{"gold_label": "neutral", "sentence1": "A.", "sentence2": "B.", "labels": []}\n'
         ),
         "snli_1.0_train.txt": "gold_label\tsentence1\tsentence2\nentailment\tA man.\tA person.\n",
     },
     "ocnli": {
-        "dev.json": '{"level": "easy", "sentence1": "他来了", "sentence2": "他没来", "label": "-"}\n'
-        '{"level": "easy", "sentence1": "他来了", "sentence2": "他没来", "label": "contradiction"}\n',
-        "test.json": '{"level": "easy", "sentence1": "他来了", "sentence2": "他走了"}\n',
+        "dev.json": '{"id": 0, "sentence1": "他来", "sentence2": "他没来", "label": "-"}\n'
+        '{"id": 0, "sentence1": "他来", "sentence2": "他没来", "label": "contradiction"}\n',
+        "test.json": '{"id": 0, "sentence1": "他来了", "sentence2": "他走了"}\n',
     },
     "afqmc": {
         "train.txt": "借呗\t花呗\t1\n",
