@@ -14,7 +14,7 @@ except ModuleNotFoundError as error:
         "environment variable KERAS_BACKEND to tensorflow, jax or torch, whichever is."
     ) from error
 
-from bert_keras import datasets, heads, layers, metrics, training
+from bert_keras import datasets, heads, layers, metrics, plots, training
 from bert_keras.host_memory import keep_freed_memory
 from bert_keras.models.albert import AlbertBackbone
 from bert_keras.models.bert import BertBackbone
