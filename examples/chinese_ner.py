@@ -9,7 +9,8 @@
 # python examples/chinese_ner.py --train_file msra_train.txt --preset bert_base_zh
 # ```
 #
-# EXPECTED
+# Expected: entity F1 1.000 on the 20 sentences held out, which are made of the same patterns;
+# PyTorch, one seed, 4 seconds of one core.
 
 # %%
 import argparse

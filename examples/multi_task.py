@@ -7,7 +7,8 @@
 # python examples/multi_task.py
 # ```
 #
-# EXPECTED
+# Expected: accuracy 0.607 of the sentiment and 0.552 of the site, where guessing has 0.500 and
+# 0.333, after one epoch; PyTorch, one seed, 40 seconds of one core.
 
 # %%
 import argparse
