@@ -8,7 +8,7 @@
 # python examples/attention_and_saliency.py
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

@@ -7,7 +7,7 @@
 # python examples/custom_head.py
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

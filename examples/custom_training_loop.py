@@ -9,7 +9,7 @@
 # KERAS_BACKEND=tensorflow python examples/custom_training_loop.py
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

@@ -10,7 +10,7 @@
 #     --num_train 1000000 --epochs 3
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

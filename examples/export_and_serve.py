@@ -8,7 +8,7 @@
 # KERAS_BACKEND=torch python examples/export_and_serve.py
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

@@ -8,7 +8,7 @@
 # python examples/long_text_classification.py --data_dir aclImdb --preset minilm_l6_en_uncased
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

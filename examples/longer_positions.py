@@ -9,7 +9,7 @@
 # python examples/longer_positions.py --preset bert_base_en_uncased --positions 2048
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

@@ -9,7 +9,7 @@
 #     --num_train 100000 --epochs 2
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

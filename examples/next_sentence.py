@@ -9,7 +9,7 @@
 # python examples/next_sentence.py --text my_book.txt
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

@@ -9,7 +9,7 @@
 # python examples/pretraining.py --text 'books/*.txt' --num_steps 100000
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse
@@ -19,7 +19,7 @@ import sys
 import keras
 
 import bert_keras
-from bert_keras import plots
+from bert_keras import datasets, plots
 from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
 
 parser = argparse.ArgumentParser()
@@ -37,7 +37,8 @@ flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
 files = sorted(glob.glob(flags.text))
-vocabulary = bert_keras.train_wordpiece(files, vocabulary_size=2000)
+texts = [passage for book in datasets.read_documents(files) for passage in book]
+vocabulary = bert_keras.train_wordpiece(texts=texts, vocabulary_size=2000)
 tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
 print(tokenizer.tokenize("Alice was beginning to get very tired."))
 

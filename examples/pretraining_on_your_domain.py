@@ -9,7 +9,7 @@
 # python examples/pretraining_on_your_domain.py --preset bert_base_en_uncased --epochs 3
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

@@ -8,7 +8,7 @@
 # python examples/question_answering.py --data_dir squad_v1 --num_train 100000
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

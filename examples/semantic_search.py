@@ -8,7 +8,7 @@
 # python examples/semantic_search.py --texts my_lines.txt --num_texts 100000
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

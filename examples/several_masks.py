@@ -10,7 +10,7 @@
 # python examples/several_masks.py --consistency 0 --dropout_samples 5
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

@@ -8,7 +8,7 @@
 # python examples/text_classification.py --data_dir glue_data/SST-2 --num_train 100000
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

@@ -9,7 +9,7 @@
 # python examples/text_embedding.py --train_file pairs.tsv --dev_file others.tsv --num_train 100000
 # ```
 #
-# EXPECTED
+# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
 
 # %%
 import argparse

@@ -341,7 +341,7 @@ def segment(sentence):
 )
 def test_flags_that_would_change_nothing_are_refused(run, arguments, message):
     with pytest.raises(ValueError, match=message):
-        run(pretraining_data, *arguments)
+        run(pretraining_data, "--vocabulary=v", "--output_dir=o", *arguments)
 
 
 def test_a_word_segmenter_is_named_by_its_module(run, text, data, tmp_path, monkeypatch):
