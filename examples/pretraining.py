@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Pre-train a BERT, from raw text to a preset
 #
-# A vocabulary, examples of masked tokens and next sentences, a model: the whole way on one book.
+# A vocabulary, examples of masked tokens and next sentences, a model: the whole way on two books.
 # `bert-keras pretrain` goes on after a kill, and docs/pretraining.md has it at size.
 #
 # ```shell
@@ -23,9 +23,7 @@ from bert_keras import datasets, plots
 from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
 
 parser = argparse.ArgumentParser()
-parser.add_argument(
-    "--text", default="examples/data/books/alice.txt.gz", help="plain text, or a pattern of files"
-)
+parser.add_argument("--text", default="examples/data/books/*.txt.gz", help="text files, a pattern")
 parser.add_argument("--num_steps", type=int, default=200, help="batches of 32")
 parser.add_argument(
     "--output_dir", default="output/pretraining", help="folder of the model and the picture"
