@@ -70,7 +70,7 @@ def preset(tmp_path):
     letters = "abcdefghijklmnopqrstuvwxyz"
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
     tokens += ["##" + letter for letter in letters]
-    backbone = bert_keras.BertBackbone(len(tokens), 1, 2, 8, 16)
+    backbone = bert_keras.BertBackbone(len(tokens), 4, 2, 8, 16)
     backbone.save_to_preset(tmp_path / "preset")
     bert_keras.WordPieceTokenizer(tokens).save(tmp_path / "preset")
     return f"--preset={tmp_path / 'preset'}"
@@ -128,7 +128,7 @@ def test_features_without_fine_tuning_tag_words(preset, tmp_path):
     results = json.loads(done.stdout.splitlines()[-1])
     assert set(results) == {"weighted_sum_last_4_f1", "concat_last_4_f1"}
     lines = (tmp_path / "test_predictions.tsv").read_text().splitlines()
-    assert [line.split("\t")[0] for line in lines] == ["anna", "lives", "", "rome"]
+    assert [line.split("\t")[0] for line in lines] == ["anna", "lives", "", "rome", ""]
     told = subprocess.run(
         [*command, "--sentence=anna lives"], cwd=ROOT, capture_output=True, text=True, check=True
     )
