@@ -14,8 +14,8 @@ All rows are measured alike: masked tokens of held-out books, masked as in the p
 fine-tuned tasks, with the mean of the tokens as a text's vector, since the first token sees nothing
 where tokens see the left context only. Seconds are those of the training steps.
 
-It runs examples/create_pretraining_data.py, pretrain.py, text_classification.py and
-token_classification.py. Every result is kept in results.jsonl as soon as it is there: the same
+It runs bert-keras pretraining-data, pretrain, train text_classification and
+token_classification. Every result is kept in results.jsonl as soon as it is there: the same
 command goes on where a killed one stopped; other flags need another folder. Writes table.md, and
 prints it.
 """
@@ -50,10 +50,9 @@ flags.DEFINE_string("measure", None, "A model's folder: print its scores on the 
 
 # What changes no value of the table.
 NOT_SETTINGS = ("output_dir", "seeds", "rows", "measure")
-EXAMPLES = Path(__file__).parent.parent / "examples"
 SIZES = ("--num_layers=2", "--hidden_dim=128", "--num_heads=2", "--initializer_range=0.09")
 
-# Row -> what it changes: flags of create_pretraining_data.py, and of pretrain.py.
+# Row -> what it changes: flags of `pretraining-data`, and of `pretrain`.
 ROWS = {
     "BERT": ((), ()),
     "no next sentences": ((), ("--objective=masked_lm",)),
@@ -64,11 +63,19 @@ ROWS = {
     "whole words": ((), ("--mask_strategy=whole_words",)),
     "not pre-trained": ((), ("--num_steps=1", "--learning_rate=0")),
 }
-# Fine-tuned task -> script, flags, and the metric of the last line. Rate and epochs are among those
-# that google-research/bert tries for its small models.
+# Fine-tuned task -> task of `train`, flags, and the metric of the last line. Rate and epochs are
+# among those that google-research/bert tries for its small models.
 TASKS = {
-    "SST-2 accuracy": ("text_classification", ("--task=SST-2", "--pooling=mean"), "accuracy"),
-    "MRPC accuracy": ("text_classification", ("--task=MRPC", "--pooling=mean"), "accuracy"),
+    "SST-2 accuracy": (
+        "text_classification",
+        ("--dataset=SST-2", "--pooling=mean"),
+        "accuracy",
+    ),
+    "MRPC accuracy": (
+        "text_classification",
+        ("--dataset=MRPC", "--pooling=mean"),
+        "accuracy",
+    ),
     "WNUT-17 F1": ("token_classification", (), "f1"),
 }
 FINE_TUNING = ("--learning_rate=3e-4", "--epochs=4")
@@ -131,7 +138,7 @@ def make_data(folder, pattern, sequence_length, arguments=()):
     """Returns a folder of examples, made now if it is not there."""
     if not (folder / "manifest.json").exists():
         run(
-            "create_pretraining_data",
+            "pretraining-data",
             f"--input={pattern}",
             f"--vocabulary={FLAGS.vocabulary}",
             "--documents=file",
@@ -179,10 +186,11 @@ def run_row(row, seed, folder, results):
             continue
         directory = getattr(FLAGS, task.split()[0].lower().replace("-", "") + "_dir")
         scores = run(
-            script,
+            f"train {script}",
             f"--preset={place / 'final'}",
             f"--data_dir={directory}",
             f"--output_dir={place / 'fine_tuned'}",
+            "--overwrite",
             *FINE_TUNING,
             *task_flags,
             *([f"--sample={FLAGS.sample}"] if FLAGS.sample else []),
@@ -192,9 +200,9 @@ def run_row(row, seed, folder, results):
         print(f"{row}, seed {seed}: {task} {scores[metric]:.4f}", flush=True)
 
 
-def run(script, *arguments):
-    """Runs one of the examples and returns the JSON object of its last line."""
-    return last_line([sys.executable, str(EXAMPLES / f"{script}.py"), *arguments])
+def run(command, *arguments):
+    """Runs `bert-keras` and returns the JSON object of its last line."""
+    return last_line([sys.executable, "-m", "bert_keras", *command.split(), *arguments])
 
 
 def last_line(command):

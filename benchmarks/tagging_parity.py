@@ -5,8 +5,9 @@ r"""Fine-tune taggers here and by transformers from the same first heads, on the
 After a few hundred steps at a small rate the F1 of entities hangs on the head's random first
 weights, so that two means over a few seeds tell little. Here each seed draws one head, by
 transformers, which both sides begin with; both train on what `fit` would read, with dropout as in
-the checkpoint, and the rates, warm-up and clipping of examples/token_classification.py. Each writes
-a JSON line with both scores on the dev set; seeds that `--output` holds are not run again.
+the checkpoint, and the rates, warm-up and clipping of `bert-keras train token_classification`.
+Each writes a JSON line with both scores on the dev set; seeds that `--output` holds are not run
+again.
 """
 
 import json

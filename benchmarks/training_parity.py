@@ -2,7 +2,7 @@
 
     KERAS_BACKEND=torch python benchmarks/training_parity.py --data_dir glue_data/RTE --task RTE
 
-The recipe of examples/text_classification.py beside that of transformers_recipe.py: the same
+The recipe of `bert-keras train text_classification` beside that of transformers_recipe.py: the same
 checkpoint, first weights of the head, random batches, rate, warm-up and clipping, and without
 dropout, which draws differently in each library. AdamW's epsilon is 1e-8 in both; what stays
 different is that biases and norms decay there. Prints the losses now and then, and ends with a JSON

@@ -1,4 +1,4 @@
-"""Two recipes of examples/ as a plain loop on transformers, to compare with.
+"""Two tasks of `bert-keras train` as a plain loop on transformers, to compare with.
 
     python benchmarks/transformers_recipe.py --data_dir glue_data/MRPC --task MRPC --seeds 3
     python benchmarks/transformers_recipe.py --data_dir wnut17 --entities \

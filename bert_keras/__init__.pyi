@@ -3,6 +3,7 @@ from bert_keras import heads as heads
 from bert_keras import layers as layers
 from bert_keras import metrics as metrics
 from bert_keras import models as models
+from bert_keras import plots as plots
 from bert_keras import preprocessing as preprocessing
 from bert_keras import tasks as tasks
 from bert_keras import tokenizers as tokenizers

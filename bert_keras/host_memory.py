@@ -30,8 +30,8 @@ def keep_freed_memory():
     """Has glibc keep freed memory for the process, instead of giving it back, on JAX and PyTorch.
 
     For a program that trains or answers on a CPU: call it once, right after the imports. It saves
-    time where large arrays come and go with every step, see docs/benchmarks.md; the recipes in
-    examples/ do so. Importing the package does not: this changes the whole process.
+    time where large arrays come and go with every step, see docs/benchmarks.md; the command line
+    does so. Importing the package does not: this changes the whole process.
 
     The process then rests at its peak, and a large block that is used again for zeros must be
     zeroed. Other parts of the program use the memory again; other programs get it when this one

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder may import itself and folders of a lower layer, deferred imports included.
 LAYERS = [
     {"checks", "other_names", "files", "protocol_buffers", "runtime", "sizes", "version"},
-    {"host_memory", "inputs", "tokenizers", "metrics", "training", "datasets"},
+    {"host_memory", "inputs", "tokenizers", "metrics", "training", "datasets", "plots"},
     {"layers", "presets", "preprocessing"},
     {"models", "heads"},
     {"tasks"},

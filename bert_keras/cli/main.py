@@ -2,21 +2,24 @@ r"""BERT from the command line.
 
     bert-keras info SOURCE
     bert-keras convert SOURCE TARGET --to huggingface
+    bert-keras train TASK --data_dir FOLDER           (`bert-keras train TASK -h` has its flags)
     bert-keras classify SOURCE "What a film!" "Never again."
     bert-keras answer SOURCE "Who lived in London?" "Ada Lovelace lived in London."
     bert-keras tag SOURCE --input sentences.txt --output tags.jsonl
     cat reviews.csv | bert-keras classify SOURCE --columns review --input_format csv
     bert-keras serve SOURCE [SOURCE ...] --port 8080
 
-`python -m bert_keras` is the same. SOURCE is a registered name, a folder, a hub address, a
-`.keras` file, or a folder that `convert SOURCE TARGET --to onnx` wrote, which is answered without
-Keras. Commands: info, convert, serve, classify, tag, answer, choose, fill-mask, embed, is-next,
-is-replaced. Texts come from the arguments, from `--input`, or from standard input, a line each,
-with tabs between question and context, context and choices, or the texts of a pair (`--columns
-premise,hypothesis`). Answers come in the order of the texts, a line each: JSON, CSV, or words to
-read. What follows `--` may begin with a hyphen. KERAS_BACKEND chooses the backend.
+`bert-keras vocabulary`, `pretraining-data` and `pretrain` lead from raw text to a checkpoint; each
+tells its flags by `-h`. `python -m bert_keras` is the same. SOURCE is a registered name, a folder,
+a hub address, a `.keras` file, or a folder that `convert SOURCE TARGET --to onnx` wrote, which is
+answered without Keras. Commands that answer: classify, tag, answer, choose, fill-mask, embed,
+is-next, is-replaced. Texts come from the arguments, from `--input`, or from standard input, a line
+each, with tabs between question and context, context and choices, or the texts of a pair
+(`--columns premise,hypothesis`). Answers come in the order of the texts, a line each: JSON, CSV, or
+words to read. What follows `--` may begin with a hyphen. KERAS_BACKEND chooses the backend.
 """
 
+import importlib
 import inspect
 import logging
 import os
@@ -51,6 +54,9 @@ COMMANDS = {
     "is-replaced": Command("ReplacedTokenDetector", "is_replaced"),
 }
 
+# Commands that take flags of their own, each by a module of its name, which imports Keras.
+WITH_OWN_FLAGS = ("train", "vocabulary", "pretraining-data", "pretrain")
+
 
 def define_flags():
     """Defines the flags, which a program that imports this module may have of its own."""
@@ -77,6 +83,12 @@ def define_flags():
 
 def run():
     """Runs the command that the arguments of the process name."""
+    if sys.argv[1:2] and sys.argv[1] in WITH_OWN_FLAGS:
+        name = sys.argv[1].replace("-", "_")
+        own = importlib.import_module(f"bert_keras.cli.{name}")
+        mistakes.run_alone(own.main, sys.argv)
+        return
+    sys.argv = ["--help" if argument == "-h" else argument for argument in sys.argv]
     sys.modules["__main__"].__doc__ = __doc__
     define_flags()
     for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
@@ -99,7 +111,7 @@ def main(argv):
 
 
 def _run(command=None, source=None, *arguments):
-    known = ("info", "convert", "serve", *COMMANDS)
+    known = ("info", "convert", "serve", *WITH_OWN_FLAGS, *COMMANDS)
     if command not in known or source is None:
         raise ValueError(
             f"Write a command, one of {', '.join(known)}, and a SOURCE; --help tells more. "

@@ -21,6 +21,18 @@ def run(main):
     app.run(telling(main))
 
 
+def run_alone(command, argv):
+    """Runs a command that parses its own flags, with the same end after a mistake.
+
+    Args:
+        command: function of the arguments after its name.
+        argv: list of str, the program, the command's name, and its arguments.
+    """
+    FLAGS["traceback"].value = "--traceback" in argv
+    program = f"{os.path.basename(argv[0])} {argv[1]}"
+    telling(lambda argv: command(argv[1:]))([program, *argv[2:]])
+
+
 def telling(main):
     """Returns a function that prints a mistake, and ends the process with 2."""
 
@@ -32,8 +44,8 @@ def telling(main):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
             sys.exit(130)  # As a shell says of what Ctrl-C has ended.
-        except (ValueError, TypeError, OSError, ImportError) as error:
-            if FLAGS.traceback or not _is_mistake(error):
+        except (ValueError, TypeError, OSError, ImportError, flags.Error) as error:
+            if FLAGS["traceback"].value or not _is_mistake(error):
                 raise
             name = os.path.basename(argv[0])
             print(f"{name}:", " ".join(str(error).split()), file=sys.stderr)
@@ -45,4 +57,4 @@ def telling(main):
 def _is_mistake(error):
     last = traceback.extract_tb(error.__traceback__)[-1]
     is_raised = linecache.getline(last.filename, last.lineno).lstrip().startswith("raise")
-    return is_raised or isinstance(error, OSError)
+    return is_raised or isinstance(error, (OSError, flags.Error))

@@ -5,6 +5,7 @@ from bert_keras.datasets.conll import TaggedSentences, find_tag, read_conll, tag
 from bert_keras.datasets.examples import Examples
 from bert_keras.datasets.glue import GLUE_TASKS, detect_glue_task, get_glue_task, load_glue
 from bert_keras.datasets.imdb import load_imdb
+from bert_keras.datasets.labelled_texts import read_texts
 from bert_keras.datasets.multiple_choice import MultipleChoiceExamples, read_multiple_choice
 from bert_keras.datasets.sentences import split_sentences
 from bert_keras.datasets.sentiment import load_sentiment_sentences

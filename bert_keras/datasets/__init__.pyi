@@ -11,6 +11,7 @@ from bert_keras.datasets.glue import detect_glue_task as detect_glue_task
 from bert_keras.datasets.glue import get_glue_task as get_glue_task
 from bert_keras.datasets.glue import load_glue as load_glue
 from bert_keras.datasets.imdb import load_imdb as load_imdb
+from bert_keras.datasets.labelled_texts import read_texts as read_texts
 from bert_keras.datasets.multiple_choice import MultipleChoiceExamples as MultipleChoiceExamples
 from bert_keras.datasets.multiple_choice import read_multiple_choice as read_multiple_choice
 from bert_keras.datasets.sentences import split_sentences as split_sentences

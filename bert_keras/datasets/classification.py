@@ -2,14 +2,12 @@
 
 import dataclasses
 import itertools
-import os
 import warnings
 
 import numpy as np
 
+from bert_keras.datasets.any_table import as_text, read_any_rows
 from bert_keras.datasets.examples import Examples
-from bert_keras.datasets.files import read_json_lines
-from bert_keras.datasets.table import read_rows
 
 TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
 
@@ -46,6 +44,8 @@ class ClassificationTask:
             a warning and left out, for sets published with such rows, or are an error.
         folders: tuple of str, further names that its folder goes by, in lower case without
             punctuation.
+        undecided: str, the label of rows that people did not agree on: they are counted, reported
+            in a warning and left out. `None` where there are none.
     """
 
     layouts: tuple
@@ -55,6 +55,7 @@ class ClassificationTask:
     score_range: tuple | None = None
     skips_broken_rows: bool = False
     folders: tuple = ()
+    undecided: str | None = None
 
     @property
     def label_names(self):
@@ -66,7 +67,7 @@ def read_examples(path, task):
     """Reads one file of a labelled text set.
 
     Args:
-        path: TSV, CSV or (`.json`, `.jsonl`) JSON lines file, plain or gzip.
+        path: the file, see `read_any_rows`.
         task: `ClassificationTask`.
 
     Returns:
@@ -77,23 +78,26 @@ def read_examples(path, task):
             than its layout, a text or label in JSON is neither str nor number, or a label does not
             exist. The message names the file and the line.
     """
-    rows = _read_any_rows(path)
-    first_line, first = next(rows)
+    rows = read_any_rows(path)
+    first_place, first = next(rows)
     layout, columns, is_header = find_layout(path, first, task)
     counts = (len(first),) if is_header else layout.num_fields
     if not is_header:
-        rows = itertools.chain([(first_line, first)], rows)
+        rows = itertools.chain([(first_place, first)], rows)
     rows = list(_whole_rows(path, rows, counts, task.skips_broken_rows))
+    if len(columns) > len(layout.texts) and task.undecided is not None:
+        rows = _decided(path, rows, columns[-1], task.undecided)
     if not rows:
         raise ValueError(f"{path} holds a header and no rows.")
-    lines = [line for line, _ in rows]
+    places = [place for place, _ in rows]
     columns_read = [
-        [_as_text(fields[column], path, line) for line, fields in rows] for column in columns
+        [as_text(fields[column], f"{path}, {place}") for place, fields in rows]
+        for column in columns
     ]
     num_texts = len(layout.texts)
     labels = None
     if len(columns) > num_texts:
-        labels = encode_labels(columns_read[num_texts], task, path, lines)
+        labels = encode_labels(columns_read[num_texts], task, path, places)
     return Examples(
         texts=columns_read[0] if num_texts == 1 else tuple(columns_read[:2]),
         labels=labels,
@@ -126,14 +130,14 @@ def find_layout(path, first_row, task):
     )
 
 
-def encode_labels(values, task, path, lines):
+def encode_labels(values, task, path, places):
     """Returns the labels of a file as the array that `Examples` describes.
 
     Args:
         values: list of str, as in the file.
         task: `ClassificationTask`.
         path: the file, for the error message.
-        lines: list of int, the line of each value.
+        places: list of str, where each value stands.
 
     Raises:
         ValueError: a label does not exist, or a score is not a number in the task's range.
@@ -145,11 +149,11 @@ def encode_labels(values, task, path, lines):
     }[task.problem_type]
     numbers = {value: number for number, (value, _) in enumerate(task.labels)}
     encoded = []
-    for value, line in zip(values, lines, strict=True):
+    for value, place in zip(values, places, strict=True):
         try:
             encoded.append(encode(value, numbers, task))
         except ValueError as error:
-            raise ValueError(f"{path}, line {line}: {error} Received: {value!r}") from None
+            raise ValueError(f"{path}, {place}: {error} Received: {value!r}") from None
     return np.array(encoded, "float32" if task.problem_type == "regression" else "int32")
 
 
@@ -181,57 +185,40 @@ def _encode_score(value, numbers, task):
     return score
 
 
-def _read_any_rows(path):
-    """Yields `(line, fields)`, for JSON lines with their keys as a first row."""
-    name = os.fspath(path).lower().removesuffix(".gz")
-    if not name.endswith((".json", ".jsonl")):
-        yield from read_rows(path)
-        return
-    keys = None
-    for line, record in read_json_lines(path):
-        if keys is None:
-            keys = list(record)
-            yield line, keys
-        missing = [key for key in keys if key not in record]
-        if missing:
-            raise ValueError(
-                f"{path}, line {line}: every object must have the first one's keys, {keys}. "
-                f"Missing: {missing}"
-            )
-        yield line, [record[key] for key in keys]
-    if keys is None:
-        raise ValueError(f"{path} is empty: it needs at least one JSON object.")
-
-
-def _as_text(value, path, line):
-    """Returns a field as str; in JSON it may be anything, and what nobody reads does not matter."""
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-        raise ValueError(
-            f"{path}, line {line}: texts and labels must be str or numbers. Received: "
-            f"{repr(value)[:80]}"
-        )
-    return str(value)
-
-
 def _whole_rows(path, rows, counts, skips_broken_rows):
     """Yields the rows that have as many fields as their layout."""
     broken = []
-    for line, fields in rows:
+    for place, fields in rows:
         if len(fields) in counts:
-            yield line, fields
+            yield place, fields
         elif skips_broken_rows:
-            broken.append(line)
+            broken.append(place)
         else:
             allowed = " or ".join(str(count) for count in counts)
             raise ValueError(
-                f"{path}, line {line}: a row must have {allowed} fields. "
+                f"{path}, {place}: a row must have {allowed} fields. "
                 f"Received {len(fields)}: {repr(fields)[:200]}"
             )
-    if broken:
+    _tell_left_out(path, broken, "have a wrong number of fields")
+
+
+def _decided(path, rows, column, undecided):
+    """Returns the rows with a label that people agreed on."""
+    _tell_left_out(
+        path,
+        [place for place, fields in rows if fields[column] == undecided],
+        f"have the label {undecided!r}, which says that people did not agree,",
+    )
+    return [row for row in rows if row[1][column] != undecided]
+
+
+def _tell_left_out(path, places, why):
+    if places:
+        shown = ", ".join(place.split()[-1] for place in places[:10])
+        more = ", ..." if len(places) > 10 else ""
         warnings.warn(
-            f"{path}: {len(broken)} rows have a wrong number of fields and are left out "
-            f"(lines {str(broken[:10])[1:-1]}{', ...' if len(broken) > 10 else ''}).",
-            stacklevel=3,
+            f"{path}: {len(places)} rows {why} and are left out (lines {shown}{more}).",
+            stacklevel=4,
         )
 
 

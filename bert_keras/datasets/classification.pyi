@@ -21,6 +21,7 @@ class ClassificationTask:
     score_range: tuple[float, float] | None = None
     skips_broken_rows: bool = False
     folders: tuple[str, ...] = ()
+    undecided: str | None = None
     @property
     def label_names(self) -> tuple[str, ...]: ...
 
@@ -29,5 +30,5 @@ def find_layout(
     path: Path, first_row: Sequence[str], task: ClassificationTask
 ) -> tuple[Layout, tuple[str | int, ...], bool]: ...
 def encode_labels(
-    values: Sequence[str], task: ClassificationTask, path: Path, lines: Sequence[int]
+    values: Sequence[str], task: ClassificationTask, path: Path, places: Sequence[str]
 ) -> Array: ...

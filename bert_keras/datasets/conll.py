@@ -1,6 +1,7 @@
 """Column files of words and tags: CoNLL-2003 and its many relatives, and CoNLL-U."""
 
 import dataclasses
+import itertools
 import os
 import re
 import warnings
@@ -12,6 +13,8 @@ from bert_keras.datasets.files import read_lines
 _CONLLU_WORD, _CONLLU_TAG = 1, 3
 # Also `###MEDLINE:95369245` of JNLPBA, `#begin document` of CoNLL-2012 and `#sent_id=1`.
 _COMMENT = re.compile(r"#([\s#]|$|begin |end |\w+ ?=)")
+_ENTITY_TAG = re.compile("O|[BIESLUM]-.+")
+_LINES_LOOKED_AT = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,15 +48,18 @@ def read_conll(path, word_column=None, tag_column=None, segment_index=None, may_
     - In CoNLL-U (by the name's ending, `.conllu`) the lines of multiword tokens (`1-2`) and of
       empty nodes (`8.1`) are passed over: their words stand on lines of their own, or nowhere in
       the text.
+    - Where the first field of each line is the word's number in its sentence, the word is the
+      second and the tag the third, as in Universal NER (`.iob2`), if that marks entities.
 
     Words are kept as they are, white space in them too (the Broad Twitter Corpus has `"ke s"`).
     Empty words are kept, since other tools count them too, and reported in a warning.
 
     Args:
         path: the file, plain or gzip.
-        word_column: int, column of the words from 0. By default the first; in CoNLL-U the second.
-        tag_column: int, column of the tags. By default the last; in CoNLL-U the fourth, the
-            universal part of speech (4 is the language's own).
+        word_column: int, column of the words from 0. By default the first, but for what is said
+            above; in CoNLL-U the second.
+        tag_column: int, column of the tags. By default the last, but for what is said above; in
+            CoNLL-U the fourth, the universal part of speech (4 is the language's own).
         segment_index: bool, whether each word ends in a digit that is no part of it, the position
             of the character in its word (Weibo: `科0`). By default it is so if every word of the
             file has at least two characters and ends in a digit.
@@ -64,7 +70,8 @@ def read_conll(path, word_column=None, tag_column=None, segment_index=None, may_
 
     Raises:
         ValueError: a line has another number of fields than the first, an empty tag, or not that
-            many columns, or the file has no words. The message names the file and the line.
+            many columns, or the file holds no words, or texts in their place. The message names the
+            file and the line.
 
     Example:
         ```python
@@ -89,6 +96,7 @@ def read_conll(path, word_column=None, tag_column=None, segment_index=None, may_
             stacklevel=2,
         )
     words = [[word for word, _ in sentence] for sentence in sentences]
+    _check_words(path, words)
     if _has_segment_index(words) if segment_index is None else segment_index:
         words = [[word[:-1] for word in sentence] for sentence in words]
     # Each line has as many fields as the first, so that either all words have tags or none has.
@@ -129,10 +137,11 @@ def tag_names(*parts):
 def _read_words(path, word_column, tag_column, may_lack_tags):
     """Yields `(line number, word, tag)`, with None for the word where a sentence ends."""
     is_conllu = _is_conllu(path)
-    if word_column is None:
-        word_column = _CONLLU_WORD if is_conllu else 0
-    if tag_column is None:
-        tag_column = _CONLLU_TAG if is_conllu else -1
+    usual = (_CONLLU_WORD, _CONLLU_TAG) if is_conllu else (0, -1)
+    if not is_conllu and word_column is None:
+        usual = _numbered_columns(path, tag_column) or usual
+    word_column = usual[0] if word_column is None else word_column
+    tag_column = usual[1] if tag_column is None else tag_column
     for line, fields in _read_fields(path):
         if fields is None:
             yield line, None, None
@@ -171,6 +180,35 @@ def _find_columns(path):
             split = _split_tabs if "\t" in line else _split_white_space
             return split, len(split(line))
     raise ValueError(f"{path} holds no words.")
+
+
+def _numbered_columns(path, tag_column):
+    """Returns the columns of word and tag where the first has the words' numbers, else None."""
+    number, place, columns = 0, None, None
+    for line, fields in itertools.islice(_read_fields(path), _LINES_LOOKED_AT):
+        number = 0 if fields is None else number + 1
+        if fields and (len(fields) < 3 or fields[0] != str(number)):
+            return None
+        if fields and tag_column is None and not _ENTITY_TAG.fullmatch(fields[2]):
+            place, columns = line, fields
+    if place is None:
+        return 1, 2
+    raise ValueError(
+        f"{path}, line {place}: the first column numbers the words, and the third is no tag of an "
+        f"entity. Received: {columns}. Name the columns, from 0, by word_column and tag_column."
+    )
+
+
+def _check_words(path, sentences):
+    """Raises where what should be words are texts, as in the files of text classification."""
+    words = [word for sentence in sentences for word in sentence]
+    texts = [word for word in words if re.search(r"\S\s+\S", word)]
+    if len(texts) > len(words) / 2:
+        raise ValueError(
+            f"{path} must hold a word and its tag a line. Received texts, such as "
+            f"{texts[0][:60]!r}. Name the columns, from 0, by word_column and tag_column, or pass "
+            "a file of tagged words."
+        )
 
 
 def _numbered_lines(path):

@@ -13,6 +13,7 @@ import types
 
 from bert_keras.checks import check_choice
 from bert_keras.datasets import classification
+from bert_keras.datasets.any_table import has_names
 from bert_keras.datasets.classification import ClassificationTask, Layout
 from bert_keras.datasets.table import read_rows
 
@@ -34,6 +35,21 @@ def _task(texts, label, labels, **options):
 
 _SENTENCES = ("sentence1", "sentence2")
 _ENTAILMENT = _named("entailment", "not_entailment")
+
+
+def _inference(label, *names):
+    """Returns a task of premise and hypothesis, some of whose rows are labelled "-"."""
+    return _task(
+        _SENTENCES,
+        label,
+        _named("contradiction", "entailment", "neutral"),
+        undecided="-",
+        files={
+            split: tuple(name.format(split=split) for name in names)
+            for split in ("train", "dev", "test")
+        },
+    )
+
 
 # Demszky et al. 2020, in the order of the authors' emotions.txt.
 _EMOTIONS = """
@@ -120,6 +136,12 @@ GLUE_TASKS = types.MappingProxyType(
                 for split in ("train", "dev", "test")
             },
             folders=("afqmcpublic",),
+        ),
+        # Bowman et al. 2015. `gold_label` is "-" where the five annotators did not agree.
+        "snli": _inference("gold_label", "snli_1.0_{split}.jsonl", "snli_1.0_{split}.txt"),
+        # Hu et al. 2020: inference in Chinese, whose four sizes of training sets are alike.
+        "ocnli": _inference(
+            "label", "{split}.json", "{split}.50k.json", "ocnli_{split}.json", "{split}.jsonl"
         ),
         # Demszky et al. 2020: text, numbers of its emotions, id of the comment.
         "goemotions": ClassificationTask(
@@ -216,7 +238,7 @@ def _fits(data_dir, task):
     if path is None:
         return False
     try:
-        if path.endswith(".json"):
+        if has_names(path):
             return classification.read_examples(path, task).labels is not None
         rows = read_rows(path)
         line, fields = next(rows)
@@ -225,7 +247,7 @@ def _fits(data_dir, task):
             line, fields = next(rows)
         if len(columns) == len(layout.texts):
             return False
-        classification.encode_labels([fields[columns[-1]]], task, path, [line])
+        classification.encode_labels([fields[columns[-1]]], task, path, [f"line {line}"])
     except (ValueError, IndexError, StopIteration):
         return False
     return True

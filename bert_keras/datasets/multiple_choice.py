@@ -1,13 +1,11 @@
 """Multiple choice sets: SWAG, CommonsenseQA and e-CARE, each in its published layouts."""
 
 import dataclasses
-import os
 
 import numpy as np
 
+from bert_keras.datasets.any_table import read_objects
 from bert_keras.datasets.examples import Rows
-from bert_keras.datasets.files import read_json_lines
-from bert_keras.datasets.table import read_rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +42,10 @@ def read_multiple_choice(path):
       effect?" put after it, and two hypotheses. The authors' baseline tells the two apart by the
       order of the sentences instead.
 
+    - CosmosQA (CSV or JSON lines): the context with the question put after it, and four answers.
+
     Args:
-        path: `.csv`, `.json` or `.jsonl`, plain or gzip.
+        path: the file, see `read_any_rows`.
 
     Returns:
         `MultipleChoiceExamples`.
@@ -61,8 +61,8 @@ def read_multiple_choice(path):
         ```
     """
     contexts, choices, labels = [], [], []
-    for line, record in _records(path):
-        read = _find_layout(path, line, record)
+    for place, record in read_objects(path):
+        read = _find_layout(path, place, record)
         try:
             context, options, label = read(record)
             _texts([context])
@@ -70,15 +70,15 @@ def read_multiple_choice(path):
             label = None if label in (None, "") else _label(label, len(options))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"{path}, line {line}: not a row of this layout ({type(error).__name__}: {error})."
+                f"{path}, {place}: not a row of this layout ({type(error).__name__}: {error})."
             ) from error
         if choices and len(options) != len(choices[0]):
             raise ValueError(
-                f"{path}, line {line}: every row must have as many choices as the first, "
+                f"{path}, {place}: every row must have as many choices as the first, "
                 f"{len(choices[0])}. Received {len(options)}."
             )
         if labels and (label is None) != (labels[0] is None):
-            raise ValueError(f"{path}, line {line}: either all rows have a label or none has.")
+            raise ValueError(f"{path}, {place}: either all rows have a label or none has.")
         contexts.append(context)
         choices.append(options)
         labels.append(label)
@@ -118,41 +118,30 @@ def _e_care(record):
     return context, _texts([record["hypothesis1"], record["hypothesis2"]]), record.get("label")
 
 
+def _cosmos_qa(record):
+    answers = _texts([record[f"answer{number}"] for number in range(4)])
+    return f"{record['context']} {record['question']}", answers, record.get("label")
+
+
 # Fields that tell a layout, and its reader.
 _LAYOUTS = (
     (("sent1", "sent2", "ending0"), _swag),
     (("startphrase", "choices"), _swag_joined),
+    (("context", "question", "answer0"), _cosmos_qa),
     (("question",), _commonsense_qa),
     (("premise", "ask-for", "hypothesis1"), _e_care),
 )
 
 
-def _find_layout(path, line, record):
+def _find_layout(path, place, record):
     for fields, read in _LAYOUTS:
         if all(field in record for field in fields):
             return read
     known = "; ".join(", ".join(fields) for fields, _ in _LAYOUTS)
     raise ValueError(
-        f"{path}, line {line}: a row must have the fields of one of these layouts: {known}. "
+        f"{path}, {place}: a row must have the fields of one of these layouts: {known}. "
         f"Received: {list(record)}"
     )
-
-
-def _records(path):
-    """Yields `(line, dict)` for the rows of a CSV or TSV file with a header, or of JSON lines."""
-    name = os.fspath(path).lower().removesuffix(".gz")
-    if name.endswith((".json", ".jsonl")):
-        yield from read_json_lines(path)
-        return
-    rows = read_rows(path)
-    _, header = next(rows)
-    for line, fields in rows:
-        if len(fields) != len(header):
-            raise ValueError(
-                f"{path}, line {line}: a row must have {len(header)} fields. "
-                f"Received {len(fields)}: {repr(fields)[:200]}"
-            )
-        yield line, dict(zip(header, fields, strict=True))
 
 
 def _texts(values):

@@ -120,7 +120,7 @@ def read_manifest(folder):
     """Reads and checks `manifest.json`, and that every shard is there in full length.
 
     Args:
-        folder: str, a folder that examples/create_pretraining_data.py wrote.
+        folder: str, a folder that `bert-keras pretraining-data` wrote.
 
     Returns:
         The manifest, a dict: `num_examples`, `sequence_length`, `objective`, `masking`, `shards`

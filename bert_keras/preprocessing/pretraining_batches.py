@@ -25,7 +25,7 @@ SHARDS_OPEN = 3
 
 
 class PretrainingBatches(keras.utils.PyDataset):
-    """Reads a folder that examples/create_pretraining_data.py wrote.
+    """Reads a folder that `bert-keras pretraining-data` wrote.
 
     Batch `k` depends on the folder, the arguments and `k` alone, so a run that was killed goes on
     exactly where it was by `start_step`: nothing needs saving but the number of the step. Shuffled

@@ -44,7 +44,7 @@ def _on_hub(repository, num_layers, hidden_dim, parameters, text, license="Apach
 PRESETS = {
     "bert_mini_en_gutenberg": RegisteredPreset(
         "4 layers, 256 wide, in this package. Pre-trained on 30 books by "
-        "examples/pretrain.py: for lessons and tests. English, lowercased.",
+        "bert-keras pretrain: for lessons and tests. English, lowercased.",
         5_355_776,
         ("package://bert_keras/presets/bert_mini_en_gutenberg",),
     ),

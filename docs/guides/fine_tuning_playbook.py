@@ -124,7 +124,7 @@ print(f"standard error of an accuracy on {len(dev)} examples {error:.3f}")
 #
 # These three matter more than any tool below. The paper tries 5e-5, 3e-5 and 2e-5, batches of 16
 # and 32, and 2 to 4 epochs, and takes what is best on the dev set; small models and small sets
-# often want more. examples/search.py runs this grid, or your own, and goes on where it was stopped.
+# often want more. `bert-keras train` runs this grid, or your own, and goes on where it was stopped.
 #
 # Which epoch was the best one is found without a search: `BestOnMetric` measures after each epoch
 # whatever number you care about (entity F1, Matthews correlation; here the F1 of a class), and ends
@@ -251,7 +251,7 @@ fine_tune("remat", options={"backbone": {"remat": True}})
 #
 # Ten wrong answers, read slowly, teach more than one more tool: wrong labels, a kind of text that
 # is missing, a word that is taken for a sign. Integrated gradients tell which words a text's answer
-# hangs on; with `--plot_dir` examples/text_classification.py draws them, attention maps and more.
+# hangs on; `bert_keras.plots` draws them, attention maps and more.
 
 print("\n9. Mistakes")
 classifier = plain[0]

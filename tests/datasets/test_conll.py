@@ -159,3 +159,23 @@ def test_the_first_line_with_a_tag_is_found(tmp_path):
     path = write(tmp_path / "tags.conll", "0 O\nmet O\n\nBob 0\nAda 0\n")
     assert find_tag(path, "0") == 4
     assert find_tag(path, "B-PER") is None
+
+
+def test_numbered_words_of_universal_ner_are_words_and_not_numbers(tmp_path):
+    path = tmp_path / "x.iob2"
+    rows = ["# sent_id = 1", "1\tAda\tB-PER\t-\t-", "2\tslept\tO\t-\t-", "", "1\tRome\tB-LOC\t-\t-"]
+    path.write_text("\n".join([*rows, ""]), encoding="utf-8")
+    found = read_conll(path)
+    assert found.words == [["Ada", "slept"], ["Rome"]]
+    assert found.tags == [["B-PER", "O"], ["B-LOC"]]
+    path.write_text("1\tAda\tada\tNOUN\n2\tslept\tsleep\tVERB\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"line 2: .*'2', 'slept', 'sleep'.*word_column"):
+        read_conll(path)
+    assert read_conll(path, word_column=1, tag_column=3).tags == [["NOUN", "VERB"]]
+
+
+def test_texts_are_not_taken_for_words(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("sentence\tlabel\na fine film\t1\nso dull\t0\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"must hold a word and its tag a line.*'a fine film'"):
+        read_conll(path)

@@ -72,6 +72,18 @@ FILES = {
         "dev.tsv": "qid\tlabel\ttext_a\n0\t0\t<荐书> 不好\n",
         "test.tsv": "qid\ttext_a\n0\t总体一般\n",
     },
+    "snli": {
+        "snli_1.0_dev.jsonl": (
+            '{"gold_label": "-", "sentence1": "x", "sentence2": "y", "labels": ["a"]}\n'
+            '{"gold_label": "neutral", "sentence1": "A.", "sentence2": "B.", "labels": []}\n'
+        ),
+        "snli_1.0_train.txt": "gold_label\tsentence1\tsentence2\nentailment\tA man.\tA person.\n",
+    },
+    "ocnli": {
+        "dev.json": '{"id": 0, "sentence1": "他来", "sentence2": "他没来", "label": "-"}\n'
+        '{"id": 0, "sentence1": "他来", "sentence2": "他没来", "label": "contradiction"}\n',
+        "test.json": '{"id": 0, "sentence1": "他来了", "sentence2": "他走了"}\n',
+    },
     "afqmc": {
         "train.txt": "借呗\t花呗\t1\n",
         "test.txt": "借呗\t花呗\n",
@@ -134,9 +146,19 @@ def test_unlabelled_test_sets_have_no_labels(tmp_path, task):
     assert examples.label_names == GLUE_TASKS[task].label_names
 
 
+def test_rows_without_agreement_are_left_out_and_told(tmp_path):
+    for task, name, label in (("snli", "snli_1.0_dev.jsonl", 2), ("ocnli", "dev.json", 0)):
+        with pytest.warns(UserWarning, match=rf"{name}: 1 rows have the label '-'.*lines 1"):
+            examples = load(tmp_path, task, "dev")
+        assert examples.labels.tolist() == [label] and len(examples) == 1
+    assert load(tmp_path, "snli", "train").labels.tolist() == [1]
+
+
 def test_label_numbers_are_those_of_google_research_bert():
     assert {
-        name: task.label_names for name, task in GLUE_TASKS.items() if name != "goemotions"
+        name: task.label_names
+        for name, task in GLUE_TASKS.items()
+        if name not in ("goemotions", "snli", "ocnli")
     } == {
         "cola": ("unacceptable", "acceptable"),
         "sst2": ("negative", "positive"),

@@ -126,3 +126,12 @@ def test_taking_examples_keeps_choices_and_labels_together(tmp_path):
     examples = read_multiple_choice(write_lines(tmp_path / "c.jsonl", *records))
     assert examples.take([2, 0]).labels.tolist() == [2, 0]
     assert examples.take(slice(0, 1)).num_choices == 3
+
+
+def test_cosmos_qa_is_read_from_csv(tmp_path):
+    path = tmp_path / "valid.csv"
+    names = "id,context,question,answer0,answer1,answer2,answer3,label"
+    path.write_text(f'{names}\n1,"It rained, hard.",Why?,a,b,c,d,2\n', encoding="utf-8")
+    examples = read_multiple_choice(path)
+    assert examples.contexts == ["It rained, hard. Why?"]
+    assert examples.choices == [["a", "b", "c", "d"]] and examples.labels.tolist() == [2]

@@ -1,6 +1,6 @@
-"""examples/pretrain.py, which kills itself: run by test_checkpoint.py in a process of its own.
+"""`bert-keras pretrain`, which kills itself: run by test_checkpoint.py in a process of its own.
 
-python tests/training/killed_run.py WHERE STEP flags of pretrain.py...
+python tests/training/killed_run.py WHERE STEP flags of pretrain...
 
 WHERE is `batch` (in the middle of an epoch), `writing` (a checkpoint's file is half written),
 `deleting` (the new checkpoint is there, the old one too) or `never`.
@@ -12,12 +12,11 @@ import signal
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "examples"))
+sys.path.insert(0, str(ROOT))
 
 import numpy as np
-import pretrain
-from absl import app
 
+from bert_keras.cli import pretrain
 from bert_keras.training import checkpoint
 
 where, step = sys.argv[1], int(sys.argv[2])
@@ -53,4 +52,4 @@ def half_written(file, savez=np.savez, **arrays):
 
 
 pretrain.TrainingCheckpoint = Killed
-app.run(pretrain.main)
+pretrain.main(sys.argv[1:])

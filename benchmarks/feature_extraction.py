@@ -1,9 +1,9 @@
 """Tag words by an encoder's features without fine-tuning: table 7 of the paper.
 
-    python examples/feature_extraction.py --data_dir wnut17
-    python examples/feature_extraction.py --data_dir btc_ner --strategy last,concat_last_4
-    python examples/feature_extraction.py --train_file train.conll --dev_file dev.conll
-    python examples/feature_extraction.py --sentence "Ada lives in London."    # by the saved model
+    python benchmarks/feature_extraction.py --data_dir wnut17
+    python benchmarks/feature_extraction.py --data_dir btc_ner --strategy last,concat_last_4
+    python benchmarks/feature_extraction.py --train_file train.conll --dev_file dev.conll
+    python benchmarks/feature_extraction.py --sentence "Ada lives in London."
 
 The encoder stays as it is. Each word's features, the hidden states of its first piece, are computed
 once; on top of them a two-layer BiLSTM and a dense layer learn the tags. One row of the table each:
@@ -17,11 +17,12 @@ once; on top of them a two-layer BiLSTM and a dense layer learn the tags. One ro
 | concat_last_4 | the last four side by side |
 | weighted_sum_all | all layers, with learned weights |
 
-The files are those of token_classification.py, with tags that mark entities. The features are held
-in memory as float16: 337 MB for the training words of WNUT-17 with a 6-layer, 384-wide encoder.
+The files are those of `bert-keras train token_classification`, with tags that mark entities. The
+features are held in memory as float16: 337 MB for the training words of WNUT-17 with a 6-layer,
+384-wide encoder.
 
 Writes into `--output_dir`: model.keras, the BiLSTM that is best on the dev set; tagger.keras, the
-same with the encoder and its vocabulary, for `--sentence`; metrics.json, F1 on the dev and the test
+same with the encoder and its vocabulary, for `--sentence`; results.json, F1 on the dev and the test
 set for each strategy; and test_predictions.tsv where there is a test file. The highest F1 on the
 dev set is no result of its own, since the dev set chose it.
 
@@ -29,17 +30,18 @@ Expected for WNUT-17 with `--epochs 4`, in the order of the table: dev F1 0.340,
 0.493, 0.518, 0.495; 4 minutes each on one core.
 """
 
+import json
 import os
+import statistics
 
 import keras
 import numpy as np
-import recipe
-import tagged
-from absl import flags
+from absl import app, flags
 
 import bert_keras
 from bert_keras import metrics
-from bert_keras.cli import mistakes
+from bert_keras.cli import data
+from bert_keras.files import write_json, write_text
 from bert_keras.layers.layer_mix import LayerMix
 from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
 from bert_keras.preprocessing.word_windows import cut_words
@@ -47,7 +49,6 @@ from bert_keras.tasks.sentences import as_sentences, place_words
 from bert_keras.training import SparseCrossentropy, WarmupDecay
 
 FLAGS = flags.FLAGS
-flags.adopt_module_key_flags(tagged)  # for --help
 
 # Strategy -> which of the hidden states, embeddings first, and how they become one vector.
 STRATEGIES = {
@@ -59,6 +60,22 @@ STRATEGIES = {
     "weighted_sum_all": (slice(1, None), "mix"),
 }
 
+for name in ("data_dir", "train_file", "dev_file", "test_file"):
+    flags.DEFINE_string(name, None, "See `bert-keras train token_classification -h`.")
+flags.DEFINE_string("preset", "minilm_l6_en_uncased", "Registered name, folder or hf:// address.")
+flags.DEFINE_enum("scheme", None, metrics.entities.SCHEMES, "Count only what this scheme allows.")
+flags.DEFINE_integer("word_column", None, "Column of the words, from 0; by default as usual.")
+flags.DEFINE_integer("tag_column", None, "Column of the tags, from 0; -1 is the last.")
+flags.DEFINE_integer("sample", None, "Train on this many sentences.", 1)
+flags.DEFINE_integer("seed", 0, "Seed of the weights, the dropout and the order of sentences.")
+flags.DEFINE_integer("seeds", 1, "Runs, with seeds from --seed on.", 1)
+flags.DEFINE_integer("batch_size", 32, "Sentences a step.", 1)
+flags.DEFINE_integer("max_length", 128, "Longest sequence in tokens.", 3)
+flags.DEFINE_integer("sort_window", None, "Batches that are sorted by length together.", 1)
+flags.DEFINE_string("dtype", "float32", "float32, mixed_bfloat16 or mixed_float16.")
+flags.DEFINE_string("output_dir", "output/feature_extraction", "Folder for models and results.")
+flags.DEFINE_integer("epochs", 12, "Times to go through the training set.", 0)
+flags.DEFINE_float("learning_rate", 1e-3, "Peak learning rate, after a warm-up of 10 %.")
 flags.DEFINE_list("strategy", list(STRATEGIES), "Rows of the table, separated by commas.")
 flags.register_validator(
     "strategy",
@@ -70,8 +87,6 @@ flags.DEFINE_float("dropout", 0.3, "Rate on the features and between the layers 
 flags.DEFINE_multi_string(
     "sentence", None, "Train nothing: tag this by --output_dir's tagger.keras; may be repeated."
 )
-FLAGS.set_default("epochs", 12)
-FLAGS.set_default("learning_rate", 1e-3)
 
 
 def main(argv):
@@ -81,11 +96,13 @@ def main(argv):
             raise SystemExit(f"--sentence needs {path}, which a training writes.")
         show(keras.models.load_model(path), FLAGS.sentence)
         return
-    train, dev, test, names = tagged.load_data()
+    data.check_paths(FLAGS)
+    train, dev, test, further, _ = data.read_tags(FLAGS)
+    names = further["tags"]
     # Refuses tags that mark no entities, before the training.
     metrics.entity_scores([names], [names], scheme=FLAGS.scheme)
-    train = recipe.sampled(train)
-    recipe.make_folders()
+    train = data.sampled(train, FLAGS.sample, FLAGS.seed)
+    os.makedirs(FLAGS.output_dir, exist_ok=True)
     encoder = bert_keras.TextEmbedder.from_preset(
         FLAGS.preset, max_length=FLAGS.max_length, dtype=FLAGS.dtype
     )
@@ -105,8 +122,7 @@ def main(argv):
             if FLAGS.epochs:
                 labels = numbers_of(train.tags, names)
                 batches = make_batches(features["train"], strategy, labels, seed)
-                history = fit(model, batches)
-                recipe.plot_learning_curves(history, seed, f"learning_curves_{strategy}")
+                fit(model, batches)
             f1 = entity_f1(model, strategy, features["dev"], dev.tags, names)
             results[f"{strategy}_f1"] = f1
             print(f"{strategy}: entity F1 {f1:.4f}", flush=True)
@@ -115,9 +131,12 @@ def main(argv):
                 results[f"{strategy}_test_f1"] = found
             if f1 > best[2]:
                 best = strategy, model, f1
-        return None, results
+        return results
 
-    _, rows = recipe.run_seeds(run)
+    rows = []
+    for seed in range(FLAGS.seed, FLAGS.seed + FLAGS.seeds):
+        keras.utils.set_random_seed(seed)
+        rows.append(run(seed))
     strategy, model, _ = best
     path = os.path.join(FLAGS.output_dir, "tagger.keras")
     model.save(os.path.join(FLAGS.output_dir, "model.keras"))
@@ -127,9 +146,17 @@ def main(argv):
     show(reloaded, dev.words[:3])
     if test:
         found = predict(reloaded.bilstm, strategy, features["test"], names)
-        tagged.write_predictions(test.words, found)
-    results = recipe.over_seeds(rows)
-    recipe.finish(results)
+        lines = [
+            "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True))
+            for words, tags in zip(test.words, found, strict=True)
+        ]
+        write_text(os.path.join(FLAGS.output_dir, "test_predictions.tsv"), "\n".join(lines) + "\n")
+    results = {name: statistics.mean(row[name] for row in rows) for name in rows[0]}
+    if len(rows) > 1:
+        spread = {f"{n}_std": statistics.stdev(row[n] for row in rows) for n in rows[0]}
+        results |= spread
+    write_json(os.path.join(FLAGS.output_dir, "results.json"), results)
+    print(json.dumps(results), flush=True)
 
 
 def show(tagger, sentences):
@@ -289,4 +316,4 @@ def entity_f1(model, strategy, features, tags, names):
 
 
 if __name__ == "__main__":
-    mistakes.run(main)
+    app.run(main)

@@ -1,6 +1,6 @@
 r"""Makes pre-training examples of text files: sentence pairs, ready to be masked.
 
-    python examples/create_pretraining_data.py --input 'books/*.txt.gz' --documents=file \
+    bert-keras pretraining-data --input 'books/*.txt.gz' --documents=file \
         --vocabulary vocab.txt --output_dir data/train
 
 Reads plain or gzip UTF-8 text, blank lines between documents (or a document a file), sentences one
@@ -8,7 +8,7 @@ a line (`--sentences_per_line`) or split by rules, in English and Chinese. Write
 tokenizer and manifest.json; the same command goes on where a killed run stopped. Masks are drawn
 afresh in each epoch by whoever reads the shards, unless `--static_masking` draws them now.
 
-    python examples/create_pretraining_data.py --records 'tf_examples.tfrecord*' \
+    bert-keras pretraining-data --records 'tf_examples.tfrecord*' \
         --vocabulary vocab.txt --output_dir data/train
 
 `--records` takes the files of google-research/bert's create_pretraining_data.py instead: the same
@@ -24,54 +24,105 @@ import time
 
 from absl import flags, logging
 
-from bert_keras.cli import mistakes
+from bert_keras.cli import options
 from bert_keras.preprocessing import Masking, create_pretraining_data, import_records
 from bert_keras.tokenizers import Tokenizer
 
-FLAGS = flags.FLAGS
-flags.DEFINE_list("input", None, "Text files, folders of .txt and .txt.gz, or patterns with *.")
-flags.DEFINE_list("records", None, "TFRecord files of Google's script, in place of --input.")
-flags.DEFINE_string(
-    "vocabulary", None, "A tokenizer: vocab.txt, tokenizer.json, or a folder, as of a checkpoint."
+FLAGS = flags.FlagValues()
+flags.DEFINE_list(
+    "input", None, "Text files, folders of .txt and .txt.gz, or patterns with *.", flag_values=FLAGS
 )
-flags.DEFINE_string("output_dir", None, "Folder to write.")
-flags.DEFINE_integer("sequence_length", 128, "Longest row, special tokens included.")
+flags.DEFINE_list(
+    "records", None, "TFRecord files of Google's script, in place of --input.", flag_values=FLAGS
+)
+flags.DEFINE_string(
+    "vocabulary",
+    None,
+    "A tokenizer: vocab.txt, tokenizer.json, or a folder, as of a checkpoint.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_string("output_dir", None, "Folder to write.", flag_values=FLAGS)
+flags.DEFINE_integer(
+    "sequence_length", 128, "Longest row, special tokens included.", flag_values=FLAGS
+)
 flags.DEFINE_enum(
     "objective",
     "next_sentence",
     ["next_sentence", "sentence_order", "full_sentences"],
     "Pairs as in BERT, pairs as in ALBERT, or rows of full sentences as in RoBERTa.",
+    flag_values=FLAGS,
 )
-flags.DEFINE_enum("documents", "blank_line", ["blank_line", "file"], "What ends a document.")
-flags.DEFINE_bool("sentences_per_line", False, "Each line is a sentence; do not split.")
-flags.DEFINE_bool("lowercase", None, "For vocab.txt: lowercase; without it as it looks.")
-flags.DEFINE_string("word_segmenter", None, "module:function, a str to its words (Chinese).")
-flags.DEFINE_integer("duplicates", 1, "Passes over the text, each with other pairs and masks.")
-flags.DEFINE_float("short_probability", 0.1, "How often a shorter length is aimed at.")
-flags.DEFINE_float("random_probability", 0.5, "How often segment B is a random one.")
-flags.DEFINE_enum("short_per", "example", ["example", "document"], "What a length is drawn for.")
-flags.DEFINE_bool("static_masking", False, "Mask once, now; else afresh in each epoch.")
-flags.DEFINE_float("mask_rate", 0.15, "Static masking: share of tokens that is predicted.")
-flags.DEFINE_float("mask_share", 0.8, "Static masking: share of these that becomes [MASK].")
-flags.DEFINE_float("random_share", 0.1, "Static masking: share that becomes a random token.")
+flags.DEFINE_enum(
+    "documents", "blank_line", ["blank_line", "file"], "What ends a document.", flag_values=FLAGS
+)
+flags.DEFINE_bool(
+    "sentences_per_line", False, "Each line is a sentence; do not split.", flag_values=FLAGS
+)
+flags.DEFINE_bool(
+    "lowercase", None, "For vocab.txt: lowercase; without it as it looks.", flag_values=FLAGS
+)
+flags.DEFINE_string(
+    "word_segmenter", None, "module:function, a str to its words (Chinese).", flag_values=FLAGS
+)
+flags.DEFINE_integer(
+    "duplicates", 1, "Passes over the text, each with other pairs and masks.", flag_values=FLAGS
+)
+flags.DEFINE_float(
+    "short_probability", 0.1, "How often a shorter length is aimed at.", flag_values=FLAGS
+)
+flags.DEFINE_float(
+    "random_probability", 0.5, "How often segment B is a random one.", flag_values=FLAGS
+)
+flags.DEFINE_enum(
+    "short_per",
+    "example",
+    ["example", "document"],
+    "What a length is drawn for.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_bool(
+    "static_masking", False, "Mask once, now; else afresh in each epoch.", flag_values=FLAGS
+)
+flags.DEFINE_float(
+    "mask_rate", 0.15, "Static masking: share of tokens that is predicted.", flag_values=FLAGS
+)
+flags.DEFINE_float(
+    "mask_share", 0.8, "Static masking: share of these that becomes [MASK].", flag_values=FLAGS
+)
+flags.DEFINE_float(
+    "random_share", 0.1, "Static masking: share that becomes a random token.", flag_values=FLAGS
+)
 flags.DEFINE_enum(
     "mask_strategy",
     "pieces",
     ["pieces", "whole_words", "spans", "n_grams"],
     "Static masking: what is chosen.",
+    flag_values=FLAGS,
 )
-flags.DEFINE_integer("max_predictions", None, "Static masking: the most predictions in a row.")
-flags.DEFINE_integer("seed", 0, "Seed of the pairs, the order and the masks.")
-flags.DEFINE_enum("format", "safetensors", ["safetensors", "tfrecord"], "Format of the shards.")
-flags.DEFINE_integer("examples_per_shard", 16384, "Examples in a file.")
-flags.DEFINE_integer("num_workers", None, "Processes; without it by the size of the input.")
-flags.DEFINE_enum("invalid_bytes", "strict", ["strict", "replace"], "What is not UTF-8.")
+flags.DEFINE_integer(
+    "max_predictions", None, "Static masking: the most predictions in a row.", flag_values=FLAGS
+)
+flags.DEFINE_integer("seed", 0, "Seed of the pairs, the order and the masks.", flag_values=FLAGS)
+flags.DEFINE_enum(
+    "format", "safetensors", ["safetensors", "tfrecord"], "Format of the shards.", flag_values=FLAGS
+)
+flags.DEFINE_integer("examples_per_shard", 16384, "Examples in a file.", flag_values=FLAGS)
+flags.DEFINE_integer(
+    "num_workers", None, "Processes; without it by the size of the input.", flag_values=FLAGS
+)
+flags.DEFINE_enum(
+    "invalid_bytes", "strict", ["strict", "replace"], "What is not UTF-8.", flag_values=FLAGS
+)
+flags.mark_flags_as_required(["vocabulary", "output_dir"], flag_values=FLAGS)
+flags.mark_flags_as_mutual_exclusive(["input", "records"], required=True, flag_values=FLAGS)
 
 MASKING_FLAGS = ("mask_rate", "mask_share", "random_share", "mask_strategy", "max_predictions")
 RECORDS_FLAGS = ("records", "vocabulary", "lowercase", "output_dir")
 
 
-def main(argv):
+def main(arguments):
+    """Runs as the arguments after `pretraining-data` say."""
+    options.read(FLAGS, "pretraining-data", __doc__, arguments)
     refuse_unused()
     settings = {"lowercase": FLAGS.lowercase} if FLAGS.lowercase is not None else {}
     tokenizer = Tokenizer.load(FLAGS.vocabulary, **settings)
@@ -97,15 +148,14 @@ def refuse_unused():
     """Raises where a flag was given that would change nothing."""
     unused, why = (), ""
     if FLAGS.records:
-        own = FLAGS.flags_by_module_dict()[FLAGS.find_module_defining_flag("records")]
-        unused = [flag.name for flag in own if flag.name not in RECORDS_FLAGS]
+        unused = [name for name in FLAGS if name not in RECORDS_FLAGS]
         why = "--records takes the examples as they are."
     elif not FLAGS.static_masking:
         unused = MASKING_FLAGS
         why = "How to mask is for --static_masking; else it is said when the data is read."
     given = [f"--{name}" for name in unused if FLAGS[name].present]
     if given:
-        raise SystemExit(f"{why} Received: {', '.join(given)}. Leave them out.")
+        raise ValueError(f"{why} Received: {', '.join(given)}. Leave them out.")
 
 
 def make_examples(tokenizer):
@@ -168,9 +218,3 @@ def word_segmenter():
     module, _, name = FLAGS.word_segmenter.partition(":")
     sys.path.insert(0, "")
     return getattr(importlib.import_module(module), name)
-
-
-if __name__ == "__main__":
-    flags.mark_flags_as_required(["vocabulary", "output_dir"])
-    flags.mark_flags_as_mutual_exclusive(["input", "records"], required=True)
-    mistakes.run(main)

@@ -1,6 +1,6 @@
 """Trains a WordPiece vocabulary on text files.
 
-    python examples/train_vocabulary.py --input 'books/*.txt.gz' --vocabulary_size 8192 \
+    bert-keras vocabulary --input 'books/*.txt.gz' --vocabulary_size 8192 \
         --output vocab.txt
 
 Reads plain or gzip UTF-8 text, line by line. The same text gives the same vocabulary.
@@ -13,18 +13,27 @@ import time
 
 from absl import flags
 
-from bert_keras.cli import mistakes
+from bert_keras.cli import options
 from bert_keras.datasets import find_text_files, read_documents
 from bert_keras.tokenizers import train_wordpiece, write_vocabulary
 
-FLAGS = flags.FLAGS
-flags.DEFINE_list("input", None, "Text files, folders of .txt and .txt.gz, or patterns with *.")
-flags.DEFINE_string("output", "vocab.txt", "File to write.")
-flags.DEFINE_integer("vocabulary_size", 30522, "Most tokens.", lower_bound=6)
-flags.DEFINE_bool("lowercase", True, "Lowercase the text and strip its accents.")
-flags.DEFINE_integer("min_frequency", 2, "How often a pair of pieces must occur to be merged.")
-flags.DEFINE_integer("limit_alphabet", 1000, "Characters kept; some 8,000 for Chinese.")
-flags.DEFINE_enum("invalid_bytes", "strict", ["strict", "replace"], "What is not UTF-8.")
+FLAGS = flags.FlagValues()
+flags.DEFINE_list(
+    "input", None, "Text files, folders of .txt and .txt.gz, or patterns with *.", flag_values=FLAGS
+)
+flags.DEFINE_string("output", "vocab.txt", "File to write.", flag_values=FLAGS)
+flags.DEFINE_integer("vocabulary_size", 30522, "Most tokens.", lower_bound=6, flag_values=FLAGS)
+flags.DEFINE_bool("lowercase", True, "Lowercase the text and strip its accents.", flag_values=FLAGS)
+flags.DEFINE_integer(
+    "min_frequency", 2, "How often a pair of pieces must occur to be merged.", flag_values=FLAGS
+)
+flags.DEFINE_integer(
+    "limit_alphabet", 1000, "Characters kept; some 8,000 for Chinese.", flag_values=FLAGS
+)
+flags.DEFINE_enum(
+    "invalid_bytes", "strict", ["strict", "replace"], "What is not UTF-8.", flag_values=FLAGS
+)
+flags.mark_flags_as_required(["input"], flag_values=FLAGS)
 
 
 class Lines:
@@ -38,7 +47,9 @@ class Lines:
             yield from document
 
 
-def main(argv):
+def main(arguments):
+    """Runs as the arguments after `vocabulary` say."""
+    options.read(FLAGS, "vocabulary", __doc__, arguments)
     started = time.perf_counter()
     # Now, since training may take hours.
     os.makedirs(os.path.dirname(os.path.abspath(FLAGS.output)), exist_ok=True)
@@ -61,8 +72,3 @@ def expand(pattern):
     if not found:
         raise FileNotFoundError(f"--input must name files. Received: {pattern}, no such file.")
     return found
-
-
-if __name__ == "__main__":
-    flags.mark_flags_as_required(["input"])
-    mistakes.run(main)

@@ -1,10 +1,10 @@
 """Pre-train by masked tokens and next sentences, from random weights or from a checkpoint.
 
-    python examples/create_pretraining_data.py --input books --vocabulary vocab.txt \
+    bert-keras pretraining-data --input books --vocabulary vocab.txt \
         --output_dir data/train
-    python examples/pretrain.py --data_dir data/train --heldout_dir data/heldout \
+    bert-keras pretrain --data_dir data/train --heldout_dir data/heldout \
         --num_layers 4 --hidden_dim 256 --num_heads 4 --num_steps 10000 --output_dir pretrained
-    python examples/pretrain.py --data_dir my_texts --preset bert_base_en_uncased --num_steps 2000
+    bert-keras pretrain --data_dir my_texts --preset bert_base_en_uncased --num_steps 2000
 
 Random weights are a BERT's, with whatever tokenizer made the data. A checkpoint may be of any
 family; one without a pooler, or that does not tell two segments apart, such as RoBERTa and
@@ -28,11 +28,13 @@ import shutil
 from typing import NamedTuple
 
 import keras
-from absl import flags, logging
+from absl import flags
 
 import bert_keras
-from bert_keras.cli import mistakes
+from bert_keras import plots
+from bert_keras.cli import options
 from bert_keras.datasets import read_manifest
+from bert_keras.host_memory import keep_freed_memory
 from bert_keras.preprocessing import Masking, PretrainingBatches
 from bert_keras.training import (
     AdamW,
@@ -43,7 +45,7 @@ from bert_keras.training import (
     WarmupDecay,
 )
 
-FLAGS = flags.FLAGS
+FLAGS = flags.FlagValues()
 TASKS = {
     "both": bert_keras.Pretraining,
     "masked_lm": bert_keras.MaskedLM,
@@ -54,11 +56,20 @@ JIT_COMPILE = {"auto": "auto", "true": True, "false": False}
 
 # Data
 flags.DEFINE_list(
-    "data_dir", None, "Folder of examples; several for phases one after the other.", required=True
+    "data_dir",
+    None,
+    "Folder of examples; several for phases one after the other.",
+    required=True,
+    flag_values=FLAGS,
 )
-flags.DEFINE_list("heldout_dir", [], "Folder of examples to measure on; one, or one a phase.")
 flags.DEFINE_list(
-    "shares", None, "Share of the steps in each phase; of two phases 0.9,0.1, as in the paper."
+    "heldout_dir", [], "Folder of examples to measure on; one, or one a phase.", flag_values=FLAGS
+)
+flags.DEFINE_list(
+    "shares",
+    None,
+    "Share of the steps in each phase; of two phases 0.9,0.1, as in the paper.",
+    flag_values=FLAGS,
 )
 flags.DEFINE_enum(
     "objective",
@@ -67,73 +78,129 @@ flags.DEFINE_enum(
     "auto: both where the data has pairs and the model can compare them. span_boundary is "
     "SpanBERT's, for --mask_strategy spans. replaced_tokens is ELECTRA's, from random weights; the "
     "paper has --mask_share 0.85 --random_share 0 with it.",
+    flag_values=FLAGS,
 )
 flags.DEFINE_float(
-    "generator_size", 0.25, "Share of the sizes below that a generator of tokens has.", 0.0, 1.0
+    "generator_size",
+    0.25,
+    "Share of the sizes below that a generator of tokens has.",
+    0.0,
+    1.0,
+    flag_values=FLAGS,
 )
-flags.DEFINE_float("mask_rate", 0.15, "Share of the tokens that is predicted.")
-flags.DEFINE_float("mask_share", 0.8, "Share of these that becomes [MASK].")
-flags.DEFINE_float("random_share", 0.1, "Share of these that becomes another token.")
+flags.DEFINE_float("mask_rate", 0.15, "Share of the tokens that is predicted.", flag_values=FLAGS)
+flags.DEFINE_float("mask_share", 0.8, "Share of these that becomes [MASK].", flag_values=FLAGS)
+flags.DEFINE_float(
+    "random_share", 0.1, "Share of these that becomes another token.", flag_values=FLAGS
+)
 flags.DEFINE_enum(
     "mask_strategy",
     "pieces",
     ["pieces", "whole_words", "spans", "n_grams"],
     "What is chosen to be masked.",
+    flag_values=FLAGS,
 )
-flags.DEFINE_integer("max_predictions", None, "Most predictions in a row; by length without it.")
+flags.DEFINE_integer(
+    "max_predictions", None, "Most predictions in a row; by length without it.", flag_values=FLAGS
+)
 
 # Model
-flags.DEFINE_string("preset", None, "Checkpoint to go on from, instead of the sizes below.")
-flags.DEFINE_integer("num_layers", 4, "Encoder layers.")
-flags.DEFINE_integer("num_heads", 4, "Attention heads.")
-flags.DEFINE_integer("hidden_dim", 256, "Width of the hidden states.")
-flags.DEFINE_integer("intermediate_dim", None, "Width in the feed-forward layers; 4 * hidden_dim.")
-flags.DEFINE_integer("max_sequence_length", 512, "Positions.")
-flags.DEFINE_string("activation", "gelu", "gelu or gelu_tanh.")
-flags.DEFINE_float("dropout", 0.1, "Rate after embeddings and on residual branches.")
-flags.DEFINE_float("attention_dropout", 0.1, "Rate on attention probabilities.")
+flags.DEFINE_string(
+    "preset", None, "Checkpoint to go on from, instead of the sizes below.", flag_values=FLAGS
+)
+flags.DEFINE_integer("num_layers", 4, "Encoder layers.", flag_values=FLAGS)
+flags.DEFINE_integer("num_heads", 4, "Attention heads.", flag_values=FLAGS)
+flags.DEFINE_integer("hidden_dim", 256, "Width of the hidden states.", flag_values=FLAGS)
+flags.DEFINE_integer(
+    "intermediate_dim", None, "Width in the feed-forward layers; 4 * hidden_dim.", flag_values=FLAGS
+)
+flags.DEFINE_integer("max_sequence_length", 512, "Positions.", flag_values=FLAGS)
+flags.DEFINE_string("activation", "gelu", "gelu or gelu_tanh.", flag_values=FLAGS)
+flags.DEFINE_float(
+    "dropout", 0.1, "Rate after embeddings and on residual branches.", flag_values=FLAGS
+)
+flags.DEFINE_float("attention_dropout", 0.1, "Rate on attention probabilities.", flag_values=FLAGS)
 flags.DEFINE_float(
     "initializer_range",
     0.02,
     "Standard deviation of the first weights; more for narrow models.",
     0.0,
+    flag_values=FLAGS,
 )
-flags.DEFINE_bool("causal", False, "Let tokens see only those before them; mask tokens only.")
-flags.DEFINE_string("dtype", "float32", "float32, mixed_bfloat16 or mixed_float16.")
-flags.DEFINE_bool("unpadded", False, "Lay short rows side by side: the encoder sees no padding.")
-flags.DEFINE_bool("remat", False, "Compute the encoder twice a step, to need less memory.")
+flags.DEFINE_bool(
+    "causal", False, "Let tokens see only those before them; mask tokens only.", flag_values=FLAGS
+)
+flags.DEFINE_string(
+    "dtype", "float32", "float32, mixed_bfloat16 or mixed_float16.", flag_values=FLAGS
+)
+flags.DEFINE_bool(
+    "unpadded",
+    False,
+    "Lay short rows side by side: the encoder sees no padding.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_bool(
+    "remat", False, "Compute the encoder twice a step, to need less memory.", flag_values=FLAGS
+)
 
 # Training
-flags.DEFINE_integer("num_steps", None, "Batches to train on.", required=True, lower_bound=1)
 flags.DEFINE_integer(
-    "batch_size", 64, "Rows of a batch in the first phase; later ones have as many tokens.", 1
+    "num_steps", None, "Batches to train on.", required=True, lower_bound=1, flag_values=FLAGS
 )
-flags.DEFINE_integer("gradient_accumulation_steps", 1, "Batches of one update.", lower_bound=1)
-flags.DEFINE_enum("optimizer", "adamw", ["adamw", "lamb"], "LAMB is for very large batches.")
+flags.DEFINE_integer(
+    "batch_size",
+    64,
+    "Rows of a batch in the first phase; later ones have as many tokens.",
+    1,
+    flag_values=FLAGS,
+)
+flags.DEFINE_integer(
+    "gradient_accumulation_steps", 1, "Batches of one update.", lower_bound=1, flag_values=FLAGS
+)
+flags.DEFINE_enum(
+    "optimizer", "adamw", ["adamw", "lamb"], "LAMB is for very large batches.", flag_values=FLAGS
+)
 flags.DEFINE_list(
     "learning_rate",
     "5e-4",
     "Peak rate of one rise and fall over all steps, or one peak a phase, each of which then rises "
     "and falls to 0 on its own. The paper has 1e-4 for its larger models.",
+    flag_values=FLAGS,
 )
 flags.DEFINE_float(
-    "warmup", 0.1, "Share of the steps, or of each phase's, with a rising rate. The paper has 0.01."
+    "warmup",
+    0.1,
+    "Share of the steps, or of each phase's, with a rising rate. The paper has 0.01.",
+    flag_values=FLAGS,
 )
-flags.DEFINE_float("weight_decay", 0.01, "On kernels and embeddings.")
-flags.DEFINE_float("clip_norm", 1.0, "Largest norm of all gradients together.")
-flags.DEFINE_integer("seed", 0, "Seed of weights, dropout, order and masks.")
-flags.DEFINE_enum("jit_compile", "auto", list(JIT_COMPILE), "Whether XLA compiles.")
+flags.DEFINE_float("weight_decay", 0.01, "On kernels and embeddings.", flag_values=FLAGS)
+flags.DEFINE_float("clip_norm", 1.0, "Largest norm of all gradients together.", flag_values=FLAGS)
+flags.DEFINE_integer("seed", 0, "Seed of weights, dropout, order and masks.", flag_values=FLAGS)
+flags.DEFINE_enum(
+    "jit_compile", "auto", list(JIT_COMPILE), "Whether XLA compiles.", flag_values=FLAGS
+)
 
 # Output
-flags.DEFINE_string("output_dir", None, "Folder for checkpoints, log and model.", required=True)
-flags.DEFINE_integer("checkpoint_every", 1000, "Steps between checkpoints.", lower_bound=1)
-flags.DEFINE_integer("log_every", 100, "Steps a line of the log.", lower_bound=1)
-flags.DEFINE_integer("evaluate_every", None, "Steps between evaluations; as checkpoint_every.")
-flags.DEFINE_bool("tensorboard", True, "Also write TensorBoard's files, where TensorFlow is there.")
-flags.DEFINE_string("plot_dir", None, "Folder for the picture of the loss (needs matplotlib).")
+flags.DEFINE_string(
+    "output_dir", None, "Folder for checkpoints, log and model.", required=True, flag_values=FLAGS
+)
+flags.DEFINE_integer(
+    "checkpoint_every", 1000, "Steps between checkpoints.", lower_bound=1, flag_values=FLAGS
+)
+flags.DEFINE_integer("log_every", 100, "Steps a line of the log.", lower_bound=1, flag_values=FLAGS)
+flags.DEFINE_integer(
+    "evaluate_every", None, "Steps between evaluations; as checkpoint_every.", flag_values=FLAGS
+)
+flags.DEFINE_bool(
+    "tensorboard",
+    True,
+    "Also write TensorBoard's files, where TensorFlow is there.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_bool("pictures", False, "Draw the losses (needs matplotlib).", flag_values=FLAGS)
 
 # What may differ when a killed run goes on: where files lie, and what changes no number.
-NOT_SETTINGS = ("data_dir", "heldout_dir", "output_dir", "plot_dir", "preset", "tensorboard")
+NOT_SETTINGS = ("data_dir", "heldout_dir", "output_dir", "pictures", "preset", "tensorboard")
 MASKING_FLAGS = ("mask_rate", "mask_share", "random_share", "mask_strategy", "max_predictions")
 
 
@@ -147,8 +214,10 @@ class Phase(NamedTuple):
     last: int
 
 
-def main(argv):
-    bert_keras.keep_freed_memory()
+def main(arguments):
+    """Runs as the arguments after `pretrain` say."""
+    options.read(FLAGS, "pretrain", __doc__, arguments)
+    keep_freed_memory()
     phases = plan_phases()
     check_steps()
     peak_rates(len(phases))
@@ -179,7 +248,8 @@ def main(argv):
     results = {"steps": checkpoint.step}
     for name, phase in name_heldout(phases).items():
         results |= {f"{name}_{key}": value for key, value in evaluate(model, phase).items()}
-    plot_log(log.lines)
+    if FLAGS.pictures:
+        plots.training_log(log.lines, path=os.path.join(FLAGS.output_dir, "pretraining.png"))
     results["tokens_per_second"] = log.tokens_per_second
     results["seconds"] = round(sum(line["seconds"] for line in log.lines), 1)
     print(f"Saved {final}.")
@@ -217,7 +287,7 @@ def plan_phases():
     folders, heldout = FLAGS.data_dir, FLAGS.heldout_dir
     shares = phase_shares(len(folders))
     if len(heldout) not in (0, 1, len(folders)):
-        raise SystemExit(
+        raise ValueError(
             "--heldout_dir takes one folder, or one a phase. Received: "
             f"{heldout} for {len(folders)} phases."
         )
@@ -241,7 +311,7 @@ def phase_shares(num_phases):
     except ValueError:
         shares = []
     if len(shares) != num_phases or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
-        raise SystemExit(
+        raise ValueError(
             f"--shares must be {num_phases} numbers from 0 with the sum 1, one for each folder of "
             f"--data_dir. Received: {FLAGS.shares}."
         )
@@ -251,7 +321,7 @@ def phase_shares(num_phases):
 def check_steps():
     """Raises where the last batches would be accumulated and never applied."""
     if FLAGS.num_steps % FLAGS.gradient_accumulation_steps:
-        raise SystemExit(
+        raise ValueError(
             "--num_steps must be a multiple of --gradient_accumulation_steps. Received: "
             f"{FLAGS.num_steps} and {FLAGS.gradient_accumulation_steps}."
         )
@@ -264,7 +334,7 @@ def peak_rates(num_phases):
     except ValueError:
         rates = []
     if len(rates) not in (1, num_phases) or not all(0 <= rate < math.inf for rate in rates):
-        raise SystemExit(
+        raise ValueError(
             "--learning_rate must be one number from 0, or one for each of the "
             f"{num_phases} folders of --data_dir. Received: {FLAGS.learning_rate}."
         )
@@ -277,14 +347,14 @@ def choose_objective(phases):
         return "span_boundary"
     if FLAGS.objective == "replaced_tokens":
         if FLAGS.preset or FLAGS.causal:
-            raise SystemExit(
+            raise ValueError(
                 "--objective replaced_tokens trains two new models that read both ways. Received: "
                 f"--preset {FLAGS.preset}, --causal {FLAGS.causal}. Leave them out."
             )
         return "replaced_tokens"
     if FLAGS.objective == "masked_lm" or not compares_pairs():
         if FLAGS.objective == "both":
-            raise SystemExit(
+            raise ValueError(
                 "--objective both needs a first token that sees the text, a pooler on it, and two "
                 "segments: not a causal model, nor a checkpoint without these. Leave --objective "
                 "out."
@@ -292,13 +362,13 @@ def choose_objective(phases):
         return "masked_lm"
     found = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
     if len(set(found.values())) > 1:
-        raise SystemExit(
+        raise ValueError(
             f"All data must be made with one --objective. Received: {found}. Make it anew, or "
             "train on masked tokens alone: --objective masked_lm."
         )
     has_pairs = "full_sentences" not in found.values()
     if FLAGS.objective == "both" and not has_pairs:
-        raise SystemExit("--objective both needs pairs: data that is not full_sentences.")
+        raise ValueError("--objective both needs pairs: data that is not full_sentences.")
     return "both" if has_pairs else "masked_lm"
 
 
@@ -326,7 +396,7 @@ def check_batches(phases):
     if all(read_manifest(folder)["masking"] for folder in all_folders(phases)):
         given = [f"--{name}" for name in MASKING_FLAGS if FLAGS[name].present]
         if given:
-            raise SystemExit(
+            raise ValueError(
                 "Data made with --static_masking keeps its masks. Received: "
                 f"{', '.join(given)}. Leave them out, or make the data without it."
             )
@@ -344,14 +414,14 @@ def check_fits(model, phases):
         if of_data.vocabulary != tokenizer.vocabulary:
             differences.insert(0, "vocabulary")
         if differences:
-            raise SystemExit(
+            raise ValueError(
                 f"All data must be made with the model's tokenizer. Received: {folder}, made with "
                 f"another {', '.join(differences)} ({of_data.vocabulary_size} tokens; the model's "
                 f"has {tokenizer.vocabulary_size}). Make the data with the model's: "
-                "create_pretraining_data.py --vocabulary."
+                "bert-keras pretraining-data --vocabulary."
             )
         if positions is not None and manifest["sequence_length"] > positions:
-            raise SystemExit(
+            raise ValueError(
                 f"Rows must fit the model's {positions} positions. Received: {folder} with rows of "
                 f"{manifest['sequence_length']}. Raise --max_sequence_length, or make shorter rows."
             )
@@ -373,8 +443,7 @@ def settings(phases, model):
 
     What may be said in two ways is said in one, so that it may be said otherwise after a kill.
     """
-    values = FLAGS.flags_by_module_dict()[FLAGS.find_module_defining_flag("num_steps")]
-    chosen = {flag.name: flag.value for flag in values if flag.name not in NOT_SETTINGS}
+    chosen = {name: FLAGS[name].value for name in FLAGS if name not in NOT_SETTINGS}
     if FLAGS.shares is not None:
         chosen["shares"] = [f"{share:.15g}" for share in phase_shares(len(phases))]
     rates = peak_rates(len(phases))
@@ -561,31 +630,3 @@ def evaluate(model, phase):
     scores = {name: float(value) for name, value in kept.items()}
     prefix = "masked_lm_" if "masked_lm_perplexity" in scores else ""
     return {f"{prefix}loss": math.log(scores[f"{prefix}perplexity"]), **scores}
-
-
-def plot_log(lines, name="pretraining.png"):
-    """Draws losses, accuracies and the learning rate over the steps into `--plot_dir`."""
-    if not FLAGS.plot_dir:
-        return
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    titles = ("loss", "accuracy", "learning_rate")
-    figure, axes = plt.subplots(1, len(titles), figsize=(4.5 * len(titles), 3.5))
-    for axis, title in zip(axes, titles, strict=True):
-        for key in sorted({key for line in lines for key in line if key.endswith(title)}):
-            points = [(line["step"], line[key]) for line in lines if key in line]
-            style = "o-" if key.startswith("heldout_") else "-"
-            axis.plot(*zip(*points, strict=True), style, label=key, markersize=3)
-        axis.set(xlabel="step", title=title)
-        axis.legend(fontsize=6)
-    os.makedirs(FLAGS.plot_dir, exist_ok=True)
-    figure.tight_layout()
-    figure.savefig(os.path.join(FLAGS.plot_dir, name), dpi=120)
-    logging.info("Drew %s", os.path.join(FLAGS.plot_dir, name))
-
-
-if __name__ == "__main__":
-    mistakes.run(main)

@@ -1,0 +1,66 @@
+"""What a run draws of its best model: files in its folder."""
+
+import numpy as np
+
+import bert_keras
+from bert_keras import plots
+from bert_keras.cli.likeness import TRUE_PAIR, cosines
+
+NUM_TEXTS, NUM_POINTS = 6, 300
+
+
+def of_classes(model, parts, folder):
+    """Draws which class was taken for which."""
+    dev = parts.dev
+    if dev.problem_type == "single_label":
+        chosen = model.predict(dev.texts, verbose=0).argmax(-1)
+        path = folder / "confusion_matrix.png"
+        plots.confusion_matrix(dev.labels, chosen, dev.label_names, path=path)
+
+
+def of_texts(model, parts, folder):
+    """Draws that, and of some texts the attention, the saliency and the vectors of each layer."""
+    of_classes(model, parts, folder)
+    dev = parts.dev
+    points = dev.take(np.random.default_rng(0).permutation(len(dev))[:NUM_POINTS])
+    columns = points.texts if isinstance(points.texts, tuple) else (points.texts,)
+    lengths = model.preprocessor(*columns)["padding_mask"].sum(axis=1)
+    # Those that can be read, in the order drawn; where all are long, the shortest.
+    ranks = np.where(lengths <= plots.MOST_TOKENS, 0, lengths)
+    few = points.take(np.argsort(ranks, kind="stable")[:NUM_TEXTS])
+    first = few.take([0]).texts
+    texts = [column[0] for column in (first if isinstance(first, tuple) else (first,))]
+    plots.attention(model, *texts, path=folder / "attention_layers.png")
+    plots.attention(model, *texts, layer=-1, path=folder / "attention_heads.png")
+    names = [_label(few, row) for row in range(len(few))]
+    found = bert_keras.integrated_gradients(model, few.texts)
+    plots.saliency(found, names, path=folder / "saliency.png")
+    vectors = plots.layer_vectors(model, points.texts)
+    names = [_label(points, row) for row in range(len(points))]
+    scores = points.labels if points.problem_type == "regression" else None
+    plots.projection(vectors, names, scores, path=folder / "projection.png")
+
+
+def _label(examples, row):
+    """Returns an example's true label as people write it."""
+    label = examples.labels[row]
+    if examples.problem_type == "regression":
+        return f"{float(label):.2f}"
+    if np.ndim(label):
+        names = zip(examples.label_names, label, strict=True)
+        return ", ".join(name for name, is_true in names if is_true) or "none"
+    return str(examples.label_names[label])
+
+
+def of_tags(model, parts, folder):
+    """Draws which tag was taken for which."""
+    true = [tag for tags in parts.dev.tags for tag in tags]
+    found = [tag for tags in model.predict_tags(parts.dev.words) for tag in tags]
+    names = model.label_names
+    plots.confusion_matrix(true, found, names, path=folder / "confusion_matrix.png")
+
+
+def of_pairs(model, parts, folder):
+    """Draws the cosines of pairs that are alike and of others."""
+    found = cosines(*(model.embed(column) for column in parts.dev.texts))
+    plots.similarities(found, parts.dev.labels >= TRUE_PAIR, path=folder / "similarities.png")

@@ -1,0 +1,190 @@
+"""The folder of one training run: what was asked, what each trial found, and the best model."""
+
+import json
+import math
+import statistics
+from pathlib import Path
+
+import keras
+
+from bert_keras.files import read_json, write_json
+from bert_keras.training.averages import averages_in_place
+
+
+class RunFolder:
+    """Keeps a run's trials, one a setting and seed, so that a killed run goes on where it stopped.
+
+    Args:
+        folder: str; `None` for a new one, `output/NAME-1` or the next number that is free.
+        name: str, the task's.
+        settings: JSON value, what the scores depend on.
+        resume: bool, whether the folder holds a run of these settings that goes on.
+        overwrite: bool, whether what another run left there is replaced.
+
+    Attributes:
+        path: `Path`.
+        trials: list of dicts, `setting`, `seed`, `scores` (the main one first).
+
+    Raises:
+        ValueError: there is a run already, or none of these settings to resume.
+    """
+
+    def __init__(self, folder, name, settings, resume=False, overwrite=False):
+        if folder is None and resume:
+            raise ValueError("--resume needs the --output_dir of the run that goes on.")
+        self.path = _next(name) if folder is None else Path(folder)
+        self.settings = json.loads(json.dumps(settings))
+        self.trials = []
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(f"--output_dir must be a folder that can be made: {error}") from error
+        results = self.path / "results.json"
+        if resume:
+            self._go_on(results)
+        elif results.exists() and not overwrite:
+            raise ValueError(
+                f"{self.path} holds a run. --resume goes on with it, --overwrite replaces it, and "
+                "without --output_dir a new folder is made."
+            )
+        else:
+            self._forget(*self.path.glob("*.keras"), self.path / "epoch.json")
+        self.write()
+
+    def _go_on(self, results):
+        if not results.exists():
+            raise ValueError(f"--resume needs a run, and {self.path} holds none.")
+        found = read_json(results)
+        names = sorted({*found["settings"], *self.settings})
+        others = [n for n in names if found["settings"].get(n) != self.settings.get(n)]
+        if others:
+            raise ValueError(
+                f"A run goes on with the settings that it began with. {results} has other: "
+                f"{', '.join(others)}. Give the same flags and data, or leave out --resume."
+            )
+        self.trials = found["trials"]
+        print(f"{len(self.trials)} trials were done before.")
+
+    def write(self, metrics=None):
+        """Writes results.json; with `metrics`, the run has ended."""
+        found = {"settings": self.settings, "trials": self.trials}
+        if metrics is not None:
+            found["metrics"] = metrics
+        write_json(self.path / "results.json", found)
+
+    # Trials
+
+    def is_done(self, setting, seed):
+        """Whether a trial has its scores."""
+        return any((t["setting"], t["seed"]) == (setting, seed) for t in self.trials)
+
+    def add(self, number, trial, scores, model):
+        """Keeps a trial's scores, and its model where it is the best of the setting's seeds.
+
+        Args:
+            number: int, of the setting.
+            trial: dict of its `setting` and `seed`.
+            scores: dict of floats, the main one first; NaN is kept as `None`, the lowest.
+            model: the trained task.
+
+        Returns:
+            bool, whether it is.
+        """
+        scores = {name: x if math.isfinite(x) else None for name, x in scores.items()}
+        trial = {**trial, "scores": scores}
+        others = [t for t in self.trials if t["setting"] == trial["setting"]]
+        is_best = all(_rank(trial) > _rank(other) for other in others)
+        if is_best:
+            model.compile()  # A new optimizer: the old one's moments are twice the model's size.
+            model.save(self.path / f"setting_{number}.keras")
+        self.trials.append(trial)
+        self.write()
+        self._forget(self.path / "epoch.json", *self.path.glob("epoch_*.keras"))
+        return is_best
+
+    def _forget(self, *paths):
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+    def settle(self, number, setting):
+        """Makes a setting's model that of the run, where the setting is the best that is done."""
+        path = self.path / f"setting_{number}.keras"
+        if path.exists() and self.ranked()[0][0] == setting:
+            path.replace(self.path / "model.keras")
+        self._forget(path)
+
+    def ranked(self):
+        """Returns pairs of a setting and its trials, the highest mean of the main score first."""
+        settings = []
+        for trial in self.trials:
+            if trial["setting"] not in settings:
+                settings.append(trial["setting"])
+        pairs = [(s, [t for t in self.trials if t["setting"] == s]) for s in settings]
+        return sorted(pairs, key=lambda pair: -sum(map(_rank, pair[1])) / len(pair[1]))
+
+    @staticmethod
+    def over_seeds(trials):
+        """Returns means over trials, `None` where undefined, and with several `name_std`."""
+        columns = {name: [t["scores"][name] for t in trials] for name in trials[0]["scores"]}
+        defined = {name: column for name, column in columns.items() if None not in column}
+        means = {n: statistics.mean(defined[n]) if n in defined else None for n in columns}
+        if len(trials) == 1:
+            return means
+        return {**means, **{f"{n}_std": statistics.stdev(x) for n, x in defined.items()}}
+
+    # Epochs within a trial
+
+    def last_epoch(self, setting, seed):
+        """Returns a trial's model, epochs done and their history; `None` where it begins anew."""
+        if not (self.path / "epoch.json").exists():
+            return None, 0, {}
+        state = read_json(self.path / "epoch.json")
+        if (state["setting"], state["seed"]) != (setting, seed):
+            return None, 0, {}
+        print(f"Goes on after epoch {state['epoch']}.")
+        model = keras.saving.load_model(self.path / f"epoch_{state['epoch']}.keras")
+        return model, state["epoch"], state["history"]
+
+
+class EachEpoch(keras.callbacks.Callback):
+    """Keeps the state after each epoch but the last, and what was logged.
+
+    Args:
+        run: `RunFolder`.
+        trial: dict of a trial's `setting` and `seed`.
+        epochs: int, of the whole trial.
+        history: dict of a list of floats, the epochs that were done before.
+        measure: function of the model that returns a dict of floats, to log too, or `None`.
+    """
+
+    def __init__(self, run, trial, epochs, history, measure=None):
+        super().__init__()
+        self.path, self.trial, self.epochs, self.history = run.path, trial, epochs, history
+        self.measure = measure
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs = dict(logs or {})
+        if self.measure is not None:
+            with averages_in_place(self.model):
+                logs |= {f"val_{name}": x for name, x in self.measure(self.model).items()}
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(float(value))
+        if epoch + 1 < self.epochs:
+            self.model.save(self.path / f"epoch_{epoch + 1}.keras")
+            state = {**self.trial, "epoch": epoch + 1, "history": self.history}
+            write_json(self.path / "epoch.json", state)
+            (self.path / f"epoch_{epoch}.keras").unlink(missing_ok=True)
+
+
+def _rank(trial):
+    """Returns a trial's main score; one that is not defined is the lowest."""
+    score = next(iter(trial["scores"].values()))
+    return -math.inf if score is None else score
+
+
+def _next(name):
+    """Returns a folder that is not there yet."""
+    number = 1
+    while Path("output", f"{name}-{number}").exists():
+        number += 1
+    return Path("output", f"{name}-{number}")

@@ -1,0 +1,175 @@
+"""How well a task does on labelled examples: its scores, the main one first, and its answers."""
+
+import functools
+
+import numpy as np
+
+from bert_keras import datasets, metrics
+from bert_keras.cli.data import answered
+
+# Of prediction; what a text's answer is does not depend on it.
+BATCH_SIZE = 32
+
+
+def evaluate_texts(given, classifier, examples, further):
+    """Returns scores, none without labels, and a function that returns the answers by file name."""
+    scores, threshold = {}, further.get("thresholds", 0.5)
+    if examples.labels is not None:
+        outputs = classifier.predict(examples.texts, batch_size=BATCH_SIZE, verbose=0)
+        scores = text_scores(examples.labels, outputs)
+    answer = functools.partial(classifier.classify, examples.texts, BATCH_SIZE, threshold)
+    return scores, lambda: {"predictions.jsonl": answer()}
+
+
+def text_scores(labels, outputs):
+    """Returns the metrics that the kind of labels calls for, of logits or scores."""
+    import scipy.stats
+    from sklearn.metrics import f1_score, matthews_corrcoef
+
+    if labels.dtype.kind == "f":
+        return {
+            "pearson": float(scipy.stats.pearsonr(labels, outputs[:, 0]).statistic),
+            "spearman": float(scipy.stats.spearmanr(labels, outputs[:, 0]).statistic),
+        }
+
+    def f1(chosen, average):
+        return float(f1_score(labels, chosen, average=average, zero_division=0.0))
+
+    if labels.ndim == 2:
+        chosen = (outputs >= 0).astype(int)
+        return {f"{average}_f1": f1(chosen, average) for average in ("macro", "micro")}
+    chosen = outputs.argmax(-1)
+    return {
+        "accuracy": float((chosen == labels).mean()),
+        "f1": f1(chosen, "binary" if outputs.shape[1] == 2 else "macro"),
+        "matthews_correlation": float(matthews_corrcoef(labels, chosen)),
+    }
+
+
+def tune_thresholds(given, classifier, parts):
+    """Returns thresholds by label tuned on dev, and scores of other examples without and with them.
+
+    The others are the labelled test set, or where there is none half of the dev set.
+    """
+    dev, test, name = parts.dev, parts.test, "test"
+    if test is None or test.labels is None:
+        name = "dev_half"
+        try:
+            dev, test = datasets.split_examples(dev, test_size=len(dev) // 2, seed=0)
+        except ValueError as error:
+            print(f"No thresholds are tuned on a half of the dev set: {error}")
+            return None, {}
+    thresholds = metrics.tune_thresholds(dev.labels, classifier.probabilities(dev.texts))
+    probabilities = classifier.probabilities(test.texts)
+    found = {f"{name}_{k}": v for k, v in text_scores(test.labels, probabilities - 0.5).items()}
+    tuned = text_scores(test.labels, probabilities - thresholds)
+    found |= {f"{name}_tuned_{key}": value for key, value in tuned.items()}
+    print(f"Thresholds tuned on {len(dev)} examples, measured on {len(test)} others: {found}")
+    return thresholds, found
+
+
+def baselines(given, make, parts):
+    """Returns the scores of a classifier on a frozen encoder, and of the most frequent class.
+
+    The F1 of two classes is that of the second, which the majority's answer may never give.
+    """
+    import keras
+
+    import bert_keras
+
+    if not given.baselines:
+        return {}
+    train, dev = parts.train, parts.dev
+    if train.problem_type != "single_label":
+        raise ValueError("--baselines are for single-label problems.")
+    print("Baseline: a classifier on the frozen encoder.")
+    keras.utils.set_random_seed(given.seed)
+    frozen = make(frozen="backbone", pooling="mean")
+    frozen.compile(learning_rate=1e-2)
+    vectors = bert_keras.encode_features(frozen, train.texts, train.labels)
+    frozen.fit(vectors, batch_size=BATCH_SIZE, epochs=3)
+    majority = np.zeros((len(dev), max(2, len(train.label_names))))
+    majority[:, np.bincount(train.labels).argmax()] = 1
+    return {
+        "frozen": text_scores(dev.labels, frozen.predict(dev.texts, verbose=0)),
+        "majority": text_scores(dev.labels, majority),
+    }
+
+
+def evaluate_tags(given, tagger, sentences, further):
+    """Returns entity F1, precision and recall where tags mark entities, and accuracy."""
+
+    def files():
+        tags = tagger.predict_tags(sentences.words)
+        pairs = (zip(*row, strict=True) for row in zip(sentences.words, tags, strict=True))
+        rows = ["".join(f"{word}\t{tag}\n" for word, tag in row) for row in pairs]
+        return {"predictions.tsv": "".join(f"{row}\n" for row in rows)}
+
+    if not sentences.tags:
+        return {}, files
+    found = tagger.evaluate_tags(sentences.words, sentences.tags, scheme=given.scheme)
+    names = ("f1", "precision", "recall", "accuracy")
+    return {name: found[name] for name in names if name in found}, files
+
+
+def evaluate_choices(given, model, examples, further):
+    """Returns the share of examples whose right choice is chosen."""
+    answers = model.choose(examples.contexts, examples.choices, BATCH_SIZE)
+    scores = {}
+    if examples.labels is not None:
+        chosen = np.array([answer["index"] for answer in answers])
+        scores["accuracy"] = float((chosen == examples.labels).mean())
+    return scores, lambda: {"predictions.jsonl": answers}
+
+
+def evaluate_questions(given, qa, examples, further):
+    """Returns the official scores, F1 first, and the official scripts' files.
+
+    They are of the questions that have answers. For SQuAD 2.0 the threshold is tuned on the dev
+    set, where there are both kinds of questions.
+    """
+    found = qa.n_best(examples, given.n_best, verbose=0)
+    scores = question_scores(qa, further["metric"], examples, found, further["tune"])
+    return scores, lambda: question_files(qa, further["metric"], examples, found)
+
+
+def question_scores(qa, metric, examples, found, tune=False):
+    """Returns the scores of answers that were found, see `evaluate_questions`."""
+    best_of = {e.id: best for e, best in zip(examples, found, strict=True)}
+    examples = answered(metric, examples)
+    if not examples:
+        return {}
+    answers = {e.id: [answer.text for answer in e.answers] for e in examples}
+    texts = {name: best_of[name].spans[0].text for name in answers}
+    if metric != "squad_v2":
+        function = metrics.cmrc_scores if metric == "cmrc" else metrics.squad_v1_scores
+        scores = function(answers, texts)
+        return {"f1": scores["f1"], "exact_match": scores["exact_match"]}
+    if tune and any(answers.values()) and not all(answers.values()):
+        qa.tune_no_answer_threshold(examples, found=[best_of[name] for name in answers])
+    elif tune:
+        kind = "with" if any(answers.values()) else "without"
+        print(f"Only questions {kind} an answer to measure on: no threshold is tuned.")
+    options = {}
+    if qa.no_answer_threshold is not None:
+        null_odds = {name: best_of[name].no_answer_score for name in answers}
+        options = {"no_answer_scores": null_odds, "threshold": qa.no_answer_threshold}
+    scores = metrics.squad_v2_scores(answers, texts, **options)
+    names = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_exact")
+    chosen = {name: scores[name] for name in names if name in scores}
+    return {**chosen, "no_answer_threshold": qa.no_answer_threshold} if options else chosen
+
+
+def question_files(qa, metric, examples, found):
+    """Returns the official scripts' files: texts, n-best lists, and null odds for SQuAD 2.0."""
+    texts, lists, null_odds = {}, {}, {}
+    for example, best in zip(examples, found, strict=True):
+        spans = best.spans
+        if metric == "squad_v2":
+            spans = sorted([*spans, best.no_answer], key=lambda span: -span.probability)
+        texts[example.id] = "" if qa.has_no_answer(best) else best.spans[0].text
+        names = ("text", "probability", "start_logit", "end_logit")
+        lists[example.id] = [{name: getattr(span, name) for name in names} for span in spans]
+        null_odds[example.id] = best.no_answer_score
+    files = {"predictions.json": texts, "nbest_predictions.json": lists}
+    return {**files, "null_odds.json": null_odds} if metric == "squad_v2" else files

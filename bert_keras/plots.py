@@ -1,0 +1,542 @@
+"""Pictures of trainings and of models: each function returns a matplotlib figure.
+
+| function | shows |
+|---|---|
+| `learning_curves` | every value of a training run over its epochs |
+| `training_log` | losses and rates of a pre-training over its steps |
+| `seeds`, `settings` | the scores of several runs, and of several settings |
+| `confusion_matrix` | true classes against predicted ones |
+| `similarities` | the cosines of pairs that are alike and of others |
+| `attention` | which token looks at which, by layers or by heads |
+| `saliency` | texts, each token shaded by what it adds to the class's logit |
+| `projection` | texts as points, coloured by their labels, layer by layer |
+| `tags`, `answer` | coloured text for a notebook: HTML |
+
+matplotlib is imported when the first picture is drawn, and fonts are chosen that have a text's
+characters. With `path` the figure is written too. A figure is closed in pyplot, so that a notebook
+shows it once.
+"""
+
+import contextlib
+import html
+import os
+import warnings
+
+import keras
+import numpy as np
+import tokenizers
+from keras import ops
+
+from bert_keras.files import replacing
+
+# Longer texts make pictures that nobody can read.
+MOST_TOKENS = 28
+MOST_COLOURS = 10
+
+
+# Training
+
+
+def learning_curves(history, path=None):
+    """Draws every value of a training run over its epochs; of one epoch, bars.
+
+    Args:
+        history: a Keras `History`, or a dict of a list of floats by name; `val_loss` goes with
+            `loss`.
+        path: str or path of a picture, or `None`.
+    """
+    values = getattr(history, "history", history)
+    names = list(dict.fromkeys(name.removeprefix("val_") for name in values))
+    with _drawing() as plt:
+        figure, axes = plt.subplots(1, len(names), figsize=(3.6 * len(names), 3.2), squeeze=False)
+        for axis, name in zip(axes[0], names, strict=True):
+            for label, key in (("train", name), ("dev", f"val_{name}")):
+                found = values.get(key, ())
+                epochs = range(1, len(found) + 1)
+                if len(found) == 1:
+                    bar = axis.bar(label, found[0], width=0.6)
+                    axis.bar_label(bar, fmt="%.4g")
+                elif found:
+                    axis.plot(epochs, found, marker="o", label=label)
+                    axis.set(xlabel="epoch", xticks=epochs)
+                    axis.legend()
+            axis.set_title(name)
+        figure.tight_layout()
+    return _finished(figure, path)
+
+
+def training_log(lines, path=None):
+    """Draws losses, accuracies and the learning rate of a pre-training over its steps.
+
+    Args:
+        lines: list of dicts, what `training.TrainingLog` wrote.
+        path: str or path of a picture, or `None`.
+    """
+    titles = ("loss", "accuracy", "learning_rate")
+    with _drawing() as plt:
+        figure, axes = plt.subplots(1, len(titles), figsize=(4.5 * len(titles), 3.5))
+        for axis, title in zip(axes, titles, strict=True):
+            for key in sorted({key for line in lines for key in line if key.endswith(title)}):
+                points = [(line["step"], line[key]) for line in lines if key in line]
+                style = "o-" if key.startswith("heldout_") else "-"
+                axis.plot(*zip(*points, strict=True), style, label=key, markersize=3)
+            axis.set(xlabel="step", title=title)
+            axis.legend(fontsize=6)
+        figure.tight_layout()
+    return _finished(figure, path)
+
+
+def seeds(rows, first_seed=0, path=None):
+    """Draws each metric's value for every seed, their mean, and a standard deviation around it.
+
+    Args:
+        rows: list of dicts from metric to float, one a seed.
+        first_seed: int, the seed of the first row.
+        path: str or path of a picture, or `None`.
+    """
+    with _drawing() as plt:
+        figure, axes = plt.subplots(1, len(rows[0]), figsize=(2.6 * len(rows[0]), 3), squeeze=False)
+        numbers = range(first_seed, first_seed + len(rows))
+        for axis, name in zip(axes[0], rows[0], strict=True):
+            values = np.array([row[name] for row in rows])
+            mean, deviation = values.mean(), values.std(ddof=1)
+            axis.axhspan(mean - deviation, mean + deviation, color="tab:blue", alpha=0.15)
+            axis.axhline(mean, color="tab:blue")
+            axis.plot(numbers, values, "o", color="black")
+            axis.set(title=f"{name}\n{mean:.4f} ± {deviation:.4f}", xlabel="seed", xticks=numbers)
+        figure.tight_layout()
+    return _finished(figure, path)
+
+
+def settings(rows, path=None):
+    """Draws the first score of each setting, the best above, with the spread of its seeds.
+
+    Args:
+        rows: dict from a setting's name to a dict of floats; `name_std` is the spread of `name`.
+        path: str or path of a picture, or `None`.
+    """
+    score = next(iter(next(iter(rows.values()))))
+    with _drawing(*rows) as plt:
+        figure, axis = plt.subplots(figsize=(8, 1.2 + 0.3 * len(rows)), layout="constrained")
+        values = [np.nan if row[score] is None else row[score] for row in rows.values()]
+        spread = [row.get(f"{score}_std", 0.0) for row in rows.values()]
+        axis.errorbar(values, range(len(rows)), xerr=spread, fmt="o")
+        axis.set(yticks=range(len(rows)), yticklabels=list(rows), xlabel=f"{score} on dev")
+        axis.invert_yaxis()
+    return _finished(figure, path)
+
+
+# Answers
+
+
+def confusion_matrix(true, predicted, label_names, path=None):
+    """Draws how often each class was taken for which.
+
+    Args:
+        true: sequence of labels, by name or by number.
+        predicted: sequence of as many, likewise.
+        label_names: sequence of str, in the order of the numbers.
+        path: str or path of a picture, or `None`.
+    """
+    numbers = {name: number for number, name in enumerate(label_names)}
+    matrix = np.zeros((len(numbers), len(numbers)), int)
+    for pair in zip(true, predicted, strict=True):
+        matrix[tuple(numbers.get(label, label) for label in pair)] += 1
+    with _drawing(*label_names) as plt:
+        size = 2.2 + 0.7 * len(label_names)
+        figure, axis = plt.subplots(figsize=(size + 0.6, size), layout="constrained")
+        # The root, since one class often has most of the examples.
+        axis.imshow(np.sqrt(matrix), cmap="Blues")
+        ticks = range(len(label_names))
+        axis.set(xlabel="predicted", ylabel="true", xticks=ticks, yticks=ticks)
+        axis.set_xticklabels(label_names, rotation=30, ha="right")
+        axis.set_yticklabels(label_names)
+        for row, column in np.ndindex(*matrix.shape):
+            colour = "white" if matrix[row, column] > matrix.max() / 4 else "black"
+            axis.text(column, row, matrix[row, column], ha="center", va="center", color=colour)
+    return _finished(figure, path)
+
+
+def similarities(cosines, alike, path=None):
+    """Draws the cosines of pairs: a histogram of those that are alike and one of the others.
+
+    Args:
+        cosines: float `(num_pairs,)`.
+        alike: bool `(num_pairs,)`.
+        path: str or path of a picture, or `None`.
+    """
+    cosines, alike = np.asarray(cosines), np.asarray(alike, bool)
+    with _drawing() as plt:
+        figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
+        bins = np.linspace(min(-0.2, cosines.min()), 1, 40)
+        for name, chosen in (("alike", alike), ("others", ~alike)):
+            axis.hist(cosines[chosen], bins, alpha=0.6, density=True, label=name)
+        axis.set(xlabel="cosine", ylabel="density")
+        axis.legend()
+    return _finished(figure, path)
+
+
+# What a model looks at
+
+
+def attention(task, text, pair=None, layer=None, path=None):
+    """Draws heat maps of attention, tokens on both axes, row looks at column.
+
+    Args:
+        task: a task with a preprocessor.
+        text: str, of up to some 25 tokens.
+        pair: str, the second text, or `None`.
+        layer: int from 0, negative from the last, whose heads are drawn; without it each layer is,
+            the mean over its heads.
+        path: str or path of a picture, or `None`.
+    """
+    tokens, weights = attention_of(task, text, pair)
+    if layer is None:
+        maps, word, title = weights.mean(axis=1), "layer", "mean over the heads of each layer"
+    else:
+        maps, word = weights[layer], "head"
+        title = f"heads of layer {layer % len(weights) + 1}"
+    # As few places stay empty as can be.
+    num_columns = min((3, 4, 2), key=lambda n: (-len(maps) % n, -n if len(maps) > n else 0))
+    num_columns = min(num_columns, len(maps))
+    num_rows = -(-len(maps) // num_columns)
+    size = 1.0 + 0.19 * len(tokens)
+    with _drawing(*tokens) as plt:
+        figure, axes = plt.subplots(
+            num_rows,
+            num_columns,
+            figsize=(size * num_columns + 2.0, size * num_rows + 1.5),
+            squeeze=False,
+            layout="constrained",
+        )
+        # The root, since most of the weight often goes to the last token.
+        norm = plt.matplotlib.colors.PowerNorm(0.5, vmin=0, vmax=float(np.max(maps)))
+        for number, axis in enumerate(axes.flat):
+            if number >= len(maps):
+                axis.set_axis_off()
+                continue
+            image = axis.imshow(maps[number], cmap="viridis", norm=norm)
+            axis.set_title(f"{word} {number + 1}", fontsize=10)
+            axis.set_xticks(range(len(tokens)), tokens, rotation=90, fontsize=9)
+            axis.set_yticks(range(len(tokens)), tokens, fontsize=9)
+        figure.colorbar(image, ax=axes, shrink=0.6, label="weight (colours by its root)")
+        figure.suptitle(f"Attention, {title} (row looks at column)")
+    return _finished(figure, path)
+
+
+def attention_of(task, text, pair=None):
+    """Returns a text's tokens, and who looks at whom in each layer and head.
+
+    Returns:
+        A list of str, and a float array `(num_layers, num_heads, num_tokens, num_tokens)`; each row
+        of its last two axes sums to 1.
+    """
+    packed = task.preprocessor([text], *([[pair]] if pair is not None else []))
+    inputs = _symbolic(task.backbone)
+    outputs = task.backbone(inputs, return_attentions=True)
+    model = keras.Model(inputs, ops.stack(outputs["attentions"], axis=1))
+    tokenizer = task.preprocessor.tokenizer
+    tokens = [tokenizer.id_to_token(int(number)) for number in packed["token_ids"][0]]
+    return tokens, np.asarray(model.predict_on_batch(packed), "float32")[0]
+
+
+def _symbolic(backbone):
+    return {name: keras.Input((None,), dtype="int32", name=name) for name in backbone.input_names}
+
+
+def saliency(found, labels=None, path=None):
+    """Draws texts with each token shaded by its score, blue for the class and red against it.
+
+    Args:
+        found: list of `bert_keras.Saliency`.
+        labels: list of str, the true labels, or `None`.
+        path: str or path of a picture, or `None`.
+    """
+    labels = labels or [None] * len(found)
+    words = [token for one in found for token in one.tokens]
+    limit = max(float(np.abs(one.scores).max(initial=0)) for one in found) or 1.0
+    width = 10.0
+    with _drawing(*words, *(label for label in labels if label)) as plt:
+        lines = [_lines(plt, one.tokens, width - 0.4) for one in found]
+        height = sum(0.55 + 0.32 * len(rows) for rows in lines)
+        total = height + 1.4
+        figure = plt.figure(figsize=(width, total))
+        figure.suptitle("What each token adds to the logit of a class (integrated gradients)")
+        axis = figure.add_axes((0.02, 0.85 / total, 0.96, height / total))
+        axis.set(xlim=(0, width - 0.4), ylim=(-height, 0))
+        axis.set_axis_off()
+        colours = plt.cm.ScalarMappable(plt.Normalize(-limit, limit), "RdBu")
+        y = 0.0
+        for one, label, rows in zip(found, labels, lines, strict=True):
+            moved = f"logit {one.baseline_logit:.2f} where all is masked, {one.logit:.2f} as read"
+            right = "" if label is None else f" (right: {label})"
+            y -= 0.3
+            axis.text(0, y, f"{one.target}{right}, {moved}", fontsize=9, color="dimgray")
+            for row in rows:
+                y -= 0.32
+                for place, size, number in row:
+                    score = float(one.scores[number])
+                    colour = colours.to_rgba(score)
+                    box = plt.Rectangle((place, y - 0.09), size, 0.29, color=colour, linewidth=0)
+                    axis.add_patch(box)
+                    dark = abs(score) > 0.6 * limit
+                    axis.text(
+                        place + size / 2,
+                        y,
+                        _as_written(one.tokens)[number][0],
+                        fontsize=11,
+                        ha="center",
+                        color="white" if dark else "black",
+                    )
+            y -= 0.25
+        bar = figure.add_axes((0.3, 0.4 / total, 0.4, 0.12 / total))
+        figure.colorbar(colours, cax=bar, orientation="horizontal")
+        bar.set_title("against the class                 for the class", fontsize=9)
+    return _finished(figure, path)
+
+
+def _lines(plt, tokens, width):
+    """Returns lines of (place, width, number of the token), in inches, as the text wraps."""
+    figure = plt.figure(figsize=(1, 1))
+    renderer = figure.canvas.get_renderer()
+    lines, x = [[]], 0.0
+    for number, (text, goes_on) in enumerate(_as_written(tokens)):
+        drawn = figure.text(0, 0, text, fontsize=11)
+        size = drawn.get_window_extent(renderer).width / figure.dpi + 0.06
+        between = 0.0 if goes_on or not lines[-1] else 0.06
+        if x + between + size > width and lines[-1]:
+            lines.append([])
+            x, between = 0.0, 0.0
+        lines[-1].append((x + between, size, number))
+        x += between + size
+    plt.close(figure)
+    return lines
+
+
+def _as_written(tokens):
+    """Returns of each token its text, and whether it goes on with the word of the one before.
+
+    A token says so by `##`, as those of WordPiece, or by the sign of a space that it lacks.
+    """
+    if any(token.startswith("Ġ") for token in tokens):  # bytes, each as a letter
+        decode = tokenizers.decoders.ByteLevel().decode
+        tokens = [decode([token]).replace(" ", "▁") for token in tokens]
+    if not any(token.startswith("▁") for token in tokens):
+        return [(token.removeprefix("##"), token.startswith("##")) for token in tokens]
+    is_special = [token.startswith("<") and token.endswith(">") for token in tokens]
+    apart = [a or b for a, b in zip(is_special, [True, *is_special], strict=False)]
+    return [
+        (token.lstrip("▁"), not (is_apart or token.startswith("▁")))
+        for token, is_apart in zip(tokens, apart, strict=True)
+    ]
+
+
+def layer_vectors(task, texts):
+    """Returns each text's mean vector after each layer, `(num_texts, num_layers + 1, hidden_dim)`.
+
+    Args:
+        task: a task with a preprocessor.
+        texts: list of str, or a tuple of two such for pairs.
+    """
+    packed = task.preprocessor(*(texts if isinstance(texts, tuple) else (texts,)))
+    inputs = _symbolic(task.backbone)
+    states = task.backbone(inputs, return_hidden_states=True)["hidden_states"]
+    mask = ops.cast(inputs["padding_mask"], "float32")[..., None]
+    sums = [ops.sum(ops.cast(state, "float32") * mask, axis=1) for state in states]
+    model = keras.Model(inputs, ops.stack(sums, axis=1) / ops.sum(mask, axis=1)[:, None])
+    return np.asarray(model.predict(packed, verbose=0))
+
+
+def _principal_components(vectors, count=2):
+    """Returns where vectors lie along the directions in which they differ most.
+
+    Args:
+        vectors: float `(num_vectors, dim)`.
+        count: int.
+
+    Returns:
+        float `(num_vectors, count)`, and the share of the variance that each direction explains.
+    """
+    centred = vectors - vectors.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    variances = sizes**2
+    places = np.zeros((len(vectors), count))
+    shares = np.zeros(count)
+    found = min(count, len(sizes))
+    places[:, :found] = left[:, :found] * sizes[:found]
+    shares[:found] = variances[:found] / max(variances.sum(), 1e-12)
+    return places, shares
+
+
+def projection(vectors, labels, scores=None, path=None):
+    """Draws texts as points, layer by layer: the first two principal components.
+
+    Args:
+        vectors: float `(num_texts, num_layers + 1, hidden_dim)`, embeddings first, as
+            `layer_vectors` gives; or `(num_texts, dim)`.
+        labels: list of str, by which the points are coloured.
+        scores: float `(num_texts,)`, to colour by in the place of labels, or `None`.
+        path: str or path of a picture, or `None`.
+    """
+    is_one = np.ndim(vectors) == 2
+    vectors = np.asarray(vectors)[:, None] if is_one else vectors
+    num_layers = vectors.shape[1]
+    num_columns = min(4, num_layers)
+    num_rows = -(-num_layers // num_columns)
+    names, counts = np.unique(labels, return_counts=True)
+    shown = sorted(names[np.argsort(-counts, kind="stable")][:MOST_COLOURS].tolist())
+    with _drawing(*shown) as plt:
+        figure, axes = plt.subplots(
+            num_rows,
+            num_columns,
+            figsize=(3.1 * num_columns, 3.1 * num_rows + 1.0),
+            squeeze=False,
+            layout="constrained",
+        )
+        for number, axis in enumerate(axes.flat):
+            if number >= num_layers:
+                axis.set_axis_off()
+                continue
+            places, shares = _principal_components(vectors[:, number])
+            if scores is not None:
+                points = axis.scatter(*places.T, c=scores, s=10, cmap="viridis")
+            else:
+                _scatter(axis, places, np.asarray(labels), shown)
+            name = "texts" if is_one else f"layer {number}" if number else "embeddings"
+            axis.set_title(f"{name} ({shares.sum():.0%} of the variance)", fontsize=10)
+            axis.set(xticks=[], yticks=[])
+        if scores is not None:
+            figure.colorbar(points, ax=axes, shrink=0.6, label="true score")
+        else:
+            handles, texts = axes.flat[0].get_legend_handles_labels()
+            figure.legend(handles, texts, loc="outside lower center", ncols=6, fontsize=9)
+        figure.suptitle("Vectors of the texts, first two principal components")
+    return _finished(figure, path)
+
+
+def _scatter(axis, places, labels, shown):
+    for name in [None, *shown]:
+        is_one = ~np.isin(labels, shown) if name is None else labels == name
+        if is_one.any():
+            options = {"color": "lightgray", "label": "others"} if name is None else {"label": name}
+            axis.scatter(*places[is_one].T, s=10, alpha=0.7, **options)
+
+
+# Text in colours
+
+
+class Html(str):
+    """HTML that a notebook shows as it is."""
+
+    def _repr_html_(self):
+        return str(self)
+
+
+def tags(answers):
+    """Returns sentences with their entities in colours, a colour a type.
+
+    Args:
+        answers: what `TokenClassifier.tag` returned, for one sentence or several.
+    """
+    answers = [answers] if isinstance(answers, dict) else answers
+    types = sorted({found["type"] for answer in answers for found in answer["entities"]})
+    lines = []
+    for one in answers:
+        spans = [(e["start"], e["end"], e["type"], types.index(e["type"])) for e in one["entities"]]
+        lines.append(_marked(one["text"], spans))
+    return Html("".join(f"<p>{line}</p>" for line in lines))
+
+
+def answer(context, found):
+    """Returns a context with the answer marked.
+
+    Args:
+        context: str.
+        found: what `QuestionAnswering.answer` returned.
+    """
+    if found["start"] is None:
+        return Html(f"<p>{html.escape(context)}</p><p>no answer</p>")
+    span = found["start"], found["end"], f"{found['probability']:.2f}", 0
+    return Html(f"<p>{_marked(context, [span])}</p>")
+
+
+def _marked(text, spans):
+    parts, place = [], 0
+    for start, end, label, number in spans:
+        colour = f"hsl({47 + 67 * number % 360} 90% 80%)"
+        marked = f"{html.escape(text[start:end])} <small>{html.escape(label)}</small>"
+        style = f"background:{colour};color:black;border-radius:3px;padding:0 2px"
+        parts += [html.escape(text[place:start]), f'<mark style="{style}">{marked}</mark>']
+        place = end
+    return "".join([*parts, html.escape(text[place:])])
+
+
+# Fonts
+
+
+@contextlib.contextmanager
+def _drawing(*texts):
+    """Imports matplotlib, with fonts that have the characters of these texts."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Pictures need matplotlib: pip install matplotlib") from error
+    with plt.rc_context({"font.family": _fonts_for(*texts)}):
+        yield plt
+
+
+def _fonts_for(*texts):
+    """Returns names of fonts that together have a glyph for each character, as far as there are.
+
+    The default font comes first; where it lacks characters, as it does the Chinese ones, the
+    installed font that has most of them follows. A warning tells of characters that none has.
+    """
+    import matplotlib
+    from matplotlib import font_manager
+
+    default = font_manager.FontProperties()
+    fonts = [default.get_name()]
+    needed = {character for text in texts for character in str(text) if not character.isspace()}
+    missing = needed - _characters_of(font_manager.findfont(default), needed)
+    if not missing:
+        return fonts
+    known = {entry.name: entry.fname for entry in font_manager.fontManager.ttflist}
+    # matplotlib brings one that has a box for every character.
+    boxes = [known.pop(name) and name for name in [*known] if name.startswith("Last Resort")]
+    has = {name: _characters_of(path, missing) for name, path in sorted(known.items())}
+    best = max(has, key=lambda name: len(has[name]))
+    if has[best]:
+        fonts.append(best)
+        missing -= has[best]
+    if missing:
+        shown = "".join(sorted(missing)[:10])
+        warnings.warn(
+            f"No installed font has the characters {shown!r}{' and others' * (len(missing) > 10)}:"
+            " they are drawn as boxes. Install a font that has them, such as Noto Sans CJK for "
+            f"Chinese, and delete {matplotlib.get_cachedir()}, where matplotlib keeps its list.",
+            stacklevel=2,
+        )
+    return fonts + (boxes if missing else [])
+
+
+def _characters_of(path, characters):
+    """Returns which of some characters a font file has."""
+    from matplotlib.ft2font import FT2Font
+
+    try:
+        known = FT2Font(path).get_charmap()
+    except (OSError, RuntimeError):
+        return set()
+    return {character for character in characters if ord(character) in known}
+
+
+def _finished(figure, path):
+    """Returns a figure, closed in pyplot, and written where there is a path."""
+    import matplotlib.pyplot as plt
+
+    if path is not None:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        with replacing(path) as temporary:
+            figure.savefig(temporary, dpi=120)
+    plt.close(figure)
+    return figure

@@ -1,0 +1,121 @@
+# %% [markdown]
+# # A training loop of your own, on each backend
+#
+# `fit` is not the only way: a task is a Keras model, and each backend's own loop trains it.
+#
+# ```shell
+# KERAS_BACKEND=torch python examples/custom_training_loop.py
+# KERAS_BACKEND=jax python examples/custom_training_loop.py
+# KERAS_BACKEND=tensorflow python examples/custom_training_loop.py
+# ```
+#
+# Expected: accuracy 0.635 on 600 sentences after 60 steps; PyTorch, one seed, 33 seconds of one
+# core.
+
+# %%
+import argparse
+import sys
+
+import keras
+import numpy as np
+
+import bert_keras
+from bert_keras import datasets, plots
+from bert_keras.training import SparseCrossentropy, WarmupDecay
+
+parser = argparse.ArgumentParser()
+parser.add_argument(
+    "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
+)
+parser.add_argument("--num_steps", type=int, default=60, help="batches of 32")
+parser.add_argument(
+    "--output_dir", default="output/custom_training_loop", help="folder of what is written"
+)
+flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
+
+# %%
+keras.utils.set_random_seed(0)
+train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
+classifier = bert_keras.TextClassifier.from_preset(flags.preset, num_classes=2, max_length=48)
+inputs = classifier.preprocessor(train.texts)
+order = np.random.default_rng(0).permutation(len(train))
+batches = [np.resize(order, (flags.num_steps, 32))[step] for step in range(flags.num_steps)]
+loss_of = SparseCrossentropy()
+optimizer = bert_keras.AdamW(WarmupDecay(3e-4, flags.num_steps), weight_decay=0.01)
+optimizer.build(classifier.trainable_variables)
+
+# %% [markdown]
+# TensorFlow records the forward pass on a tape, PyTorch on its tensors. JAX has functions without
+# state: the variables go in and come out, and are put back at the end.
+
+
+# %%
+def train_on_tensorflow(x, y):
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        loss = loss_of(y, classifier(x, training=True))
+    gradients = tape.gradient(loss, [v.value for v in classifier.trainable_variables])
+    optimizer.apply(gradients, classifier.trainable_variables)
+    return loss
+
+
+def train_on_torch(x, y):
+    classifier.zero_grad()
+    loss = loss_of(y, classifier(x, training=True))
+    loss.backward()
+    gradients = [v.value.grad for v in classifier.trainable_variables]
+    optimizer.apply(gradients, classifier.trainable_variables)
+    return loss.detach()
+
+
+# %%
+def make_step_on_jax():
+    import jax
+
+    @jax.jit
+    def step(state, x, y):
+        def forward(trainable):
+            logits, others = classifier.stateless_call(trainable, state[1], x, training=True)
+            return loss_of(y, logits), others
+
+        (loss, others), gradients = jax.value_and_grad(forward, has_aux=True)(state[0])
+        trainable, moments = optimizer.stateless_apply(state[2], gradients, state[0])
+        return (trainable, others, moments), loss
+
+    parts = (
+        classifier.trainable_variables,
+        classifier.non_trainable_variables,
+        optimizer.variables,
+    )
+    state = tuple([v.value for v in part] for part in parts)
+
+    def train_on_jax(x, y):
+        nonlocal state
+        state, loss = step(state, x, y)
+        for variables, values in zip(parts, state, strict=True):
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
+        return loss
+
+    return train_on_jax
+
+
+# %%
+backend = keras.backend.backend()
+steps = {"tensorflow": train_on_tensorflow, "torch": train_on_torch}
+train_step = make_step_on_jax() if backend == "jax" else steps[backend]
+losses = []
+for rows in batches:
+    x = {name: keras.ops.convert_to_tensor(value[rows]) for name, value in inputs.items()}
+    losses.append(float(train_step(x, keras.ops.convert_to_tensor(train.labels[rows]))))
+
+# %%
+print(backend, classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
+print(classifier.classify("I would see it again."))
+
+# %%
+plots.learning_curves(
+    {"loss, mean of ten steps": np.reshape(losses, (-1, 10)).mean(axis=1).tolist()},
+    path=f"{flags.output_dir}/learning_curve.png",
+)

@@ -1,0 +1,83 @@
+# %% [markdown]
+# # Two heads on one backbone, trained together
+#
+# Of a sentence of a review one head tells whether it is positive, the other which site it is from.
+#
+# ```shell
+# python examples/multi_task.py
+# ```
+#
+# Expected: accuracy 0.607 of the sentiment and 0.552 of the site, where guessing has 0.500 and
+# 0.333, after one epoch; PyTorch, one seed, 40 seconds of one core.
+
+# %%
+import argparse
+import sys
+
+import keras
+import numpy as np
+from keras import layers
+
+import bert_keras
+from bert_keras import datasets, plots
+
+parser = argparse.ArgumentParser()
+parser.add_argument(
+    "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
+)
+parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
+parser.add_argument("--output_dir", default="output/multi_task", help="folder of what is written")
+flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
+
+# %% [markdown]
+# Data: 3,000 sentences of three files; a fifth is held out, none of whose texts is in both parts.
+
+# %%
+texts, sentiments, sites = [], [], []
+SITES = ("amazon", "imdb", "yelp")
+for number, site in enumerate(SITES):
+    path = (
+        f"examples/data/sentiment_labelled_sentences/{site}_{'cells_' * (number == 0)}labelled.txt"
+    )
+    table = datasets.read_table(path, [0, 1], header=False)
+    texts += table[0]
+    sentiments += map(int, table[1])
+    sites += [number] * len(table[0])
+kept, held_out = datasets.split_indices(texts, 0.2, strata=sites)
+labels = {"sentiment": np.array(sentiments), "site": np.array(sites)}
+
+# %% [markdown]
+# Both heads read the vector of the first token. The losses add up; `loss_weights` would weigh them.
+
+# %%
+keras.utils.set_random_seed(0)
+task = bert_keras.TextEmbedder.from_preset(flags.preset, max_length=48)
+backbone, preprocessor = task.backbone, task.preprocessor
+inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in backbone.input_names}
+first = layers.Dropout(0.1)(backbone(inputs)["sequence_output"][:, 0])
+heads = {"sentiment": layers.Dense(2)(first), "site": layers.Dense(3)(first)}
+model = keras.Model(inputs, heads)
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile(
+    bert_keras.AdamW(2e-4, weight_decay=0.01),
+    loss=dict.fromkeys(heads, loss),
+    metrics={name: ["accuracy"] for name in heads},
+)
+
+
+# %%
+def of(rows):
+    """Returns the inputs and the labels of these rows."""
+    inputs = preprocessor([texts[row] for row in rows])
+    return inputs, {name: values[rows] for name, values in labels.items()}
+
+
+history = model.fit(*of(kept), epochs=flags.epochs, validation_data=of(held_out), verbose=2)
+
+# %%
+found = model.predict(preprocessor(["The soup was cold.", "Great phone."]), verbose=0)
+for sentiment, site in zip(found["sentiment"], found["site"], strict=True):
+    print(("negative", "positive")[sentiment.argmax()], SITES[site.argmax()])
+
+# %%
+plots.learning_curves(history, path=f"{flags.output_dir}/learning_curves.png")
