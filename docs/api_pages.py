@@ -1,4 +1,4 @@
-"""Writes the pages of the API: what each room of the package shows, in the words of its docstrings."""
+"""Writes the pages of the API: what each room of the package shows, from its docstrings."""
 
 import inspect
 

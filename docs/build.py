@@ -21,9 +21,9 @@ ROOT = DOCS.parent
 OUTPUT = ROOT / "output" / "docs"
 sys.path[:0] = [str(ROOT), str(DOCS)]
 
-import api_pages  # noqa: E402
-import figures  # noqa: E402
-from sphinx.cmd.build import main as sphinx_build  # noqa: E402
+import api_pages
+import figures
+from sphinx.cmd.build import main as sphinx_build
 
 LANGUAGES = ("en", "zh")
 ROOMS = ("tutorials", "guides", "results")  # Their indexes end with a list of their pages.

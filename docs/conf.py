@@ -13,11 +13,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 
-from sphinx.search import SearchLanguage  # noqa: E402
+from sphinx.search import SearchLanguage
 
-import bert_keras  # noqa: E402
+import bert_keras
 
-IS_CHINESE = tags.has("zh")  # noqa: F821, Sphinx's own name
+IS_CHINESE = tags.has("zh")  # noqa: F821, Sphinx gives it
 
 project = "bert_keras"
 author = copyright = "The bert_keras authors"
@@ -118,7 +118,7 @@ def _table(match):
 
 def _lists_apart(text):
     """Markdown lets a list follow a paragraph at once, reStructuredText wants a line between."""
-    lines, is_item = [], False
+    lines, is_item, item_indent = [], False, 0
     for line in text.splitlines():
         starts = re.match(r" *- ", line) is not None
         indent = len(line) - len(line.lstrip())

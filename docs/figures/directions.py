@@ -1,5 +1,7 @@
 """ELMo, GPT, BERT: which way each layer reads."""
 
+import itertools
+
 from figures.drawing import BLUE, GREEN, GREY, ORANGE, Drawing
 
 WORDS = {
@@ -28,7 +30,7 @@ def draw(language):
                 drawing.box(x - 16, y - 13, 40, 26, "", fill)
         if panel == 0:
             for y, _, way in layers:
-                for a, b in zip(xs, xs[1:], strict=False):
+                for a, b in itertools.pairwise(xs):
                     ends = (a + 24, b - 18) if way > 0 else (b - 16, a + 26)
                     drawing.arrow(ends[0], y, ends[1], y)
             for x in xs:

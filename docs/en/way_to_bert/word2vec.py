@@ -112,15 +112,13 @@ print("CBOW     ", losses)
 # the way down. In a **Huffman tree** frequent words are near the root, so the mean way is short.
 
 # %%
-heap = [(n, i, None) for i, n in enumerate(counts)]
+heap = [(n, i) for i, n in enumerate(counts)]
 heapq.heapify(heap)
 parent = {}
 for node in range(len(vocabulary), 2 * len(vocabulary) - 1):
-    for side in (0.0, 1.0):
-        count, child, _ = heapq.heappop(heap)
-        parent[child] = (node, side)
-        n = count if side == 0 else n + count
-    heapq.heappush(heap, (n, node, None))
+    (n, left), (m, right) = heapq.heappop(heap), heapq.heappop(heap)
+    parent[left], parent[right] = (node, 0.0), (node, 1.0)
+    heapq.heappush(heap, (n + m, node))
 
 
 def way(word):
