@@ -64,7 +64,7 @@ def broken_links(folder):
             if re.match(r"[a-z]+:|//", target):
                 continue
             file, place = urldefrag(urljoin(name, target))
-            file, place = unquote(file), unquote(place)
+            file, place = unquote(file.partition("?")[0]), unquote(place)
             if not (folder / file).is_file():
                 yield f"{name}: {target}: no such file"
             elif place and file in places and place not in places[file]:
