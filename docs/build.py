@@ -63,6 +63,11 @@ def said_in_chinese(text, suffix):
     return re.sub(r"(?m)^(# # .*|# .*)$(?<!%% \[markdown\])", lambda m: m[0] + note, text, count=1)
 
 
+def without_gaps(text):
+    """Chinese prose without its line breaks, which a browser would show as spaces."""
+    return re.sub(r"(?m)(?<=[\u3001-\uffef])\n(?:# )?(?=[\u3001-\uffef])", "", text)
+
+
 def with_links(text, path, page, pages):
     """A note's links to other files of the repository: to their pages, or the bare path."""
 
@@ -103,7 +108,10 @@ def gather(language):
             # A language's own page goes before the shared one.
             target = source / path.relative_to(DOCS / language)
             is_index = path.name == "index.md" and target.parent.name in ROOMS
-            written.add(target if is_index else write(target, path.read_bytes()))
+            content = path.read_bytes()
+            if language == "zh" and is_page(path):
+                content = without_gaps(content.decode())
+            written.add(target if is_index else write(target, content))
     for room in ROOMS:
         index = source / room / "index.md"
         pages = {path.stem for path in written if path.parent == index.parent and is_page(path)}

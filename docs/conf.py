@@ -49,6 +49,8 @@ html_theme = "furo"
 html_title = "bert_keras 文档" if IS_CHINESE else "bert_keras"
 html_show_sourcelink = False
 html_show_copyright = False
+html_static_path = [str(ROOT / "docs" / "static")]
+html_css_files = ["site.css"]
 templates_path = [str(ROOT / "docs" / "templates")]
 html_sidebars = {
     "**": [
