@@ -148,7 +148,7 @@ score(features, "the mix of the layers")
 
 # %% [markdown]
 # The table has one vector for every `<unk>`, so it can do no better than to guess the commoner answer.
-# The states know what stands around.
+# The states know what stands around, and the mix finds out that they matter more.
 #
 # ## The same word in two places
 

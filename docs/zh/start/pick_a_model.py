@@ -21,18 +21,22 @@
 # 从外面看得见的差别，用每个类的极小模型打印出来：
 
 # %%
+import numpy as np
+
 import bert_keras
 
-sizes = {"vocabulary_size": 100, "num_layers": 2, "num_heads": 2, "hidden_dim": 8}
+sizes = {"vocabulary_size": 100, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 16}
 for family in ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "ModernBert"):
-    backbone = getattr(bert_keras, f"{family}Backbone")(**sizes, intermediate_dim=16)
-    outputs = backbone({"token_ids": [[5, 6, 7]]})
+    cls = getattr(bert_keras, f"{family}Backbone")
+    backbone, deeper = cls(num_layers=2, **sizes), cls(num_layers=4, **sizes)
+    outputs = backbone({"token_ids": np.array([[5, 6, 7]])})
     has_pooler = "有池化层" if "pooled_output" in outputs else "无池化层"
-    segments = "有分段" if backbone.num_segments else "无分段"
-    print(f"{family:12}{segments}  {has_pooler}  {backbone.count_params():6,} 个参数（2 层）")
+    segments = "有分段" if backbone.num_segments > 1 else "无分段"
+    added = deeper.count_params() - backbone.count_params()
+    print(f"{family:12}{segments}  {has_pooler}  多两层增加 {added:,} 个参数")
 
 # %% [markdown]
-# ALBERT 的 24 层与 2 层参数几乎一样多，因为本来就是同一份参数；但计算量还是 24 层的，所以不会更快。
+# ALBERT 多加几层不增加参数，因为各层共用同一份；但每一层照样要算，所以不会更快。
 #
 # ## 预设
 #

@@ -100,7 +100,7 @@ cheat = trained(causal=False, epochs=3)
 # %%
 random = np.random.default_rng(2)
 written = [number[word] for word in "只见武松"]
-while len(written) < 40:
+while len(written) < 32:
     logits = ops.convert_to_numpy(gpt(np.array([written], "int32")))[0, -1].astype(float)
     logits[0] = -np.inf  # 不写 <unk>。
     p = np.exp((logits - logits.max()) / 0.8)

@@ -79,8 +79,9 @@ token = np.array(embeddings.token_embedding.get_weights()[0])[ids]
 segment = np.array(embeddings.segment_embedding.get_weights()[0])[0]
 added = ops.convert_to_tensor((token + table[: len(ids)] + segment)[None])
 difference = embeddings.layer_norm(added) - embeddings(np.array([ids]))
-print("与相加结果的最大差：", float(ops.max(ops.abs(difference))))
-assert float(ops.max(ops.abs(difference))) < 1e-5
+difference = np.abs(ops.convert_to_numpy(difference)).max()
+print("与相加结果的最大差：", difference)
+assert difference < 1e-5
 
 # %% [markdown]
 # ## “使用 BERT 就是冻住它，再训练一个分类器”
