@@ -148,7 +148,7 @@ def main(arguments=None):
         arguments = ["-c", DOCS, "-b", "html", "-d", f"{output}_trees/{language}", "-W"]
         arguments += ["-D", "nb_execution_mode=off"] if flags.prose else []
         arguments += ["--keep-going", "-q", "-t", language]
-        arguments += ["-D", f"nb_execution_cache_path={OUTPUT / 'cache' / language}"]
+        arguments += ["-D", f"nb_execution_cache_path={OUTPUT / 'cache'}"]
         if code := sphinx_build([*map(str, arguments), str(source), str(target)]):
             return code
     shutil.copyfile(DOCS / "templates" / "index.html", output / "index.html")
