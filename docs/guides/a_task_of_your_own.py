@@ -1,15 +1,23 @@
-"""A task of your own: grades, which have an order that classes do not know of.
+# %% [markdown]
+# # A task of your own
+#
+# Grades, which have an order that classes do not know of.
+#
+# ```shell
+# python docs/guides/a_task_of_your_own.py
+# ```
+#
+# A task is a backbone, a head, and what only you can say: how labels look, what the loss is, how an
+# answer reads. All else, raw text in, batches by length, BERT's recipe, `.keras` files and presets,
+# comes with `bert_keras.Task`.
+#
+# Here a review has a grade from 1 to 5. The head says for each grade but the last how likely the
+# review is above it, so that an error of one grade costs less than one of four (Cao et al., 2020,
+# https://arxiv.org/abs/1901.07884, with a weight for each threshold).
 
-    python docs/guides/a_task_of_your_own.py
-
-A task is a backbone, a head, and what only you can say: how labels look, what the loss is, how an
-answer reads. All else, raw text in, batches by length, BERT's recipe, `.keras` files and presets,
-comes with `bert_keras.Task`.
-
-Here a review has a grade from 1 to 5. The head says for each grade but the last how likely the
-review is above it, so that an error of one grade costs less than one of four (Cao et al., 2020,
-https://arxiv.org/abs/1901.07884, with a weight for each threshold).
-"""
+# %%
+import os
+import tempfile
 
 import keras
 import numpy as np
@@ -55,11 +63,14 @@ class Grader(bert_keras.Task):
         return (1 + (self.predict(texts, verbose=0) > 0).sum(axis=-1)).tolist()
 
 
+# %%
 if __name__ == "__main__":
     texts = ["Never again.", "It broke.", "It works.", "I like it.", "Best I ever had."] * 20
     grades = [1, 2, 3, 4, 5] * 20
     grader = Grader.from_preset("bert_mini_en_gutenberg")
     grader.compile(learning_rate=2e-4)
     grader.fit(texts, grades, epochs=8, verbose=2)
-    grader.save("grader.keras")
-    print(keras.models.load_model("grader.keras").grade(texts[:5]))
+    with tempfile.TemporaryDirectory() as folder:
+        grader.save(os.path.join(folder, "grader.keras"))
+        again = keras.models.load_model(os.path.join(folder, "grader.keras"))
+    print(again.grade(texts[:5]))

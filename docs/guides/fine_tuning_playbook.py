@@ -1,21 +1,25 @@
-"""The fine-tuning playbook: what to try on a small data set, in which order.
+# %% [markdown]
+# # The fine-tuning playbook
+#
+# What to try on a small data set, in which order. Run it from the root of the repository:
+#
+# ```shell
+# python docs/guides/fine_tuning_playbook.py
+# ```
+#
+# It runs from top to bottom on a slice of the review sentences in examples/data, and prints what each
+# tool did there. Change one thing at a time, and measure: that is all the method there is.
+#
+# On so little data most differences below are noise, and section 2 shows how large that is. What is
+# said below of MRPC and of WNUT-17 is measured with a thousand examples and three seeds, each tool
+# alone beside the plain recipe: docs/fine_tuning_ablations.md has the table, time and memory.
+#
+# The environment variables PRESET, NUM_TRAIN and NUM_DEV name another checkpoint and other sizes;
+# KERAS_BACKEND chooses TensorFlow, JAX or PyTorch, which give the same numbers up to rounding and to
+# their dropout.
 
-    python docs/guides/fine_tuning_playbook.py
-
-It runs from top to bottom on a slice of the review sentences in examples/data, and prints what each
-tool did there. Change one thing at a time, and measure: that is all the method there is.
-
-On so little data most differences below are noise, and section 2 shows how large that is. What is
-said below of MRPC and of WNUT-17 is measured with a thousand examples and three seeds, each tool
-alone beside the plain recipe: docs/fine_tuning_ablations.md has the table, time and memory.
-
-The environment variables PRESET, NUM_TRAIN and NUM_DEV name another checkpoint and other sizes;
-KERAS_BACKEND chooses TensorFlow, JAX or PyTorch, which give the same numbers up to rounding and to
-their dropout.
-"""
-
+# %%
 import os
-import pathlib
 import tempfile
 import time
 
@@ -36,17 +40,19 @@ PRESET = os.environ.get("PRESET", "minilm_l6_en_uncased")
 NUM_TRAIN = int(os.environ.get("NUM_TRAIN", "96"))
 NUM_DEV = int(os.environ.get("NUM_DEV", "200"))
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+
 everything, held_out = datasets.load_sentiment_sentences(
-    ROOT / "examples" / "data" / "sentiment_labelled_sentences"
+    "examples/data/sentiment_labelled_sentences"
 )
 train = everything.take(range(NUM_TRAIN))
 dev = held_out.take(range(NUM_DEV))
 
+# %% [markdown]
 # Everything below is this function: a checkpoint, `compile`, `fit`, and the same measure for all.
 # The mean of the token vectors suits this checkpoint, which was trained with it; a checkpoint of
 # the paper has a pooler, the default.
 
+# %%
 plain_accuracies = []
 
 
@@ -82,6 +88,7 @@ def fine_tune(
     return classifier
 
 
+# %% [markdown]
 # ## 1. Before anything else: what is easy?
 #
 # A number means something beside a simpler one. The most frequent class costs nothing. A frozen
@@ -93,6 +100,7 @@ def fine_tune(
 # so, fine-tuned 0.75, its most frequent class 0.68; WNUT-17 at 9e-3 has 0.26, fine-tuned 0.48. The
 # cache takes a tenth of fine-tuning's time.
 
+# %%
 print("\n1. What is easy")
 majority = np.bincount(train.labels).argmax()
 print(f"{'the most frequent class':30} accuracy {np.mean(dev.labels == majority):.3f}")
@@ -104,6 +112,7 @@ fine_tune(
     learning_rate=1e-2,
 )
 
+# %% [markdown]
 # ## 2. The plain recipe, and how much of a result is luck
 #
 # `compile()` without arguments is BERT's recipe: AdamW, weight decay on kernels only, gradients
@@ -112,6 +121,7 @@ fine_tune(
 # run below that lies within this spread tells anything; and even the mean is known no better than
 # the size of the dev set allows.
 
+# %%
 print("\n2. The plain recipe")
 plain = [fine_tune(f"plain, seed {seed}", seed=seed) for seed in range(3)]
 plain_accuracies.extend(map(measure, plain))
@@ -120,6 +130,7 @@ error = np.sqrt(mean * (1 - mean) / len(dev))
 print(f"mean {mean:.3f}, standard deviation over seeds {deviation:.3f}")
 print(f"standard error of an accuracy on {len(dev)} examples {error:.3f}")
 
+# %% [markdown]
 # ## 3. Rate, batch size, epochs
 #
 # These three matter more than any tool below. The paper tries 5e-5, 3e-5 and 2e-5, batches of 16
@@ -132,6 +143,7 @@ print(f"standard error of an accuracy on {len(dev)} examples {error:.3f}")
 # dev set has then been used to choose: report on another one.
 
 
+# %%
 def f1(model):
     chosen = model.predict(dev.texts, verbose=0).argmax(-1)
     return sklearn.metrics.f1_score(dev.labels, chosen)
@@ -142,13 +154,16 @@ best = BestOnMetric(f1, name="f1", patience=2)
 fine_tune("up to 5 epochs, the best kept", fit={"epochs": 5, "callbacks": [best]})
 print(f"The best F1, {best.best:.3f}, came in epoch {best.best_epoch + 1}.")
 
+# %% [markdown]
 # The shape of the schedule matters less, as long as there is one. A constant rate is for runs whose
 # end is not known; without a warm-up the first steps are large while Adam's moments still know
 # little. Without both MRPC lost 0.018 and WNUT-17 0.118; cosine decay gained 0.009 and lost 0.015.
 
+# %%
 fine_tune("cosine decay", decay="cosine")
 fine_tune("constant, no warm-up", decay="constant", warmup=0)
 
+# %% [markdown]
 # ## 4. Change less of what the checkpoint knows
 #
 # The lower layers hold what is true of the language, the upper ones what was true of the former
@@ -162,6 +177,7 @@ fine_tune("constant, no warm-up", decay="constant", warmup=0)
 # unfreezing, whose three epochs never reached the embeddings, 0.039 on MRPC and perhaps 0.034 on
 # WNUT-17; frozen embeddings nothing that can be told, in 0.8 to 0.9 of the time.
 
+# %%
 print("\n4. Change less")
 fine_tune("layer-wise decay 0.9", layer_decay=0.9)
 fine_tune("head x 10", head_multiplier=10.0)
@@ -169,6 +185,7 @@ backbone = fine_tune("first 3 layers frozen", options={"frozen": 3}).backbone
 unfreezing = GradualUnfreezing(stages_from_the_top(backbone, layers_per_stage=3))
 fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
 
+# %% [markdown]
 # ## 5. Say less than the labels do
 #
 # Label smoothing keeps the model from being certain: try it where labels are noisy. R-Drop reads
@@ -185,6 +202,7 @@ fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
 # R-Drop's seeds on WNUT-17 lay between 0.35 and 0.50. Nor did a CRF, `TokenClassifier(crf=True)`.
 
 
+# %%
 @keras.saving.register_keras_serializable(package="playbook")
 class Regularized(SeveralMasks, bert_keras.TextClassifier):
     """Trained on several dropout masks."""
@@ -196,6 +214,7 @@ fine_tune("R-Drop", task=Regularized, options={"consistency": 1.0})
 fine_tune("multi-sample dropout", task=Regularized, options={"dropout_samples": 5})
 fine_tune("averaged weights", ema_momentum=0.9)
 
+# %% [markdown]
 # ## 6. Texts without labels
 #
 # There are often many more texts than labels. Guessing their hidden words for an epoch or a few
@@ -204,6 +223,7 @@ fine_tune("averaged weights", ema_momentum=0.9)
 # too few to expect much. This checkpoint is one for embeddings, whose head for hidden words starts
 # at random: with a thousand texts MRPC lost 0.048 and WNUT-17 0.058.
 
+# %%
 print("\n6. Texts without labels")
 keras.utils.set_random_seed(0)
 language_model = bert_keras.MaskedLM.from_preset(PRESET)
@@ -213,6 +233,7 @@ with tempfile.TemporaryDirectory() as folder:
     language_model.save_to_preset(folder)
     fine_tune("adapted to the texts first", source=folder)
 
+# %% [markdown]
 # ## 7. Many tasks, one checkpoint: LoRA
 #
 # Two small matrices beside the kernels of each layer learn, and nothing else of the encoder. One
@@ -221,6 +242,7 @@ with tempfile.TemporaryDirectory() as folder:
 # behind: MRPC lost 0.056 and WNUT-17 0.057 in three epochs of a thousand examples at five times
 # the plain rate, in 0.65 of the time. `merge_lora` makes a plain model of it again.
 
+# %%
 print("\n7. LoRA")
 adapted = fine_tune("LoRA, rank 8", options={"lora_rank": 8}, learning_rate=1e-3)
 with tempfile.TemporaryDirectory() as folder:
@@ -229,6 +251,7 @@ with tempfile.TemporaryDirectory() as folder:
 weights = sum(int(np.prod(weight.shape)) for weight in adapted.weights)
 print(f"The adapters' file holds {size / 1e6:.2f} MB, all weights {4 * weights / 1e6:.0f} MB.")
 
+# %% [markdown]
 # ## 8. When memory runs out
 #
 # These do not make a better model, they make it possible. Gradient accumulation makes one update of
@@ -243,16 +266,19 @@ print(f"The adapters' file holds {size / 1e6:.2f} MB, all weights {4 * weights /
 # The other way round, where there is memory for batches of thousands, `compile(optimizer="lamb")`
 # learns from them at rates that grow with the root of the batch; for small batches it is not made.
 
+# %%
 print("\n8. Memory")
 fine_tune("2 batches of 8 an update", fit={"batch_size": 8}, gradient_accumulation_steps=2)
 fine_tune("remat", options={"backbone": {"remat": True}})
 
+# %% [markdown]
 # ## 9. Look at the mistakes
 #
 # Ten wrong answers, read slowly, teach more than one more tool: wrong labels, a kind of text that
 # is missing, a word that is taken for a sign. Integrated gradients tell which words a text's answer
 # hangs on; `bert_keras.plots` draws them, attention maps and more.
 
+# %%
 print("\n9. Mistakes")
 classifier = plain[0]
 chosen = classifier.predict(dev.texts, verbose=0).argmax(-1)
@@ -263,11 +289,13 @@ for found in bert_keras.integrated_gradients(classifier, [dev.texts[row] for row
     words = ", ".join(f"{found.tokens[place]} {found.scores[place]:+.2f}" for place in order)
     print(f"taken for {found.target}: {' '.join(found.tokens[1:-1])}\n    {words}")
 
+# %% [markdown]
 # ## 10. Keep it
 #
 # The file holds the vocabulary and the names of the labels. A fresh process on any backend loads it
 # by `import bert_keras, keras; keras.models.load_model("model.keras")`.
 
+# %%
 with tempfile.TemporaryDirectory() as folder:
     classifier.save(os.path.join(folder, "model.keras"))
     reloaded = keras.models.load_model(os.path.join(folder, "model.keras"))

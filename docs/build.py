@@ -1,0 +1,160 @@
+"""Builds the site in English and in Chinese: `python docs/build.py`, or `make docs`.
+
+A language is a folder, docs/en or docs/zh. What both share, or what has its place elsewhere in the
+repository, is put beside its pages in output/docs/source: the notes docs/*.md and docs/guides/*.py,
+the recipes' table, pages of the API and drawings. Sphinx then runs every page that holds code,
+or takes its results from the cache, and each of its warnings is an error.
+
+A note without a Chinese version is shown in English, and says so.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import sys
+
+os.environ.setdefault("KERAS_BACKEND", "torch")
+DOCS = pathlib.Path(__file__).resolve().parent
+ROOT = DOCS.parent
+OUTPUT = ROOT / "output" / "docs"
+sys.path[:0] = [str(ROOT), str(DOCS)]
+
+import api_pages
+import figures
+from sphinx.cmd.build import main as sphinx_build
+
+LANGUAGES = ("en", "zh")
+ROOMS = ("tutorials", "guides", "results")  # Their indexes end with a list of their pages.
+RESULTS = ("benchmarks", "fine_tuning_ablations")
+NO_CHINESE = "\n\n:::{note}\n这一页还没有中文版，下面是英文原文。\n:::\n"
+
+
+def shared_pages():
+    """Yields (file of the repository, its page): what stands outside docs/en and docs/zh."""
+    for path in sorted(DOCS.glob("*.md")):
+        room = "results" if path.stem in RESULTS else "guides"
+        yield path, f"{room}/{path.name}"
+    for path in sorted((DOCS / "guides").glob("*.py")):
+        yield path, f"guides/{path.name}"
+    yield ROOT / "examples" / "README.md", "results/recipes.md"
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        if path.read_text(encoding="utf-8").startswith("# %% [markdown]"):
+            yield path, f"tutorials/{path.name}"
+
+
+def is_page(path):
+    return path.suffix in (".md", ".py")
+
+
+def write(path, content):
+    """Writes what changed only, so that Sphinx reads no page twice."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = content.encode() if isinstance(content, str) else content
+    if not path.is_file() or path.read_bytes() != content:
+        path.write_bytes(content)
+    return path
+
+
+def said_in_chinese(text, suffix):
+    """An English page that says, below its title, that it has no Chinese version yet."""
+    note = NO_CHINESE if suffix == ".md" else NO_CHINESE.rstrip().replace("\n", "\n# ")
+    return re.sub(r"(?m)^(# # .*|# .*)$(?<!%% \[markdown\])", lambda m: m[0] + note, text, count=1)
+
+
+def without_gaps(text):
+    """Chinese prose without its line breaks, which a browser would show as spaces."""
+    return re.sub(r"(?m)(?<=[\u3001-\uffef])\n(?:# )?(?=[\u3001-\uffef])", "", text)
+
+
+def with_links(text, path, page, pages):
+    """A note's links to other files of the repository: to their pages, or the bare path."""
+
+    def replaced(match):
+        label, target, anchor = match[1], match[2], match[3] or ""
+        if "://" in target:
+            return match[0]
+        there = (path.parent / target).resolve()
+        if there in pages:
+            to_root = "../" * page.count("/")
+            return f"[{label}]({to_root}{pages[there]}{anchor})"
+        if there.suffix in (".png", ".svg"):
+            return match[0]
+        return f"`{there.relative_to(ROOT)}`"
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)", replaced, text)
+
+
+def gather(language):
+    """Puts the sources of one language together; returns their folder."""
+    source = OUTPUT / "source" / language
+    written = set()
+    pages = {path.resolve(): page for path, page in shared_pages()}
+    for path, page in pages.items():
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".md":
+            text = with_links(text, path, page, pages)
+            for picture in re.findall(r"!\[[^\]]*\]\(([^):]+)\)", text):
+                content = (path.parent / picture).read_bytes()
+                written.add(write((source / page).parent / picture, content))
+        if language == "zh":
+            if page.startswith("tutorials/"):  # The Chinese ones are texts of their own.
+                continue
+            text = said_in_chinese(text, path.suffix)
+        written.add(write(source / page, text))
+    for path in (DOCS / language).rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            # A language's own page goes before the shared one.
+            target = source / path.relative_to(DOCS / language)
+            is_index = path.name == "index.md" and target.parent.name in ROOMS
+            content = path.read_bytes()
+            if language == "zh" and is_page(path):
+                content = without_gaps(content.decode())
+            written.add(target if is_index else write(target, content))
+    for room in ROOMS:
+        index = source / room / "index.md"
+        pages = {path.stem for path in written if path.parent == index.parent and is_page(path)}
+        names = "\n".join(sorted(pages - {"index"}))
+        own = (DOCS / language / room / "index.md").read_text(encoding="utf-8")
+        write(index, f"{own}\n```{{toctree}}\n{names}\n```\n" if names else own)
+    for page, text in api_pages.pages(language):
+        written.add(write(source / "api" / page, text))
+    for name, drawing in figures.drawings(language):
+        written.add(write(source / "figures" / f"{name}.svg", drawing))
+    for path in source.rglob("*"):
+        if path.is_file() and path not in written and "__pycache__" not in path.parts:
+            path.unlink()
+    return source
+
+
+def start_kernels_at_root():
+    """Pages name files from the repository's root on, as their commands do."""
+    folder = OUTPUT / "ipython"
+    startup = f"import os\n\nos.chdir({str(ROOT)!r})\n"
+    write(folder / "profile_default" / "startup" / "root.py", startup)
+    os.environ["IPYTHONDIR"] = str(folder)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("languages", nargs="*", default=LANGUAGES, help="en, zh; both by default.")
+    parser.add_argument("--prose", action="store_true", help="Runs no code, into a folder apart.")
+    flags = parser.parse_args(arguments)
+    start_kernels_at_root()
+    output = OUTPUT / ("prose" if flags.prose else "html")
+    for language in flags.languages:
+        source, target = gather(language), output / language
+        arguments = ["-c", DOCS, "-b", "html", "-d", f"{output}_trees/{language}", "-W"]
+        arguments += ["-D", "nb_execution_mode=off"] if flags.prose else []
+        arguments += ["--keep-going", "-q", "-t", language]
+        arguments += ["-D", f"nb_execution_cache_path={OUTPUT / 'cache'}"]
+        if code := sphinx_build([*map(str, arguments), str(source), str(target)]):
+            return code
+    shutil.copyfile(DOCS / "templates" / "index.html", output / "index.html")
+    print(f"Built: {output / 'index.html'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

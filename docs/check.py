@@ -1,0 +1,146 @@
+"""Looks at the built site as a reader would, in a headless Chromium: `python docs/check.py`.
+
+Every link of every page leads to a page and to a place in it, every picture is there, the search
+finds `TextClassifier`, and text can be read on a phone and in the dark. Needs a Chromium on the
+path; `--screenshots FOLDER` keeps pictures of some pages.
+"""
+
+import argparse
+import functools
+import http.server
+import pathlib
+import re
+import shutil
+import sys
+import threading
+from urllib.parse import unquote, urldefrag, urljoin
+
+from playwright.sync_api import sync_playwright
+
+HTML = pathlib.Path(__file__).resolve().parent.parent / "output" / "docs" / "html"
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+# What WCAG 2.1 asks of text.
+LEAST_CONTRAST = 4.5
+SHOWN = ("index", "start/pick_a_model", "way_to_bert/bert")
+CONTRAST = """() => {
+  const parse = (color) => (color.match(/[\\d.]+/g) || []).map(Number);
+  const luminance = (color) => {
+    const parts = parse(color).slice(0, 3).map((part) => {
+      const x = part / 255;
+      return x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+  };
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const color = parse(getComputedStyle(e).backgroundColor);
+      if (color.length === 3 || color[3] === 1) return getComputedStyle(e).backgroundColor;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  let least = 21;
+  for (const e of document.querySelectorAll("article p, article li, article td, article h1")) {
+    if (!e.innerText.trim()) continue;
+    const [a, b] = [luminance(getComputedStyle(e).color), luminance(behind(e))];
+    least = Math.min(least, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
+  }
+  return least;
+}"""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+def broken_links(folder):
+    """Yields a line for each link or picture that leads nowhere."""
+    pages = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.html")}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in pages.items()}
+    places = {name: set(re.findall(r'\bid="([^"]+)"', text)) for name, text in texts.items()}
+    for name, text in texts.items():
+        text = re.sub(r"(?s)<script.*?</script>", "", text)
+        for target in re.findall(r'\b(?:href|src)="([^"]*)"', text):
+            if re.match(r"[a-z]+:|//", target):
+                continue
+            file, place = urldefrag(urljoin(name, target))
+            file, place = unquote(file.partition("?")[0]), unquote(place)
+            if not (folder / file).is_file():
+                yield f"{name}: {target}: no such file"
+            elif place and file in places and place not in places[file]:
+                yield f"{name}: {target}: no such place"
+
+
+def reading(page, address, names):
+    """Yields a line for each page that a phone or the dark makes hard to read."""
+    for name in names:
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)
+            page.set_viewport_size(PHONE)
+            page.goto(f"{address}/{name}")
+            if page.evaluate("document.scrollingElement.scrollWidth > innerWidth + 1"):
+                yield f"{name}: wider than a phone"
+            if (contrast := page.evaluate(CONTRAST)) < LEAST_CONTRAST:
+                yield f"{name}: a contrast of {contrast:.1f} in {theme} mode"
+            lost = "[...document.images].filter(i => i.complete && !i.naturalWidth).length"
+            if page.evaluate(lost):
+                yield f"{name}: a picture that does not load"
+
+
+def searching(page, address):
+    """Yields a line for each search that does not find its page."""
+    for language, query, found in (
+        ("en", "TextClassifier", "api/tasks"),
+        ("zh", "TextClassifier", "api/tasks"),
+        ("en", "perplexity", "way_to_bert"),
+        ("zh", "困惑度", "way_to_bert"),
+    ):
+        page.goto(f"{address}/{language}/search.html?q={query}")
+        page.wait_for_selector("#search-results li a", timeout=20_000)
+        page.wait_for_timeout(1000)
+        links = page.eval_on_selector_all("#search-results a", "all => all.map(a => a.href)")
+        if not any(found in link for link in links):
+            yield f"{language}: the search for {query} does not find {found}"
+
+
+def screenshots(page, address, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for language in ("en", "zh"):
+        for name in SHOWN:
+            for size, theme in ((DESK, "light"), (PHONE, "dark")):
+                page.emulate_media(color_scheme=theme)
+                page.set_viewport_size(size)
+                page.goto(f"{address}/{language}/{name}.html")
+                page.screenshot(path=folder / f"{language}_{pathlib.Path(name).name}_{theme}.png")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--html", type=pathlib.Path, default=HTML)
+    parser.add_argument("--screenshots", type=pathlib.Path)
+    flags = parser.parse_args()
+    wrong = list(broken_links(flags.html))
+    handler = functools.partial(Quiet, directory=flags.html)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    chromium = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None
+    )
+    names = sorted(
+        path.relative_to(flags.html).as_posix() for path in flags.html.glob("*/**/*.html")
+    )
+    names = [name for name in names if "_static" not in name and "genindex" not in name]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        wrong += [*reading(page, address, names), *searching(page, address)]
+        if flags.screenshots:
+            screenshots(page, address, flags.screenshots)
+        browser.close()
+    print("\n".join(wrong) or f"{len(names)} pages, nothing wrong.")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

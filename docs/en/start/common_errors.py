@@ -1,0 +1,139 @@
+# %% [markdown]
+# # Common errors
+#
+# Each is made here on purpose, by code that stops the building of this page if the error does not
+# come. A message says the rule, what it received, and what to do.
+
+# %%
+import bert_keras
+
+MINI = "bert_mini_en_gutenberg"
+classifier = bert_keras.TextClassifier.from_preset(MINI, num_classes=2)
+texts = ["A ship came in.", "The horse was lame."]
+
+
+def shown(action):
+    """Prints the error that an action makes."""
+    try:
+        action()
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}")
+    else:
+        raise AssertionError("This was meant to fail.")
+
+
+# %% [markdown]
+# ## The name of the checkpoint
+#
+# Names of other libraries are not registered here; folders and `hf://owner/name` are taken as well.
+
+# %%
+shown(lambda: bert_keras.TextClassifier.from_preset("bert-base-chinese"))
+
+# %% [markdown]
+# ## Names from transformers
+#
+# They differ, and each tells what it is called here: classes, methods, inputs, arguments.
+
+# %%
+shown(lambda: bert_keras.AutoModelForMaskedLM)
+shown(lambda: bert_keras.TextClassifier.from_pretrained(MINI))
+shown(lambda: classifier.predict({"input_ids": [[1, 2]]}))
+shown(lambda: classifier.compile(lr=1e-3))
+
+# %% [markdown]
+# ## Labels
+#
+# As many as texts; numbers from 0 on, or names that the classifier knows; no one-hot rows.
+
+# %%
+shown(lambda: classifier.fit(texts, [0]))
+shown(lambda: classifier.fit(texts, [1, 2]))
+shown(lambda: classifier.fit(texts, ["bad", "good"]))
+shown(lambda: classifier.fit(texts, [[0, 1], [1, 0]]))
+
+# %% [markdown]
+# ## Texts
+#
+# A missing text in a column of pandas is `None` or `nan`; a file that was read as bytes is no text.
+
+# %%
+shown(lambda: classifier.fit(["A ship came in.", None], [0, 1]))
+shown(lambda: classifier.fit([b"A ship came in.", b"The horse was lame."], [0, 1]))
+
+# %% [markdown]
+# ## Too long
+#
+# Raw text is cut to what the model reads, and nothing is raised: see [long texts](../guides/long_texts.md).
+# Ready ids, and a `max_length` above the number of positions, are refused.
+
+# %%
+shown(lambda: classifier.predict({"token_ids": [[1] * 600]}))
+shown(lambda: bert_keras.TextClassifier.from_preset(MINI, max_length=512))
+
+# %% [markdown]
+# ## Ids of another vocabulary
+
+# %%
+shown(lambda: classifier.predict({"token_ids": [[1, 99_999]]}))
+
+# %% [markdown]
+# ## A text that the vocabulary cannot spell
+#
+# This is no error, and so the more dangerous: an English checkpoint reads Chinese as `[UNK]`. When
+# scores are oddly low, look at the pieces first.
+
+# %%
+classifier.tokenizer.tokenize("我爱北京。")
+
+# %% [markdown]
+# ## Nothing to fill
+#
+# The mask is written as the tokenizer writes it: `[MASK]` for BERT, `<mask>` for RoBERTa.
+
+# %%
+language_model = bert_keras.MaskedLM.from_preset(MINI)
+shown(lambda: language_model.fill_mask("She opened the door."))
+
+# %% [markdown]
+# ## Words and tags
+#
+# A tagger learns from words that are split already, and as many tags.
+
+# %%
+tagger = bert_keras.TokenClassifier.from_preset(MINI, num_classes=3)
+shown(lambda: tagger.fit([["A", "ship", "sails"]], [[0, 1]]))
+
+# %% [markdown]
+# ## Answers
+#
+# An answer is its text and where it begins: the same words may stand in the passage twice.
+
+# %%
+reader = bert_keras.QuestionAnswering.from_preset(MINI)
+shown(lambda: reader.fit((["Who came?"], ["Holmes came."]), ["Holmes"]))
+
+# %% [markdown]
+# ## The new head starts at random
+#
+# `from_preset` warns about weights that the checkpoint does not hold. For a task's head that is right:
+# training gives it its values. If the warning names layers of the *encoder*, it is not.
+
+# %%
+import warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    bert_keras.TextClassifier.from_preset(MINI)
+print(caught[-1].message)
+
+# %% [markdown]
+# ## Training ran, and nothing was learned
+#
+# | what you see | look at |
+# |---|---|
+# | accuracy is the share of the largest class, from the first epoch on | learning rate: 2e-5 to 5e-5 for base models, 1e-4 for small ones; then whether the labels were shuffled apart from the texts |
+# | the loss becomes `nan` | a rate that is too high, or float16 without loss scaling: take `mixed_bfloat16` |
+# | good on the training set, bad on the dev set | fewer epochs; the same texts in both sets? `bert_keras.datasets.count_shared_texts` |
+# | another result with each run | normal on small sets: take three seeds and give mean and spread |
+# | Keras ignores `KERAS_BACKEND` | it was set after the first import of Keras |

@@ -1,0 +1,58 @@
+# %% [markdown]
+# # Five lines
+#
+# A checkpoint, raw text, BERT's recipe, an answer. The ten sentences below are enough to see that it
+# works, and far too few to trust: take some thousand.
+
+# %%
+import bert_keras
+
+texts = ["A joy from start to finish.", "Two hours too long.", "I loved it.", "Never again."] * 8
+labels = ["positive", "negative", "positive", "negative"] * 8
+
+classifier = bert_keras.TextClassifier.from_preset(
+    "minilm_l6_en_uncased", label_names=["negative", "positive"], pooling="mean"
+)
+classifier.compile(learning_rate=1e-4)
+classifier.fit(texts, labels, epochs=3, verbose=2)
+classifier.classify(["I would see it again.", "It broke after two days."])
+
+# %% [markdown]
+# What happened in `fit`:
+#
+# 1. The preprocessor cut the texts into word pieces, put `[CLS]` and `[SEP]` around them and made
+#    batches of texts of about the same length.
+# 2. The names of the labels became numbers.
+# 3. Every weight was trained, encoder and head, by AdamW, with a rate that rises over the first tenth
+#    of the steps and falls to 0 afterwards: the recipe of the BERT paper. `compile()` changes it.
+#
+# The inputs that the model itself takes are a dict of integer arrays. This is what the preprocessor
+# makes of a pair of texts:
+
+# %%
+inputs = classifier.preprocessor((["A film."], ["A good one."]))
+print(classifier.tokenizer.encode("A film.", "A good one.").pieces)
+for name, array in inputs.items():
+    print(name, array.tolist())
+
+# %% [markdown]
+# `pooling="mean"` suits this checkpoint, which was trained to have its token vectors averaged. A
+# checkpoint of the BERT paper has a pooler of its own, and needs no such argument.
+#
+# ## Keep it
+#
+# The file holds weights, vocabulary and names of the labels. A process with any backend loads it.
+
+# %%
+import os
+import tempfile
+
+import keras
+
+with tempfile.TemporaryDirectory() as folder:
+    classifier.save(os.path.join(folder, "sentiment.keras"))
+    again = keras.models.load_model(os.path.join(folder, "sentiment.keras"))
+again.classify("What a waste of an evening.")
+
+# %% [markdown]
+# Next: [pick a task](pick_a_task.md), or see a [whole tutorial](../tutorials/index.md).

@@ -1,0 +1,104 @@
+# %% [markdown]
+# # n-grams: counting
+#
+# A **language model** gives every sentence a probability, a word at a time:
+#
+# $$P(w_1 \dots w_n) = \prod_i P(w_i \mid w_1 \dots w_{i-1})$$
+#
+# The whole past never comes twice, so it cannot be counted. An n-gram model looks at the last
+# $n - 1$ words only: $P(w_i \mid w_{i-2}, w_{i-1}) \approx c(w_{i-2} w_{i-1} w_i) / c(w_{i-2} w_{i-1})$
+# for $n = 3$. No gradients, no layers: a table of counts.
+#
+# ## The text
+#
+# Ten stories of Sherlock Holmes. Words that the first nine tenths have fewer than three times become
+# `<unk>`; the last tenth is for measuring. All chapters use this split, so that their figures can be
+# compared.
+
+# %%
+import collections
+import gzip
+import math
+import random
+import re
+
+with gzip.open("docs/data/sherlock_holmes.txt.gz", "rt", encoding="utf-8") as file:
+    words = re.findall(r"[a-z]+(?:'[a-z]+)?|[.,;!?]", file.read().lower())
+end = len(words) * 9 // 10
+frequent = {word for word, n in collections.Counter(words[:end]).items() if n >= 3}
+words = [word if word in frequent else "<unk>" for word in words]
+train, test = words[:end], words[end:]
+size = len(frequent) + 1
+print(f"{len(train):,} words to count, {len(test):,} to measure on, {size:,} different ones")
+
+# %% [markdown]
+# ## Counting
+
+
+# %%
+def grams(words, n):
+    return zip(*(words[i:] for i in range(n)), strict=False)
+
+
+counts = {n: collections.Counter(grams(train, n)) for n in (1, 2, 3)}
+for n in (1, 2, 3):
+    unseen = sum(gram not in counts[n] for gram in grams(test, n)) / (len(test) - n + 1)
+    print(f"{n}-grams: {len(counts[n]):6,} different, {unseen:.0%} of the test's were never seen")
+print(counts[3].most_common(5))
+
+# %% [markdown]
+# That is the trouble in one line: three of five test trigrams were never seen, so counting gives them
+# the probability 0, and the whole text with them. **Smoothing** takes a little from what was seen. The
+# plainest way that works: mix trigram, bigram and single words, each with a weight.
+
+
+# %%
+def probability(gram, weights):
+    """P(last word | the ones before), mixed of the three tables."""
+    *_, b, c = gram
+    result = weights[0] * (counts[1][(c,)] + 1) / (len(train) + size)
+    if counts[1][(b,)]:
+        result += weights[1] * counts[2][(b, c)] / counts[1][(b,)]
+    if len(gram) == 3 and counts[2][gram[:2]]:
+        result += weights[2] * counts[3][gram] / counts[2][gram[:2]]
+    return result
+
+
+def perplexity(weights):
+    """e to the mean surprise: among how many equally likely words the model wavers."""
+    surprise = [-math.log(probability(gram, weights)) for gram in grams(test, 3)]
+    return math.exp(sum(surprise) / len(surprise))
+
+
+for name, weights in {
+    "single words": (1, 0, 0),
+    "with bigrams": (0.4, 0.6, 0),
+    "with trigrams": (0.35, 0.45, 0.2),
+}.items():
+    print(f"{name:15} perplexity {perplexity(weights):6.1f}")
+
+# %% [markdown]
+# **Perplexity** is the measure of all language models in this book: 1 for a text known by heart, and
+# for one where every word is as likely as any other the size of the vocabulary.
+#
+# ## Writing
+#
+# A model of probabilities can be sampled from. Trigrams look right over three words and lose the
+# thread after five.
+
+# %%
+random.seed(1)
+for _ in range(3):
+    sentence = ["it", "was"]
+    while sentence[-1] != "." and len(sentence) < 20:
+        after = [(gram[2], n) for gram, n in counts[3].items() if gram[:2] == (*sentence[-2:],)]
+        candidates, weights = zip(*after, strict=True)
+        sentence += random.choices(candidates, weights)
+    print(" ".join(sentence))
+
+# %% [markdown]
+# ## What is missing
+#
+# To the tables `inspector` and `detective` are as different as `inspector` and `umbrella`: what was
+# counted after one says nothing of the other. And a longer past makes the tables emptier, not better.
+# [The next chapter](nnlm.py) gives words a likeness.

@@ -1,0 +1,138 @@
+# %% [markdown]
+# # 常见错误
+#
+# 下面每一个错误都是故意制造的；如果哪一个没有出现，这一页就构建不出来。错误信息分三部分：规则、收到了什么、该怎么办。
+
+# %%
+import bert_keras
+
+MINI = "bert_mini_en_gutenberg"
+classifier = bert_keras.TextClassifier.from_preset(MINI, num_classes=2)
+texts = ["A ship came in.", "The horse was lame."]
+
+
+def shown(action):
+    """打印一个动作引发的错误。"""
+    try:
+        action()
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}")
+    else:
+        raise AssertionError("这里本该出错。")
+
+
+# %% [markdown]
+# ## 模型的名字写错了
+#
+# 别的库里的名字在这里没有注册。中文 BERT 叫 `bert_base_zh`；也可以写文件夹路径，或 `hf://google-bert/bert-base-chinese`。
+
+# %%
+shown(lambda: bert_keras.TextClassifier.from_preset("bert-base-chinese"))
+
+# %% [markdown]
+# ## 用了 transformers 的叫法
+#
+# 类、方法、输入、参数的名字都不一样，错误信息会告诉你这里叫什么。
+
+# %%
+shown(lambda: bert_keras.AutoModelForMaskedLM)
+shown(lambda: bert_keras.TextClassifier.from_pretrained(MINI))
+shown(lambda: classifier.predict({"input_ids": [[1, 2]]}))
+shown(lambda: classifier.compile(lr=1e-3))
+
+# %% [markdown]
+# ## 用英文模型读中文：不报错，却全错
+#
+# 这是中文用户最容易踩的坑。词表里没有的字一律变成 `[UNK]`，训练照样进行，结果却毫无意义。
+# 得分低得奇怪时，先看看词片：
+
+# %%
+classifier.tokenizer.tokenize("我爱北京天安门。")
+
+# %% [markdown]
+# ## 标签
+#
+# 数目要与文本相同；要么是从 0 开始的整数，要么是分类器认识的名字；不要 one-hot。
+
+# %%
+shown(lambda: classifier.fit(texts, [0]))
+shown(lambda: classifier.fit(texts, [1, 2]))
+shown(lambda: classifier.fit(texts, ["差评", "好评"]))
+shown(lambda: classifier.fit(texts, [[0, 1], [1, 0]]))
+
+# %% [markdown]
+# ## 空值与编码
+#
+# pandas 里的缺失值是 `None` 或 `nan`；以二进制方式读出的文件是 `bytes`，要先解码，
+# 例如 `open(path, encoding="utf-8")`，老的中文文件可能是 `encoding="gb18030"`。
+
+# %%
+shown(lambda: classifier.fit(["A ship came in.", None], [0, 1]))
+shown(lambda: classifier.fit(["第一条".encode("gb18030")], [0]))
+
+# %% [markdown]
+# ## 太长
+#
+# 原始文本会被截断到模型能读的长度，不报错，见[长文本](../guides/long_texts.md)。
+# 直接给编号、或者 `max_length` 超过位置数时会被拒绝。
+
+# %%
+shown(lambda: classifier.predict({"token_ids": [[1] * 600]}))
+shown(lambda: bert_keras.TextClassifier.from_preset(MINI, max_length=512))
+
+# %% [markdown]
+# ## 编号来自另一份词表
+
+# %%
+shown(lambda: classifier.predict({"token_ids": [[1, 99_999]]}))
+
+# %% [markdown]
+# ## 没有 `[MASK]` 可填
+#
+# BERT 写作 `[MASK]`，RoBERTa 写作 `<mask>`。
+
+# %%
+language_model = bert_keras.MaskedLM.from_preset(MINI)
+shown(lambda: language_model.fill_mask("She opened the door."))
+
+# %% [markdown]
+# ## 字与标签不等长
+#
+# 标注器从切好的词（中文是字）学习，每个词一个标签。中文里最常见的原因是文本中混进了空格或全角空格。
+
+# %%
+tagger = bert_keras.TokenClassifier.from_preset(MINI, num_classes=3)
+shown(lambda: tagger.fit([list("我在北京")], [[0, 0, 1]]))
+
+# %% [markdown]
+# ## 答案的位置
+#
+# 答案要写成“文字与起始位置”，因为同样的字可能在文章里出现两次。
+
+# %%
+reader = bert_keras.QuestionAnswering.from_preset(MINI)
+shown(lambda: reader.fit((["谁来了？"], ["林冲来了。"]), ["林冲"]))
+
+# %% [markdown]
+# ## “start at random” 的警告
+#
+# 检查点里没有的权重会被点名。新任务的预测头本来就没有，训练会给它值；如果点到的是**编码器**的层，那就不对了。
+
+# %%
+import warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    bert_keras.TextClassifier.from_preset(MINI)
+print(caught[-1].message)
+
+# %% [markdown]
+# ## 训练完了，什么也没学到
+#
+# | 现象 | 先看什么 |
+# |---|---|
+# | 准确率从第一轮起就等于最大类的占比 | 学习率：base 模型 2e-5 到 5e-5，小模型 1e-4；再看标签是否与文本分开打乱了 |
+# | 损失变成 `nan` | 学习率太高；或者 float16 没有缩放损失，改用 `mixed_bfloat16` |
+# | 训练集好，验证集差 | 减少轮数；两边是否有相同的文本：`bert_keras.datasets.count_shared_texts` |
+# | 每次结果都不同 | 小数据集上很正常：换三个种子，报告均值与波动 |
+# | 设了 `KERAS_BACKEND` 不起作用 | 设置得太晚，Keras 已经导入过了 |

@@ -1,0 +1,60 @@
+# %% [markdown]
+# # 五行代码
+#
+# 一个检查点、原始文本、BERT 的训练方法、一个答案。下面只有几个句子，足以看清流程，却远远不够得出可信的结果：
+# 真正使用时，请准备几千条。
+#
+# 包里自带的小模型只读过英文，所以这一页先用英文；中文怎么做，见[情感分类教程](../tutorials/sentiment.py)，
+# 代码完全一样，只是把模型换成 `bert_base_zh`。
+
+# %%
+import bert_keras
+
+texts = ["A joy from start to finish.", "Two hours too long.", "I loved it.", "Never again."] * 8
+labels = ["好评", "差评", "好评", "差评"] * 8
+
+classifier = bert_keras.TextClassifier.from_preset(
+    "minilm_l6_en_uncased", label_names=["差评", "好评"], pooling="mean"
+)
+classifier.compile(learning_rate=1e-4)
+classifier.fit(texts, labels, epochs=3, verbose=2)
+classifier.classify(["I would see it again.", "It broke after two days."])
+
+# %% [markdown]
+# `fit` 里发生了什么：
+#
+# 1. 预处理器把文本切成词片（word piece），两端加上 `[CLS]` 和 `[SEP]`，再把长度相近的文本排成一批；
+# 2. 标签的名字变成数字；
+# 3. 编码器和预测头的**全部**权重一起训练：AdamW，学习率在前十分之一的步数里上升，随后降到 0。
+#    这就是 BERT 论文的做法；要改，用 `compile()`。
+#
+# 模型本身接收的是一个由整数数组组成的字典。下面是预处理器对一个文本对的处理结果：
+
+# %%
+inputs = classifier.preprocessor((["A film."], ["A good one."]))
+print(classifier.tokenizer.encode("A film.", "A good one.").pieces)
+for name, array in inputs.items():
+    print(name, array.tolist())
+
+# %% [markdown]
+# `token_ids` 是词片在词表里的编号；`segment_ids` 用 0、1 区分前后两段文本；`padding_mask` 里 1 是真实的词片，0 是填充。
+#
+# `pooling="mean"` 适合这个检查点：它训练时就是取各词片向量的平均。BERT 论文的检查点自带池化层（pooler），不必写。
+#
+# ## 保存
+#
+# 文件里有权重、词表和标签名。在任何后端的新进程里都能加载。
+
+# %%
+import os
+import tempfile
+
+import keras
+
+with tempfile.TemporaryDirectory() as folder:
+    classifier.save(os.path.join(folder, "sentiment.keras"))
+    again = keras.models.load_model(os.path.join(folder, "sentiment.keras"))
+again.classify("What a waste of an evening.")
+
+# %% [markdown]
+# 下一步：[选一个任务](pick_a_task.md)，或者直接看[教程](../tutorials/index.md)。

@@ -1,0 +1,58 @@
+# %% [markdown]
+# # 选模型
+#
+# **家族**是一种结构，一篇论文对应一个类；**预设**（preset）是某个家族的一个检查点，连同它的分词器，有一个名字。
+# 每个任务都能用每个家族，`from_preset` 自己会从文件里看出是哪一个。
+#
+# ## 家族
+#
+# | 家族 | 改了什么 | 什么时候选 |
+# |---|---|---|
+# | BERT（2018） | 掩码与下一句预测、可学习的绝对位置、词片 | 资料最多；中文的首选 |
+# | RoBERTa（2019） | 结构相同；字节对编码；去掉分段与下一句预测；语料多得多 | 英文分类；XLM-R 适合一百种语言 |
+# | ALBERT（2019） | 所有层共用一个块，词表嵌入变窄 | 文件要小；但并不更快 |
+# | DistilBERT（2019） | 只有一半的层，向 BERT 的答案学习；没有池化层和分段 | 在意速度 |
+# | ELECTRA（2020） | 对每个词片判断它是否被一个小生成器换掉 | 自己训练一个好的小模型 |
+# | ModernBERT（2024） | 旋转位置、局部注意力、门控前馈、8192 个词片 | 长文本（英文） |
+#
+# **注意名字**：`hfl/chinese-roberta-wwm-ext` 虽然叫 RoBERTa，结构和分词器却都是 BERT 的，它的 `config.json` 里写着
+# `"model_type": "bert"`。在别的库里要记得用 BERT 的类去读；这里不必操心，`from_preset` 看文件，不看名字。
+#
+# 从外面看得见的差别，用每个类的极小模型打印出来：
+
+# %%
+import numpy as np
+
+import bert_keras
+
+sizes = {"vocabulary_size": 100, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 16}
+for family in ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "ModernBert"):
+    cls = getattr(bert_keras, f"{family}Backbone")
+    backbone, deeper = cls(num_layers=2, **sizes), cls(num_layers=4, **sizes)
+    outputs = backbone({"token_ids": np.array([[5, 6, 7]])})
+    has_pooler = "有池化层" if "pooled_output" in outputs else "无池化层"
+    segments = "有分段" if backbone.num_segments > 1 else "无分段"
+    added = deeper.count_params() - backbone.count_params()
+    print(f"{family:12}{segments}  {has_pooler}  多两层增加 {added:,} 个参数")
+
+# %% [markdown]
+# ALBERT 多加几层不增加参数，因为各层共用同一份；但每一层照样要算，所以不会更快。
+#
+# ## 预设
+#
+# `bert_keras.presets()` 列出全部注册过的名字。前两个不需要联网，其余的在第一次使用时从 Hugging Face Hub 下载。
+# 这些家族的其他检查点，用文件夹路径或 `hf://作者/名字` 来指定。
+
+# %%
+bert_keras.presets()
+
+# %% [markdown]
+# ## 先用哪一个？
+#
+# - **中文**：`bert_base_zh`。想再好一点，换成 `hf://hfl/chinese-roberta-wwm-ext`（预训练时按整词遮盖）。
+#   显存只有 4 GB？先把 `max_length` 降到 128，再减小 `batch_size`。
+# - **英文，笔记本电脑**：`minilm_l6_en_uncased`，加上 `pooling="mean"`。
+# - **多种语言混排**：`xlm_roberta_base_multi_cased`。
+# - **学习、试流程**：`bert_mini_en_gutenberg`。它很小，只读过十九世纪的英文小说，不要拿它评判 BERT。
+#
+# 从小的开始。流程里的错误，大模型也一样会犯，只是更慢。
