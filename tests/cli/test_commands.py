@@ -159,7 +159,7 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
         (("fill-mask", "PRESET", "x"), "start at random"),
         (("embed", "TAGGER", "x"), "is for a TextEmbedder"),
         (("classify", "TAGGER", "x"), "is for a TextClassifier"),
-        (("classify", "PRESET", "--input", "LATIN"), "must be text in UTF-8"),
+        (("classify", "PRESET", "--input", "LATIN"), "x.txt cannot be read"),
         (("classify", "PRESET", "--input", "NULL"), "Row 1 of"),
         (("classify", "x.pt2", "x"), "without a tokenizer"),
         (("info", "PRESET", "x"), "Write `info SOURCE`"),
