@@ -137,9 +137,11 @@ def test_info_tells_what_is_there(command, preset):
 
 @pytest.mark.parametrize(
     "to",
-    ["keras", "preset", "huggingface", "keras_hub", "program"]
-    # By another backend's process, which tests/tasks/test_export.py has on each backend.
-    + [pytest.param("onnx", marks=pytest.mark.once)],
+    [
+        *("keras", "preset", "huggingface", "keras_hub", "program"),
+        # By another backend's process, which tests/tasks/test_export.py has on each backend.
+        pytest.param("onnx", marks=pytest.mark.once),
+    ],
 )
 def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
     target = tmp_path / {"keras": "x.keras", "program": "x.pt2"}.get(to, "folder")
