@@ -27,6 +27,8 @@ import tokenizers
 # Raised where a `config.json` means something else than before.
 FORMAT = 1
 ANSWERS = ("classify", "tag", "answer", "choose", "fill_mask", "embed", "is_next", "is_replaced")
+# What is divided by, or taken for a length, where the config has it.
+_SIZES = ("max_length", "stride", "num_windows", "max_question_length", "max_answer_length")
 # Logits that a call of a language model returns at most: 128 MiB of float32.
 _LOGITS_AT_ONCE = 2**25
 # Other names of the prefixes I, E and S of tags.
@@ -59,8 +61,42 @@ def load(folder, providers=("CPUExecutionProvider",)):
 
 
 def is_exported(folder):
-    """Whether a folder is one that `load` takes."""
-    return all(os.path.isfile(os.path.join(folder, name)) for name in ("model.onnx", "config.json"))
+    """Whether a folder is one that an export wrote: others have files of the same names."""
+    return "format" in _config_of(folder)
+
+
+def _config_of(folder):
+    """Returns what config.json says beside a program, `{}` where there is nothing that it could."""
+    try:
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    is_dict = isinstance(config, dict) and os.path.isfile(os.path.join(folder, "model.onnx"))
+    return config if is_dict else {}
+
+
+def _check_config(config, folder):
+    """Raises `ValueError` for a config of another kind or version, or that no export wrote."""
+    if "format" not in config:
+        raise ValueError(
+            "A folder that `export(folder, format='onnx')` wrote holds model.onnx and config.json. "
+            f"Received: {folder}."
+        )
+    if config["format"] != FORMAT:
+        raise ValueError(
+            f"config.json must have the format {FORMAT}. Received: format {config['format']!r} of "
+            f"version {config.get('version')} in {folder}. Export it again, or load it by the "
+            "runtime.py in that folder."
+        )
+    answers, sizes = config.get("answers"), {name: config.get(name) for name in _SIZES}
+    is_known = isinstance(answers, list) and answers and all(x in ANSWERS for x in answers)
+    wrong = {k: x for k, x in sizes.items() if x is not None and (type(x) is not int or x < 1)}
+    if wrong or not is_known:
+        raise ValueError(
+            f"config.json must say `answers`, of {ANSWERS}, and sizes from 1 on. Received: "
+            f"answers={answers!r}, {wrong} in {folder}. Export it again."
+        )
 
 
 def answers_of(task):
@@ -83,20 +119,8 @@ class ExportedTask:
     def __init__(self, folder, providers=("CPUExecutionProvider",)):
         import onnxruntime
 
-        if not is_exported(folder):
-            raise ValueError(
-                "A folder that `export(folder, format='onnx')` wrote holds model.onnx and "
-                f"config.json. Received: {folder}."
-            )
-        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
-            self.config = json.load(file)
-        found = self.config.get("format"), self.config.get("version")
-        if found[0] != FORMAT or "answers" not in self.config:
-            raise ValueError(
-                f"config.json must have the format {FORMAT} and say what it answers. Received: "
-                f"format {found[0]} of version {found[1]} in {folder}. Export it again, or load it "
-                "by the runtime.py in that folder."
-            )
+        self.config = _config_of(folder)
+        _check_config(self.config, folder)
         self.answers = self.config["answers"]
         paths = [os.path.join(folder, name) for name in ("tokenizer.json", "model.onnx")]
         try:
@@ -472,7 +496,7 @@ class ExportedTask:
             scores = [_log_softmax(window) for window in scores]
             null = min(window[:, 0].sum() for window in scores)
             scores = [window[:, part] for window, part in zip(scores, inside, strict=True)]
-        candidates, steps = [], np.arange(config["max_answer_length"])
+        candidates, steps = [], np.arange(min(config["max_answer_length"], room))
         for w, (start, (begins, ends)) in enumerate(zip(starts, scores, strict=True)):
             firsts = np.flatnonzero(owners[start : start + room] == w)
             ends = np.pad(ends, (0, len(steps)), constant_values=-np.inf)
