@@ -187,7 +187,7 @@ class ExportedTask:
         logits = iter([outputs["logits"][0] for outputs in self._outputs(rows, batch_size)])
         answers = []
         for given in choices:
-            shares = _softmax(np.array([next(logits) for _ in given]))
+            shares = softmax(np.array([next(logits) for _ in given]))
             best = int(shares.argmax())
             answer = given[best], best, shares.tolist()
             answers.append(dict(zip(("choice", "index", "probabilities"), answer, strict=True)))
@@ -238,7 +238,7 @@ class ExportedTask:
         answers = []
         for outputs in self._outputs([self._row(*self._cut(*ids)) for ids in pairs], batch_size):
             logits = outputs.get("next_sentence", outputs.get("logits"))
-            chance = float(_softmax(logits)[0])
+            chance = float(softmax(logits)[0])
             answers.append({"is_next": chance > 0.5, "probability": chance})
         return answers
 
@@ -257,7 +257,7 @@ class ExportedTask:
         first, answers = len(self.config["before"]), []
         outputs = self._outputs([self._row(encoding.ids) for encoding in encodings], batch_size)
         for encoding, found in zip(encodings, outputs, strict=True):
-            chances = _sigmoid(found["logits"])[first : first + len(encoding.ids)].tolist()
+            chances = sigmoid(found["logits"])[first : first + len(encoding.ids)].tolist()
             tokens = zip(map(self._readable, encoding.ids), encoding.offsets, chances, strict=True)
             answers.append(
                 [
@@ -378,18 +378,22 @@ class ExportedTask:
         if kind == "regression":
             scores = logits.tolist()
             return {"score": scores[0]} if len(scores) == 1 else {"scores": scores}
-        shares = _sigmoid(logits) if kind == "multi_label" else _softmax(logits)
+        shares = sigmoid(logits) if kind == "multi_label" else softmax(logits)
         named = dict(zip(names, shares.tolist(), strict=True))
         if kind == "single_label":
             return {"label": max(named, key=named.get), "probabilities": named}
         if isinstance(threshold, dict):
+            if threshold.keys() != set(names):
+                raise ValueError(
+                    f"`threshold` must have each label's name, {names}. Received: {threshold}."
+                )
             threshold = [threshold[name] for name in names]
         chosen = np.broadcast_to(shares >= np.asarray(threshold, "float64"), (len(names),))
         labels = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
         return {"labels": labels, "probabilities": named}
 
     def _likeliest(self, logits, top_k):
-        shares = _softmax(logits)[: self._tokenizer.get_vocab_size()]
+        shares = softmax(logits)[: self._tokenizer.get_vocab_size()]
         best = np.argsort(-shares, kind="stable")[:top_k].tolist()
         return [(self._readable(id), float(shares[id])) for id in best]
 
@@ -416,7 +420,7 @@ class ExportedTask:
             if word != last:
                 spans.append((start, end))
             spans[-1], last = (spans[-1][0], end), word
-        return sentence, _with_marks(sentence, spans)
+        return sentence, with_marks(sentence, spans)
 
     def _word_logits(self, sentences, batch_size):
         """Returns the logits of words, an array a sentence, each of its window of most context."""
@@ -453,7 +457,7 @@ class ExportedTask:
         if self.config["crf"] and len(words):
             tags, shares = _chain(logits, *map(np.float32, self.config["crf"]))
         else:
-            tags, shares = logits.argmax(-1), _softmax(logits)
+            tags, shares = logits.argmax(-1), softmax(logits)
         names = [(self.config["label_names"] or range(logits.shape[1]))[tag] for tag in tags]
         entities = []
         for kind, first, last in _entities(names, self.config["entity_tags"]):
@@ -489,11 +493,11 @@ class ExportedTask:
         if config["normalization"] == "document":
             own = [scores[w][:, first + t - starts[w], None] for t, w in enumerate(owners)]
             null = min(scores, key=lambda window: window[:, 0].sum())[:, :1]
-            own = _log_softmax(np.concatenate([null, *own], axis=1))
+            own = log_softmax(np.concatenate([null, *own], axis=1))
             null, own = own[:, 0].sum(), own[:, 1:]
             scores = [own[:, start : start + room] for start in starts]
         else:
-            scores = [_log_softmax(window) for window in scores]
+            scores = [log_softmax(window) for window in scores]
             null = min(window[:, 0].sum() for window in scores)
             scores = [window[:, part] for window, part in zip(scores, inside, strict=True)]
         candidates, steps = [], np.arange(min(config["max_answer_length"], room))
@@ -505,7 +509,7 @@ class ExportedTask:
             for place in np.argsort(-of_spans, kind="stable")[: 2 * top_k + 10]:
                 begin, step = start + firsts[place // len(steps)], place % len(steps)
                 candidates.append((-float(of_spans[place]), w, int(begin), int(begin + step)))
-        spans, offsets, answers = sorted(candidates), _with_marks(context, told.offsets), {}
+        spans, offsets, answers = sorted(candidates), with_marks(context, told.offsets), {}
         threshold = config["no_answer_threshold"]
         if threshold is not None and null + spans[0][0] > threshold:
             answers[""] = (None, None, float(np.exp(null)))
@@ -535,8 +539,27 @@ def _whole_characters(text):
     return [_whole_characters(each) for each in text]
 
 
-def _with_marks(text, spans):
-    """Returns spans lengthened over the marks and joiners that follow and that no span covers."""
+def with_marks(text, spans):
+    """Lengthens spans over the marks that follow them and that no span covers.
+
+    A lower-casing tokenizer strips accents, so where an accent is a character of its own
+    ("cafe\\u0301") the offsets of the token end before it. Cut there, the text would lose it.
+
+    Args:
+        text: str.
+        spans: list of `(begin, end)` in characters, in order.
+
+    Returns:
+        List of `(begin, end)`, each lengthened over combining marks, variation selectors and
+        joiners, at most up to where the next span begins.
+
+    Example:
+
+    >>> with_marks("cafe\\u0301 noir", [(0, 4), (6, 10)])
+    [(0, 5), (6, 10)]
+    """
+    if text.isascii():
+        return spans
     found, limits = [], [start for start, _ in spans[1:]] + [len(text)] * bool(spans)
     for (start, end), limit in zip(spans, limits, strict=True):
         while end < limit and (
@@ -591,7 +614,7 @@ def _chain(emissions, start, end, transitions):
     tags = [int((best + end).argmax())]
     for origin in reversed(came_from):
         tags.insert(0, int(origin[tags[0]]))
-    return tags, _softmax(np.array(before) + np.array(after))
+    return tags, softmax(np.array(before) + np.array(after))
 
 
 def _log_sum_exp(values):
@@ -599,15 +622,18 @@ def _log_sum_exp(values):
     return highest + np.log(np.exp(values - highest).sum(axis=-1, keepdims=True))
 
 
-def _log_softmax(logits):
+def log_softmax(logits):
+    """Returns the logarithms of `softmax(logits)` over the last axis."""
     return logits - _log_sum_exp(logits)
 
 
-def _softmax(logits):
-    return np.exp(_log_softmax(logits))
+def softmax(logits):
+    """Returns probabilities that sum to 1 over the last axis, in the dtype of the logits."""
+    return np.exp(log_softmax(logits))
 
 
-def _sigmoid(logits):
+def sigmoid(logits):
+    """Returns the probability of each logit by itself, in the dtype of the logits."""
     return 0.5 * (1 + np.tanh(0.5 * logits))
 
 

@@ -277,6 +277,8 @@ def test_mistakes_are_told(folder, tmp_path):
         task.fill_mask("a b")
     with pytest.raises(TypeError, match="A text must be a str"):
         runtime.load(folder / "one").classify(["a", None])
+    with pytest.raises(ValueError, match="each label's name"):
+        runtime.load(folder / "multi").classify("a", threshold={"a": 0.5})
     with pytest.raises(ValueError, match="at most 14 tokens"):
         runtime.load(folder / "is_replaced").is_replaced("a " * 15)
     with pytest.raises(ValueError, match="need a token each"):
@@ -290,7 +292,7 @@ def test_mistakes_are_told(folder, tmp_path):
     config = runtime.load(folder / "answer").config
     for wrong in ({"answers": ["run"]}, {"answers": 1}, {"stride": 0}, {"max_answer_length": "1"}):
         (tmp_path / "config.json").write_text(json.dumps({**config, **wrong}))
-        with pytest.raises(ValueError, match=re.escape(repr([*wrong.values()][0]))):
+        with pytest.raises(ValueError, match=re.escape(repr(next(iter(wrong.values()))))):
             runtime.load(tmp_path)
 
 

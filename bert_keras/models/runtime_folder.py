@@ -38,10 +38,7 @@ def write_folder(model, folder, verbose=None):
 
 
 def _part(path):
-    """Moves the weights of a program into a file of their own, which is mapped instead of read.
-
-    Of MiniLM, 91 MB, a session then takes at most 100 MB of memory to start in place of 190.
-    """
+    """Moves the weights of a program into a file of their own, which is mapped instead of read."""
     import onnx
 
     program = onnx.load(path)
