@@ -11,9 +11,10 @@ import sys as _sys
 from bert_keras.other_names import renamed_class as _renamed_class
 from bert_keras.version import __version__
 
-# `-m` stands there while Python looks for `bert_keras.__main__`.
-_program = _os.path.basename("".join(_sys.argv[:1]))
-if _program == "-m" or _program.startswith("bert-keras"):
+_program = "".join(_sys.argv[:1])
+if _program == "-m":  # It stands there while Python looks for the module, which may be another's.
+    _program = _sys.orig_argv[-len(_sys.argv)]
+if _os.path.basename(_program) in ("bert-keras", "bert-keras.exe", "bert_keras", "-mbert_keras"):
     from bert_keras.cli.start import prepare as _prepare
 
     _prepare()

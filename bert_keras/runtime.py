@@ -27,6 +27,8 @@ import tokenizers
 # Raised where a `config.json` means something else than before.
 FORMAT = 1
 ANSWERS = ("classify", "tag", "answer", "choose", "fill_mask", "embed", "is_next", "is_replaced")
+# What is divided by, or taken for a length, where the config has it.
+_SIZES = ("max_length", "stride", "num_windows", "max_question_length", "max_answer_length")
 # Logits that a call of a language model returns at most: 128 MiB of float32.
 _LOGITS_AT_ONCE = 2**25
 # Other names of the prefixes I, E and S of tags.
@@ -59,8 +61,42 @@ def load(folder, providers=("CPUExecutionProvider",)):
 
 
 def is_exported(folder):
-    """Whether a folder is one that `load` takes."""
-    return all(os.path.isfile(os.path.join(folder, name)) for name in ("model.onnx", "config.json"))
+    """Whether a folder is one that an export wrote: others have files of the same names."""
+    return "format" in _config_of(folder)
+
+
+def _config_of(folder):
+    """Returns what config.json says beside a program, `{}` where there is nothing that it could."""
+    try:
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    is_dict = isinstance(config, dict) and os.path.isfile(os.path.join(folder, "model.onnx"))
+    return config if is_dict else {}
+
+
+def _check_config(config, folder):
+    """Raises `ValueError` for a config of another kind or version, or that no export wrote."""
+    if "format" not in config:
+        raise ValueError(
+            "A folder that `export(folder, format='onnx')` wrote holds model.onnx and config.json. "
+            f"Received: {folder}."
+        )
+    if config["format"] != FORMAT:
+        raise ValueError(
+            f"config.json must have the format {FORMAT}. Received: format {config['format']!r} of "
+            f"version {config.get('version')} in {folder}. Export it again, or load it by the "
+            "runtime.py in that folder."
+        )
+    answers, sizes = config.get("answers"), {name: config.get(name) for name in _SIZES}
+    is_known = isinstance(answers, list) and answers and all(x in ANSWERS for x in answers)
+    wrong = {k: x for k, x in sizes.items() if x is not None and (type(x) is not int or x < 1)}
+    if wrong or not is_known:
+        raise ValueError(
+            f"config.json must say `answers`, of {ANSWERS}, and sizes from 1 on. Received: "
+            f"answers={answers!r}, {wrong} in {folder}. Export it again."
+        )
 
 
 def answers_of(task):
@@ -83,20 +119,8 @@ class ExportedTask:
     def __init__(self, folder, providers=("CPUExecutionProvider",)):
         import onnxruntime
 
-        if not is_exported(folder):
-            raise ValueError(
-                "A folder that `export(folder, format='onnx')` wrote holds model.onnx and "
-                f"config.json. Received: {folder}."
-            )
-        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
-            self.config = json.load(file)
-        found = self.config.get("format"), self.config.get("version")
-        if found[0] != FORMAT or "answers" not in self.config:
-            raise ValueError(
-                f"config.json must have the format {FORMAT} and say what it answers. Received: "
-                f"format {found[0]} of version {found[1]} in {folder}. Export it again, or load it "
-                "by the runtime.py in that folder."
-            )
+        self.config = _config_of(folder)
+        _check_config(self.config, folder)
         self.answers = self.config["answers"]
         paths = [os.path.join(folder, name) for name in ("tokenizer.json", "model.onnx")]
         try:
@@ -163,7 +187,7 @@ class ExportedTask:
         logits = iter([outputs["logits"][0] for outputs in self._outputs(rows, batch_size)])
         answers = []
         for given in choices:
-            shares = _softmax(np.array([next(logits) for _ in given]))
+            shares = softmax(np.array([next(logits) for _ in given]))
             best = int(shares.argmax())
             answer = given[best], best, shares.tolist()
             answers.append(dict(zip(("choice", "index", "probabilities"), answer, strict=True)))
@@ -214,7 +238,7 @@ class ExportedTask:
         answers = []
         for outputs in self._outputs([self._row(*self._cut(*ids)) for ids in pairs], batch_size):
             logits = outputs.get("next_sentence", outputs.get("logits"))
-            chance = float(_softmax(logits)[0])
+            chance = float(softmax(logits)[0])
             answers.append({"is_next": chance > 0.5, "probability": chance})
         return answers
 
@@ -233,7 +257,7 @@ class ExportedTask:
         first, answers = len(self.config["before"]), []
         outputs = self._outputs([self._row(encoding.ids) for encoding in encodings], batch_size)
         for encoding, found in zip(encodings, outputs, strict=True):
-            chances = _sigmoid(found["logits"])[first : first + len(encoding.ids)].tolist()
+            chances = sigmoid(found["logits"])[first : first + len(encoding.ids)].tolist()
             tokens = zip(map(self._readable, encoding.ids), encoding.offsets, chances, strict=True)
             answers.append(
                 [
@@ -354,18 +378,22 @@ class ExportedTask:
         if kind == "regression":
             scores = logits.tolist()
             return {"score": scores[0]} if len(scores) == 1 else {"scores": scores}
-        shares = _sigmoid(logits) if kind == "multi_label" else _softmax(logits)
+        shares = sigmoid(logits) if kind == "multi_label" else softmax(logits)
         named = dict(zip(names, shares.tolist(), strict=True))
         if kind == "single_label":
             return {"label": max(named, key=named.get), "probabilities": named}
         if isinstance(threshold, dict):
+            if threshold.keys() != set(names):
+                raise ValueError(
+                    f"`threshold` must have each label's name, {names}. Received: {threshold}."
+                )
             threshold = [threshold[name] for name in names]
         chosen = np.broadcast_to(shares >= np.asarray(threshold, "float64"), (len(names),))
         labels = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
         return {"labels": labels, "probabilities": named}
 
     def _likeliest(self, logits, top_k):
-        shares = _softmax(logits)[: self._tokenizer.get_vocab_size()]
+        shares = softmax(logits)[: self._tokenizer.get_vocab_size()]
         best = np.argsort(-shares, kind="stable")[:top_k].tolist()
         return [(self._readable(id), float(shares[id])) for id in best]
 
@@ -392,7 +420,7 @@ class ExportedTask:
             if word != last:
                 spans.append((start, end))
             spans[-1], last = (spans[-1][0], end), word
-        return sentence, _with_marks(sentence, spans)
+        return sentence, with_marks(sentence, spans)
 
     def _word_logits(self, sentences, batch_size):
         """Returns the logits of words, an array a sentence, each of its window of most context."""
@@ -429,7 +457,7 @@ class ExportedTask:
         if self.config["crf"] and len(words):
             tags, shares = _chain(logits, *map(np.float32, self.config["crf"]))
         else:
-            tags, shares = logits.argmax(-1), _softmax(logits)
+            tags, shares = logits.argmax(-1), softmax(logits)
         names = [(self.config["label_names"] or range(logits.shape[1]))[tag] for tag in tags]
         entities = []
         for kind, first, last in _entities(names, self.config["entity_tags"]):
@@ -465,14 +493,14 @@ class ExportedTask:
         if config["normalization"] == "document":
             own = [scores[w][:, first + t - starts[w], None] for t, w in enumerate(owners)]
             null = min(scores, key=lambda window: window[:, 0].sum())[:, :1]
-            own = _log_softmax(np.concatenate([null, *own], axis=1))
+            own = log_softmax(np.concatenate([null, *own], axis=1))
             null, own = own[:, 0].sum(), own[:, 1:]
             scores = [own[:, start : start + room] for start in starts]
         else:
-            scores = [_log_softmax(window) for window in scores]
+            scores = [log_softmax(window) for window in scores]
             null = min(window[:, 0].sum() for window in scores)
             scores = [window[:, part] for window, part in zip(scores, inside, strict=True)]
-        candidates, steps = [], np.arange(config["max_answer_length"])
+        candidates, steps = [], np.arange(min(config["max_answer_length"], room))
         for w, (start, (begins, ends)) in enumerate(zip(starts, scores, strict=True)):
             firsts = np.flatnonzero(owners[start : start + room] == w)
             ends = np.pad(ends, (0, len(steps)), constant_values=-np.inf)
@@ -481,7 +509,7 @@ class ExportedTask:
             for place in np.argsort(-of_spans, kind="stable")[: 2 * top_k + 10]:
                 begin, step = start + firsts[place // len(steps)], place % len(steps)
                 candidates.append((-float(of_spans[place]), w, int(begin), int(begin + step)))
-        spans, offsets, answers = sorted(candidates), _with_marks(context, told.offsets), {}
+        spans, offsets, answers = sorted(candidates), with_marks(context, told.offsets), {}
         threshold = config["no_answer_threshold"]
         if threshold is not None and null + spans[0][0] > threshold:
             answers[""] = (None, None, float(np.exp(null)))
@@ -511,8 +539,27 @@ def _whole_characters(text):
     return [_whole_characters(each) for each in text]
 
 
-def _with_marks(text, spans):
-    """Returns spans lengthened over the marks and joiners that follow and that no span covers."""
+def with_marks(text, spans):
+    """Lengthens spans over the marks that follow them and that no span covers.
+
+    A lower-casing tokenizer strips accents, so where an accent is a character of its own
+    ("cafe\\u0301") the offsets of the token end before it. Cut there, the text would lose it.
+
+    Args:
+        text: str.
+        spans: list of `(begin, end)` in characters, in order.
+
+    Returns:
+        List of `(begin, end)`, each lengthened over combining marks, variation selectors and
+        joiners, at most up to where the next span begins.
+
+    Example:
+
+    >>> with_marks("cafe\\u0301 noir", [(0, 4), (6, 10)])
+    [(0, 5), (6, 10)]
+    """
+    if text.isascii():
+        return spans
     found, limits = [], [start for start, _ in spans[1:]] + [len(text)] * bool(spans)
     for (start, end), limit in zip(spans, limits, strict=True):
         while end < limit and (
@@ -567,7 +614,7 @@ def _chain(emissions, start, end, transitions):
     tags = [int((best + end).argmax())]
     for origin in reversed(came_from):
         tags.insert(0, int(origin[tags[0]]))
-    return tags, _softmax(np.array(before) + np.array(after))
+    return tags, softmax(np.array(before) + np.array(after))
 
 
 def _log_sum_exp(values):
@@ -575,15 +622,18 @@ def _log_sum_exp(values):
     return highest + np.log(np.exp(values - highest).sum(axis=-1, keepdims=True))
 
 
-def _log_softmax(logits):
+def log_softmax(logits):
+    """Returns the logarithms of `softmax(logits)` over the last axis."""
     return logits - _log_sum_exp(logits)
 
 
-def _softmax(logits):
-    return np.exp(_log_softmax(logits))
+def softmax(logits):
+    """Returns probabilities that sum to 1 over the last axis, in the dtype of the logits."""
+    return np.exp(log_softmax(logits))
 
 
-def _sigmoid(logits):
+def sigmoid(logits):
+    """Returns the probability of each logit by itself, in the dtype of the logits."""
     return 0.5 * (1 + np.tanh(0.5 * logits))
 
 

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import pickle
+import re
 import subprocess
 import sys
 import zlib
@@ -276,6 +277,8 @@ def test_mistakes_are_told(folder, tmp_path):
         task.fill_mask("a b")
     with pytest.raises(TypeError, match="A text must be a str"):
         runtime.load(folder / "one").classify(["a", None])
+    with pytest.raises(ValueError, match="each label's name"):
+        runtime.load(folder / "multi").classify("a", threshold={"a": 0.5})
     with pytest.raises(ValueError, match="at most 14 tokens"):
         runtime.load(folder / "is_replaced").is_replaced("a " * 15)
     with pytest.raises(ValueError, match="need a token each"):
@@ -286,6 +289,70 @@ def test_mistakes_are_told(folder, tmp_path):
     (tmp_path / "config.json").write_text('{"format": 2, "version": "9"}')
     with pytest.raises(ValueError, match="of version 9"):
         runtime.load(tmp_path)
+    config = runtime.load(folder / "answer").config
+    for wrong in ({"answers": ["run"]}, {"answers": 1}, {"stride": 0}, {"max_answer_length": "1"}):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **wrong}))
+        with pytest.raises(ValueError, match=re.escape(repr(next(iter(wrong.values()))))):
+            runtime.load(tmp_path)
+
+
+def test_other_folders_with_such_files_are_not_exported_ones(tmp_path):
+    (tmp_path / "model.onnx").touch()
+    for text in ("", "[" * 99999, "[1]", '{"model_type": "bert"}'):
+        (tmp_path / "config.json").write_text(text)
+        assert not runtime.is_exported(tmp_path)
+
+
+class Lowering(bert_keras.TextPreprocessor):
+    def tokenize(self, texts, pairs=None):
+        return super().tokenize([text.lower() for text in texts], pairs)
+
+
+class OfUpperCase(bert_keras.TextClassifier):
+    def raw_examples(self, x, *args, **kwargs):
+        return super().raw_examples([text.upper() for text in x], *args, **kwargs)
+
+
+def test_what_classes_of_one_s_own_do_with_texts_is_refused(tmp_path):
+    own = Lowering(tiny_preprocessor().tokenizer, max_length=16)
+    for cls, preprocessor in (
+        (bert_keras.TextClassifier, own),
+        (OfUpperCase, tiny_preprocessor()),
+    ):
+        with pytest.raises(ValueError, match="their own way"):
+            cls(tiny_backbone(), 2, preprocessor).export(tmp_path / "served", format="onnx")
+    assert not list(tmp_path.iterdir())
+
+
+PROGRAMS_THAT_IMPORT = {
+    "bert-keras": (["/bin/bert-keras", "info"], False),
+    "module": (["-m", "info"], False, ["python", "-W", "ignore", "-m", "bert_keras", "info"]),
+    "another module": (["-m", "info"], True, ["python", "-m", "mine.train", "info"]),
+    "another script": (["bert-keras-mine.py"], True),
+    "no arguments": ([], True),
+    "a text": (["bert-keras", "classify", "x.keras", "SERVED"], False),
+    "a source": (["bert-keras", "classify", "SERVED", "x"], False),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS_THAT_IMPORT)
+def test_the_package_prepares_for_its_command_alone(name, folder):
+    argv, is_heard, *others = PROGRAMS_THAT_IMPORT[name]
+    argv = [str(folder / "one") if word == "SERVED" else word for word in argv]
+    original = others[0] if others else ["python", *argv]
+    # Keras itself would take seconds.
+    code = (
+        f"import os, sys; sys.argv = {argv}; sys.orig_argv = {original}\n"
+        "class Finder:\n"
+        "    def find_spec(name, path, target=None):\n"
+        "        if name == 'keras': raise SystemExit(3)\n"
+        "sys.meta_path.insert(0, Finder)\n"
+        "try: import bert_keras\n"
+        "finally: os.write(2, b'heard')"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.returncode == (0 if name == "a source" else 3), told.stderr
+    assert ("heard" in told.stderr) == is_heard
 
 
 def test_a_folder_is_whole_or_as_it_was(tmp_path, monkeypatch):

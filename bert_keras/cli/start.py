@@ -4,6 +4,8 @@ import contextlib
 import os
 import sys
 
+from bert_keras.runtime import is_exported
+
 
 def prepare():
     """Silences libraries, and leaves Keras out where an exported folder is to answer.
@@ -12,9 +14,9 @@ def prepare():
     """
     if "--traceback" not in sys.argv:
         _let_python_alone_tell()
-    words = [word for word in sys.orig_argv if not word.startswith("-")]
-    is_answered = not {"convert", "serve"} & set(words)
-    if is_answered and any(os.path.isfile(os.path.join(word, "model.onnx")) for word in words):
+    # Where flags come first, Keras is imported in vain: texts and files are no sources.
+    command, source = (*sys.argv[1:3], "", "")[:2]
+    if command not in ("convert", "serve") and is_exported(source):
         sys.modules["keras"] = None
 
 

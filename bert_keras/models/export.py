@@ -140,13 +140,14 @@ def signature_of(model):
 def _write_saved_model(model, path, verbose=None, input_signature=None, **options):
     """Writes a SavedModel, with TensorFlow or JAX; options are those of `keras.export`."""
     specs, axes = signature_of(model)
-    if input_signature is None and keras.backend.backend() == "jax":
+    archive, is_jax = keras.export.ExportArchive(), keras.backend.backend() == "jax"
+    if is_jax:  # TensorFlow finds the variables by itself, and would write them twice.
+        archive.track(model)
+    if is_jax and input_signature is None:
         shapes = [{name: f"({', '.join(known)})" for name, known in axes.items()}]
         given = options.get("jax2tf_kwargs", {})
         own = {"native_serialization": True, "polymorphic_shapes": shapes}
         options["jax2tf_kwargs"] = {**own, **given}
-    archive = keras.export.ExportArchive()
-    archive.track(model)
     signature = [specs] if input_signature is None else input_signature
     archive.add_endpoint("serve", program_of(model), signature, **options)
     archive.write_out(path, verbose=False)

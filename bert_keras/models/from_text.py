@@ -6,6 +6,7 @@ import keras
 
 from bert_keras.preprocessing.in_graph import GraphPreprocessor
 from bert_keras.preprocessing.packing import PAIR_STRATEGIES, SINGLE_STRATEGIES
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tokenizers.in_graph import check_can_be_in_graph
 
 _ADVICE = "Export it without `text=True`, for token ids, or ask the task itself, by `predict`."
@@ -40,9 +41,10 @@ def check(model, format, input_signature, options):
             f"have gaps, which happens outside the graph. Received: {type(model).__name__}. "
             f"{_ADVICE}"
         )
-    if model.preprocessor is None:
+    if type(model.preprocessor) is not TextPreprocessor:
         raise ValueError(
-            f"A program that takes texts needs a preprocessor. Received: None. {_ADVICE}"
+            "A program that takes texts needs a `TextPreprocessor`, and none of a class of its "
+            f"own. Received: a {type(model.preprocessor).__name__}. {_ADVICE}"
         )
     if not _endpoints(model):
         raise ValueError(

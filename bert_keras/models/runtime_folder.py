@@ -5,6 +5,7 @@ import shutil
 from bert_keras import runtime
 from bert_keras.files import replacing_files, write_json
 from bert_keras.models import export
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.version import __version__
 
 # What answers depend on, of those tasks that have it.
@@ -23,7 +24,8 @@ def write_folder(model, folder, verbose=None):
         verbose: see `keras.Model.export`.
 
     Raises:
-        ValueError: the model has no tokenizer, or no answer that `runtime` knows.
+        ValueError: the model has no tokenizer, or no answer that `runtime` knows, or a class that
+            is not the package's own does with texts what `runtime` cannot know.
     """
     config = _config_of(model)
     export.check_packages("onnx")
@@ -36,10 +38,7 @@ def write_folder(model, folder, verbose=None):
 
 
 def _part(path):
-    """Moves the weights of a program into a file of their own, which is mapped instead of read.
-
-    Of MiniLM, 91 MB, a session then takes at most 100 MB of memory to start in place of 190.
-    """
+    """Moves the weights of a program into a file of their own, which is mapped instead of read."""
     import onnx
 
     program = onnx.load(path)
@@ -58,6 +57,16 @@ def _config_of(model):
             "A folder answers from text: it needs one task, with a preprocessor, that answers by "
             f"one of {', '.join(runtime.ANSWERS)}. Received: {name}. Export the program alone by a "
             "path that ends with .onnx, or one of the tasks that it is made of."
+        )
+    # What these do with texts stands in the config, what another class does does not.
+    ways = [getattr(type(model), method).__module__ for method in ("raw_examples", *answers)]
+    if type(preprocessor) is not TextPreprocessor or not all(
+        way.startswith("bert_keras.") for way in ways
+    ):
+        raise ValueError(
+            "A folder answers as the package's own classes do with texts. Received: a "
+            f"{name} with a {type(preprocessor).__name__}, which do it their own way. Export the "
+            "program alone by a path that ends with .onnx."
         )
     tokenizer = preprocessor.tokenizer
     tokens = {role: getattr(tokenizer, role) for role in _ROLES}

@@ -9,13 +9,13 @@ import numpy as np
 from bert_keras.checks import check_choice, check_int
 from bert_keras.heads.masked_lm import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
-from bert_keras.metrics.probabilities import log_softmax, softmax
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.preprocessing.masked_batches import MaskedBatches
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.presets import families
+from bert_keras.runtime import log_softmax, softmax
 from bert_keras.tasks.columns import as_column, as_columns, is_empty, num_examples
 from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor, head_for

@@ -6,7 +6,7 @@ from keras import ops
 
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
-from bert_keras.metrics.probabilities import softmax
+from bert_keras.runtime import softmax
 from bert_keras.tasks.columns import as_column, is_empty, is_text
 from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 
 from bert_keras.heads.next_sentence import NextSentenceHead
-from bert_keras.metrics.probabilities import softmax
 from bert_keras.models.from_text import TextAnswer
+from bert_keras.runtime import softmax
 from bert_keras.tasks.columns import is_columns, is_empty
 from bert_keras.tasks.labels import one_column
 from bert_keras.tasks.parts import head_for

@@ -41,6 +41,7 @@ class Pretraining(MaskedLM):
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         masking: see `MaskedLM`.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        head_options: see `MaskedLM`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Example:

@@ -5,8 +5,8 @@ import numpy as np
 
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.metrics.probabilities import sigmoid
 from bert_keras.metrics.streaming import TokenRate
+from bert_keras.runtime import sigmoid
 from bert_keras.tasks.columns import as_column
 from bert_keras.tasks.data import are_examples
 from bert_keras.tasks.examples import Examples

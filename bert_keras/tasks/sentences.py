@@ -1,6 +1,6 @@
 """Sentences as users pass them, as texts or as words, and where each word stands in the text."""
 
-from bert_keras.preprocessing.marks import with_marks
+from bert_keras.runtime import with_marks
 from bert_keras.tasks.columns import as_column, is_column
 from bert_keras.tokenizers.texts import describe
 

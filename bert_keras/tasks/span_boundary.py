@@ -40,6 +40,7 @@ class SpanBoundary(MaskedLM):
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         masking: see `MaskedLM`; `None` masks spans, 15 % of the tokens.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
+        head_options: see `MaskedLM`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Example:
@@ -62,9 +63,17 @@ class SpanBoundary(MaskedLM):
         }
     )
 
-    def __init__(self, backbone, preprocessor=None, masking=None, frozen=None, **kwargs):
+    def __init__(
+        self,
+        backbone,
+        preprocessor=None,
+        masking=None,
+        frozen=None,
+        head_options=None,
+        **kwargs,
+    ):
         masking = {"strategy": "spans"} if masking is None else masking
-        super().__init__(backbone, preprocessor, masking, frozen, **kwargs)
+        super().__init__(backbone, preprocessor, masking, frozen, head_options, **kwargs)
 
     def make_head(self):
         """Returns a new head, not built yet."""

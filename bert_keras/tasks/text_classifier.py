@@ -7,9 +7,9 @@ from keras import ops
 from bert_keras.checks import check_choice
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.metrics.probabilities import sigmoid, softmax
 from bert_keras.models.from_text import TextAnswer
 from bert_keras.presets import families
+from bert_keras.runtime import sigmoid, softmax
 from bert_keras.tasks import labels as task_labels
 from bert_keras.tasks.columns import is_empty, is_one_pair
 from bert_keras.tasks.parts import head_for

@@ -10,11 +10,11 @@ from bert_keras.checks import check_int, is_int
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics import entities
-from bert_keras.metrics.probabilities import softmax
 from bert_keras.metrics.streaming import TokenAccuracy
 from bert_keras.preprocessing.batching import sorted_batches
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.word_windows import cut_words
+from bert_keras.runtime import softmax
 from bert_keras.tasks.columns import as_column, is_column
 from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.labels import check_label_names

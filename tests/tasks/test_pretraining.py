@@ -164,13 +164,20 @@ def test_a_preset_gives_each_task_what_it_can_use(tmp_path):
 
 
 def test_a_preset_of_one_objective_continues_with_both(tmp_path):
-    masked_lm = bert_keras.MaskedLM(tiny_backbone(), tiny_preprocessor())
+    options = {"activation": "relu", "layer_norm_epsilon": 0.1}
+    masked_lm = bert_keras.MaskedLM(tiny_backbone(), tiny_preprocessor(), head_options=options)
     masked_lm.head.bias.assign(np.arange(len(VOCABULARY)) / 10)
-    masked_lm.save_to_preset(tmp_path)
-    with pytest.warns(UserWarning, match="next_sentence/dense/kernel") as caught:
-        model = bert_keras.Pretraining.from_preset(tmp_path)
-    assert not any("masked_lm/" in str(warning.message) for warning in caught)
-    assert model.fill_mask("a [MASK]") == masked_lm.fill_mask("a [MASK]")
+    masked_lm.save_to_preset(tmp_path / "one")
+    for cls, other in ((bert_keras.Pretraining, "next_sent"), (bert_keras.SpanBoundary, "span_")):
+        with pytest.warns(UserWarning, match=other) as caught:
+            model = cls.from_preset(tmp_path / "one")
+        assert not any("masked_lm/" in str(warning.message) for warning in caught)
+        assert model.fill_mask("a [MASK]") == masked_lm.fill_mask("a [MASK]")
+        model.save_to_preset(tmp_path / "both")
+        again = bert_keras.MaskedLM.from_preset(tmp_path / "both")
+        assert again.fill_mask("a [MASK]") == masked_lm.fill_mask("a [MASK]")
+        with pytest.raises(ValueError, match="counterpart"):
+            model.export_to_huggingface(tmp_path / "theirs")
 
 
 # transformers

@@ -102,6 +102,11 @@ class OfUpperCase(bert_keras.TextClassifier):
         return super().raw_examples([text.upper() for text in x], *args, **kwargs)
 
 
+class Lowering(bert_keras.TextPreprocessor):
+    def tokenize(self, texts, pairs=None):
+        return super().tokenize([text.lower() for text in texts], pairs)
+
+
 def test_what_cannot_be_such_a_program_is_refused_with_what_to_do_instead(tmp_path):
     backbone, preprocessor = tiny_backbone(), tiny_preprocessor()
     with_bytes = bert_keras.TextPreprocessor(byte_pair_tokenizer(["a b"]), max_length=16)
@@ -112,7 +117,10 @@ def test_what_cannot_be_such_a_program_is_refused_with_what_to_do_instead(tmp_pa
         "one answer.*LongTextClassifier": bert_keras.LongTextClassifier(backbone, 2, preprocessor),
         "one answer.*OfUpperCase": OfUpperCase(backbone, 2, preprocessor),
         "one answer.*BertBackbone": backbone,
-        "needs a preprocessor": no_classifier,
+        "`TextPreprocessor`.*NoneType": no_classifier,
+        "`TextPreprocessor`.*Lowering": tiny_classifier(
+            preprocessor=Lowering(preprocessor.tokenizer, max_length=16)
+        ),
         "no exact form.*'BPE'.*ONNX": tiny_classifier(bytes_backbone, preprocessor=with_bytes),
         "truncation='tail'": bert_keras.NextSentencePrediction(
             backbone, tiny_preprocessor(truncation="tail")

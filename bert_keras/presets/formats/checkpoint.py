@@ -300,8 +300,10 @@ def check_head(task, head, there):
     plain = {"hidden_activation": None, "dropout_first": False, "norm": False, "use_bias": True}
     for name in ("activation", "layer_norm_epsilon"):
         plain[name] = getattr(task.backbone, name)
+    # Of heads side by side it is that of masked tokens which has options.
+    own = getattr(task.head, "masked_lm", task.head)
     for name, value in {**head.options, **plain, **head.options}.items():
-        found = getattr(task.head, name, value)
+        found = getattr(own, name, value)
         if name == "pooling" and head.pooling and found in POOLINGS:
             continue
         if name != "dropout" and found != value:

@@ -9,6 +9,7 @@
 """
 
 import functools
+import inspect
 
 import keras
 
@@ -55,8 +56,12 @@ class OwnFolder(Preset):
         return self._task and self._task["registered_name"]
 
     def task_arguments(self, task):
-        """Returns the saved task's arguments when it has that task's head, else `{}`."""
-        return dict(self._task["config"]) if self._is_of(task) else {}
+        """Returns the saved task's arguments that hold for the head, or the part of it, here."""
+        if self._is_of(task):
+            return dict(self._task["config"])
+        takes = self._saved in task.takes_head_of and inspect.signature(task).parameters
+        said = self._task["config"] if takes else {}
+        return {name: said[name] for name in ("head_options",) if name in said and name in takes}
 
     def preprocessor_config(self, task):
         """Returns the saved preprocessor as Keras serialized it, or `None`."""
