@@ -218,7 +218,7 @@ def _adapted(made=[]):  # noqa: B006
 
 
 def _read_checked_files(folder):
-    for path in folder.iterdir():
+    for path in folder.glob("*.safetensors"):
         _read_all(read_safetensors(path))
 
 

@@ -132,6 +132,7 @@ def fuzz(name, seconds, guard, keep, seed):
     """Reads wrong files for some seconds; returns how many, and a dict of what was wrong."""
     tempfile.tempdir = None
     resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    (keep / "running.json").write_text(json.dumps([name, 0]))
     target, findings, work = TARGETS[name], {}, pathlib.Path(tempfile.mkdtemp()).resolve()
     seeds = work / "seeds"
     seeds.mkdir()
