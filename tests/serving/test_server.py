@@ -215,7 +215,7 @@ def _rounded(value):
         ("/answers/reader", {"rows": [["a"]]}, 422, "question, context"),
         ("/answers/classifier", {"rows": [["a"]], "top_k": 3}, 422, "one answer"),
         ("/v2/models/reader/infer", {"inputs": []}, 422, "question, context"),
-        ("/v2/models/reader/infer", {"inputs": 3}, 422, "JSON"),
+        ("/v2/models/reader/infer", {"inputs": 3}, 422, "inputs"),
         ("/embed", {"inputs": "a" * 2**22}, 413, "bytes"),
     ],
 )
