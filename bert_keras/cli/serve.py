@@ -65,7 +65,7 @@ def serve(named_sources):
         keys,
     )
     models = models_of(named_sources, settings)
-    listening = _bound(FLAGS.host, FLAGS.port)
+    listening = bound(FLAGS.host, FLAGS.port)
     for model in models:
         model.start()
     config = uvicorn.Config(
@@ -74,7 +74,6 @@ def serve(named_sources):
         ws="none",
         log_level="warning",
         timeout_graceful_shutdown=int(FLAGS.deadline) + 1,
-        h11_max_incomplete_event_size=2**14,
     )
     _allow_many_connections()
     host = f"[{FLAGS.host}]" if ":" in FLAGS.host else FLAGS.host
@@ -83,7 +82,7 @@ def serve(named_sources):
     uvicorn.Server(config).run([listening])
 
 
-def _bound(host, port):
+def bound(host, port):
     """Returns a socket that has the address, and listens when the models are loaded."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -114,12 +113,12 @@ def models_of(named_sources, settings):
         is_program = FLAGS.runtime == "onnx" or runtime.is_exported(source)
         # Backends that compile do so for each number of rows.
         pads = not is_program and keras.backend.backend() != "torch"
-        load = functools.partial(_loaded, source, FLAGS.runtime)
+        load = functools.partial(loaded, source, FLAGS.runtime)
         models[name] = Served(name, load, source, settings, pads_rows=pads)
     return list(models.values())
 
 
-def _loaded(source, wanted=None):
+def loaded(source, wanted=None):
     """Returns the model of a source, as a program of a runtime where that is wanted."""
     from bert_keras.tokenizers import Tokenizer
 
@@ -131,7 +130,7 @@ def _loaded(source, wanted=None):
     elif wanted is not None:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             model.export(folder, format=wanted, verbose=False)
-            return _loaded(folder)
+            return loaded(folder)
     return model
 
 

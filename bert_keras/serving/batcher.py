@@ -72,8 +72,9 @@ class Batcher:
         try:
             return await asyncio.gather(*(each.answer for each in asked))
         finally:
-            freed = [each.answer.cancel() for each in asked]
-            if any(freed):
+            for each in asked:
+                each.answer.cancel()
+            if any(each.answer.cancelled() for each in asked):
                 self.waiting = collections.deque(x for x in self.waiting if not x.answer.done())
 
     async def close(self):

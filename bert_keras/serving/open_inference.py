@@ -132,7 +132,8 @@ def router(server):
 
 def _parsed(body, length):
     """Returns the `Inference` of a body, and the bytes behind it."""
-    end = len(body) if length is None else int(length) if length.isdecimal() else -1
+    length = str(len(body)) if length is None else length
+    end = int(length) if length.isdecimal() and len(length) < 20 else -1
     if not 0 <= end <= len(body):
         raise Refusal(422, f"{_LENGTH}: 0 to {len(body)} are needed. Received: {length:.20}.")
     try:
