@@ -10,6 +10,7 @@ in this process. Rounds are interleaved. KERAS_BACKEND holds for both sides.
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import socket
@@ -33,6 +34,7 @@ WORDS = ("a film", "begins well", "and ends", "as all of them do", "with rain", 
 
 
 def main(argv):
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     texts = texts_of(FLAGS.requests)
     model, _ = sources.load(FLAGS.source)
     model.classify(texts)
