@@ -101,6 +101,8 @@ def _check_config(config, folder):
 
 def answers_of(task):
     """Returns by which of `ANSWERS` a task answers, a list of str."""
+    if isinstance(task, ExportedTask):
+        return task.answers
     # A method that refuses what other libraries call it has another name itself.
     return [name for name in ANSWERS if getattr(getattr(task, name, None), "__name__", "") == name]
 

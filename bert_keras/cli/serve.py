@@ -4,10 +4,12 @@ import contextlib
 import functools
 import importlib.util
 import os
-import pathlib
+import socket
+import tempfile
 
 from absl import flags
 
+from bert_keras import runtime
 from bert_keras.cli import sources
 from bert_keras.serving.served import Served, Settings
 
@@ -23,8 +25,12 @@ def define_flags():
     flags.DEFINE_integer("max_batch", 32, "Texts answered together.", 1)
     flags.DEFINE_float("wait_ms", 3.0, "How long a text waits for others, milliseconds.", 0.0)
     flags.DEFINE_integer("max_waiting", 1024, "Texts that may wait; beyond, 429.", 1)
-    flags.DEFINE_float("deadline", 30.0, "Seconds until 504.", 0.0)
+    flags.DEFINE_float("deadline", 30.0, "Seconds until 504.", 0.1, 86400.0)
     flags.DEFINE_integer("max_body", 2**21, "Bytes of a request's body; beyond, 413.", 1)
+    flags.DEFINE_integer("max_text", 2**16, "Characters of a row of texts; beyond, 413.", 1)
+    flags.DEFINE_enum(
+        "runtime", None, ["onnx"], "Exports each task at its start, and answers by the program."
+    )
     flags.DEFINE_float("reload_every", None, "Seconds between looks for changed files.", 0.1)
 
 
@@ -36,7 +42,8 @@ def serve(named_sources):
 
     Raises:
         ImportError: the packages of the extra `serve` are missing.
-        ValueError: two models have one name.
+        OSError: the address is taken.
+        ValueError: two models have one name, or a model no answer.
     """
     if any(
         importlib.util.find_spec(x) is None for x in ("fastapi", "uvicorn", "prometheus_client")
@@ -45,6 +52,7 @@ def serve(named_sources):
     import uvicorn
 
     from bert_keras.serving.app import make_app
+    from bert_keras.serving.connection import Connection
 
     keys = tuple(os.environ.get(KEYS, "").split())
     settings = Settings(
@@ -53,22 +61,40 @@ def serve(named_sources):
         FLAGS.max_waiting,
         FLAGS.deadline,
         FLAGS.max_body,
+        FLAGS.max_text,
         keys,
     )
     models = models_of(named_sources, settings)
+    listening = bound(FLAGS.host, FLAGS.port)
     for model in models:
         model.start()
     config = uvicorn.Config(
         make_app(models, settings, FLAGS.reload_every),
-        FLAGS.host,
-        FLAGS.port,
+        http=functools.partial(Connection, FLAGS.deadline),
+        ws="none",
         log_level="warning",
         timeout_graceful_shutdown=int(FLAGS.deadline) + 1,
-        h11_max_incomplete_event_size=2**14,
     )
     _allow_many_connections()
-    print(f"Serving {', '.join(x.name for x in models)} at http://{FLAGS.host}:{FLAGS.port}")
-    uvicorn.Server(config).run()
+    host = f"[{FLAGS.host}]" if ":" in FLAGS.host else FLAGS.host
+    port = listening.getsockname()[1]
+    print(f"Serving {', '.join(x.name for x in models)} at http://{host}:{port}", flush=True)
+    uvicorn.Server(config).run([listening])
+
+
+def bound(host, port):
+    """Returns a socket that has the address, and listens when the models are loaded."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, os.name != "nt")
+        bound.bind(address)
+        return bound
+    except OSError as error:
+        raise OSError(
+            f"The server needs an address of its own. Received: {host}, port {port} ({error}). "
+            "Choose another --port or --host."
+        ) from error
 
 
 def models_of(named_sources, settings):
@@ -78,23 +104,33 @@ def models_of(named_sources, settings):
     models = {}
     for each in named_sources:
         name, has_name, source = each.partition("=")
-        source = source if has_name else each
-        name = name if has_name else pathlib.PurePath(source).name.removesuffix(".keras")
-        if name in models:
+        if not has_name or os.path.exists(each):
+            source, name = each, os.path.basename(os.path.abspath(each)).removesuffix(".keras")
+        if not name or name in models:
             raise ValueError(
-                f"Each model needs its own name: NAME={source}. Received twice: {name}."
+                f"Each model needs its own name: NAME={source}. Received twice, or empty: {name!r}."
             )
+        is_program = FLAGS.runtime == "onnx" or runtime.is_exported(source)
         # Backends that compile do so for each number of rows.
-        pads = keras.backend.backend() != "torch"
-        load = functools.partial(_loaded, source)
+        pads = not is_program and keras.backend.backend() != "torch"
+        load = functools.partial(loaded, source, FLAGS.runtime)
         models[name] = Served(name, load, source, settings, pads_rows=pads)
     return list(models.values())
 
 
-def _loaded(source):
+def loaded(source, wanted=None):
+    """Returns the model of a source, as a program of a runtime where that is wanted."""
+    from bert_keras.tokenizers import Tokenizer
+
     model, warned = sources.load(source)
     if warned:
         raise ValueError(f"{source} has not all that it needs to answer. {warned[0]}")
+    if isinstance(model, runtime.ExportedTask):
+        model.tokenizer = Tokenizer.load(os.path.join(source, "tokenizer.json"))
+    elif wanted is not None:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            model.export(folder, format=wanted, verbose=False)
+            return loaded(folder)
     return model
 
 

@@ -8,11 +8,13 @@ from absl import logging
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
 from bert_keras.serving import answers, huggingface, open_inference, openai, text_embeddings
 from bert_keras.serving.guard import Guard
 from bert_keras.serving.numbers import Numbers
-from bert_keras.serving.server import Refusal, Server, error_body
+from bert_keras.serving.rows import Refusal
+from bert_keras.serving.server import Server, error_body
 from bert_keras.version import __version__
 
 PAGES = pathlib.Path(__file__).with_name("pages")
@@ -43,6 +45,8 @@ def make_app(models, settings, reload_every=None):
     )
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _mistaken)
+    app.add_exception_handler(Exception, _failed)
     for protocol in (huggingface, openai, text_embeddings, open_inference, answers):
         app.include_router(protocol.router(server))
 
@@ -52,8 +56,7 @@ def make_app(models, settings, reload_every=None):
 
     for path in PAGES.iterdir():
         _add_page(app, path)
-    app.add_middleware(Guard, settings=settings, observe=numbers.response)
-    return app
+    return Guard(app, settings, numbers.response)
 
 
 def _add_page(app, path):
@@ -86,3 +89,13 @@ async def _invalid(request: Request, error: RequestValidationError):
     where = ".".join(map(str, first["loc"][1:])) or "body"
     body = error_body(request.url.path, 422, f"{where}: {first['msg']}")
     return JSONResponse(body, 422)
+
+
+async def _mistaken(request: Request, error: HTTPException):
+    body = error_body(request.url.path, error.status_code, error.detail)
+    return JSONResponse(body, error.status_code, headers=error.headers)
+
+
+async def _failed(request: Request, error: Exception):
+    message = "The server could not answer; its log says why."
+    return JSONResponse(error_body(request.url.path, 500, message), 500)

@@ -6,6 +6,8 @@ import time
 from concurrent import futures
 from typing import Any, NamedTuple
 
+from absl import logging
+
 
 class Overloaded(Exception):
     """Too much waits already; `seconds` is when to ask again."""
@@ -50,13 +52,10 @@ class Batcher:
         self.waiting = collections.deque()
         self._thread = futures.ThreadPoolExecutor(1)
         self._arrived, self._task, self._rate = asyncio.Event(), None, 100.0
-
-    async def run(self, function, *args):
-        """Runs a function in the thread that answers, after the batch that is being answered."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
+        self._is_open = True
 
     async def ask(self, key, rows):
-        """Returns the answers to rows; when it is cancelled they are not computed.
+        """Returns the answers to rows; when it is cancelled they free their places at once.
 
         Args:
             key: what tells the rows that can be answered together, hashable.
@@ -75,17 +74,19 @@ class Batcher:
         finally:
             for each in asked:
                 each.answer.cancel()
+            if any(each.answer.cancelled() for each in asked):
+                self.waiting = collections.deque(x for x in self.waiting if not x.answer.done())
 
     async def close(self):
-        """Answers what waits, and ends."""
-        while self.waiting:
-            await asyncio.sleep(0.01)
+        """Answers what waits and what is being answered, and ends."""
+        self._is_open = False
+        self._arrived.set()
         if self._task is not None:
-            self._task.cancel()
+            await self._task
         self._thread.shutdown()
 
     async def _serve(self):
-        while True:
+        while self._is_open or self.waiting:
             await self._arrived.wait()
             if len(self.waiting) < self.max_batch:
                 await asyncio.sleep(self.wait)
@@ -95,7 +96,10 @@ class Batcher:
                 await self._answer(batch)
                 seconds = time.monotonic() - started
                 self._rate += 0.1 * (len(batch) / max(seconds, 1e-4) - self._rate)
-                self.observe(len(batch), seconds)
+                try:
+                    self.observe(len(batch), seconds)
+                except Exception:  # The next batch is answered all the same.
+                    logging.exception("A batch could not be counted.")
 
     def _next(self):
         """Takes a batch from what waits."""
@@ -115,15 +119,17 @@ class Batcher:
         return batch
 
     async def _answer(self, batch):
+        rows, run = [each.row for each in batch], asyncio.get_running_loop().run_in_executor
         try:
-            answers = await self.run(self.answer, batch[0].key, [each.row for each in batch])
+            answers = await run(self._thread, self.answer, batch[0].key, rows)
+            answered = list(zip(batch, answers, strict=True))
         except Exception as error:
-            if len(batch) > 1:
-                for each in batch:
-                    await self._answer([each])
-            elif not batch[0].answer.done():
+            if len(batch) == 1 and not batch[0].answer.done():
                 batch[0].answer.set_exception(error)
+            for each in batch:
+                if not each.answer.done():
+                    await self._answer([each])
             return
-        for each, answer in zip(batch, answers, strict=True):
+        for each, answer in answered:
             if not each.answer.done():
                 each.answer.set_result(answer)

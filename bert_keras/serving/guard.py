@@ -1,6 +1,8 @@
 """What stands before the routes: keys, and bodies of bounded size that come in time."""
 
 import asyncio
+import base64
+import contextlib
 import hmac
 import json
 
@@ -8,6 +10,8 @@ from bert_keras.serving.server import error_body
 
 # Who watches over the server needs no key.
 OPEN = ("/health", "/v2/health/live", "/v2/health/ready")
+# Bodies of the largest size that may be held at once: many clients may send each a half one.
+MOST_BODIES = 64
 
 
 class Guard:
@@ -21,11 +25,12 @@ class Guard:
 
     def __init__(self, app, settings, observe):
         self.app, self.settings, self.observe = app, settings, observe
+        self.held = 0
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        started, status = asyncio.get_running_loop().time(), [0]
+        started, status, body = asyncio.get_running_loop().time(), [500], bytearray()
 
         async def sending(message):
             if message["type"] == "http.response.start":
@@ -33,21 +38,20 @@ class Guard:
             await send(message)
 
         try:
-            refused = self._refused(scope)
-            body = None if refused else await self._body(receive)
-            refused = refused or (body if isinstance(body, tuple) else None)
+            refused = self._refused(scope) or await self._read(receive, body)
             if refused:
                 await _respond(scope, sending, *refused)
-            elif body is not None:
-                await self.app(scope, _replayed(body, receive), sending)
+            else:
+                await self.app(scope, _replayed(bytes(body), receive), sending)
         finally:
+            self.held -= len(body)
             route = getattr(scope.get("route"), "path", "other")
             self.observe(route, status[0], asyncio.get_running_loop().time() - started)
 
     def _refused(self, scope):
         headers = dict(scope["headers"])
         if self.settings.api_keys and scope["path"] not in OPEN:
-            given = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
+            given = _key_of(headers.get(b"authorization", b""))
             # Each key is compared, so that time tells nothing.
             same = [hmac.compare_digest(given, key.encode()) for key in self.settings.api_keys]
             if not any(same):
@@ -60,22 +64,32 @@ class Guard:
             )
         return None
 
-    async def _body(self, receive):
-        """Returns the whole body, or why it is refused; `None` when the client has gone."""
-        body = bytearray()
+    async def _read(self, receive, body):
+        """Adds what comes to a bytearray, and returns why it is refused, or `None`."""
         try:
             async with asyncio.timeout(self.settings.deadline):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        return None
+                        return 499, "The client has gone."
                     body += message.get("body", b"")
+                    self.held += len(message.get("body", b""))
                     if len(body) > self.settings.max_body:
                         return 413, f"A body has at most {self.settings.max_body} bytes."
+                    if self.held > MOST_BODIES * self.settings.max_body:
+                        return 429, "The server holds too many bodies. Ask again in 1 s."
                     if not message.get("more_body"):
-                        return bytes(body)
+                        return None
         except TimeoutError:
             return 408, f"The body did not come within {self.settings.deadline:g} s."
+
+
+def _key_of(authorization):
+    scheme, _, key = authorization.partition(b" ")
+    if scheme.lower() == b"basic":  # A browser asks its user for a password, which is the key.
+        with contextlib.suppress(ValueError):
+            return base64.b64decode(key).partition(b":")[2]
+    return key if scheme.lower() == b"bearer" else b""
 
 
 def _replayed(body, receive):
@@ -90,5 +104,7 @@ def _replayed(body, receive):
 async def _respond(scope, send, status, message):
     content = json.dumps(error_body(scope["path"], status, message)).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    further = {401: (b"www-authenticate", b"Basic"), 429: (b"retry-after", b"1")}
+    headers += [further[status]] if status in further else []
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

@@ -1,21 +1,23 @@
 """Hugging Face's inference API, as `huggingface_hub.InferenceClient(model=url)` speaks it."""
 
+import asyncio
 from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
-from bert_keras.serving.server import Refusal
+from bert_keras.serving.bodies import Body
+from bert_keras.serving.rows import Refusal
+from bert_keras.serving.server import as_json
 
 
-class Inference(BaseModel):
+class Inference(Body):
     """What a client posts: inputs of the model's task, and parameters of it."""
 
-    model_config = ConfigDict(extra="forbid")
     inputs: Any
-    parameters: dict[str, Any] = {}
-    options: dict[str, Any] = {}
+    parameters: dict[str, Any] = Field({})
+    options: dict[str, Any] = Field({})
     normalize: bool | None = None
     truncate: bool | None = None
 
@@ -44,7 +46,7 @@ def router(server):
         parameters = {key: value for key, value in body.parameters.items() if value is not None}
         if body.normalize is not None:
             parameters["normalize"] = body.normalize
-        return await answer(ask, body.inputs, parameters, served)
+        return await as_json(await answer(ask, body.inputs, parameters, served))
 
     return routes
 
@@ -62,12 +64,14 @@ def _texts(inputs, is_pair=False):
     is_list = isinstance(inputs, list)
     rows = inputs if is_list else [inputs]
     if is_pair:
-        rows = [(x.get("text"), x.get("text_pair")) if isinstance(x, dict) else x for x in rows]
+        keys = ("text", "text_pair")
+        rows = [[x[k] for k in keys if k in x] if isinstance(x, dict) else x for x in rows]
     rows = [tuple(x) if isinstance(x, (list, tuple)) else (x,) for x in rows]
     for place, row in enumerate(rows):
-        if not all(isinstance(text, str) for text in row):
+        wrong = [type(text).__name__ for text in row if not isinstance(text, str)]
+        if wrong:
             where = f"inputs[{place}]" if is_list else "inputs"
-            raise Refusal(422, f"{where}: a text is needed. Received: {type(row[0]).__name__}.")
+            raise Refusal(422, f"{where}: a text is needed. Received: {wrong[0]}.")
     return rows, is_list
 
 
@@ -89,9 +93,11 @@ async def _classify(ask, inputs, parameters, served):
         return await _zero_shot(ask, inputs, parameters)
     _check(parameters, "top_k", "truncation")
     rows, _ = _texts(inputs, is_pair=True)
-    found = [labels_of(x)[: parameters.get("top_k")] for x in await ask("classify", rows)]
-    # Of one text too: clients take the first.
-    return found
+    top_k = parameters.get("top_k")
+    if top_k is not None and (type(top_k) is not int or top_k < 1):
+        raise Refusal(422, f"parameters.top_k: a number from 1 is needed. Received: {top_k!r:.60}.")
+    # Of one text too a list of lists: clients take the first.
+    return [labels_of(x)[:top_k] for x in await ask("classify", rows)]
 
 
 async def _zero_shot(ask, inputs, parameters):
@@ -100,9 +106,13 @@ async def _zero_shot(ask, inputs, parameters):
     template = parameters.get("hypothesis_template", "This example is {}.")
     names = parameters["candidate_labels"]
     names = names.split(",") if isinstance(names, str) else names
-    [(text,)], _ = _texts(inputs)
-    if not names or "{}" not in template:
+    are_names = isinstance(names, list) and names and all(isinstance(x, str) for x in names)
+    if not are_names or not isinstance(template, str) or "{}" not in template:
         raise Refusal(422, "parameters: candidate_labels and a hypothesis_template with {} needed.")
+    rows, _ = _texts(inputs)
+    if len(rows) != 1 or len(rows[0]) != 1:
+        raise Refusal(422, "inputs: zero-shot takes one text.")
+    [(text,)] = rows
     answers = await ask("classify", [(text, template.replace("{}", name)) for name in names])
     key = {str(name).lower(): name for name in answers[0].get("probabilities", {})}
     if "entailment" not in key:
@@ -140,16 +150,22 @@ async def _tag(ask, inputs, parameters, served):
 async def _fill_mask(ask, inputs, parameters, served):
     _check(parameters, "top_k")
     rows, is_list = _texts(inputs)
-    mask = served.model.tokenizer.mask_token
-    found = []
     answers = await ask("fill_mask", rows, top_k=parameters.get("top_k", 5))
+    found = await asyncio.to_thread(_filled, rows, answers, served)
+    return found if is_list else found[0]
+
+
+def _filled(rows, answers, served):
+    """Returns the candidates for the masks of texts as clients read them, with their sentences."""
+    mask, tokenizer, found = served.mask_token, served.model.tokenizer, []
+    ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
     for (text,), masks in zip(rows, answers, strict=True):
         parts = text.split(mask)
         filled = [
             [
                 {
                     "score": score,
-                    "token": served.model.tokenizer(f" {token}")[0],
+                    "token": ids[token] if token in ids else tokenizer(f" {token}")[0],
                     "token_str": token,
                     "sequence": mask.join(parts[: i + 1]) + token + mask.join(parts[i + 1 :]),
                 }
@@ -158,7 +174,7 @@ async def _fill_mask(ask, inputs, parameters, served):
             for i, likeliest in enumerate(masks)
         ]
         found.append(filled[0] if len(filled) == 1 else filled)
-    return found if is_list else found[0]
+    return found
 
 
 async def _answer(ask, inputs, parameters, served):

@@ -1,20 +1,21 @@
 """OpenAI's embeddings, as its client and those made for it speak them."""
 
+import asyncio
 import base64
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict
 
+from bert_keras.serving.bodies import Body, Ids, ManyIds, Texts
 from bert_keras.serving.huggingface import unit
-from bert_keras.serving.server import Refusal
+from bert_keras.serving.rows import Refusal, check_number
+from bert_keras.serving.server import as_json
 
 
-class Embeddings(BaseModel):
+class Embeddings(Body):
     """Texts, or ids of the model's own tokenizer without special tokens."""
 
-    model_config = ConfigDict(extra="forbid")
-    input: str | list[str] | list[int] | list[list[int]]
+    input: str | Texts | Ids | ManyIds
     model: str
     encoding_format: str = "float"
     dimensions: int | None = None
@@ -39,7 +40,8 @@ def router(server):
         given = (
             [given] if isinstance(given, str) or (given and isinstance(given[0], int)) else given
         )
-        texts = [x if isinstance(x, str) else _text_of(tokenizer, x) for x in given]
+        check_number(given, server.settings)
+        texts, used = await asyncio.to_thread(_texts_of, tokenizer, given)
         vectors = np.array(await server.ask(request, served, "embed", [(x,) for x in texts]))
         if body.dimensions is not None:
             if not 1 <= body.dimensions <= vectors.shape[1]:
@@ -55,11 +57,17 @@ def router(server):
             }
             for place, x in enumerate(vectors)
         ]
-        used = sum(len(ids) for ids in tokenizer(texts))
         usage = {"prompt_tokens": used, "total_tokens": used}
-        return {"object": "list", "data": data, "model": body.model, "usage": usage}
+        content = {"object": "list", "data": data, "model": body.model, "usage": usage}
+        return await as_json(content)
 
     return routes
+
+
+def _texts_of(tokenizer, given):
+    """Returns texts, and the number of their tokens."""
+    texts = [x if isinstance(x, str) else _text_of(tokenizer, x) for x in given]
+    return texts, sum(len(ids) for ids in tokenizer(texts))
 
 
 def _text_of(tokenizer, ids):

@@ -1,33 +1,23 @@
 """A model that a server has: its answers, the worker that computes them, and its newer versions."""
 
 import asyncio
-import inspect
 import os
 from typing import NamedTuple
 
+from bert_keras import runtime
 from bert_keras.serving.batcher import Batcher
-
-# A method of a task, and the fields of a row that it takes.
-METHODS = {
-    "classify": ("text",),
-    "tag": ("text",),
-    "answer": ("question", "context"),
-    "choose": ("context", "choices"),
-    "fill_mask": ("text",),
-    "embed": ("text",),
-    "is_next": ("first", "second"),
-    "is_replaced": ("text",),
-}
+from bert_keras.serving.rows import METHODS
 
 
 class Settings(NamedTuple):
-    """How a server gathers and refuses; times in seconds, sizes in bytes."""
+    """How a server gathers and refuses; times in seconds, a body in bytes."""
 
     max_batch: int = 32
     wait: float = 0.003
     max_waiting: int = 1024
     deadline: float = 30.0
     max_body: int = 2**21
+    max_text: int = 2**16
     api_keys: tuple = ()
 
 
@@ -36,7 +26,8 @@ class Served:
 
     Args:
         name: str.
-        load: function that returns the model: a task, or what `bert_keras.runtime.load` returns.
+        load: function that returns a task, or what `bert_keras.runtime.load` returns, whose
+            `tokenizer` is a `Tokenizer`.
         source: str, path of what is loaded, whose changes `reload_if_changed` sees.
         settings: `Settings`.
         observe: see `Batcher`.
@@ -45,7 +36,7 @@ class Served:
     """
 
     def __init__(self, name, load, source=None, settings=None, observe=None, pads_rows=False):
-        settings = settings or Settings()
+        self.settings = settings = settings or Settings()
         self.name, self.load, self.source, self.pads_rows = name, load, source, pads_rows
         self.model, self._state = None, None
         limits = settings.max_batch, settings.wait, settings.max_waiting
@@ -57,8 +48,9 @@ class Served:
         Raises:
             ValueError: it has no answer.
         """
-        state = state_of(self.source)
-        self.model, self._state = self._load_warm(), state
+        # Files that cannot be loaded are not tried again before they change.
+        self._state = state_of(self.source)
+        self.model = self._load_warm()
 
     async def reload_if_changed(self):
         """Loads the model again where its files changed; who asks meanwhile gets the old one's."""
@@ -69,61 +61,53 @@ class Served:
     @property
     def method(self):
         """Name of the model's answer, a key of `METHODS`; of several the first."""
-        return methods_of(self.model)[0]
+        return runtime.answers_of(self.model)[0]
+
+    @property
+    def mask_token(self):
+        """The token that `fill_mask` guesses."""
+        return self.model.tokenizer.mask_token
+
+    @property
+    def max_length(self):
+        """Tokens that the model reads at most."""
+        return _max_length(self.model)
 
     def has(self, method):
         """Whether the model answers so."""
-        return method in methods_of(self.model)
+        return method in runtime.answers_of(self.model)
 
     async def ask(self, method, rows, **options):
         """Returns the answers to rows, tuples of str, of one method."""
+        if method == "choose":  # Each choice is an example of its batch.
+            options["batch_size"] = max(1, self.settings.max_batch // len(rows[0]))
         return await self.batcher.ask((method, len(rows[0]), tuple(sorted(options.items()))), rows)
 
     def _load_warm(self):
         model = self.load()
-        method = next(iter(methods_of(model)), None)
+        method = next(iter(runtime.answers_of(model)), None)
         if method is None:
             raise ValueError(
                 f"A model that is served answers by {', '.join(METHODS)}. Received: a "
                 f"{type(model).__name__} as {self.name!r}, without any of them."
             )
         first = f"{model.tokenizer.mask_token} " if method == "fill_mask" else ""
-        for length in (1, model.preprocessor.max_length // 8):
+        for length in (1, _max_length(model) // 8):
             row = [first + " ".join(["a"] * length)] * len(METHODS[method])
-            answers_of(model, (method, len(row), ()), [tuple(row)])
+            runtime.ask(model, method, [tuple(row)])
         return model
 
     def _answer(self, key, rows):
         wanted = len(rows)
         if self.pads_rows:
             rows = rows + rows[-1:] * (2 ** (wanted - 1).bit_length() - wanted)
-        return answers_of(self.model, key, rows)[:wanted]
+        method, _, options = key
+        return runtime.ask(self.model, method, rows, **dict(options))[:wanted]
 
 
-def methods_of(model):
-    """Returns the names of a model's answers; what else has such a name only names another."""
-    named = [(name, getattr(model, name, None)) for name in METHODS]
-    return [
-        x for x, method in named if method and "batch_size" in inspect.signature(method).parameters
-    ]
-
-
-def answers_of(model, key, rows):
-    """Returns a model's answers to rows.
-
-    Args:
-        model: what has the method.
-        key: the method's name, the number of fields, and its options as pairs.
-        rows: list of tuples of str.
-    """
-    method, width, options = key
-    if method == "choose":
-        columns = [[row[0] for row in rows], [list(row[1:]) for row in rows]]
-    else:
-        columns = [list(column) for column in zip(*rows, strict=True)]
-    if method == "classify" and width == 2:
-        columns = [tuple(columns)]
-    return getattr(model, method)(*columns, **dict(options))
+def _max_length(model):
+    preprocessor = getattr(model, "preprocessor", None)
+    return preprocessor.max_length if preprocessor else model.config["max_length"]
 
 
 def state_of(source):

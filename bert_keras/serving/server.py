@@ -3,22 +3,17 @@
 import asyncio
 
 from absl import logging
+from fastapi.responses import JSONResponse
 
 from bert_keras.serving.batcher import Overloaded
-
-
-class Refusal(Exception):
-    """An answer that is not given: the status, the reason, and headers of the response."""
-
-    def __init__(self, status, message, **headers):
-        super().__init__(message)
-        self.status, self.message, self.headers = status, message, headers
-
+from bert_keras.serving.rows import Refusal, check_rows
 
 # What a status is called in the bodies of errors.
 KINDS = {
+    400: "validation",
     401: "unauthorized",
     404: "not_found",
+    405: "validation",
     408: "timeout",
     413: "validation",
     422: "validation",
@@ -29,10 +24,16 @@ KINDS = {
 
 def error_body(path, status, message):
     """Returns what the body of an error says, in the form of the path's protocol."""
+    message = message[:1000].encode("utf-8", "backslashreplace").decode()
     kind = KINDS.get(status, "backend")
     if path.startswith("/v1/"):
         return {"error": {"message": message, "type": kind, "code": status}}
     return {"error": message, "error_type": kind}
+
+
+async def as_json(content):
+    """Returns a response of JSON, which is written beside the loop that all clients share."""
+    return await asyncio.to_thread(JSONResponse, content)
 
 
 class Server:
@@ -78,11 +79,7 @@ class Server:
         Raises:
             Refusal: the rows do not fit, too many wait, or the deadline is over.
         """
-        if not rows:
-            raise Refusal(422, "inputs: at least one text is needed. Received: none.")
-        if len(rows) > self.settings.max_waiting:
-            most = self.settings.max_waiting
-            raise Refusal(413, f"inputs: at most {most} texts at once. Received: {len(rows)}.")
+        check_rows(served, method, rows, self.settings, **options)
         work = asyncio.ensure_future(served.ask(method, rows, **options))
         gone = asyncio.ensure_future(_is_gone(request))
         try:

@@ -2,35 +2,33 @@
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict
 
+from bert_keras.serving.bodies import Body, Rows, Texts
 from bert_keras.serving.huggingface import labels_of, unit
+from bert_keras.serving.server import as_json
 from bert_keras.version import __version__
 
 
-class Embed(BaseModel):
+class Embed(Body):
     """Texts to embed; they are always truncated to what the model reads."""
 
-    model_config = ConfigDict(extra="forbid")
-    inputs: str | list[str]
+    inputs: str | Texts
     normalize: bool = True
     truncate: bool = True
 
 
-class Predict(BaseModel):
+class Predict(Body):
     """A text, a pair, or a list of texts or of pairs, each a list, to classify."""
 
-    model_config = ConfigDict(extra="forbid")
-    inputs: str | list[str] | list[list[str]]
+    inputs: str | Texts | Rows
     truncate: bool = True
 
 
-class Rerank(BaseModel):
+class Rerank(Body):
     """A query, and texts to rank for it."""
 
-    model_config = ConfigDict(extra="forbid")
     query: str
-    texts: list[str]
+    texts: Texts
     return_text: bool = False
     truncate: bool = True
 
@@ -44,7 +42,7 @@ def router(server):
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
         served = server.find(None, "embed")
         vectors = np.array(await server.ask(request, served, "embed", [(x,) for x in texts]))
-        return (unit(vectors) if body.normalize else vectors).tolist()
+        return await as_json((unit(vectors) if body.normalize else vectors).tolist())
 
     @routes.post("/predict", summary="The labels of each text, with their probabilities")
     async def predict(request: Request, body: Predict):
@@ -88,8 +86,7 @@ def router(server):
             "models": {name: x.method for name, x in server.models.items()},
             "max_batch_requests": settings.max_batch,
             "max_client_batch_size": settings.max_waiting,
-            "max_input_length": getattr(first.model, "max_length", None)
-            or first.model.preprocessor.max_length,
+            "max_input_length": first.max_length,
             "version": __version__,
         }
 

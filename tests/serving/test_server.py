@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -18,19 +19,25 @@ import pytest
 import tritonclient.http
 import uvicorn
 from huggingface_hub import InferenceClient
-from tiny import LETTERS, tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras import runtime
+from bert_keras.cli import serve
 from bert_keras.serving.app import make_app
 from bert_keras.serving.batcher import Batcher, Overloaded
+from bert_keras.serving.connection import Connection
+from bert_keras.serving.guard import Guard
+from bert_keras.serving.rows import Refusal
 from bert_keras.serving.served import Served, Settings
+from bert_keras.serving.server import Server
 
 NAMES = ["no", "yes"]
 HOSTILE = ["", "<script>alert(1)</script>", "\x00", "a" * 5000, "\ud7ff\U0010ffff", "[MASK] [CLS]"]
 
 
 @contextlib.contextmanager
-def serving(tasks, **settings):
+def serving(tasks, patience=30.0, **settings):
     """Runs a server of tasks by name in a thread; yields its address."""
     settings = Settings(**settings)
     models = [Served(name, lambda x=task: x, None, settings) for name, task in tasks.items()]
@@ -38,7 +45,8 @@ def serving(tasks, **settings):
         model.start()
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(make_app(models, settings), log_level="warning")
+        http = functools.partial(Connection, patience)
+        config = uvicorn.Config(make_app(models, settings), http=http, log_level="warning")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -215,7 +223,7 @@ def _rounded(value):
         ("/answers/reader", {"rows": [["a"]]}, 422, "question, context"),
         ("/answers/classifier", {"rows": [["a"]], "top_k": 3}, 422, "one answer"),
         ("/v2/models/reader/infer", {"inputs": []}, 422, "question, context"),
-        ("/v2/models/reader/infer", {"inputs": 3}, 422, "JSON"),
+        ("/v2/models/reader/infer", {"inputs": 3}, 422, "inputs"),
         ("/embed", {"inputs": "a" * 2**22}, 413, "bytes"),
     ],
 )
@@ -278,30 +286,94 @@ def test_a_poisoned_text_fails_alone_and_tells_nothing_of_the_code():
         assert "secret" not in found["poison"].text
 
 
+class Held(Slow):
+    """A task that says when it has begun, and answers when it is told to."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.go.set()
+
+    def classify(self, texts, batch_size=None):
+        self.begun.set()
+        assert self.go.wait(60)
+        return super().classify(texts)
+
+    def hold(self):
+        self.asked.clear()
+        self.begun.clear()
+        self.go.clear()
+
+
+class Asker:
+    """As much of a request as a server needs: it tells when its client goes."""
+
+    def __init__(self):
+        self.gone = asyncio.Event()
+
+    async def receive(self):
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+
 def test_what_waits_too_long_or_too_many_or_for_nobody_is_not_computed():
-    slow = Slow(0.4)
-    with serving({"slow": slow}, max_waiting=2, max_batch=1, deadline=0.6) as address:
-        slow.asked.clear()
-        statuses, threads = [], []
+    held, settings = Held(), Settings(max_waiting=2, max_batch=1, wait=0)
+    served = Served("x", lambda: held, None, settings)
+    patient, hasty = (Server([served], settings._replace(deadline=x)) for x in (60, 0.05))
 
-        def ask(text):
-            response = httpx.post(address, json={"inputs": text})
-            statuses.append(response.status_code)
-            if response.status_code == 429:
-                assert int(response.headers["retry-after"]) >= 1
+    async def ask():
+        served.start()
+        held.hold()
+        leaver, tasks = Asker(), {}
 
-        for text in LETTERS[:5]:
-            threads.append(threading.Thread(target=ask, args=(text,)))
-            threads[-1].start()
-            time.sleep(0.03)
-        with pytest.raises(httpx.ReadTimeout):  # Who goes away frees its place.
-            time.sleep(0.5)
-            httpx.post(address, json={"inputs": "gone"}, timeout=0.05)
-        for thread in threads:
-            thread.join()
-        time.sleep(0.5)
-        assert sorted(set(statuses)) == [200, 429, 504]
-        assert "gone" not in slow.asked
+        def begin(text, server=patient, asker=None):
+            asked = server.ask(asker or Asker(), served, "classify", [(text,)])
+            tasks[text] = asyncio.create_task(asked)
+
+        async def status_of(text):
+            with pytest.raises(Refusal) as refused:
+                await tasks[text]
+            return refused.value.status
+
+        begin("a")
+        await asyncio.to_thread(held.begun.wait, 60)
+        begin("b", asker=leaver)
+        begin("c")
+        while len(served.batcher.waiting) < 2:
+            await asyncio.sleep(0)
+        begin("d")
+        assert await status_of("d") == 429
+        leaver.gone.set()
+        assert await status_of("b") == 499
+        begin("e", server=hasty)
+        assert await status_of("e") == 504
+        held.go.set()
+        await asyncio.gather(tasks["a"], tasks["c"])
+        await served.batcher.close()
+        assert held.asked == ["a", "c"]
+
+    asyncio.run(ask())
+
+
+def test_a_connection_that_is_closed_frees_its_place():
+    held = Held()
+    with serving({"slow": held}, max_batch=1) as address:
+        held.hold()
+        with connected(address) as first:
+            first.sendall(post("/", b'{"inputs": "a"}'))
+            assert held.begun.wait(60)
+            with connected(address) as other:
+                other.sendall(post("/", b'{"inputs": "gone"}'))
+                _wait_for(address, 1)
+            _wait_for(address, 0)
+            held.go.set()
+            assert first.recv(2**16).startswith(b"HTTP/1.1 200")
+    assert held.asked == ["a"]
+
+
+def _wait_for(address, number):
+    while f'waiting_rows{{model="slow"}} {number}.0' not in httpx.get(f"{address}/metrics").text:
+        time.sleep(0.01)
 
 
 def test_a_batch_is_of_like_length_and_begins_with_the_oldest():
@@ -391,3 +463,312 @@ def test_a_model_that_cannot_be_served_is_told_in_one_line(tmp_path):
     assert ended.returncode == 2
     assert "nothing" in ended.stderr.splitlines()[-1]
     assert "Traceback" not in ended.stderr
+
+
+@contextlib.contextmanager
+def connected(address):
+    """Yields a connection without any protocol."""
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as found:
+        yield found
+
+
+def post(path, body, **headers):
+    """Returns the bytes of a request."""
+    headers = {"Content-Type": "application/json", "Content-Length": len(body), **headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode() + body
+
+
+def tensor(data='"data": ["a"]', further=""):
+    """Returns a question of one text in the Open Inference Protocol, bytes."""
+    named = '"name": "text", "datatype": "BYTES", "shape": [1]'
+    return f'{{"inputs": [{{{named}, {data}}}]{further}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/models/classifier", b"{", 422),
+        ("/models/classifier", b'{"inputs": ' + b"[" * 10**5, 400),
+        ("/models/classifier", b'{"inputs": "\xff"}', 400),
+        ("/models/classifier", '{"inputs": "a"}'.encode("utf-16"), 200),
+        ("/models/classifier", rb'{"inputs": "\ud800"}', 422),
+        ("/models/classifier", rb'{"inputs": "a", "parameters": {"\ud800": 1}}', 422),
+        ("/models/classifier", b'{"inputs": "a", "parameters": {"top_k": NaN}}', 422),
+        ("/models/classifier", b'{"inputs": "a", "parameters": {"top_k": -1}}', 422),
+        ("/models/classifier", b'{"inputs": [["a", "b", "c"]]}', 422),
+        ("/models/classifier", b'{"inputs": [["a", "b"], "c"]}', 422),
+        ("/models/tagger", b'{"inputs": [["a", "b"]]}', 422),
+        ("/models/tagger", b'{"inputs": [[]]}', 422),
+        ("/models/filler", b'{"inputs": "[MASK]", "parameters": {"top_k": 0}}', 422),
+        ("/models/filler", b'{"inputs": "[MASK]", "parameters": {"top_k": 1000000000}}', 422),
+        ("/models/filler", b'{"inputs": "' + b"[MASK]" * 9000 + b'"}', 413),
+        ("/models/inference", b'{"inputs": ["a"], "parameters": {"candidate_labels": [3]}}', 422),
+        ("/models/inference", b'{"inputs": [], "parameters": {"candidate_labels": ["a"]}}', 422),
+        ("/answers/reader", b'{"rows": [["a", "b"]], "top_k": 1000000000}', 422),
+        ("/answers/chooser", b'{"rows": [["a"' + b', "b"' * 1000 + b"]]}", 422),
+        ("/answers/..%2F..%2Fetc%2Fpasswd", b'{"rows": [["a"]]}', 404),
+        ("/answers/%0d%0aX-Header:%20a", b'{"rows": [["a"]]}', 404),
+        ("/answers/classifier", b'{"rows": [["' + b"a" * 70000 + b'"]]}', 413),
+        ("/tokens/classifier", b'{"inputs": [' + b'"",' * 2000 + b'""]}', 413),
+        ("/embed", b'{"inputs": [' + b"1," * 9**6 + b"1]}", 422),
+        ("/embed", json.dumps({"inputs": "a", **dict.fromkeys(map(str, range(99)))}).encode(), 422),
+        ("/v2/models/classifier/infer", tensor(), 200),
+        ("/v2/models/classifier/infer", tensor(further=', "outputs": 3'), 422),
+        ("/v2/models/classifier/infer", tensor(further=', "id": NaN'), 422),
+        ("/v2/models/classifier/infer", tensor('"data": ["a", "b"]'), 422),
+        *(
+            (
+                "/v2/models/classifier/infer",
+                tensor(f'"parameters": {{"binary_data_size": {size}}}'),
+                422,
+            )
+            for size in (-1, 10**9, '"a"', "NaN", 0)
+        ),
+        ("/nowhere", b"{}", 404),
+        ("/health", b"", 405),
+    ],
+)
+def test_a_hostile_body_gets_a_status_and_a_reason(address, path, body, status):
+    headers = {"Content-Type": "application/json"}
+    response = httpx.post(address + path, content=body, headers=headers, timeout=20)
+    assert response.status_code == status, response.text
+    if status != 200:
+        assert 0 < len(response.json()["error"]) <= 1000
+    assert "x-header" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("length", "raw"),
+    [("-5", b""), ("9" * 5000, b""), ("a", b""), (None, b"\x09\x00\x00\x00a"), (None, b"\x01")],
+)
+def test_bytes_behind_the_json_are_those_that_it_tells_of(address, length, raw):
+    head = tensor(f'"parameters": {{"binary_data_size": {len(raw)}}}')
+    headers = {"Inference-Header-Content-Length": length or str(len(head))}
+    path = f"{address}/v2/models/classifier/infer"
+    assert httpx.post(path, content=head + raw, headers=headers).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 2**17, b"HTTP/1.1 400"),
+        (b"GET /\x00 HTTP/1.1\r\n\r\n", b"HTTP/1.1 400"),
+        (post("/embed", b"", **{"Content-Length": "-3"}), b"HTTP/1.1 400"),
+        (
+            b"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + (b"10000\r\n" + b"a" * 2**16 + b"\r\n") * 3,
+            b"HTTP/1.1 413",
+        ),
+        (post("/embed", b"half", **{"Content-Length": 9}), b"HTTP/1.1 408"),
+        (b"", b""),
+        (b"GET / HTTP/1.1\r\nHo", b""),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /hea", b"HTTP/1.1 200"),
+    ],
+)
+def test_a_client_that_leaves_a_request_half_is_cut(impatient, sent, expected):
+    with connected(impatient) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(sent)
+        received = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := connection.recv(2**16):
+                received += part
+    assert received.startswith(expected)
+    assert bool(received) == bool(expected)
+
+
+@pytest.fixture(scope="module")
+def impatient(tasks):
+    names = ("embedder",)
+    some = {name: tasks[name] for name in names}
+    with serving(some, patience=0.5, deadline=0.5, max_body=2**17, max_text=2**17) as found:
+        yield found
+
+
+def test_an_answer_that_nobody_reads_is_given_up_and_who_reads_slowly_gets_it_whole(impatient):
+    wanted = b"GET /pages/page.js HTTP/1.1\r\nHost: x\r\n\r\n" * 2000
+    with connected(impatient) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**12)
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            connection.settimeout(5)
+            connection.sendall(wanted)
+            for _ in range(50):  # It is cut in the middle.
+                time.sleep(0.1)
+                connection.send(b"x")
+            pytest.fail("The connection is still there.")
+    assert httpx.get(f"{impatient}/health").status_code == 200
+
+
+def test_requests_in_one_packet_are_answered_in_their_order(address):
+    bodies = [json.dumps({"rows": [[text]]}).encode() for text in ("a", "b b", "c")]
+    expected = [
+        httpx.post(
+            f"{address}/answers/classifier", content=x, headers={"Content-Type": "application/json"}
+        ).text
+        for x in bodies
+    ]
+    with connected(address) as connection:
+        ends = [{}, {}, {"Connection": "close"}]
+        connection.sendall(
+            b"".join(
+                post("/answers/classifier", x, **end) for x, end in zip(bodies, ends, strict=True)
+            )
+        )
+        received = b""
+        while part := connection.recv(2**16):
+            received += part
+    places = [received.decode().find(text) for text in expected]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_paths_that_are_not_there_do_not_fill_the_metrics(address):
+    for number in range(3):
+        httpx.get(f"{address}/x{number}")
+        httpx.post(f"{address}/models/x{number}", json={"inputs": "a"})
+    found = httpx.get(f"{address}/metrics").text
+    assert 'route="other",status="404"' in found
+    assert "x1" not in found
+
+
+def test_a_browser_may_send_the_key_as_its_password(tasks):
+    with serving({"classifier": tasks["classifier"]}, api_keys=("one",)) as address:
+        assert "Basic" in httpx.get(address).headers["www-authenticate"]
+        assert httpx.get(address, auth=("anybody", "one")).status_code == 200
+        for wrong in ("Basic ???", "Basic", "one", "Bearer"):
+            assert httpx.get(address, headers={"Authorization": wrong}).status_code == 401
+
+
+def test_half_bodies_of_many_are_bounded_together(monkeypatch):
+    monkeypatch.setattr("bert_keras.serving.guard.MOST_BODIES", 2)
+    settings, statuses = Settings(max_body=10, deadline=1.0), []
+    guard = Guard(None, settings, lambda route, status, seconds: statuses.append(status))
+
+    async def receive():
+        await asyncio.sleep(0.01)
+        return {"type": "http.request", "body": b"abc", "more_body": True}
+
+    async def send(message):
+        pass
+
+    async def ask():
+        scope = {"type": "http", "path": "/", "headers": []}
+        await asyncio.gather(*(guard(scope, receive, send) for _ in range(8)))
+
+    asyncio.run(ask())
+    assert set(statuses) <= {413, 429}
+    assert 429 in statuses
+    assert guard.held == 0
+
+
+def test_a_batch_that_cannot_be_counted_or_that_lacks_an_answer_ends_nothing():
+    def observe(rows, seconds):
+        raise RuntimeError("a metric")
+
+    async def ask():
+        batcher = Batcher(lambda key, rows: rows[: -key or None], observe=observe)
+        with pytest.raises(ValueError, match="shorter"):
+            await batcher.ask(1, [("a",), ("b",)])
+        assert await batcher.ask(0, [("a",), ("b",)]) == [("a",), ("b",)]
+        await batcher.close()
+
+    asyncio.run(ask())
+
+
+def test_who_goes_away_frees_places_at_once_and_what_is_computed_is_still_answered_at_the_end():
+    begun, ended = threading.Event(), threading.Event()
+
+    def answer(key, rows):
+        begun.set()
+        assert ended.wait(20)
+        return rows
+
+    async def ask():
+        batcher = Batcher(answer, max_batch=1, wait=0, max_waiting=2)
+        first = asyncio.create_task(batcher.ask("key", [("a",)]))
+        await asyncio.to_thread(begun.wait, 20)
+        gone = asyncio.create_task(batcher.ask("key", [("b",)] * 2))
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded):
+            await batcher.ask("key", [("c",)])
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert not batcher.waiting
+        closed = asyncio.create_task(batcher.close())
+        await asyncio.sleep(0)
+        ended.set()
+        assert await first == [("a",)]
+        await closed
+
+    asyncio.run(ask())
+
+
+def test_a_stream_of_one_question_does_not_starve_another():
+    answered = []
+
+    def answer(key, rows):
+        answered.append(key)
+        return rows
+
+    async def ask():
+        batcher = Batcher(answer, max_batch=2, wait=0)
+        many = [asyncio.create_task(batcher.ask("many", [("a",)])) for _ in range(6)]
+        await asyncio.sleep(0)
+        one = asyncio.create_task(batcher.ask("one", [("a",)]))
+        await asyncio.sleep(0)
+        many += [asyncio.create_task(batcher.ask("many", [("a",)])) for _ in range(20)]
+        await asyncio.gather(one, *many)
+        await batcher.close()
+
+    asyncio.run(ask())
+    assert answered.index("one") <= 3
+
+
+def test_files_that_cannot_be_loaded_are_not_tried_again_before_they_change(tmp_path):
+    path, tried = tmp_path / "model", []
+    path.write_text("good")
+
+    def load():
+        tried.append(path.read_text())
+        if "bad" in tried[-1]:
+            raise ValueError("It is half written.")
+        return Slow(0)
+
+    served = Served("x", load, path)
+    served.start()
+    path.write_text("bad")
+    with pytest.raises(ValueError, match="half"):
+        asyncio.run(served.reload_if_changed())
+    asyncio.run(served.reload_if_changed())
+    path.write_text("good again")
+    asyncio.run(served.reload_if_changed())
+    assert tried == ["good", "bad", "good again"]
+
+
+def test_an_exported_program_answers_as_its_task(tasks, tmp_path):
+    tasks["filler"].save_to_preset(tmp_path / "preset")
+    model = serve.loaded(str(tmp_path / "preset"), "onnx")
+    assert isinstance(model, runtime.ExportedTask)
+    with serving({"filler": model}) as address:
+        body = {"rows": [["a [MASK] b"], ["[MASK]"]], "top_k": 3}
+        found = httpx.post(f"{address}/answers/filler", json=body).json()
+        expected = tasks["filler"].fill_mask(["a [MASK] b", "[MASK]"], top_k=3)
+        assert _rounded(found) == _rounded(json.loads(json.dumps(expected)))
+        found = client(address, "filler").fill_mask("a [MASK] b", top_k=3)
+        assert [x.token for x in found] == [VOCABULARY.index(x) for x, _ in expected[0][0]]
+        [found] = httpx.post(f"{address}/tokens/filler", json={"inputs": "a"}).json()
+        assert [x["text"] for x in found] == ["[CLS]", "a", "[SEP]"]
+        assert httpx.get(f"{address}/info").json()["max_input_length"] == 16
+
+
+def test_an_address_that_is_taken_is_told_before_models_load():
+    with serve.bound("127.0.0.1", 0) as first:
+        first.listen()
+        with pytest.raises(OSError, match=r"Choose another --port"):
+            serve.bound(*first.getsockname())
+    with pytest.raises(OSError, match="invalid"):
+        serve.bound("no.such.host.invalid", 0)
+    with serve.bound("::1", 0) as other:
+        assert other.family == socket.AF_INET6
