@@ -110,7 +110,7 @@ def _is_a_line_each(path):
     first = next((line for line in read_lines(path) if line.strip()), "{}")
     try:
         found = json.loads(first)
-    except json.JSONDecodeError:  # Of a document over several lines it is no value yet.
+    except (ValueError, RecursionError):  # Of a document over several lines it is no value yet.
         return os.fspath(path).lower().removesuffix(".gz").endswith("l")
     return isinstance(found, dict) and not isinstance(found.get("data"), list)
 

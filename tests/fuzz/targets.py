@@ -93,15 +93,13 @@ def _write_keras_hub(folder):
     saved = {"module": "keras_hub.models", "class_name": "BertBackbone", "config": config}
     (folder / "config.json").write_text(json.dumps(saved))
     with h5py.File(folder / "model.weights.h5", "w") as file:
-        for name, array in _theirs(
-            KERAS_HUB.rows, keras_hub._KINDS, by_path(task.backbone.weights)
-        ):
+        for name, array in _theirs(KERAS_HUB.rows, keras_hub.KINDS, by_path(task.backbone.weights)):
             file[name] = array
     head = KERAS_HUB.heads["TextClassifier"]
     saved = {"class_name": head.architecture[0], "config": {"num_classes": 2, "dropout": 0.1}}
     (folder / "task.json").write_text(json.dumps(saved))
     with h5py.File(folder / "task.weights.h5", "w") as file:
-        for name, array in _theirs(head.rows, keras_hub._KINDS, own_weights(task)):
+        for name, array in _theirs(head.rows, keras_hub.KINDS, own_weights(task)):
             file[name] = array
 
 

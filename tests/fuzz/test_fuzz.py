@@ -59,4 +59,8 @@ def test_wrong_files_are_refused_in_words_of_ours(results, reader):
 def test_every_reader_is_fuzzed():
     text = (FOLDER / "targets.py").read_text()
     assert all(f'    "{reader}": ' in text for reader in READERS)
-    assert len(READERS) == len(set(READERS)) == text.split("TARGETS = {")[1].count('\n    "')
+    assert (
+        len(READERS)
+        == len(set(READERS))
+        == text.split("TARGETS = {")[1].split("\n}")[0].count('\n    "')
+    )
