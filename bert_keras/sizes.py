@@ -16,9 +16,10 @@ def filled_by(source, num_values):
 
     Args:
         source: str, the file or the checkpoint, for messages.
-        num_values: int, how many values it holds.
+        num_values: function that says how many values it holds, when the first variable is made:
+            what is wrong with a config is told before.
     """
-    token = _LEFT.set([3 * num_values, num_values, source])
+    token = _LEFT.set([None, num_values, source])
     try:
         yield
     finally:
@@ -30,6 +31,9 @@ def note_variable(shape):
     left = _LEFT.get()
     if left is None:
         return
+    if left[0] is None:
+        left[1] = left[1]()
+        left[0] = 3 * left[1]
     left[0] -= math.prod(shape)
     if left[0] < 0:
         raise ValueError(

@@ -153,7 +153,8 @@ def _answer(name, source, arguments):
     model, warned = sources.load(source, command.task)
     if warned:
         raise ValueError(f"{source} has not all that `{name}` needs. {warned[0]}")
-    if command.method not in runtime.answers_of(model):
+    is_exported = isinstance(model, runtime.ExportedTask)  # Which tells by itself.
+    if not is_exported and command.method not in runtime.answers_of(model):
         raise ValueError(
             f"`{name}` is for a {command.task}. Received: {source}, a {type(model).__name__}."
         )

@@ -4,13 +4,20 @@ import os
 
 import keras
 
-_process = None
+_is_noted = _is_forked = False
 
 
 def note_process():
-    """Notes, when a model is made, in which process the backend's threads are."""
-    global _process
-    _process = _process or os.getpid()
+    """Notes, when a model is made, that a fork of this process lacks the backend's threads."""
+    global _is_noted
+    if not _is_noted and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_note_fork)
+        _is_noted = True
+
+
+def _note_fork():
+    global _is_forked
+    _is_forked = True
 
 
 def check_not_forked():
@@ -19,7 +26,8 @@ def check_not_forked():
     Threads do not live on in it, and the backend would wait for them without end; but PyTorch with
     a single thread has none.
     """
-    if _process in (None, os.getpid()) or _has_one_thread():
+    # A flag rather than a process's number, which `torch.compile` cannot ask for.
+    if not _is_forked or _has_one_thread():
         return
     raise RuntimeError(
         "A process that was forked after a model had been made cannot compute: the threads of "

@@ -48,7 +48,7 @@ def load_model(path, custom_objects=None, compile=True):
         with zipfile.ZipFile(path) as archive:
             _check_members(archive.infolist(), size)
             num_values = _count_values(archive)
-        with filled_by(path, num_values):
+        with filled_by(path, lambda: num_values):
             model = keras.saving.load_model(path, custom_objects, compile, safe_mode=True)
         tokenizer = getattr(model, "tokenizer", None)
         if tokenizer is not None and not tokenizer.has_vocabulary:

@@ -87,7 +87,7 @@ class Preset:
 
     def filling(self):
         """Returns a context in which no model is made that the tensors could not fill."""
-        return filled_by(self.source, sum(map(math.prod, self.tensors.shapes.values())))
+        return filled_by(self.source, lambda: sum(map(math.prod, self.tensors.shapes.values())))
 
     def tokenizer(self):
         """Returns the tokenizer whose files are in the folder."""
