@@ -25,8 +25,9 @@ ABOUT = """{about}
     bert-keras train {name} ... --batch_size 16,32 --learning_rate 5e-5,3e-5 --epochs 2,3,4
 
 Several values of a flag make a table of all combinations, and of several seeds their mean and
-spread. The run folder holds model.keras, the best one, results.json, predictions and pictures. The
-same command with --resume goes on where a killed run stopped. KERAS_BACKEND chooses the backend.
+spread. The run folder holds model.keras, the best one, results.json, predictions for a test
+set, of questions for the dev set too, and with --pictures pictures. The same command with --resume
+goes on where a killed run stopped. KERAS_BACKEND chooses the backend.
 """
 TRAINING = (
     Option("epochs", int, [3], "Times to go through the training set.", 0, is_list=True),
