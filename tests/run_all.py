@@ -124,11 +124,10 @@ def main():
         def add(function, *arguments, **options):
             jobs.append(two_at_a_time.submit(function, *arguments, **options))
 
-        # In an order in which both places are busy to the end.
-        for backend in ("tensorflow", "jax"):
+        # The longest first, so that both places are busy to the end.
+        for backend in ("torch", "tensorflow", "jax"):
             add(run, f"tests on {backend}", [*pytest, *tests_of_backends(backend)], backend)
         add(run, "files between backends", [*pytest, "tests/across_backends"])
-        add(run, "tests on torch", [*pytest, *tests_of_backends("torch")], "torch")
         # On PyTorch, where tests marked `once` run.
         add(run, "tests that need no backend", [*pytest, *ONCE], "torch")
         for backend in BACKENDS:

@@ -43,6 +43,11 @@ def load_model(path, custom_objects=None, compile=True):
     ```
     """
     path = os.fspath(path)
+    if os.path.isdir(path):
+        raise ValueError(
+            f"`load_model` opens a file `*.keras`. Received: the folder {path}, which the class of "
+            "its task opens, by `from_preset`."
+        )
     with reading(path):
         size = os.path.getsize(path)
         with zipfile.ZipFile(path) as archive:
