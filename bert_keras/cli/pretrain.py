@@ -459,6 +459,7 @@ def settings(phases, model):
 
 
 def digest(folder):
+    """Returns what tells a folder's shards from others, str."""
     checksums = [shard["sha256"] for shard in read_manifest(folder)["shards"]]
     return hashlib.sha256("".join(checksums).encode()).hexdigest()[:16]
 
@@ -526,6 +527,7 @@ def masking_of(folder):
 
 
 def make_masking():
+    """Returns the `Masking` that the flags ask for."""
     return Masking(
         rate=FLAGS.mask_rate,
         mask_share=FLAGS.mask_share,
@@ -536,6 +538,7 @@ def make_masking():
 
 
 def make_optimizer(phases):
+    """Returns the optimizer that the flags ask for, with the rates of all phases."""
     optimizer = {"adamw": AdamW, "lamb": Lamb}[FLAGS.optimizer]
     accumulation = FLAGS.gradient_accumulation_steps
     return optimizer(
@@ -600,10 +603,12 @@ def train(model, phase, checkpoint, log):
 
 
 def evaluate_every():
+    """Returns after how many steps held-out data are read."""
     return FLAGS.evaluate_every or FLAGS.checkpoint_every
 
 
 def is_both(model):
+    """Whether a model learns masked tokens and next sentences."""
     return isinstance(model, bert_keras.Pretraining)
 
 

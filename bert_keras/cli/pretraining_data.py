@@ -184,6 +184,7 @@ def make_examples(tokenizer):
 
 
 def report(message):
+    """Tells how far it is, every five seconds at most."""
     logging.log_every_n_seconds(logging.INFO, message, 5)
 
 
