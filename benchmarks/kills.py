@@ -47,7 +47,9 @@ flags.DEFINE_integer("hidden_dim", 128, "Width of the model.", 8)
 flags.DEFINE_multi_string("way", [], "Only these ways.")
 flags.DEFINE_string("full_dir", None, "A mounted disk with room for a model twice, and no more.")
 
-START = multiprocessing.get_context("fork")  # A warm process, so that a kill meets the saving.
+# Warm processes, so that a kill meets the saving. Each makes its own model: TensorFlow and JAX do
+# not compute in a process that is forked from one where they did, so this one only reads.
+START = multiprocessing.get_context("fork")
 
 
 def model_of(number):
@@ -137,14 +139,22 @@ def numbers_in_answers(path):
 def numbers_in_pt2(path):
     import torch
 
-    state = torch.export.load(path).state_dict
-    return np.unique([float(x) for value in state.values() for x in (value.min(), value.max())])
+    found = [x.numpy() for x in torch.export.load(path).constants.values()]
+    return np.unique([x for array in found for x in weights_alone(array)])
 
 
 def numbers_in_onnx(path):
     import onnx
 
     found = [onnx.numpy_helper.to_array(x) for x in onnx.load(path).graph.initializer]
+    return np.unique([x for array in found for x in weights_alone(array)])
+
+
+def numbers_in_openvino(path):
+    import openvino
+
+    nodes = openvino.Core().read_model(path).get_ops()
+    found = [node.data for node in nodes if node.get_type_name() == "Constant"]
     return np.unique([x for array in found for x in weights_alone(array)])
 
 
@@ -179,10 +189,23 @@ KINDS = {
     "answers.jsonl": (save_answers, numbers_in_answers),
 }
 if keras.backend.backend() == "torch":
-    KINDS["x.pt2"] = (lambda model, path: model.export(path, "torch"), numbers_in_pt2)
-    KINDS["x.onnx"] = (lambda model, path: model.export(path, "onnx"), numbers_in_onnx)
+    KINDS["x.pt2"] = (
+        lambda model, path: model.export(path, "torch", verbose=False),
+        numbers_in_pt2,
+    )
+    KINDS["x.onnx"] = (
+        lambda model, path: model.export(path, "onnx", verbose=False),
+        numbers_in_onnx,
+    )
+    KINDS["x.xml"] = (
+        lambda m, path: m.export(path, "openvino", verbose=False),
+        numbers_in_openvino,
+    )
 else:
-    KINDS["saved_model"] = (lambda model, path: model.export(path), numbers_in_saved_model)
+    KINDS["saved_model"] = (
+        lambda model, path: model.export(path, verbose=False),
+        numbers_in_saved_model,
+    )
 
 
 def found_at(path, load):
@@ -195,14 +218,45 @@ def found_at(path, load):
     return {(1.0,): "old", (2.0,): "new"}.get(tuple(found), "parts")
 
 
-def killed(save, load, models, path):
+def make(kind, number):
+    model = model_of(number)
+    return with_adapters(model) if kind == "adapters" else model
+
+
+def begun(work, *numbers, kind):
+    """Returns a process that has made models, and what lets it go on with `work` on them."""
+    is_ready, may_go_on = START.Event(), START.Event()
+
+    def run():
+        models = [make(kind, number) for number in numbers]
+        is_ready.set()
+        may_go_on.wait()
+        work(*models)
+
+    process = START.Process(target=run)
+    process.start()
+    if not is_ready.wait(120):
+        raise RuntimeError("A process did not make its model within 120 s.")
+    return process, may_go_on.set
+
+
+def save_old(save, path):
+    process, go_on = begun(lambda model: save(model, path), 1, kind=path.name)
+    go_on()
+    process.join()
+    if process.exitcode:
+        raise RuntimeError(f"The old model was not saved: exit code {process.exitcode}.")
+
+
+def killed(save, load, path):
     """Yields what is left by a kill."""
-    durations = []
+    durations, found = [], None
     for _ in range(FLAGS.times + 3):
-        save(models[0], path)
-        process = START.Process(target=save, args=(models[1], path))
+        if found != "old":
+            save_old(save, path)
+        process, go_on = begun(lambda model: save(model, path), 2, kind=path.name)
         start = time.perf_counter()
-        process.start()
+        go_on()
         if len(durations) < 3:
             process.join()
             durations.append(time.perf_counter() - start)
@@ -210,24 +264,25 @@ def killed(save, load, models, path):
         time.sleep(random.uniform(0, 1.2 * max(durations)))
         process.kill()
         process.join()
-        yield found_at(path, load)
-    save(models[0], path)
+        found = found_at(path, load)
+        yield found
+    save_old(save, path)
     yield f"leftovers {len(list(path.parent.glob('.*')))}"
 
 
-def read_beside(save, load, models, path):
+def read_beside(save, load, path):
     """Yields what a reader finds while a writer is at work."""
 
     reader = os.getpid()
 
-    def write():
+    def write(old, new):
         while os.getppid() == reader:
-            save(models[1], path)
-            save(models[0], path)
+            save(new, path)
+            save(old, path)
 
-    save(models[0], path)
-    process = START.Process(target=write)
-    process.start()
+    save_old(save, path)
+    process, go_on = begun(write, 1, 2, kind=path.name)
+    go_on()
     for _ in range(FLAGS.times):
         time.sleep(random.uniform(0, 0.1))
         yield found_at(path, load)
@@ -235,7 +290,7 @@ def read_beside(save, load, models, path):
     process.join()
 
 
-def kept_short(save, load, models, path):
+def kept_short(save, load, path):
     """Yields what is left where files may not grow, see the module."""
 
     def limit(share, size):
@@ -243,10 +298,10 @@ def kept_short(save, load, models, path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield from refused(save, load, models, path, limit)
+    yield from refused(save, load, path, limit)
 
 
-def on_a_full_disk(save, load, models, path):
+def on_a_full_disk(save, load, path):
     """Yields what is left where the disk has a random rest, see the module."""
     path = pathlib.Path(FLAGS.full_dir, path.name)
     filler = path.with_name("filler")
@@ -256,7 +311,7 @@ def on_a_full_disk(save, load, models, path):
         rest = int(free.f_bavail * free.f_bsize - share * size)
         os.posix_fallocate(os.open(filler, os.O_CREAT | os.O_WRONLY), 0, max(rest, 1))
 
-    yield from refused(save, load, models, path, limit, filler)
+    yield from refused(save, load, path, limit, filler)
     for left in path.parent.iterdir():
         shutil.rmtree(left) if left.is_dir() else left.unlink()
 
@@ -265,23 +320,26 @@ def files_of(path):
     return [file for file in (path, *path.rglob("*")) if file.is_file()]
 
 
-def refused(save, load, models, path, limit, filler=None):
+def refused(save, load, path, limit, filler=None):
     """Yields what is left by a process that `limit(share, size)` keeps from writing all."""
 
-    def write(share, size):
+    def write(model):
         limit(share, size)
         try:
-            save(models[1], path)
+            save(model, path)
         except OSError as error:
             names_it = pathlib.Path(str(error.filename)).is_relative_to(path)
             is_said = any(now in str(error) for now in ("still there", "Nothing is there now"))
             os._exit(3 if names_it and is_said else 4)
 
+    found = None
     for _ in range(FLAGS.times):
-        save(models[0], path)
+        if found != "old":
+            save_old(save, path)
         size = sum(file.stat().st_size for file in files_of(path))
-        process = START.Process(target=write, args=(random.uniform(0, 0.95), size))
-        process.start()
+        share = random.uniform(0, 0.95)
+        process, go_on = begun(write, 2, kind=path.name)
+        go_on()
         process.join()
         if filler is not None:
             filler.unlink()
@@ -295,8 +353,6 @@ def main(_):
     random.seed(0)
     for kind in FLAGS.kind or KINDS:
         save, load = KINDS[kind]
-        models = [model_of(1), model_of(2)]
-        models = [*map(with_adapters, models)] if kind == "adapters" else models
         ways = [killed, read_beside, kept_short, *([on_a_full_disk] if FLAGS.full_dir else [])]
         for way in ways:
             if FLAGS.way and way.__name__ not in FLAGS.way:
@@ -304,7 +360,7 @@ def main(_):
             if kind == "checkpoint" and way is read_beside:  # Its folder is of one run alone.
                 continue
             with tempfile.TemporaryDirectory() as folder:
-                counts = collections.Counter(way(save, load, models, pathlib.Path(folder, kind)))
+                counts = collections.Counter(way(save, load, pathlib.Path(folder, kind)))
             found = [f"{name} {count}" for name, count in sorted(counts.items())]
             print(f"{kind:13} {way.__name__:14}", *found, flush=True)
 

@@ -189,7 +189,10 @@ def _beside(path, shown):
             descriptor = os.open(path.parent, os.O_RDONLY)
             os.fsync(descriptor)
             os.close(descriptor)
-    except OSError as error:
+    except Exception as raised:
+        error = _of_the_system(raised)
+        if error is None:
+            raise
         while isinstance(error.__cause__, OSError):  # What a file inside has told of its own path.
             error = error.__cause__
         named = pathlib.Path(str(error.filename))
@@ -200,6 +203,14 @@ def _beside(path, shown):
         now = "What was there is still there" if os.path.exists(shown) else "Nothing is there now"
         reason = f"{error.strerror or error}. It could not be written. {now}"
         raise OSError(error.errno, reason, str(shown)) from error
+
+
+def _of_the_system(error):
+    """Returns an `OSError`, also for one of a disk that a library tells by its own class."""
+    if isinstance(error, OSError):
+        return error
+    told = [number for number in _OF_A_DISK - {None} if os.strerror(number) in str(error)]
+    return OSError(told[0], os.strerror(told[0])) if told else None
 
 
 def remove_if_left(folder):

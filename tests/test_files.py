@@ -122,6 +122,9 @@ def test_an_error_names_the_path_and_what_is_there(tmp_path):
         ):
             fail()
         assert (found.value.errno, found.value.filename) == (errno.ENOSPC, str(path))
+    with pytest.raises(OSError, match="still there") as found, files.replacing(tmp_path / "old"):
+        raise RuntimeError("ResourceExhaustedError: part-0; No space left on device [Op:SaveV2]")
+    assert (found.value.errno, found.value.filename) == (errno.ENOSPC, str(tmp_path / "old"))
 
 
 def test_an_error_of_what_is_read_meanwhile_stays_as_it_is(tmp_path):

@@ -1,6 +1,8 @@
 """Programs of models for other runtimes, by exporters of others, for any number of tokens."""
 
+import errno
 import importlib.util
+import io
 import os
 import pathlib
 import tempfile
@@ -189,12 +191,9 @@ def _torch_program(model, input_signature=None):
         }
 
     class Program(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
+        # Not an attribute: of Keras's weights constants are made, and none of them twice.
         def forward(self, inputs):
-            return program_of(self.model)(inputs)
+            return program_of(model)(inputs)
 
     return Program().eval(), inputs, free
 
@@ -205,8 +204,10 @@ def _write_torch(model, path, verbose=None, input_signature=None, **options):
 
     program, inputs, free = _torch_program(model, input_signature)
     options = {"dynamic_shapes": (free,), "strict": False, **options}
+    content = io.BytesIO()  # Where a disk is full, PyTorch's own writing ends the process.
     with torch.no_grad():
-        torch.export.save(torch.export.export(program, (inputs,), **options), path)
+        torch.export.save(torch.export.export(program, (inputs,), **options), content)
+    pathlib.Path(path).write_bytes(content.getbuffer())
 
 
 def _write_onnx(model, path, verbose=None):
@@ -233,7 +234,13 @@ def _write_openvino(model, path, verbose=None):
 
     with tempfile.TemporaryDirectory() as folder:
         _write_onnx(model, source := os.path.join(folder, "model.onnx"), verbose)
-        openvino.save_model(openvino.Core().read_model(source), path, compress_to_fp16=False)
+        program = openvino.Core().read_model(source)
+        try:
+            openvino.save_model(program, path, compress_to_fp16=False)
+        except RuntimeError as error:  # Its streams do not say why.
+            if "iostream" not in str(error):
+                raise
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path) from error
 
 
 Format = namedtuple("Format", "write backends packages suffix")
