@@ -241,11 +241,14 @@ def begun(work, *numbers, kind):
 
 
 def save_old(save, path):
+    """Returns in how many seconds it was saved."""
     process, go_on = begun(lambda model: save(model, path), 1, kind=path.name)
+    started = time.perf_counter()
     go_on()
     process.join()
     if process.exitcode:
         raise RuntimeError(f"The old model was not saved: exit code {process.exitcode}.")
+    return time.perf_counter() - started
 
 
 def killed(save, load, path):
@@ -280,11 +283,11 @@ def read_beside(save, load, path):
             save(new, path)
             save(old, path)
 
-    save_old(save, path)
+    seconds = save_old(save, path)
     process, go_on = begun(write, 1, 2, kind=path.name)
     go_on()
     for _ in range(FLAGS.times):
-        time.sleep(random.uniform(0, 0.1))
+        time.sleep(random.uniform(0, max(0.1, seconds / 2)))
         yield found_at(path, load)
     process.kill()
     process.join()

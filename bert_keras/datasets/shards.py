@@ -161,7 +161,9 @@ def read_manifest(folder):
 
 def _check_shard_file(folder, name, size):
     if not re.fullmatch(r"[\w.-]+", name):
-        raise ValueError(f"A shard must lie in the manifest's folder. Received: {name!r}.")
+        raise ValueError(
+            f"A shard must lie in the folder of {MANIFEST_FILE}, {folder}. Received: {name!r}."
+        )
     path = os.path.join(folder, name)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"{MANIFEST_FILE} names {path}, which is missing. {_MAKE_AGAIN}")

@@ -106,8 +106,9 @@ class PretrainingBatches(keras.utils.PyDataset):
         self.folder = os.fspath(folder)
         self.manifest = read_manifest(self.folder)
         with reading(self.folder):
-            masking_told = self.manifest["objective"] and self.manifest["masking"]
-            for name in ("sequence_length", *(("num_predictions",) if masking_told else ())):
+            has_pairs = self.manifest["objective"] != "full_sentences"
+            is_masked = self.manifest["masking"] is not None
+            for name in ("sequence_length", *(("num_predictions",) if is_masked else ())):
                 check_int(name, self.manifest[name])
         self.batch_size = check_int("batch_size", batch_size)
         self.seed = seed
@@ -118,7 +119,6 @@ class PretrainingBatches(keras.utils.PyDataset):
         self.input_names = (*(INPUT_NAMES if input_names is None else input_names), MASK_POSITIONS)
         self.verify = verify
         self.unpadded = unpadded
-        has_pairs = self.manifest["objective"] != "full_sentences"
         if not has_pairs:
             advice = f"{self.folder} holds full sentences, no pairs: train a MaskedLM."
             check_choice("has_next_sentence", has_next_sentence, (None, False), advice)

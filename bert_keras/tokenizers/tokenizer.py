@@ -168,6 +168,12 @@ class Tokenizer(WithOtherNames):
         needed = ("cls_token", "sep_token", "pad_token", "unknown_token")
         needed = needed if model["type"] == "WordPiece" else needed[:3]
         require(self._ids, **{role: getattr(self, role) for role in needed})
+        unknown = model.get("unk_token")
+        if model["type"] in ("WordPiece", "WordLevel") and unknown not in model["vocab"]:
+            raise ValueError(
+                "The token of what the vocabulary lacks must be one of its own. Received: "
+                f"unk_token {unknown!r:.100}, not in the vocabulary."
+            )
         if self.unknown_token not in self._ids:
             self.unknown_token = None
         _check_sides(saved, self.pad_token)

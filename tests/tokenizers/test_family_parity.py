@@ -97,7 +97,9 @@ def test_hard_texts_give_hugging_face_s_ids_offsets_and_words(pair, text):
 
 
 @settings(max_examples=100, deadline=None)
-@given(text=st.text(max_size=40))
+# Of CamemBERT's names for rows without a use, which no text has, only published files say whether
+# they are tokens.
+@given(text=st.text(max_size=40).filter(lambda text: "NOTUSED" not in text))
 def test_any_text_gives_hugging_face_s_ids_and_offsets(pair, text):
     check_same(*pair, text)
 
