@@ -138,7 +138,7 @@ class ExportedTask:
 
     def classify(self, texts, batch_size=32, threshold=0.5):
         """Returns classes, labels or scores, see `bert_keras.TextClassifier.classify`."""
-        self._check("classify")
+        self._check("classify", batch_size=batch_size)
         is_pair = isinstance(texts, tuple) and len(texts) == 2
         if isinstance(texts, str):
             return self.classify([texts], batch_size, threshold)[0]
@@ -146,6 +146,8 @@ class ExportedTask:
             return self.classify(tuple([text] for text in texts), batch_size, threshold)[0]
         columns = [self._ids(column) for column in (texts if is_pair else (texts,))]
         if "num_windows" in self.config:
+            if is_pair:
+                raise ValueError("Documents are single texts. Received: pairs.")
             windows = map(self._windows_of_document, *columns)
             logits = [self._run(rows)["logits"][0] for rows in windows]
         else:
@@ -155,7 +157,7 @@ class ExportedTask:
 
     def tag(self, sentences, batch_size=32):
         """Returns words, tags and entities, see `bert_keras.TokenClassifier.tag`."""
-        self._check("tag")
+        self._check("tag", batch_size=batch_size)
         if isinstance(sentences, str):
             return self.tag([sentences], batch_size)[0]
         placed = [self._placed(sentence) for sentence in _column(sentences)]
@@ -168,9 +170,9 @@ class ExportedTask:
 
     def answer(self, question, context, top_k=1, batch_size=32):
         """Returns spans of contexts, see `bert_keras.QuestionAnswering.answer`."""
-        self._check("answer")
+        self._check("answer", top_k=top_k, batch_size=batch_size)
         if isinstance(question, str):
-            return self.answer([question], [context], top_k, batch_size)[0]
+            return self.answer([question], context, top_k, batch_size)[0]
         questions = _column(question)
         contexts = [context] * len(questions) if isinstance(context, str) else _column(context)
         return [
@@ -180,11 +182,13 @@ class ExportedTask:
 
     def choose(self, context, choices, batch_size=32):
         """Returns the choices that fit best, see `bert_keras.MultipleChoice.choose`."""
-        self._check("choose")
+        self._check("choose", batch_size=batch_size)
         if isinstance(context, str):
             return self.choose([context], [choices], batch_size)[0]
         choices, rows = _column(choices), []
         for first, given in zip(self._ids(context), choices, strict=True):
+            if not len(given):
+                raise ValueError("Each context needs at least one choice. Received: none.")
             rows += [self._row(*self._cut(first, second)) for second in self._ids(given)]
         logits = iter([outputs["logits"][0] for outputs in self._outputs(rows, batch_size)])
         answers = []
@@ -197,16 +201,18 @@ class ExportedTask:
 
     def embed(self, texts, batch_size=32):
         """Returns the vectors of texts, see `bert_keras.TextEmbedder.embed`."""
-        self._check("embed")
+        self._check("embed", batch_size=batch_size)
         if isinstance(texts, str):
             return self.embed([texts], batch_size)[0]
         rows = [self._row(self._cut(ids)[0]) for ids in self._ids(texts)]
         vectors = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
-        return np.array(vectors).reshape(len(rows), -1)
+        return np.array(vectors, "float32").reshape(
+            len(rows), self._session.get_outputs()[0].shape[-1]
+        )
 
     def fill_mask(self, text, top_k=5, batch_size=32):
         """Returns the likeliest tokens, see `bert_keras.MaskedLM.fill_mask`."""
-        self._check("fill_mask")
+        self._check("fill_mask", top_k=top_k, batch_size=batch_size)
         if isinstance(text, str):
             return self.fill_mask([text], top_k, batch_size)[0]
         mask, vocabulary_size = self.config["mask_token_id"], self._tokenizer.get_vocab_size()
@@ -233,7 +239,7 @@ class ExportedTask:
 
     def is_next(self, first, second, batch_size=32):
         """Returns whether texts follow others, see `bert_keras.NextSentencePrediction.is_next`."""
-        self._check("is_next")
+        self._check("is_next", batch_size=batch_size)
         if isinstance(first, str):
             return self.is_next([first], [second], batch_size)[0]
         pairs = zip(self._ids(first), self._ids(second), strict=True)
@@ -246,7 +252,7 @@ class ExportedTask:
 
     def is_replaced(self, text, batch_size=32):
         """Returns how likely tokens were replaced, see `ReplacedTokenDetector.is_replaced`."""
-        self._check("is_replaced")
+        self._check("is_replaced", batch_size=batch_size)
         if isinstance(text, str):
             return self.is_replaced([text], batch_size)[0]
         encodings = self._encode(_column(text))
@@ -275,12 +281,15 @@ class ExportedTask:
         id = self.config["mask_token_id"]
         return None if id is None else self._tokenizer.id_to_token(id)
 
-    def _check(self, answer):
+    def _check(self, answer, **numbers):
         if answer not in self.answers:
             raise ValueError(
                 f"This exported {self.config['task']} answers by {' and '.join(self.answers)}. "
                 f"Received: {answer}."
             )
+        for name, number in numbers.items():
+            if not isinstance(number, (int, np.integer)) or number < 1:
+                raise ValueError(f"`{name}` must be an int from 1. Received: {number!r}.")
 
     # Texts to rows: pairs of ids, special tokens among them, and segments
 
@@ -293,6 +302,9 @@ class ExportedTask:
 
     def _encode(self, texts, are_words=False):
         tokenizer = self._of_words if are_words else self._tokenizer
+        for text in texts:  # The library would take two for one.
+            if isinstance(text, (list, tuple)) != are_words:
+                raise TypeError(f"A text must be a str. Received: {text!r:.60}.")
         return tokenizer.encode_batch(
             _whole_characters(texts), is_pretokenized=are_words, add_special_tokens=False
         )

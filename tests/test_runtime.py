@@ -1,6 +1,7 @@
 """An exported folder answers as its task does, where nothing but three libraries is installed."""
 
 import json
+import os
 import pathlib
 import pickle
 import re
@@ -259,6 +260,27 @@ def test_the_command_answers_from_a_folder_without_keras(folder):
     assert modules == "[]" and not told.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments, given, told",
+    [
+        (["classify", "SERVED", "--batch_size", "0"], b"", "--batch_size=0"),
+        (["--version"], b"", "'version'"),
+        (["tag", "SERVED"], b"\xff\n", "standard input cannot be read"),
+        (["tag", "SERVED", "--batch_size", "1"], "\ufeffcaf\u00e9".encode(), None),
+    ],
+)
+def test_the_command_speaks_utf8_and_tells_mistakes_in_a_line(folder, arguments, given, told):
+    code = "import sys; sys.modules['keras'] = None\nfrom bert_keras.cli import main; main.run()"
+    arguments = [str(folder / "tag") if word == "SERVED" else word for word in arguments]
+    command, ascii = [sys.executable, "-c", code], {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*command, *arguments], input=given, capture_output=True, env=ascii)
+    if told is None:
+        assert json.loads(done.stdout.decode())["words"][0][0] == "caf\u00e9"
+    else:
+        (line,) = done.stderr.decode().splitlines()
+        assert done.returncode == 2 and told in line and not done.stdout
+
+
 def test_the_package_without_keras_has_its_runtime_and_says_what_the_rest_needs():
     code = (
         "import sys; sys.modules['keras'] = None; import bert_keras.runtime, bert_keras\n"
@@ -277,6 +299,15 @@ def test_mistakes_are_told(folder, tmp_path):
         task.fill_mask("a b")
     with pytest.raises(TypeError, match="A text must be a str"):
         runtime.load(folder / "one").classify(["a", None])
+    with pytest.raises(TypeError, match="A text must be a str"):
+        runtime.load(folder / "one").classify([("a", "b")])
+    with pytest.raises(ValueError, match="Documents are single texts"):
+        runtime.load(folder / "long").classify(("a", "b"))
+    with pytest.raises(ValueError, match="`top_k` must be an int from 1"):
+        task.fill_mask("[MASK]", top_k=-1)
+    with pytest.raises(ValueError, match="at least one choice"):
+        runtime.load(folder / "choose").choose("a", [])
+    assert runtime.load(folder / "embed").embed([]).shape == (0, 16)
     with pytest.raises(ValueError, match="each label's name"):
         runtime.load(folder / "multi").classify("a", threshold={"a": 0.5})
     with pytest.raises(ValueError, match="at most 14 tokens"):
@@ -342,17 +373,19 @@ def test_the_package_prepares_for_its_command_alone(name, folder):
     original = others[0] if others else ["python", *argv]
     # Keras itself would take seconds.
     code = (
-        f"import os, sys; sys.argv = {argv}; sys.orig_argv = {original}\n"
+        f"import os, signal, sys; sys.argv = {argv}; sys.orig_argv = {original}\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "class Finder:\n"
         "    def find_spec(name, path, target=None):\n"
         "        if name == 'keras': raise SystemExit(3)\n"
         "sys.meta_path.insert(0, Finder)\n"
         "try: import bert_keras\n"
-        "finally: os.write(2, b'heard')"
+        "finally: os.write(2, b'heard'); print(signal.getsignal(signal.SIGINT) == 0)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert told.returncode == (0 if name == "a source" else 3), told.stderr
     assert ("heard" in told.stderr) == is_heard
+    assert told.stdout == f"{not is_heard}\n"  # Whether Ctrl-C ends it without a traceback.
 
 
 def test_a_folder_is_whole_or_as_it_was(tmp_path, monkeypatch):

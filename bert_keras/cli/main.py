@@ -30,7 +30,7 @@ from typing import NamedTuple
 from absl import flags
 
 from bert_keras import runtime
-from bert_keras.cli import mistakes, serve, sources, texts
+from bert_keras.cli import mistakes, serve, sources, start, texts
 
 FLAGS = flags.FLAGS
 
@@ -54,6 +54,8 @@ COMMANDS = {
     "is-replaced": Command("ReplacedTokenDetector", "is_replaced"),
 }
 
+# Of the flags here, those of `convert`; the others are for commands that answer.
+_OF_CONVERT = ("to", "overwrite")
 # Commands that take flags of their own, each by a module of its name, which imports Keras.
 WITH_OWN_FLAGS = ("train", "vocabulary", "pretraining-data", "pretrain")
 
@@ -83,6 +85,7 @@ def define_flags():
 
 def run():
     """Runs the command that the arguments of the process name."""
+    start.started()
     if sys.argv[1:2] and sys.argv[1] in WITH_OWN_FLAGS:
         name = sys.argv[1].replace("-", "_")
         own = importlib.import_module(f"bert_keras.cli.{name}")
@@ -90,6 +93,7 @@ def run():
         return
     sys.argv = ["--help" if argument == "-h" else argument for argument in sys.argv]
     sys.modules["__main__"].__doc__ = __doc__
+    texts.read_and_write_utf8()
     define_flags()
     for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)
@@ -117,6 +121,7 @@ def _run(command=None, source=None, *arguments):
             f"Write a command, one of {', '.join(known)}, and a SOURCE; --help tells more. "
             f"Received: {' '.join(filter(None, (command, source))) or 'nothing'}."
         )
+    _check_flags(command)
     if command == "info":
         if arguments:
             raise ValueError(f"Write `info SOURCE`. Received besides: {' '.join(arguments)}.")
@@ -128,6 +133,21 @@ def _run(command=None, source=None, *arguments):
         serve.serve([source, *arguments])
     else:
         _answer(command, source, arguments)
+
+
+def _check_flags(command):
+    """Raises `ValueError` for a flag that another command takes."""
+    modules = {module: FLAGS.get_flags_for_module(module) for module in (__name__, serve.__name__)}
+    own, of_server = ({flag.name: flag for flag in found} for found in modules.values())
+    taken = {"info": (), "convert": _OF_CONVERT, "serve": of_server}
+    taken = taken.get(command, own.keys() - {*_OF_CONVERT})
+    given = [name for name, flag in {**own, **of_server}.items() if flag.present]
+    wrong = [name for name in given if name not in taken]
+    if wrong:
+        raise ValueError(
+            f"`{command}` takes {', '.join(f'--{x}' for x in sorted(taken)) or 'no flags'}. "
+            f"Received: --{', --'.join(wrong)}."
+        )
 
 
 def _convert(source, target=None, *others):
@@ -143,13 +163,15 @@ def _answer(name, source, arguments):
     command = COMMANDS[name]
     columns = tuple(FLAGS.columns or command.columns)
     is_pair = name == "classify" and len(columns) == 2
+    has_list = name == "choose"
     if len(columns) != len(command.columns) and not is_pair:
         raise ValueError(
             f"--columns of `{name}` names what it takes for {', '.join(command.columns)}. "
             f"Received: {', '.join(columns)}."
         )
-    if arguments and FLAGS.input:
+    if arguments and (FLAGS.input or FLAGS.input_format):
         raise ValueError("Texts come from the arguments or from --input. Received both.")
+    output, is_shown, kind_of_answers = _output()
     model, warned = sources.load(source, command.task)
     if warned:
         raise ValueError(f"{source} has not all that `{name}` needs. {warned[0]}")
@@ -164,23 +186,34 @@ def _answer(name, source, arguments):
     if not options.keys() <= inspect.signature(answer).parameters.keys():
         raise ValueError(f"`{name}` gives one answer. Received: --top_k={FLAGS.top_k}.")
     if arguments:
-        rows = texts.rows_of_arguments(arguments, columns)
+        rows = texts.rows_of_arguments(arguments, columns, has_list)
     else:
         kind = FLAGS.input_format or texts.format_of(FLAGS.input, "text")
-        rows = texts.read_rows(FLAGS.input, kind, columns)
-    is_shown = FLAGS.output is None and sys.stdout.isatty()
-    kind = FLAGS.output_format or texts.format_of(FLAGS.output, "text" if is_shown else "jsonl")
+        rows = texts.read_rows(FLAGS.input, kind, columns, has_list)
     if name == "fill-mask":
-        mask = (getattr(model, "tokenizer", None) or model).mask_token
+        mask = (getattr(model, "tokenizer", None) or model).mask_token or "[MASK]"
         rows = ((text.replace("[MASK]", mask),) for (text,) in rows)
-    done = 0
-    with texts.answers_to(FLAGS.output, kind) as write:
-        for chunk in texts.chunks(rows, 16 * FLAGS.batch_size):
+    is_told = not is_shown and sys.stderr.isatty()
+    # Several batches at once are sorted by length; one by one, each text is answered as it comes.
+    done, at_once = 0, 16 * FLAGS.batch_size if FLAGS.batch_size > 1 else 1
+    with texts.answers_to(output, kind_of_answers) as write:
+        for chunk in texts.chunks(rows, at_once):
             answers = runtime.ask(model, command.method, chunk, **options)
             for row, each in zip(chunk, answers, strict=True):
                 write(each.tolist() if name == "embed" else each, row)
+            sys.stdout.flush()
             done += len(chunk)
-            if sys.stderr.isatty():
+            if is_told:
                 print(f"\r{done} answers", end="", file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
+    if is_told:
         print(file=sys.stderr)
+
+
+def _output():
+    """Returns where answers go, `None` for standard output, whether a person sees them, and how."""
+    path = None if FLAGS.output == "-" else FLAGS.output
+    is_shown = path is None and sys.stdout.isatty()
+    kind = FLAGS.output_format or texts.format_of(path, "text" if is_shown else "jsonl")
+    if kind == "tsv":
+        raise ValueError(f"Answers are text, JSON lines or CSV. Received: --output {path}.")
+    return path, is_shown, kind

@@ -18,7 +18,7 @@ def run(main):
     A mistake is a `ValueError`, `TypeError` or `ImportError` that some code raises by a statement,
     as checks do, or an `OSError`.
     """
-    app.run(telling(main))
+    telling(lambda argv: app.run(main, argv, flags_parser=FLAGS))(sys.argv)
 
 
 def run_alone(command, argv):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 
 from bert_keras.runtime import is_exported
@@ -10,14 +11,25 @@ from bert_keras.runtime import is_exported
 def prepare():
     """Silences libraries, and leaves Keras out where an exported folder is to answer.
 
-    The package calls it when its command imports it, `bert-keras` or `python -m bert_keras`.
+    The package calls it when its command imports it, `bert-keras` or `python -m bert_keras`. Until
+    `started` Ctrl-C ends the process at once.
     """
     if "--traceback" not in sys.argv:
         _let_python_alone_tell()
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            # Ctrl-C while Keras is imported would be told by a traceback of that.
+            with contextlib.suppress(ValueError):  # Another thread may not.
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Where flags come first, Keras is imported in vain: texts and files are no sources.
     command, source = (*sys.argv[1:3], "", "")[:2]
     if command not in ("convert", "serve") and is_exported(source):
         sys.modules["keras"] = None
+
+
+def started():
+    """Has Ctrl-C raise `KeyboardInterrupt` again."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _let_python_alone_tell():

@@ -2,15 +2,39 @@
 
 import contextlib
 import csv
+import io
 import itertools
 import json
 import os
 import sys
 
-from bert_keras.files import reading, writing
+from bert_keras.files import reading, replacing
 
 # How a file's rows are written, by the end of its name.
 FORMATS = {".jsonl": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".txt": "text"}
+
+
+# In a TSV a quotation mark is a letter like any other.
+_TABLES = {"csv": {}, "tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE}}
+# Larger than any field; `csv` refuses those above 128 KiB else.
+_LONGEST_FIELD = 2**31 - 1
+
+
+def read_and_write_utf8():
+    """Has standard input and output, but a terminal's, in UTF-8, whatever the system's encoding.
+
+    What UTF-8 cannot hold, a lone surrogate, is written as JSON has it, and read as a mistake.
+    """
+    options = (
+        {"encoding": "utf-8-sig", "errors": "strict", "newline": ""},
+        {
+            "encoding": "utf-8",
+            "errors": "backslashreplace",
+        },
+    )
+    for stream, given in zip((sys.stdin, sys.stdout), options, strict=True):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(**({"errors": given["errors"]} if stream.isatty() else given))
 
 
 def format_of(path, default):
@@ -18,68 +42,68 @@ def format_of(path, default):
     return FORMATS.get(os.path.splitext(path or "")[1].lower(), default)
 
 
-def rows_of_arguments(texts, columns):
+def rows_of_arguments(texts, columns, has_list):
     """Returns arguments as rows: of one column each is a row, of more all of them are one."""
     if len(columns) == 1:
         return [(text,) for text in texts]
-    return [_checked(tuple(texts), columns, "The arguments")]
+    return [_checked(tuple(texts), columns, has_list, "The arguments")]
 
 
-def read_rows(path, kind, columns):
-    """Yields the rows of a file, see `_rows`, and tells what it cannot read by the file's name."""
-    try:
-        yield from _rows(path, kind, columns)
-    except (UnicodeDecodeError, csv.Error) as error:
-        shown = "Standard input" if path in (None, "-") else path
-        raise ValueError(
-            f"{shown} must be {kind} in UTF-8. Received what is not: {error}."
-        ) from error
-
-
-def _rows(path, kind, columns):
+def read_rows(path, kind, columns, has_list=False):
     """Yields the rows of a file, or of standard input, as tuples of fields.
 
     Args:
         path: str, or `None` or `"-"` for standard input.
         kind: what `format_of` returns. Of `"text"` each line is a row, its fields apart by tabs.
-        columns: names of the fields, which of the last may hold a list.
+        columns: names of the fields.
+        has_list: bool, whether the last of them holds a list, or all that is left of a line.
 
     Raises:
         ValueError: a row lacks a field; it says which.
     """
     is_file = path not in (None, "-")
-    source = open(path, encoding="utf-8", newline="") if is_file else sys.stdin  # noqa: SIM115
+    source = open(path, encoding="utf-8-sig", newline="") if is_file else sys.stdin  # noqa: SIM115
     shown = path if is_file else "standard input"
     with source if is_file else contextlib.nullcontext(source) as file, reading(shown):
         if kind in ("csv", "tsv"):
-            lines = csv.DictReader(file, delimiter="," if kind == "csv" else "\t")
+            csv.field_size_limit(_LONGEST_FIELD)
+            lines = csv.DictReader(file, strict=True, **_TABLES[kind])
+            header = dict.fromkeys(lines.fieldnames or columns)
+            _fields_of(header, columns, f"The header of {shown}")
         else:
             lines = (line.rstrip("\r\n") for line in file)
         for number, line in enumerate(lines, 1):
             where = f"Row {number} of {shown}"
             if kind == "text":
                 fields = tuple(line.split("\t")) if len(columns) > 1 else (line,)
-                yield _checked(fields, columns, where)
+            elif line:  # Blank lines of JSON lines are none.
+                fields = _fields_of(line, columns, where)
+                if has_list and isinstance(fields[-1], list):
+                    fields = (*fields[:-1], *fields[-1])
+            else:
                 continue
-            try:
-                row = json.loads(line) if kind == "jsonl" else line
-                fields = [row[name] for name in columns]
-            except (ValueError, KeyError, TypeError) as error:
-                known = f"keys {list(row)}" if isinstance(line, dict) else repr(line[:80])
-                raise ValueError(
-                    f"{where} must have the fields {list(columns)}. Received: {known}. Name yours "
-                    "by --columns."
-                ) from error
-            *fields, last = fields
-            fields = (*fields, *(last if isinstance(last, list) else [last]))
-            yield _checked(fields, columns, where)
+            yield _checked(fields, columns, has_list, where)
 
 
-def _checked(fields, columns, where):
-    if len(fields) < len(columns) or any(not isinstance(field, str) for field in fields):
+def _fields_of(row, columns, where):
+    try:
+        found = row if isinstance(row, dict) else json.loads(row)
+        return tuple(found[name] for name in columns)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        known = f"keys {list(row)}" if isinstance(row, dict) else repr(row[:80])
         raise ValueError(
-            f"{where} must give texts for {' and '.join(columns)}, in plain files with tabs "
-            f"between. Received: {list(fields)!r:.80}."
+            f"{where} must have the fields {list(columns)}. Received: {known}. Name yours by "
+            "--columns."
+        ) from error
+
+
+def _checked(fields, columns, has_list, where):
+    is_right = len(fields) >= len(columns) if has_list else len(fields) == len(columns)
+    if not is_right or any(not isinstance(field, str) for field in fields):
+        raise ValueError(
+            f"{where} must give {'texts' if has_list else 'one text each'} for "
+            f"{' and '.join(columns)}, in plain files with tabs between. Received: "
+            f"{list(fields)!r:.80}."
         )
     return fields
 
@@ -97,18 +121,17 @@ def answers_to(path, kind):
 
     Args:
         path: str, or `None` for standard output.
-        kind: `"text"`, `"jsonl"`, or `"csv"`, whose header is the keys of the first answer.
+        kind: `"text"`, `"jsonl"`, or `"csv"`, whose header is the keys of the first answer, and
+            where what is more than one value is a cell of JSON.
     """
-    with contextlib.nullcontext(sys.stdout) if path is None else writing(path) as file:
+    with contextlib.nullcontext(sys.stdout) if path is None else _writing(path) as file:
         table = None
 
         def write(answer, row):
             nonlocal table
             if kind != "csv":
-                line = (
-                    in_words(answer) + "  " + "  ".join(row) if kind == "text" else as_json(answer)
-                )
-                file.write(line + "\n")
+                words = "  ".join((in_words(answer), *(" ".join(text.split()) for text in row)))
+                file.write(f"{words if kind == 'text' else as_json(answer)}\n")
                 return
             answer = answer if isinstance(answer, dict) else {"answer": answer}
             if table is None:
@@ -117,6 +140,14 @@ def answers_to(path, kind):
             table.writerow({name: _in_a_cell(value) for name, value in answer.items()})
 
         yield write
+
+
+@contextlib.contextmanager
+def _writing(path):
+    # A lone surrogate is written as JSON has it.
+    options = {"encoding": "utf-8", "errors": "backslashreplace", "newline": ""}
+    with replacing(path) as temporary, open(temporary, "w", **options) as file:
+        yield file
 
 
 def as_json(value):

@@ -174,6 +174,11 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
         (("classify", "PRESET", "x", "--top_k", "2"), "gives one answer"),
         (("classify", "PRESET", "x", "--columns", "a,b,c"), "--columns"),
         (("convert", "PRESET", "x"), "--to"),
+        (("classify", "PRESET", "a", "b", "c", "--columns", "x,y"), "one text each for x and y"),
+        (("classify", "PRESET", "x", "--input_format", "csv"), "or from --input"),
+        (("classify", "PRESET", "x", "--output", "x.tsv"), "text, JSON lines or CSV"),
+        (("classify", "PRESET", "x", "--to", "onnx", "--port", "1"), "Received: --to, --port."),
+        (("info", "PRESET", "--top_k", "2"), "takes no flags"),
     ],
 )
 def test_a_mistake_is_one_line(command, preset, tmp_path, arguments, told):
@@ -191,8 +196,45 @@ def test_a_row_without_its_field_is_named(command, preset, tmp_path):
     (tmp_path / "x.csv").write_text("id,review\n1,good\n")
     output = tmp_path / "out.jsonl"
     told = command("classify", preset, "--input", tmp_path / "x.csv", "--output", output)
-    assert "Row 1" in told and "review" in told
+    assert "The header" in told and "review" in told
     assert not output.exists()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "name, content, expected",
+    [
+        ("x.csv", '\ufefftext\r\ngood\r\n"a, b"\r\n', [("good",), ("a, b",)]),
+        ("x.csv", f"text\n{'a ' * 99999}\n", [("a " * 99999,)]),
+        ("x.csv", "", []),
+        ("x.csv", "other\n", "The header of"),
+        ("x.csv", 'text\n"good\nbad\n', "unexpected end"),
+        ("x.tsv", 'n\ttext\n1\t"good\n2\tbad\n', [('"good',), ("bad",)]),
+        ("x.jsonl", '\ufeff{"text": "good"}\n\n{"text": "a\\nb"}\n', [("good",), ("a\nb",)]),
+        ("x.jsonl", '{"text": ["good", "bad"]}', "Row 1 of"),
+        ("x.txt", "\ufeffgood\tbad\n\nnul\0\n", [("good\tbad",), ("",), ("nul\0",)]),
+    ],
+)
+def test_rows_of_odd_files_are_read_or_told(tmp_path, name, content, expected):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8", newline="")
+    rows = texts.read_rows(str(path), texts.format_of(name, "text"), ("text",))
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            list(rows)
+    else:
+        assert list(rows) == expected
+
+
+@pytest.mark.once
+def test_answers_of_lone_surrogates_are_written(tmp_path, capsys):
+    with texts.answers_to(str(tmp_path / "x.jsonl"), "jsonl") as write:
+        write({"text": "\ud800é"}, ("\ud800é",))
+    written = (tmp_path / "x.jsonl").read_text(encoding="utf-8")
+    assert json.loads(written) == {"text": "\ud800é"} and "é" in written
+    with texts.answers_to(None, "text") as write:
+        write({"score": 1.0}, ("a\nb",))
+    assert capsys.readouterr().out == "1.000  a b\n"
 
 
 @pytest.mark.once
