@@ -173,9 +173,10 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             arrays = {name: np.asarray(file[name]) for name in file.files}
         wanted = self._variables()
         misfits = sorted(set(wanted) ^ set(arrays)) + [
-            f"{variable.path} {tuple(variable.shape)} <- {arrays[name].shape}"
+            f"{variable.path} {tuple(variable.shape)} {variable.dtype} <- "
+            f"{arrays[name].shape} {arrays[name].dtype}"
             for name, variable in wanted.items()
-            if name in arrays and arrays[name].shape != tuple(variable.shape)
+            if name in arrays and not _fits(arrays[name], variable)
         ]
         if misfits:
             raise ValueError(
@@ -213,6 +214,13 @@ def _differences(saved, given):
 def _storable(array):
     """Returns an array that NumPy's format knows: bfloat16 as the integers of its bits."""
     return array.view(f"u{array.itemsize}") if array.dtype.kind == "V" else array
+
+
+def _fits(array, variable):
+    """Whether an array is of a variable's shape and kind; backends' integers are of two sizes."""
+    own = _storable(keras.ops.convert_to_numpy(variable))
+    kinds = {array.dtype.kind, own.dtype.kind}
+    return array.shape == own.shape and (len(kinds) == 1 or kinds == {"i", "u"})
 
 
 def _restored(array, variable):

@@ -173,7 +173,7 @@ def test_another_model_is_refused_and_left_as_it_is(tmp_path):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4)])
     model.compile("sgd", "mse")
     before = to_numpy(model.weights[0]).copy()
-    with pytest.raises(ValueError, match=r"belongs to another model.*\(3, 4\) <- \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"belongs to another model.*\(3, 4\) float32 <- \(3, 2\)"):
         model.fit(
             np.zeros((4, 3)), np.zeros((4, 4)), verbose=0, callbacks=[TrainingCheckpoint(tmp_path)]
         )
