@@ -133,7 +133,7 @@ def main():
         for backend in BACKENDS:
             command = [sys.executable, "-m", "bert_keras", "train", "text_classification"]
             flags = ["--data_dir", "examples/data/sentiment_labelled_sentences", "--sample", "64"]
-            flags += ["--epochs", "1", "--max_length", "24", "--output_dir", f"{folder}/{backend}"]
+            flags += ["--epochs", "1", "--max_length", "16", "--output_dir", f"{folder}/{backend}"]
             add(run, f"quickstart on {backend}", [*command, *flags], backend, PYTHONPATH=str(ROOT))
         for backend in ("jax", "torch"):
             command = [sys.executable, "tests/small_run.py", "--without-tensorflow"]

@@ -5,6 +5,7 @@ The site executes all of them; here are those that train anew on each backend, a
 
 import ast
 import json
+import os
 import pathlib
 import runpy
 import subprocess
@@ -66,18 +67,23 @@ def example(monkeypatch, capsys, tmp_path):
 
 @pytest.fixture
 def preset(tmp_path):
-    """Returns a folder with a random checkpoint that spells every word."""
+    return write_preset(tmp_path, num_layers=4)
+
+
+def write_preset(tmp_path, num_layers):
+    """Returns the flag of a folder with a random checkpoint that spells every word."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
     tokens += ["##" + letter for letter in letters]
-    backbone = bert_keras.BertBackbone(len(tokens), 4, 2, 8, 16)
+    backbone = bert_keras.BertBackbone(len(tokens), num_layers, 2, 8, 16)
     backbone.save_to_preset(tmp_path / "preset")
     bert_keras.WordPieceTokenizer(tokens).save(tmp_path / "preset")
     return f"--preset={tmp_path / 'preset'}"
 
 
-def test_a_loop_of_ones_own_trains_on_this_backend(example, preset):
-    printed, output = example("custom_training_loop", preset, "--num_steps=20")
+def test_a_loop_of_ones_own_trains_on_this_backend(example, tmp_path):
+    preset = write_preset(tmp_path, num_layers=1)
+    printed, output = example("custom_training_loop", preset, "--num_steps=10")
     assert printed.startswith(f"{keras.backend.backend()} {{'accuracy'")
     assert (output / "learning_curve.png").exists()
 
@@ -113,23 +119,39 @@ def test_the_fine_tuning_playbook_runs_to_its_end(preset, monkeypatch, capsys):
     ] * 15
 
 
+# Two runs of a script one after the other, as its command line makes them.
+TWICE = """
+import json, sys
+from absl import flags
+import feature_extraction
+for arguments in json.loads(sys.argv[1]):
+    feature_extraction.main(flags.FLAGS(["feature_extraction.py", *arguments]))
+    print(flush=True)
+"""
+
+
 @pytest.mark.once
 def test_features_without_fine_tuning_tag_words(preset, tmp_path):
     sentence = ["Anna\tB-PER", "lives\tO", "in\tO", "Rome\tB-LOC", "", ""]
     train, words = tmp_path / "train.conll", tmp_path / "words.txt"
     train.write_text("\n".join(sentence * 8))
     words.write_text("anna\nlives\n\nrome\n")
-    command = [sys.executable, "benchmarks/feature_extraction.py", f"--output_dir={tmp_path}"]
-    given = [f"--train_file={train}", f"--dev_file={train}", f"--test_file={words}", preset]
+    given = [f"--output_dir={tmp_path}", "--max_length=16"]
+    given += [f"--train_file={train}", f"--dev_file={train}", f"--test_file={words}", preset]
     given += ["--strategy=weighted_sum_last_4,concat_last_4", "--lstm_units=2", "--epochs=1"]
+    runs = json.dumps([given, ["--sentence=anna lives"]])
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "benchmarks")))
     done = subprocess.run(
-        [*command, *given, "--max_length=16"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", TWICE, runs],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    results = json.loads(done.stdout.splitlines()[-1])
+    trained, told = done.stdout.strip().split("\n\n")
+    results = json.loads(trained.splitlines()[-1])
     assert set(results) == {"weighted_sum_last_4_f1", "concat_last_4_f1"}
     lines = (tmp_path / "test_predictions.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["anna", "lives", "", "rome", ""]
-    told = subprocess.run(
-        [*command, "--sentence=anna lives"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert told.stdout.split()[0].startswith("anna/")
+    assert told.split()[0].startswith("anna/")

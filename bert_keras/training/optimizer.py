@@ -234,8 +234,8 @@ class AdamW(keras.optimizers.Optimizer):
                 gradient,
                 self._momentums[i].value,
                 self._velocities[i].value,
-                beta_1=1 - sizes["open"] * (1 - self.beta_1),
-                beta_2=1 - sizes["open"] * (1 - self.beta_2),
+                beta_1=1 - sizes["momentum"],
+                beta_2=1 - sizes["velocity"],
                 rate=sizes["rate"] * sizes["correction"],
                 epsilon=sizes["epsilon"],
             )
@@ -252,10 +252,8 @@ class AdamW(keras.optimizers.Optimizer):
     def _direction(self, i, gradient, sizes):
         """Moves the moments of variable `i` and returns its step, before rate and decay."""
         momentum, velocity = self._momentums[i], self._velocities[i]
-        new_momentum = momentum + (gradient - momentum) * (sizes["open"] * (1 - self.beta_1))
-        new_velocity = velocity + (ops.square(gradient) - velocity) * (
-            sizes["open"] * (1 - self.beta_2)
-        )
+        new_momentum = momentum + (gradient - momentum) * sizes["momentum"]
+        new_velocity = velocity + (ops.square(gradient) - velocity) * sizes["velocity"]
         self.assign(momentum, new_momentum)
         self.assign(velocity, new_velocity)
         return sizes["correction"] * new_momentum / (ops.sqrt(new_velocity) + sizes["epsilon"])
@@ -266,6 +264,8 @@ class AdamW(keras.optimizers.Optimizer):
             self._torch_update(grads, indices, learning_rate)
         else:
             sizes = self._step_sizes(grads, indices, learning_rate)
+            # At once: each by its index they would take longer to trace than the rest of it.
+            sizes = {name: ops.unstack(size) for name, size in sizes.items()}
             # The sizes have waited, and with them all that is computed of them.
             with after(None):
                 super()._backend_update_step(grads, trainable_variables, sizes)
@@ -284,7 +284,8 @@ class AdamW(keras.optimizers.Optimizer):
         factors, decays = ops.convert_to_tensor(self._factors), ops.convert_to_tensor(self._decays)
         rate = ops.cast(learning_rate, "float32") * factors * gates
         return {
-            "open": gates,
+            "momentum": gates * (1 - self.beta_1),
+            "velocity": gates * (1 - self.beta_2),
             "rate": rate,
             "decay": rate * decays,
             # m / c1 / (sqrt(v) / c2 + epsilon), multiplied out so that both are scalars.

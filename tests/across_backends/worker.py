@@ -37,7 +37,7 @@ MODEL_SUPPORTS_JIT = trainer.model_supports_jit
 EPOCHS, SAVED_AFTER = 6, 3
 
 
-def parts(num_layers=2, dropout=0.0, dtype=None):
+def parts(num_layers=1, dropout=0.0, dtype=None):
     backbone = bert_keras.BertBackbone(
         len(VOCABULARY),
         num_layers=num_layers,
@@ -59,7 +59,7 @@ class Regularized(SeveralMasks, bert_keras.TextClassifier):
     """Trained by R-Drop."""
 
 
-def classifier(recipe=None, num_layers=2, dropout=0.0, dtype=None, **options):
+def classifier(recipe=None, num_layers=1, dropout=0.0, dtype=None, **options):
     made = parts(num_layers, dropout, dtype)
     make = Regularized if "consistency" in options else bert_keras.TextClassifier
     task = make(**made, label_names=["no", "yes"], **options)
@@ -91,10 +91,11 @@ def of_family(make, tokenizer, **options):
         intermediate_dim=32,
         dropout=0.0,
         initializer_range=0.2,
-        max_sequence_length=32,
+        max_sequence_length=16,
         **options,
     )
-    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=32)
+    # Of one length, which is a program to compile.
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
     task = bert_keras.TextClassifier(backbone, 2, preprocessor, dropout=0.0)
     task.compile(learning_rate=3e-3)
     return task
@@ -114,7 +115,7 @@ TRAINED = {
     "distilbert": lambda: of_family(bert_keras.DistilBertBackbone, word_pieces()),
     "electra": lambda: of_family(bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8),
     "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs()),
-    "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, frozen=1),
+    "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, 2, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
     "adapters_by_lamb": lambda: classifier(
         {"optimizer": "lamb", "learning_rate": 3e-2, "decay": "cosine"}, lora_rank=2

@@ -10,7 +10,7 @@ import sys
 import keras
 import numpy as np
 import pytest
-from absl import flags
+from absl import app, flags
 from absl.testing import flagsaver
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
@@ -244,11 +244,24 @@ def test_what_nobody_foresaw_is_no_mistake():
 
 
 @pytest.mark.once
+def test_a_model_that_cannot_be_served_is_told_in_one_line(command, tmp_path):
+    assert "nothing" in command("serve", tmp_path / "nothing")
+
+
+@pytest.mark.once
 def test_the_module_runs(preset):
-    command = [sys.executable, "-m", "bert_keras"]
-    told = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False)
-    assert "--columns" in told.stdout and "bert-keras classify" in told.stdout
-    told = subprocess.run(
-        [*command, "info", preset], capture_output=True, text=True, check=True, env=os.environ
-    )
+    command = [sys.executable, "-m", "bert_keras", "info", preset]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
     assert "TextClassifier" in told.stdout
+
+
+@pytest.mark.once
+def test_the_help_has_commands_and_flags(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["bert-keras", "-h"])  # The same as --help, which absl knows.
+    monkeypatch.setattr(app, "_define_help_flags_called", False)  # They are gone after the test.
+    monkeypatch.setattr(main, "define_flags", lambda: None)  # The fixture has done so.
+    monkeypatch.setattr(sys.modules["__main__"], "__doc__", None)
+    with flagsaver.flagsaver(), pytest.raises(SystemExit):
+        main.run()
+    told = capsys.readouterr().out
+    assert "--columns" in told and "bert-keras classify" in told

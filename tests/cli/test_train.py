@@ -175,8 +175,8 @@ def test_text_classification_without_a_training_file_splits_the_dev_file(run, tm
 
 def test_a_grid_tries_every_setting_once_and_goes_on_where_it_stopped(run, yes_and_no, monkeypatch):
     arguments = [f"--train_file={yes_and_no}", f"--dev_file={yes_and_no}", "--epochs=2"]
-    arguments += ["--batch_size=6,12", "--learning_rate=0.01", "--pictures", "--seeds=2"]
-    expected, printed, output = run("text_classification", *arguments)
+    arguments += ["--batch_size=6,12", "--learning_rate=0.01", "--seeds=2"]
+    expected, printed, output = run("text_classification", *arguments, "--pictures")
     assert printed.count("Trains with the seed") == 4 and "too high for a result" in printed
     assert {"seeds.png", "settings.png"} <= {path.name for path in output.iterdir()}
     whole = json.loads((output / "results.json").read_text())

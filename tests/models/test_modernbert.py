@@ -75,8 +75,8 @@ def test_texts_of_any_length_and_training_steps_agree_with_the_square(monkeypatc
     for least in (0, 10**6):
         monkeypatch.setitem(backends.LEAST_BLOCKS, keras.backend.backend(), least)
         keras.utils.set_random_seed(0)
-        task = bert_keras.TextClassifier(tiny_backbone(num_layers=3, remat=True), num_classes=2)
-        rows = [random_inputs(4, length, length, num_segments=1) for length in (6, 9, 11)]
+        task = bert_keras.TextClassifier(tiny_backbone(remat=True), num_classes=2)
+        rows = [random_inputs(4, length, length, num_segments=1) for length in (6, 11)]
         task.compile(learning_rate=1e-3)
         for row in rows:
             task.fit(row, np.array([0, 1, 1, 0]), verbose=0)

@@ -122,6 +122,7 @@ def test_sentences_may_be_split_or_stand_one_a_line(corpus, tmp_path):
 def test_the_number_of_processes_changes_no_byte(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("bert_keras.preprocessing.token_store.CHARACTERS_PER_TASK", 300)
     monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 100)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")  # Which processes that import Keras have soonest.
     options = {"masking": Masking(strategy="whole_words"), "duplicates": 2}
     create(corpus, tmp_path / "one", num_workers=1, **options)
     create(corpus, tmp_path / "two", num_workers=2, **options)

@@ -10,9 +10,10 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# The module alone: each process of the package would import Keras first.
 SCRIPT = """
 import time
-from bert_keras.preprocessing.workers import Workers
+from workers import Workers
 
 if __name__ == "__main__":
     with Workers(2) as workers:
@@ -26,7 +27,7 @@ if __name__ == "__main__":
 @pytest.mark.once
 def test_processes_end_with_their_parent_when_it_is_killed(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "bert_keras" / "preprocessing")}
     parent = subprocess.Popen(
         [sys.executable, str(tmp_path / "script.py")],
         env=environment,

@@ -457,14 +457,6 @@ def test_the_command_answers_what_was_asked_before_it_ends(tmp_path):
         process.kill()
 
 
-def test_a_model_that_cannot_be_served_is_told_in_one_line(tmp_path):
-    command = [sys.executable, "-m", "bert_keras", "serve", str(tmp_path / "nothing")]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert "nothing" in ended.stderr.splitlines()[-1]
-    assert "Traceback" not in ended.stderr
-
-
 @contextlib.contextmanager
 def connected(address):
     """Yields a connection without any protocol."""

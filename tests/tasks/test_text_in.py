@@ -12,7 +12,7 @@ from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from benchmarks.hard_texts import HARD_TEXTS
-from bert_keras.models import from_text
+from bert_keras.models import export_elsewhere, from_text
 
 TEXTS = [*HARD_TEXTS, "abc a cab", "Ábc [MASK] [SEP]d", "a b c d e f g h " * 3]
 PAIRS = TEXTS[::-1]
@@ -63,12 +63,29 @@ def check_client(task, folder):
         assert len(set(found["labels"])) > 1
 
 
-def test_a_client_reads_the_task_s_answers(tmp_path):
+def test_a_client_reads_the_task_s_answers(tmp_path, monkeypatch):
     task = of_seen_weights(tiny_classifier(num_classes=3, label_names=NAMES))
     # So that each class is some text's.
     bias = task.head.dense.bias
     bias.assign(bias - task.predict(TEXTS, verbose=0).mean(axis=0))
+    if keras.backend.backend() == "jax":  # It asks as PyTorch does.
+        monkeypatch.setattr(export_elsewhere, "write", asked := Asked())
+        with pytest.raises(InterruptedError):
+            task.export(tmp_path / "served", text=True)
+        assert asked.jobs == [("texts", task, "tensorflow")]
+        return
     check_client(task, tmp_path / "served")
+
+
+class Asked:
+    """Stands for another backend's process, and notes what it is asked for."""
+
+    def __init__(self):
+        self.jobs = []
+
+    def __call__(self, format, model, path, backend):
+        self.jobs.append((format, model, backend))
+        raise InterruptedError
 
 
 def test_each_task_s_program_answers_as_the_task():

@@ -1,11 +1,13 @@
 """`bert-keras pretrain`, which kills itself: run by test_checkpoint.py in a process of its own.
 
-python tests/training/killed_run.py WHERE STEP flags of pretrain...
+python tests/training/killed_run.py RUNS
 
-WHERE is `batch` (in the middle of an epoch), `writing` (a checkpoint's file is half written),
-`deleting` (the new checkpoint is there, the old one too) or `never`.
+RUNS is JSON, a list of lists: WHERE, STEP, flags of pretrain... One follows the other. WHERE is
+`batch` (in the middle of an epoch), `writing` (a checkpoint's file is half written), `deleting`
+(the new checkpoint is there, the old one too) or `never`.
 """
 
+import json
 import os
 import pathlib
 import signal
@@ -18,9 +20,6 @@ import numpy as np
 
 from bert_keras.cli import pretrain
 from bert_keras.training import checkpoint
-
-where, step = sys.argv[1], int(sys.argv[2])
-del sys.argv[1:3]
 
 
 def kill_myself():
@@ -52,4 +51,6 @@ def half_written(file, savez=np.savez, **arrays):
 
 
 pretrain.TrainingCheckpoint = Killed
-pretrain.main(sys.argv[1:])
+for run in json.loads(sys.argv[1]):
+    where, step, *flags = run
+    pretrain.main(flags)

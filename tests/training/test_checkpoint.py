@@ -330,12 +330,12 @@ def data(text):
     return [make_data(text, "next_sentence", length) for length in (16, 32)]
 
 
-def pretrain(data, output_dir, objective, where="never", step=0):
+def pretrain(data, objective, *runs):
+    """Pre-trains in one process into each folder of `runs`, until it kills itself."""
     flags = {
         "objective": objective,
         "data_dir": ",".join(data),
         "heldout_dir": data[0],
-        "output_dir": output_dir,
         "num_steps": 10,
         "shares": "0.6,0.4",
         "learning_rate": "1e-3,5e-4",
@@ -348,8 +348,9 @@ def pretrain(data, output_dir, objective, where="never", step=0):
         "max_sequence_length": 32,
         "tensorboard": "false",
     }
-    command = [sys.executable, str(SCRIPT), where, str(step)]
-    command += [f"--{name}={value}" for name, value in flags.items()]
+    flags = [f"--{name}={value}" for name, value in flags.items()]
+    runs = [[*kill, *flags, f"--output_dir={folder}"] for folder, *kill in runs]
+    command = [sys.executable, str(SCRIPT), json.dumps(runs)]
     root = SCRIPT.parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -364,14 +365,13 @@ def test_pretrain_killed_by_signals_gives_the_loss_curve_of_a_run_in_one_go(
     data, tmp_path, objective
 ):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    done = pretrain(data, whole, objective)
-    assert done.returncode == 0, done.stderr[-2000:]
     # Before the first checkpoint; within one; before another is deleted; in the second phase.
     kills = [("batch", 3), ("writing", 8), ("deleting", 10)]
-    for where, step in kills if "ALL_KILLS" in os.environ else kills[1:2]:
-        outcome = pretrain(data, killed, objective, where, step)
+    first, *later = kills if "ALL_KILLS" in os.environ else kills[1:2]
+    done = pretrain(data, objective, (whole, "never", 0), (killed, *first))
+    for outcome in (done, *(pretrain(data, objective, (killed, *kill)) for kill in later)):
         assert outcome.returncode == -signal.SIGKILL, outcome.stderr[-2000:]
-    resumed = pretrain(data, killed, objective)
+    resumed = pretrain(data, objective, (killed, "never", 0))
     assert resumed.returncode == 0, resumed.stderr[-2000:]
     curve = without_times(whole)
     assert [line["step"] for line in curve] == [2, 4, 6, 8, 10]
@@ -382,8 +382,8 @@ def test_pretrain_killed_by_signals_gives_the_loss_curve_of_a_run_in_one_go(
 
 
 def held_out(process):
-    """Returns the held-out results in the last line of a run."""
-    results = json.loads(process.stdout.splitlines()[-1])
+    """Returns the held-out results in the last line of the run that came to its end."""
+    results = json.loads([x for x in process.stdout.splitlines() if x.startswith("{")][-1])
     found = {name: value for name, value in results.items() if name.startswith("heldout_")}
     assert len(found) >= 4
     return found
