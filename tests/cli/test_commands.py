@@ -174,6 +174,8 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
         (("classify", "PRESET", "x", "--top_k", "2"), "gives one answer"),
         (("classify", "PRESET", "x", "--columns", "a,b,c"), "--columns"),
         (("convert", "PRESET", "x"), "--to"),
+        (("serve", "nothing.keras"), "nothing.keras"),
+        (("serve", "x=PRESET", "x=PRESET"), "its own name"),
     ],
 )
 def test_a_mistake_is_one_line(command, preset, tmp_path, arguments, told):
