@@ -22,6 +22,7 @@ from playwright.sync_api import sync_playwright
 
 import bert_keras
 
+DOCS = pathlib.Path(__file__).resolve().parent
 HOSTILE = "<img src=x onerror='window.hacked=1'><b>x</b>"
 # What an answer leaves in the page, by the task's method.
 DRAWN = {
@@ -143,10 +144,10 @@ def use_attention(page):
     )
 
 
-def use_search(page, lines, query):
+def use_search(page, name, lines, query):
     open_by_key(page, "search")
-    file = {"name": f"{HOSTILE.replace('/', '')}.txt", "mimeType": "text/plain"}
-    page.set_input_files("#file", {**file, "buffer": "\n".join(lines).encode()})
+    file = {"name": name, "mimeType": "text/plain", "buffer": "\n".join(lines).encode()}
+    page.set_input_files("#file", file)
     page.wait_for_selector("#find:enabled")
     page.fill("#query", query)
     page.press("#query", "Enter")
@@ -184,7 +185,8 @@ def using(page, address):
         for instrument in has.keys() & uses.keys():
             uses[instrument](page)
         if "search" in has:
-            use_search(page, [HOSTILE, "", *(f"{HOSTILE} {n}" for n in range(40))], HOSTILE)
+            lines = [HOSTILE, "", *(f"{HOSTILE} {number}" for number in range(40))]
+            use_search(page, HOSTILE.replace("/", ""), lines, HOSTILE)
             if len(page.query_selector_all("#nearest .bar")) != 10:
                 yield f"{name}: not ten neighbours"
         for panel in ("saliency", "attention", "search", "tokens"):
@@ -219,11 +221,8 @@ def screenshots(page, address, folder):
                 page.wait_for_load_state("networkidle")
                 page.hover("#attention .looks button >> nth=4")
             if model["method"] == "embed":
-                use_search(
-                    page,
-                    (bert_keras.__doc__ + pathlib.Path("README.md").read_text()).splitlines(),
-                    "How do I train on many texts?",
-                )
+                lines = (DOCS.parent / "README.md").read_text(encoding="utf-8").splitlines()
+                use_search(page, "README.md", lines, "How do I train on many texts?")
             page.screenshot(path=folder / f"{model['name']}_{theme}.png", full_page=True)
 
 

@@ -204,7 +204,7 @@ def test_every_tasks_own_answer_is_that_of_its_method(tasks, address):
 
 def test_what_is_shown_of_a_models_inside_is_its_own(tasks, address, monkeypatch):
     def ask(path, **body):
-        return httpx.post(address + path, json=body)
+        return httpx.post(address + path, json=body, timeout=60)
 
     found = ask("/saliency/classifier", row=["a cab b"], target="yes").json()
     expected = bert_keras.integrated_gradients(tasks["classifier"], "a cab b", "yes")
@@ -240,17 +240,18 @@ def test_texts_are_ranked_by_one_score_and_read_whole_where_they_may_not_be_cut(
     long = bert_keras.LongTextClassifier(
         tiny_backbone(), 2, tiny_preprocessor(max_length=6), num_windows=2
     )
-    with serving({"scores": tiny_classifier(**options), "long": long}) as address:
-        refused = httpx.post(f"{address}/rerank", json={"query": "a", "texts": ["b"]})
+    tasks = {"scores": tiny_classifier(**options), "long": long}
+    with serving(tasks) as address, httpx.Client(base_url=address, timeout=60) as session:
+        refused = session.post("/rerank", json={"query": "a", "texts": ["b"]})
         assert refused.status_code == 422 and "gives 3" in refused.json()["error"]
-        found = httpx.post(f"{address}/saliency/scores", json={"row": ["a"], "target": "2"}).json()
-        [scores] = httpx.post(f"{address}/answers/scores", json={"rows": [["a"]]}).json()
+        found = session.post("/saliency/scores", json={"row": ["a"], "target": "2"}).json()
+        [scores] = session.post("/answers/scores", json={"rows": [["a"]]}).json()
         assert found["logit"] == pytest.approx(scores["scores"][2], abs=1e-5)
         for number, status in ((8, 200), (9, 413)):  # Two windows of four tokens each.
             body = {"inputs": "a " * number, "parameters": {"truncation": False}}
-            assert httpx.post(f"{address}/models/long", json=body).status_code == status
+            assert session.post("/models/long", json=body).status_code == status
             body["parameters"]["truncation"] = True
-            assert httpx.post(f"{address}/models/long", json=body).status_code == 200
+            assert session.post("/models/long", json=body).status_code == 200
 
 
 def _rounded(value):

@@ -45,7 +45,8 @@ function showFields() {
     const area = element("textarea", undefined, "", label);
     area.name = name;
     area.rows = ["context", "texts", "choices"].includes(name) ? 5 : 2;
-    area.value = model().mask && name === "text" ? `She opened the ${model().mask} and went in.` : EXAMPLES[name];
+    const example = EXAMPLES[model().method] ?? EXAMPLES[name];
+    area.value = model().mask ? `She opened the ${model().mask} and went in.` : example;
     area.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) get("form").requestSubmit();
     });

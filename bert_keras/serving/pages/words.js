@@ -35,7 +35,7 @@ const WORDS = {
   },
 };
 const EXAMPLES = {
-  text: "I would see it again.", pair: "", question: "Who lived in London?",
+  text: "The actors are wonderful, but the story is dull.", tag: "Ada Lovelace lived in London.", pair: "", question: "Who lived in London?",
   context: "Ada Lovelace lived in London.", choices: "It barked.\nIt rained.",
   first: "She opened the door.", second: "Nobody was there.",
   texts: "A cat sits on the mat.\nA kitten rests on a rug.\nShares fell on Monday.",
