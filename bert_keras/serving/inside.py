@@ -14,8 +14,8 @@ MOST_TOKENS = 256
 def instruments_of(model):
     """Returns what a model can show, a dict by the names of `INSTRUMENTS`.
 
-    An exported program has neither gradients nor attention. `"saliency"` goes with the labels,
-    `None` where they are numbers, `"attention"` with the numbers of layers and heads.
+    An exported program has neither gradients nor attention. `"saliency"` goes with the labels'
+    names, or their numbers as str, `"attention"` with the numbers of layers and of heads.
     """
     found, backbone = {}, getattr(model, "backbone", None)
     if isinstance(model, TextClassifier) and not isinstance(model, LongTextClassifier):

@@ -57,27 +57,7 @@ def router(server):
 
     @routes.post("/rerank", summary="Texts ranked for a query, by a classifier of pairs or vectors")
     async def rerank(request: Request, body: Rerank):
-        served = server.find(None, "classify", "embed")
-        if served.has("classify"):
-            if served.setting("problem_type") == "regression" and served.setting("num_classes") > 1:
-                raise Refusal(
-                    422,
-                    f"Texts are ranked by one score; {served.name!r} gives "
-                    f"{served.setting('num_classes')}. Serve one of one score, a classifier whose "
-                    "last label says yes, or a `TextEmbedder` before it.",
-                )
-            rows = [(body.query, text) for text in body.texts]
-            answers = await server.ask(request, served, "classify", rows, body.truncate)
-            # Of several labels the last is the one that says yes.
-            scores = [
-                list(x["probabilities"].values())[-1] if "probabilities" in x else x["score"]
-                for x in answers
-            ]
-        else:
-            rows = [(body.query,), *((text,) for text in body.texts)]
-            vectors = await server.ask(request, served, "embed", rows, body.truncate)
-            vectors = unit(np.array(vectors))
-            scores = (vectors[1:] @ vectors[0]).tolist()
+        scores = await _scores(server, request, body)
         order = sorted(range(len(scores)), key=lambda place: -scores[place])
         return [
             {
@@ -106,3 +86,26 @@ def router(server):
         return {}
 
     return routes
+
+
+async def _scores(server, request, body):
+    """Returns how well each text of a `Rerank` fits its query, a list of float."""
+    served = server.find(None, "classify", "embed")
+    if not served.has("classify"):
+        rows = [(body.query,), *((text,) for text in body.texts)]
+        vectors = unit(np.array(await server.ask(request, served, "embed", rows, body.truncate)))
+        return (vectors[1:] @ vectors[0]).tolist()
+    if served.setting("problem_type") == "regression" and served.setting("num_classes") > 1:
+        raise Refusal(
+            422,
+            f"Texts are ranked by one score; {served.name!r} gives {served.setting('num_classes')}."
+            " Serve one of one score, a classifier whose last label says yes, or a `TextEmbedder` "
+            "before it.",
+        )
+    rows = [(body.query, text) for text in body.texts]
+    answers = await server.ask(request, served, "classify", rows, body.truncate)
+    # Of several labels the last is the one that says yes.
+    return [
+        list(x["probabilities"].values())[-1] if "probabilities" in x else x["score"]
+        for x in answers
+    ]
