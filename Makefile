@@ -11,7 +11,7 @@ OUTPUT ?= output/sentiment
 SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
 	"Not bad at all." "I will not come back."
 
-.PHONY: quickstart test lint format docs check-docs bench bench-full clean
+.PHONY: quickstart test lint format docs check-docs check-page bench bench-full clean
 
 quickstart: $(DEMO_VENV)/installed
 	KERAS_BACKEND=$(BACKEND) TF_CPP_MIN_LOG_LEVEL=3 $(DEMO_VENV)/bin/python \
@@ -56,6 +56,10 @@ docs: $(VENV)/installed
 # In a headless Chromium: links, pictures, search, phones, dark mode.
 check-docs: docs
 	$(VENV)/bin/python docs/check.py
+
+# There too: the server's page, each of its instruments used, with hostile texts.
+check-page: $(VENV)/installed
+	KERAS_BACKEND=$(BACKEND) PYTHONPATH=. $(VENV)/bin/python docs/check_page.py
 
 # Side by side with the peers: three suites, or all of them, which takes hours. SST2_DIR, MRPC_DIR
 # and IMDB_DIR are folders of these data sets; without the first the repository's sentences take

@@ -1,14 +1,17 @@
 """What a server adds to a model: single sentences by many clients, beside `classify` of them all.
 
     python benchmarks/serving.py --source output/sentiment/model.keras
+    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/serving.py --source ... --words 8,32,128
 
 Prints a line of JSON for each number of clients, with requests a second and the median and the 99th
 percentile of the seconds that a client waits, and one for the same texts in batches, texts a second
-in this process. Rounds are interleaved. KERAS_BACKEND holds for both sides.
+in this process: on one core, for texts of so many words, what a cost is reckoned from. Rounds are
+interleaved. KERAS_BACKEND holds for both sides.
 """
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -27,6 +30,7 @@ from bert_keras.cli import sources
 FLAGS = flags.FLAGS
 flags.DEFINE_string("source", None, "A classifier: what `bert-keras serve` takes.", required=True)
 flags.DEFINE_list("clients", ["1", "8", "32", "128"], "Numbers of clients.")
+flags.DEFINE_list("words", [], "Numbers of words of a text; by default sentences of several.")
 flags.DEFINE_integer("requests", 256, "Requests of a round, at most.", 1)
 flags.DEFINE_float("seconds", 5.0, "Seconds of a round, at most.", 0.1)
 flags.DEFINE_integer("rounds", 2, "Rounds of each.", 1)
@@ -35,24 +39,27 @@ WORDS = ("a film", "begins well", "and ends", "as all of them do", "with rain", 
 
 def main(argv):
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    texts = texts_of(FLAGS.requests)
     model, _ = sources.load(FLAGS.source)
-    model.classify(texts)
     with serving(FLAGS.source) as address:
-        for number in range(FLAGS.rounds):
+        for number, words in itertools.product(range(FLAGS.rounds), FLAGS.words or [None]):
+            texts = texts_of(FLAGS.requests, words and int(words))
+            told = {"round": number} | ({"words": int(words)} if words else {})
+            model.classify(texts)
             started = time.perf_counter()
             model.classify(texts)
             rate = len(texts) / (time.perf_counter() - started)
-            print(json.dumps({"round": number, "classify": round(rate, 2)}), flush=True)
+            print(json.dumps({**told, "classify": round(rate, 2)}), flush=True)
             for clients in map(int, FLAGS.clients):
                 found = asyncio.run(asked(address, texts, clients))
-                print(json.dumps({"round": number, "clients": clients, **found}), flush=True)
+                print(json.dumps({**told, "clients": clients, **found}), flush=True)
 
 
-def texts_of(number):
-    """Returns sentences of 1 to 7 phrases, the same each time."""
+def texts_of(number, words=None):
+    """Returns texts of so many words, or sentences of 1 to 7 phrases, the same each time."""
     rng = np.random.default_rng(0)
-    return [" ".join(rng.choice(WORDS, rng.integers(1, 8))) for _ in range(number)]
+    if words is None:
+        return [" ".join(rng.choice(WORDS, rng.integers(1, 8))) for _ in range(number)]
+    return [" ".join(" ".join(rng.choice(WORDS, words)).split()[:words]) for _ in range(number)]
 
 
 @contextlib.contextmanager

@@ -232,16 +232,11 @@ def attention_of(task, text, pair=None):
         of its last two axes sums to 1.
     """
     packed = task.preprocessor([text], *([[pair]] if pair is not None else []))
-    inputs = _symbolic(task.backbone)
-    outputs = task.backbone(inputs, return_attentions=True)
-    model = keras.Model(inputs, ops.stack(outputs["attentions"], axis=1))
+    outputs = task.backbone(packed, return_attentions=True, training=False)
     tokenizer = task.preprocessor.tokenizer
     tokens = [tokenizer.id_to_token(int(number)) for number in packed["token_ids"][0]]
-    return tokens, np.asarray(model.predict_on_batch(packed), "float32")[0]
-
-
-def _symbolic(backbone):
-    return {name: keras.Input((None,), dtype="int32", name=name) for name in backbone.input_names}
+    weights = ops.concatenate([ops.cast(x, "float32") for x in outputs["attentions"]])
+    return tokens, ops.convert_to_numpy(weights)
 
 
 def saliency(found, labels=None, path=None):
@@ -283,7 +278,7 @@ def saliency(found, labels=None, path=None):
                     axis.text(
                         place + size / 2,
                         y,
-                        _as_written(one.tokens)[number][0],
+                        as_written(one.tokens)[number][0],
                         fontsize=11,
                         ha="center",
                         color="white" if dark else "black",
@@ -300,7 +295,7 @@ def _lines(plt, tokens, width):
     figure = plt.figure(figsize=(1, 1))
     renderer = figure.canvas.get_renderer()
     lines, x = [[]], 0.0
-    for number, (text, goes_on) in enumerate(_as_written(tokens)):
+    for number, (text, goes_on) in enumerate(as_written(tokens)):
         drawn = figure.text(0, 0, text, fontsize=11)
         size = drawn.get_window_extent(renderer).width / figure.dpi + 0.06
         between = 0.0 if goes_on or not lines[-1] else 0.06
@@ -313,7 +308,7 @@ def _lines(plt, tokens, width):
     return lines
 
 
-def _as_written(tokens):
+def as_written(tokens):
     """Returns of each token its text, and whether it goes on with the word of the one before.
 
     A token says so by `##`, as those of WordPiece, or by the sign of a space that it lacks.
@@ -339,7 +334,8 @@ def layer_vectors(task, texts):
         texts: list of str, or a tuple of two such for pairs.
     """
     packed = task.preprocessor(*(texts if isinstance(texts, tuple) else (texts,)))
-    inputs = _symbolic(task.backbone)
+    names = task.backbone.input_names
+    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
     states = task.backbone(inputs, return_hidden_states=True)["hidden_states"]
     mask = ops.cast(inputs["padding_mask"], "float32")[..., None]
     sums = [ops.sum(ops.cast(state, "float32") * mask, axis=1) for state in states]

@@ -21,9 +21,14 @@ HTML = pathlib.Path(__file__).resolve().parent.parent / "output" / "docs" / "htm
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 # What WCAG 2.1 asks of text.
 LEAST_CONTRAST = 4.5
+TEXTS = "article p, article li, article td, article h1"
 SHOWN = ("index", "start/pick_a_model", "way_to_bert/bert")
-CONTRAST = """() => {
-  const parse = (color) => (color.match(/[\\d.]+/g) || []).map(Number);
+# Of the texts that a selector finds the least.
+CONTRAST = """(selector) => {
+  const parse = (color) => {
+    const parts = (color.match(/[\\d.]+/g) || []).map(Number);
+    return color.startsWith("color(") ? parts.map((x, i) => (i < 3 ? x * 255 : x)) : parts;
+  };
   const luminance = (color) => {
     const parts = parse(color).slice(0, 3).map((part) => {
       const x = part / 255;
@@ -39,8 +44,8 @@ CONTRAST = """() => {
     return "rgb(255, 255, 255)";
   };
   let least = 21;
-  for (const e of document.querySelectorAll("article p, article li, article td, article h1")) {
-    if (!e.innerText.trim()) continue;
+  for (const e of document.querySelectorAll(selector)) {
+    if (!e.innerText?.trim() || e.disabled) continue;
     const [a, b] = [luminance(getComputedStyle(e).color), luminance(behind(e))];
     least = Math.min(least, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
   }
@@ -80,7 +85,7 @@ def reading(page, address, names):
             page.goto(f"{address}/{name}")
             if page.evaluate("document.scrollingElement.scrollWidth > innerWidth + 1"):
                 yield f"{name}: wider than a phone"
-            if (contrast := page.evaluate(CONTRAST)) < LEAST_CONTRAST:
+            if (contrast := page.evaluate(CONTRAST, TEXTS)) < LEAST_CONTRAST:
                 yield f"{name}: a contrast of {contrast:.1f} in {theme} mode"
             lost = "[...document.images].filter(i => i.complete && !i.naturalWidth).length"
             if page.evaluate(lost):
@@ -101,6 +106,13 @@ def searching(page, address):
         links = page.eval_on_selector_all("#search-results a", "all => all.map(a => a.href)")
         if not any(found in link for link in links):
             yield f"{language}: the search for {query} does not find {found}"
+
+
+def launched(playwright):
+    """Returns the Chromium of the path, without a window."""
+    names = ("chromium", "chromium-browser", "chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    return playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
 
 
 def screenshots(page, address, folder):
@@ -124,15 +136,12 @@ def main():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
-    chromium = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None
-    )
     names = sorted(
         path.relative_to(flags.html).as_posix() for path in flags.html.glob("*/**/*.html")
     )
     names = [name for name in names if "_static" not in name and "genindex" not in name]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = launched(playwright)
         page = browser.new_page()
         wrong += [*reading(page, address, names), *searching(page, address)]
         if flags.screenshots:

@@ -60,11 +60,11 @@ def test_a_text_that_no_font_can_show_is_warned_of(monkeypatch):
 
 
 def test_tokens_are_drawn_as_they_are_written():
-    drawn = plots._as_written(["[CLS]", "word", "##piece", "[SEP]"])
+    drawn = plots.as_written(["[CLS]", "word", "##piece", "[SEP]"])
     assert drawn == [("[CLS]", False), ("word", False), ("piece", True), ("[SEP]", False)]
     expected = [("<s>", False), ("caf", False), ("é", True), ("bar", False), ("</s>", False)]
-    assert plots._as_written(["<s>", "caf", "Ã©", "Ġbar", "</s>"]) == expected
-    assert plots._as_written(["<s>", "▁caf", "é", "▁bar", "</s>"]) == expected
+    assert plots.as_written(["<s>", "caf", "Ã©", "Ġbar", "</s>"]) == expected
+    assert plots.as_written(["<s>", "▁caf", "é", "▁bar", "</s>"]) == expected
 
 
 def panels(figure):

@@ -246,6 +246,21 @@ def test_a_folder_answers_from_the_shell(folder):
         assert answer == runtime.ask(task, task.answers[0], [texts])[0]
 
 
+def test_tritons_example_names_what_a_program_takes_and_gives(folder):
+    import onnxruntime
+
+    path = pathlib.Path(__file__).parents[1] / "examples/serving/triton/sentiment/config.pbtxt"
+    text = path.read_text(encoding="utf-8")
+    session = onnxruntime.InferenceSession(str(folder / "one" / "model.onnx"))
+    types = {"tensor(int32)": "INT32", "tensor(float)": "FP32"}
+    for key, values in (("input", session.get_inputs()), ("output", session.get_outputs())):
+        tensor = r'\{ name: "(\w+)" data_type: TYPE_(\w+) dims: \[ -1 \] \}'
+        told = re.findall(tensor, re.search(rf"(?m)^{key} \[$(.*?)^\]", text, re.S)[1])
+        assert sorted(told) == sorted((x.name, types[x.type]) for x in values)
+        # Before it the axis of rows, of which Triton makes as many as `max_batch_size`.
+        assert all(len(x.shape) == 2 and isinstance(x.shape[0], str) for x in values)
+
+
 def test_the_command_answers_from_a_folder_without_keras(folder):
     code = (
         "import sys; sys.argv = sys.orig_argv = ['bert-keras', 'classify', sys.argv[1], 'a b']\n"

@@ -11,7 +11,6 @@ from absl import flags
 
 from bert_keras import runtime
 from bert_keras.cli import sources
-from bert_keras.serving.served import Served, Settings
 
 FLAGS = flags.FLAGS
 # Where a server keeps its keys, apart by spaces: a process's arguments are seen by all.
@@ -53,6 +52,7 @@ def serve(named_sources):
 
     from bert_keras.serving.app import make_app
     from bert_keras.serving.connection import Connection
+    from bert_keras.serving.served import Settings
 
     keys = tuple(os.environ.get(KEYS, "").split())
     settings = Settings(
@@ -100,6 +100,8 @@ def bound(host, port):
 def models_of(named_sources, settings):
     """Returns a `Served` of each source, not loaded yet."""
     import keras
+
+    from bert_keras.serving.served import Served
 
     models = {}
     for each in named_sources:

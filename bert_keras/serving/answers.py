@@ -4,8 +4,10 @@ import asyncio
 
 import numpy as np
 from fastapi import APIRouter, Request
+from pydantic import Field
 
 from bert_keras.serving import bodies
+from bert_keras.serving.inside import instruments_of
 from bert_keras.serving.rows import METHODS, Refusal, check_number
 from bert_keras.serving.server import as_json
 
@@ -23,8 +25,23 @@ class Texts(bodies.Body):
     inputs: str | bodies.Texts
 
 
+class Saliency(bodies.Body):
+    """A text or a pair, and the label that words are to speak for; by itself the likeliest."""
+
+    row: bodies.Texts
+    target: str | None = None
+
+
+class Attention(bodies.Body):
+    """A text or a pair, and a head of a layer, each from 0; by itself the mean over the heads."""
+
+    row: bodies.Texts
+    layer: int = Field(0, ge=0)
+    head: int | None = Field(None, ge=0)
+
+
 def router(server):
-    """Returns the routes `/answers`, `/answers/NAME` and `/tokens/NAME`."""
+    """Returns the routes `/answers`, `/answers/NAME`, `/tokens/NAME`, and those of instruments."""
     routes = APIRouter(tags=["bert_keras"])
 
     @routes.get("/answers", summary="The models, how each answers, and the fields that it takes")
@@ -43,6 +60,23 @@ def router(server):
         )
         return await as_json([x.tolist() if isinstance(x, np.ndarray) else x for x in found])
 
+    @routes.post("/saliency/{name:path}", summary="What each word adds to the logit of a label")
+    async def saliency(request: Request, name: str, body: Saliency):
+        served, has = _that_shows(server, name, "saliency")
+        if body.target is not None and body.target not in has["labels"]:
+            raise Refusal(422, f"target: one of {', '.join(has['labels'])} is needed.")
+        asked = server.ask(request, served, "saliency", [tuple(body.row)], target=body.target)
+        return await as_json((await asked)[0])
+
+    @routes.post("/attention/{name:path}", summary="How much each token looks at the others")
+    async def attention(request: Request, name: str, body: Attention):
+        served, has = _that_shows(server, name, "attention")
+        if body.layer >= has["layers"] or (body.head or 0) >= has["heads"]:
+            raise Refusal(422, f"layer, head: below {has['layers']} and {has['heads']} are needed.")
+        options = {"layer": body.layer, "head": body.head}
+        asked = server.ask(request, served, "attention", [tuple(body.row)], **options)
+        return await as_json((await asked)[0])
+
     @routes.post("/tokens/{name:path}", summary="The tokens of texts, and their ids")
     async def tokens(name: str, body: Texts):
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
@@ -54,6 +88,17 @@ def router(server):
         return await as_json(await asyncio.to_thread(_tokens, server.find(name), texts))
 
     return routes
+
+
+def _that_shows(server, name, instrument):
+    """Returns the model of a name, and what `instruments_of` says of one of its instruments."""
+    served = server.find(name)
+    found = instruments_of(served.model)
+    if instrument not in found:
+        raise Refusal(
+            422, f"{name!r} has no {instrument} to show. It has: {', '.join(found) or 'neither'}."
+        )
+    return served, found[instrument]
 
 
 def _tokens(served, texts):
@@ -76,4 +121,5 @@ def _described(served):
         "method": served.method,
         "fields": METHODS[served.method],
         "mask": served.mask_token if served.method == "fill_mask" else None,
+        "instruments": instruments_of(served.model),
     }

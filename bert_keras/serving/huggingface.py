@@ -12,12 +12,19 @@ from bert_keras.serving.rows import Refusal
 from bert_keras.serving.server import as_json
 
 
+class Options(Body):
+    """What holds whatever they say: models are loaded, and no answer comes from a cache."""
+
+    use_cache: bool | None = None
+    wait_for_model: bool | None = None
+
+
 class Inference(Body):
     """What a client posts: inputs of the model's task, and parameters of it."""
 
     inputs: Any
     parameters: dict[str, Any] = Field({})
-    options: dict[str, Any] = Field({})
+    options: Options = Options()
     normalize: bool | None = None
     truncate: bool | None = None
 
@@ -43,9 +50,13 @@ def router(server):
         async def ask(method, rows, **options):
             return await server.ask(request, served, method, rows, **options)
 
-        parameters = {key: value for key, value in body.parameters.items() if value is not None}
-        if body.normalize is not None:
-            parameters["normalize"] = body.normalize
+        # A client may send these beside the parameters too.
+        beside = {"normalize": body.normalize, "truncate": body.truncate}
+        parameters = {
+            key: value
+            for key, value in (*body.parameters.items(), *beside.items())
+            if value is not None
+        }
         return await as_json(await answer(ask, body.inputs, parameters, served))
 
     return routes
@@ -57,6 +68,14 @@ def _check(parameters, *known):
     if unknown:
         has = ", ".join(known) or "none"
         raise Refusal(422, f"parameters: this task takes {has}. Received: {', '.join(unknown)}.")
+
+
+def _flag(parameters, name, default):
+    """Returns a parameter that is true or false."""
+    value = parameters.get(name, default)
+    if not isinstance(value, bool):
+        raise Refusal(422, f"parameters.{name}: true or false is needed. Received: {value!r:.60}.")
+    return value
 
 
 def _texts(inputs, is_pair=False):
@@ -91,18 +110,21 @@ def _name(label):
 async def _classify(ask, inputs, parameters, served):
     if "candidate_labels" in parameters:
         return await _zero_shot(ask, inputs, parameters)
-    _check(parameters, "top_k", "truncation")
+    _check(parameters, "top_k", "truncate", "truncation")
     rows, _ = _texts(inputs, is_pair=True)
     top_k = parameters.get("top_k")
     if top_k is not None and (type(top_k) is not int or top_k < 1):
         raise Refusal(422, f"parameters.top_k: a number from 1 is needed. Received: {top_k!r:.60}.")
     # Of one text too a list of lists: clients take the first.
-    return [labels_of(x)[:top_k] for x in await ask("classify", rows)]
+    truncate = _flag(parameters, "truncate", True) and _flag(parameters, "truncation", True)
+    answers = await ask("classify", rows, truncate=truncate)
+    return [labels_of(x)[:top_k] for x in answers]
 
 
 async def _zero_shot(ask, inputs, parameters):
     """Answers by a classifier of inference, whose label of what follows is "entailment"."""
     _check(parameters, "candidate_labels", "hypothesis_template", "multi_label")
+    multi_label = _flag(parameters, "multi_label", False)
     template = parameters.get("hypothesis_template", "This example is {}.")
     names = parameters["candidate_labels"]
     names = names.split(",") if isinstance(names, str) else names
@@ -119,7 +141,7 @@ async def _zero_shot(ask, inputs, parameters):
         known = ", ".join(key)
         raise Refusal(422, f"Zero-shot needs a label `entailment`. The model has: {known}.")
     scores = np.array([answer["probabilities"][key["entailment"]] for answer in answers])
-    if not parameters.get("multi_label"):
+    if not multi_label:
         odds = scores / np.maximum(1 - scores, 1e-9)
         scores = odds / odds.sum()
     order = np.argsort(-scores)
@@ -193,16 +215,17 @@ async def _answer(ask, inputs, parameters, served):
 
 async def _embed(ask, inputs, parameters, served):
     _check(parameters, "normalize", "truncate")
+    normalize = _flag(parameters, "normalize", False)
+    truncate = _flag(parameters, "truncate", True)
     if isinstance(inputs, dict):
         if not isinstance(inputs.get("sentences"), list):
             raise Refusal(422, "inputs: `source_sentence` and a list `sentences` are needed.")
         rows, _ = _texts([inputs.get("source_sentence"), *inputs["sentences"]])
-        vectors = unit(np.array(await ask("embed", rows)))
+        vectors = unit(np.array(await ask("embed", rows, truncate=truncate)))
         return (vectors[1:] @ vectors[0]).tolist()
     rows, _ = _texts(inputs)
-    vectors = np.array(await ask("embed", rows))
-    vectors = unit(vectors) if parameters.get("normalize") else vectors
-    return vectors.tolist()
+    vectors = np.array(await ask("embed", rows, truncate=truncate))
+    return (unit(vectors) if normalize else vectors).tolist()
 
 
 def unit(vectors):

@@ -11,6 +11,8 @@ METHODS = {
     "is_next": ("first", "second"),
     "is_replaced": ("text",),
 }
+# What takes a text or a pair: a classifier, and the instruments of `inside`.
+TAKE_PAIRS = ("classify", "saliency", "attention")
 # Answers to one mask or question, and characters that all candidates for masks take with their
 # sentences: a short body may ask for much.
 MOST_ANSWERS, MOST_CANDIDATES = 100, 2**22
@@ -33,23 +35,25 @@ def check_number(rows, settings):
         raise Refusal(413, f"inputs: at most {most} texts at once. Received: {len(rows)}.")
 
 
-def check_rows(served, method, rows, settings, top_k=5):
+def check_rows(served, method, rows, settings, top_k=5, **options):
     """Raises where rows are not those of a method, or more than a server answers.
 
     Args:
         served: `Served`.
-        method: str, a key of `METHODS`.
+        method: str, a key of `METHODS`, or one of `TAKE_PAIRS`.
         rows: list of tuples of str.
         settings: `Settings`.
         top_k: answers that are wanted of a mask or a question.
+        **options: what is checked already.
 
     Raises:
         Refusal: 422, rows or `top_k` do not fit; 413, they are too long or too many.
     """
     check_number(rows, settings)
-    fields = METHODS[method]
-    # A classifier takes pairs too. Choices are examples each, of which a batch holds so many.
-    most = {"classify": 2, "choose": 1 + settings.max_batch}.get(method, len(fields))
+    fields = METHODS.get(method, ("text",))
+    # Choices are examples each, of which a batch holds so many.
+    most = {"choose": 1 + settings.max_batch} | dict.fromkeys(TAKE_PAIRS, 2)
+    most = most.get(method, len(fields))
     for place, row in enumerate(rows):
         if not len(fields) <= len(row) <= most or len(row) != len(rows[0]):
             raise Refusal(

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from bert_keras import runtime
 from bert_keras.serving.batcher import Batcher
-from bert_keras.serving.rows import METHODS
+from bert_keras.serving.inside import INSTRUMENTS
+from bert_keras.serving.rows import METHODS, Refusal
 
 
 class Settings(NamedTuple):
@@ -70,18 +71,39 @@ class Served:
 
     @property
     def max_length(self):
-        """Tokens that the model reads at most."""
-        return _max_length(self.model)
+        """Tokens that the model reads at most, of a document in all its windows."""
+        longest, layout = _max_length(self.model), self.model.tokenizer.layout
+        further = (self.setting("num_windows") or 1) - 1
+        return longest + further * (self.setting("stride") or longest - layout.num_special(False))
+
+    def setting(self, name):
+        """Returns a setting of the task by its name, or `None`."""
+        if isinstance(self.model, runtime.ExportedTask):
+            return self.model.config.get(name)
+        return getattr(self.model, name, None)
+
+    def check_whole(self, rows):
+        """Raises `Refusal`, 413, where rows have more tokens than the model reads."""
+        columns, most = zip(*map(list, rows), strict=True), self.max_length
+        for place, encoded in enumerate(self.model.tokenizer.encode(*map(list, columns))):
+            if len(encoded.ids) > most:
+                raise Refusal(
+                    413,
+                    f"inputs[{place}]: at most {most} tokens, special ones included, without "
+                    f"`truncate`. Received: {len(encoded.ids)}.",
+                )
 
     def has(self, method):
         """Whether the model answers so."""
         return method in runtime.answers_of(self.model)
 
     async def ask(self, method, rows, **options):
-        """Returns the answers to rows, tuples of str, of one method."""
+        """Returns the answers to rows, tuples of str, of one method or instrument."""
         if method == "choose":  # Each choice is an example of its batch.
             options["batch_size"] = max(1, self.settings.max_batch // len(rows[0]))
-        return await self.batcher.ask((method, len(rows[0]), tuple(sorted(options.items()))), rows)
+        # An instrument takes a row's time for each, so that others have their turns in between.
+        alike = rows[0] if method in INSTRUMENTS else len(rows[0])
+        return await self.batcher.ask((method, alike, tuple(sorted(options.items()))), rows)
 
     def _load_warm(self):
         model = self.load()
@@ -98,10 +120,11 @@ class Served:
         return model
 
     def _answer(self, key, rows):
-        wanted = len(rows)
+        wanted, (method, _, options) = len(rows), key
+        if method in INSTRUMENTS:
+            return [INSTRUMENTS[method](self.model, rows[0], **dict(options))] * wanted
         if self.pads_rows:
             rows = rows + rows[-1:] * (2 ** (wanted - 1).bit_length() - wanted)
-        method, _, options = key
         return runtime.ask(self.model, method, rows, **dict(options))[:wanted]
 
 

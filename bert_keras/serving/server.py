@@ -66,7 +66,7 @@ class Server:
             )
         return fitting[0]
 
-    async def ask(self, request, served, method, rows, **options):
+    async def ask(self, request, served, method, rows, truncate=True, **options):
         """Returns the model's answers to rows.
 
         Args:
@@ -74,12 +74,15 @@ class Server:
             served: `Served`.
             method: str.
             rows: list of tuples of str.
+            truncate: bool, whether rows of more tokens than the model reads are cut, not refused.
             **options: of the method.
 
         Raises:
             Refusal: the rows do not fit, too many wait, or the deadline is over.
         """
         check_rows(served, method, rows, self.settings, **options)
+        if not truncate:
+            await asyncio.to_thread(served.check_whole, rows)
         work = asyncio.ensure_future(served.ask(method, rows, **options))
         gone = asyncio.ensure_future(_is_gone(request))
         try:

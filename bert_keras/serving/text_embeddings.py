@@ -5,12 +5,13 @@ from fastapi import APIRouter, Request
 
 from bert_keras.serving.bodies import Body, Rows, Texts
 from bert_keras.serving.huggingface import labels_of, unit
+from bert_keras.serving.rows import Refusal
 from bert_keras.serving.server import as_json
 from bert_keras.version import __version__
 
 
 class Embed(Body):
-    """Texts to embed; they are always truncated to what the model reads."""
+    """Texts to embed; without `truncate` those of more tokens than the model reads are refused."""
 
     inputs: str | Texts
     normalize: bool = True
@@ -41,7 +42,8 @@ def router(server):
     async def embed(request: Request, body: Embed):
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
         served = server.find(None, "embed")
-        vectors = np.array(await server.ask(request, served, "embed", [(x,) for x in texts]))
+        rows = [(x,) for x in texts]
+        vectors = np.array(await server.ask(request, served, "embed", rows, body.truncate))
         return await as_json((unit(vectors) if body.normalize else vectors).tolist())
 
     @routes.post("/predict", summary="The labels of each text, with their probabilities")
@@ -49,24 +51,13 @@ def router(server):
         served, inputs = server.find(None, "classify"), body.inputs
         is_one = isinstance(inputs, str)
         rows = [(inputs,)] if is_one else [(x,) if isinstance(x, str) else tuple(x) for x in inputs]
-        found = [labels_of(x) for x in await server.ask(request, served, "classify", rows)]
+        answers = await server.ask(request, served, "classify", rows, body.truncate)
+        found = [labels_of(x) for x in answers]
         return found[0] if is_one else found
 
     @routes.post("/rerank", summary="Texts ranked for a query, by a classifier of pairs or vectors")
     async def rerank(request: Request, body: Rerank):
-        served = server.find(None, "classify", "embed")
-        if served.has("classify"):
-            rows = [(body.query, text) for text in body.texts]
-            answers = await server.ask(request, served, "classify", rows)
-            # Of several labels the last is the one that says yes.
-            scores = [
-                list(x["probabilities"].values())[-1] if "probabilities" in x else x["score"]
-                for x in answers
-            ]
-        else:
-            rows = [(body.query,), *((text,) for text in body.texts)]
-            vectors = unit(np.array(await server.ask(request, served, "embed", rows)))
-            scores = (vectors[1:] @ vectors[0]).tolist()
+        scores = await _scores(server, request, body)
         order = sorted(range(len(scores)), key=lambda place: -scores[place])
         return [
             {
@@ -95,3 +86,26 @@ def router(server):
         return {}
 
     return routes
+
+
+async def _scores(server, request, body):
+    """Returns how well each text of a `Rerank` fits its query, a list of float."""
+    served = server.find(None, "classify", "embed")
+    if not served.has("classify"):
+        rows = [(body.query,), *((text,) for text in body.texts)]
+        vectors = unit(np.array(await server.ask(request, served, "embed", rows, body.truncate)))
+        return (vectors[1:] @ vectors[0]).tolist()
+    if served.setting("problem_type") == "regression" and served.setting("num_classes") > 1:
+        raise Refusal(
+            422,
+            f"Texts are ranked by one score; {served.name!r} gives {served.setting('num_classes')}."
+            " Serve one of one score, a classifier whose last label says yes, or a `TextEmbedder` "
+            "before it.",
+        )
+    rows = [(body.query, text) for text in body.texts]
+    answers = await server.ask(request, served, "classify", rows, body.truncate)
+    # Of several labels the last is the one that says yes.
+    return [
+        list(x["probabilities"].values())[-1] if "probabilities" in x else x["score"]
+        for x in answers
+    ]

@@ -179,6 +179,8 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
         (("classify", "PRESET", "x", "--output", "x.tsv"), "text, JSON lines or CSV"),
         (("classify", "PRESET", "x", "--to", "onnx", "--port", "1"), "Received: --to, --port."),
         (("info", "PRESET", "--top_k", "2"), "takes no flags"),
+        (("serve", "nothing.keras"), "nothing.keras"),
+        (("serve", "x=PRESET", "x=PRESET"), "its own name"),
     ],
 )
 def test_a_mistake_is_one_line(command, preset, tmp_path, arguments, told):

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import threading
 import time
 
 import httpx
+import keras
 import numpy as np
 import openai
 import pytest
@@ -22,7 +24,6 @@ from huggingface_hub import InferenceClient
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras import runtime
 from bert_keras.cli import serve
 from bert_keras.serving.app import make_app
 from bert_keras.serving.batcher import Batcher, Overloaded
@@ -33,6 +34,7 @@ from bert_keras.serving.served import Served, Settings
 from bert_keras.serving.server import Server
 
 NAMES = ["no", "yes"]
+SVG = "http://www.w3.org/2000/svg"  # A name, which nothing is fetched from.
 HOSTILE = ["", "<script>alert(1)</script>", "\x00", "a" * 5000, "\ud7ff\U0010ffff", "[MASK] [CLS]"]
 
 
@@ -200,6 +202,58 @@ def test_every_tasks_own_answer_is_that_of_its_method(tasks, address):
         assert _rounded(found) == _rounded([expected]), name
 
 
+def test_what_is_shown_of_a_models_inside_is_its_own(tasks, address, monkeypatch):
+    def ask(path, **body):
+        return httpx.post(address + path, json=body, timeout=60)
+
+    found = ask("/saliency/classifier", row=["a cab b"], target="yes").json()
+    expected = bert_keras.integrated_gradients(tasks["classifier"], "a cab b", "yes")
+    pieces = expected.scores.tolist()  # [CLS] a c ##a ##b b [SEP]
+    assert [x["text"] for x in found["words"]] == ["[CLS]", "a", "cab", "b", "[SEP]"]
+    scores = [*pieces[:2], sum(pieces[2:5]), *pieces[5:]]
+    assert [x["score"] for x in found["words"]] == pytest.approx(scores, abs=1e-4)
+    assert found["logit"] == pytest.approx(expected.logit, abs=1e-5)
+    likely = ask("/saliency/classifier", row=["a", "b c"]).json()["target"]
+    assert likely == tasks["classifier"].classify(("a", "b c"))["label"]
+
+    packed = tasks["reader"].preprocessor(["a"], ["b c"])
+    outputs = tasks["reader"].backbone(packed, return_attentions=True)
+    weights = keras.ops.convert_to_numpy(outputs["attentions"][0])[0]
+    for head, expected in ((1, weights[1]), (None, weights.mean(0))):
+        found = ask("/attention/reader", row=["a", "b c"], layer=0, head=head).json()
+        assert found["tokens"] == ["[CLS]", "a", "[SEP]", "b", "c", "[SEP]"]
+        np.testing.assert_allclose(found["weights"], expected, atol=1e-4)
+
+    shown = {x["name"]: x["instruments"] for x in httpx.get(f"{address}/answers").json()}
+    assert shown["classifier"]["saliency"] == {"labels": NAMES}
+    assert all(x["attention"] == {"layers": 1, "heads": 2} for x in shown.values())
+    assert {name for name, x in shown.items() if "saliency" in x} == {"classifier", "inference"}
+    monkeypatch.setattr("bert_keras.serving.inside.MOST_TOKENS", 4)
+    for path in ("/saliency/classifier", "/attention/classifier"):
+        assert ask(path, row=["a b"]).status_code == 200
+        refused = ask(path, row=["a b c"])
+        assert refused.status_code == 413 and "at most 4 tokens" in refused.json()["error"]
+
+
+def test_texts_are_ranked_by_one_score_and_read_whole_where_they_may_not_be_cut():
+    options = {"num_classes": 3, "problem_type": "regression"}
+    long = bert_keras.LongTextClassifier(
+        tiny_backbone(), 2, tiny_preprocessor(max_length=6), num_windows=2
+    )
+    tasks = {"scores": tiny_classifier(**options), "long": long}
+    with serving(tasks) as address, httpx.Client(base_url=address, timeout=60) as session:
+        refused = session.post("/rerank", json={"query": "a", "texts": ["b"]})
+        assert refused.status_code == 422 and "gives 3" in refused.json()["error"]
+        found = session.post("/saliency/scores", json={"row": ["a"], "target": "2"}).json()
+        [scores] = session.post("/answers/scores", json={"rows": [["a"]]}).json()
+        assert found["logit"] == pytest.approx(scores["scores"][2], abs=1e-5)
+        for number, status in ((8, 200), (9, 413)):  # Two windows of four tokens each.
+            body = {"inputs": "a " * number, "parameters": {"truncation": False}}
+            assert session.post("/models/long", json=body).status_code == status
+            body["parameters"]["truncation"] = True
+            assert session.post("/models/long", json=body).status_code == 200
+
+
 def _rounded(value):
     if isinstance(value, dict):
         return {key: _rounded(x) for key, x in value.items()}
@@ -225,6 +279,22 @@ def _rounded(value):
         ("/v2/models/reader/infer", {"inputs": []}, 422, "question, context"),
         ("/v2/models/reader/infer", {"inputs": 3}, 422, "inputs"),
         ("/embed", {"inputs": "a" * 2**22}, 413, "bytes"),
+        ("/embed", {"inputs": ["a", "a " * 15], "truncate": False}, 413, "inputs[1]: at most 16"),
+        ("/predict", {"inputs": [["a", "a " * 13]], "truncate": False}, 413, "Received: 17"),
+        ("/models/embedder", {"inputs": "a " * 15, "truncate": False}, 413, "at most 16 tokens"),
+        ("/models/classifier", {"inputs": "a", "truncate": 3}, 422, "truncate"),
+        ("/models/classifier", {"inputs": "a", "parameters": {"truncation": 1}}, 422, "truncation"),
+        ("/models/embedder", {"inputs": "a", "parameters": {"normalize": 1}}, 422, "normalize"),
+        ("/models/tagger", {"inputs": "a", "truncate": False}, 422, "truncate"),
+        ("/models/classifier", {"inputs": "a", "options": {"use_gpu": True}}, 422, "use_gpu"),
+        ("/saliency/tagger", {"row": ["a"]}, 422, "has: attention"),
+        ("/saliency/classifier", {"row": ["a"], "target": "perhaps"}, 422, "no, yes"),
+        ("/saliency/classifier", {"row": ["a", "b", "c"]}, 422, "1 to 2 texts"),
+        ("/attention/classifier", {"row": [], "layer": 0}, 422, "1 to 2 texts"),
+        ("/attention/classifier", {"row": ["a"], "layer": 1}, 422, "below 1 and 2"),
+        ("/attention/classifier", {"row": ["a"], "head": 2}, 422, "below 1 and 2"),
+        ("/attention/classifier", {"row": ["a"], "head": -1}, 422, "head"),
+        ("/attention/nothing", {"row": ["a"]}, 404, "There are: classifier"),
     ],
 )
 def test_a_mistake_is_told_by_its_field(address, path, body, status, words):
@@ -241,7 +311,15 @@ def test_any_text_gets_an_answer_and_the_page_brings_no_foreign_script(address):
     page = httpx.get(address)
     assert "default-src 'self'" in page.headers["content-security-policy"]
     assert "http" not in page.text
-    assert "innerHTML" not in httpx.get(f"{address}/pages/page.js").text
+    scripts = re.findall(r'src="([^"]+)"', page.text)
+    assert len(scripts) == 5
+    for script in scripts:
+        text = httpx.get(address + script).text
+        assert (
+            "use strict" in text
+            and "innerHTML" not in text
+            and "http:" not in text.replace(SVG, "")
+        )
 
 
 def test_keys_are_asked_for_but_not_of_those_who_watch(tasks):
@@ -427,34 +505,44 @@ def test_changed_files_are_answered_from_without_a_lost_request(tmp_path):
     assert set(found["probabilities"]) == {"new", "newer"}
 
 
-def test_the_command_answers_what_was_asked_before_it_ends(tmp_path):
-    tiny_classifier(label_names=NAMES).save_to_preset(tmp_path / "preset")
+@contextlib.contextmanager
+def commanded(*arguments, **environment):
+    """Runs the command `serve`; yields its process and its address when it answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "bert_keras", "serve", str(tmp_path / "preset")]
-    environment = {**os.environ, "BERT_KERAS_API_KEYS": "key"}
-    process = subprocess.Popen([*command, f"--port={port}"], env=environment)
+        address = "http://127.0.0.1:{1}".format(*free.getsockname())
+    command = [sys.executable, "-m", "bert_keras", "serve", *map(str, arguments)]
+    port = f"--port={address.rpartition(':')[2]}"
+    process = subprocess.Popen([*command, port], env={**os.environ, **environment})
     try:
-        address, statuses = f"http://127.0.0.1:{port}", []
         while process.poll() is None:
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(f"{address}/health").status_code == 200:
                     break
             time.sleep(0.1)
-        with httpx.Client(headers={"Authorization": "Bearer key"}, timeout=60) as session:
-            body = {"inputs": ["a b c"] * 1000}
-            ask = lambda: statuses.append(session.post(address, json=body).status_code)  # noqa: E731
-            thread = threading.Thread(target=ask)
-            thread.start()
-            while "bert_keras_waiting_rows" not in session.get(f"{address}/metrics").text:
-                time.sleep(0.01)
-            process.send_signal(signal.SIGTERM)
-            thread.join()
-        assert statuses == [200]
-        assert process.wait(60) in (0, -signal.SIGTERM)
+        yield process, address
     finally:
         process.kill()
+        process.wait()
+
+
+def test_the_command_answers_what_was_asked_before_it_ends(tmp_path):
+    tiny_classifier(label_names=NAMES).save_to_preset(tmp_path / "preset")
+    statuses = []
+    with (
+        commanded(tmp_path / "preset", BERT_KERAS_API_KEYS="key") as (process, address),
+        httpx.Client(headers={"Authorization": "Bearer key"}, timeout=60) as session,
+    ):
+        body = {"inputs": ["a b c"] * 1000}
+        ask = lambda: statuses.append(session.post(address, json=body).status_code)  # noqa: E731
+        thread = threading.Thread(target=ask)
+        thread.start()
+        while "bert_keras_waiting_rows" not in session.get(f"{address}/metrics").text:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        thread.join()
+        assert statuses == [200]
+        assert process.wait(60) in (0, -signal.SIGTERM)
 
 
 @contextlib.contextmanager
@@ -580,7 +668,7 @@ def impatient(tasks):
 
 
 def test_an_answer_that_nobody_reads_is_given_up_and_who_reads_slowly_gets_it_whole(impatient):
-    wanted = b"GET /pages/page.js HTTP/1.1\r\nHost: x\r\n\r\n" * 2000
+    wanted = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 500  # A longer answer than others.
     with connected(impatient) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**12)
         with contextlib.suppress(TimeoutError, ConnectionError):
@@ -739,11 +827,13 @@ def test_files_that_cannot_be_loaded_are_not_tried_again_before_they_change(tmp_
     assert tried == ["good", "bad", "good again"]
 
 
-def test_an_exported_program_answers_as_its_task(tasks, tmp_path):
-    tasks["filler"].save_to_preset(tmp_path / "preset")
-    model = serve.loaded(str(tmp_path / "preset"), "onnx")
-    assert isinstance(model, runtime.ExportedTask)
-    with serving({"filler": model}) as address:
+def test_an_exported_program_answers_as_its_task_and_shows_nothing_of_its_inside(tasks, tmp_path):
+    tasks["filler"].save_to_preset(tmp_path / "filler")
+    with commanded(tmp_path / "filler", "--runtime=onnx") as (_, address):
+        [described] = httpx.get(f"{address}/answers").json()
+        assert described["instruments"] == {}
+        refused = httpx.post(f"{address}/attention/filler", json={"row": ["a"]})
+        assert refused.status_code == 422 and "neither" in refused.json()["error"]
         body = {"rows": [["a [MASK] b"], ["[MASK]"]], "top_k": 3}
         found = httpx.post(f"{address}/answers/filler", json=body).json()
         expected = tasks["filler"].fill_mask(["a [MASK] b", "[MASK]"], top_k=3)
