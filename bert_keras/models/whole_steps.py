@@ -6,6 +6,7 @@ import threading
 
 import keras
 
+from bert_keras import distribution
 from bert_keras.models.forked import check_not_forked
 from bert_keras.training.averages import inner_optimizer
 from bert_keras.training.interrupts import settled_by, signals_wait
@@ -42,6 +43,10 @@ class _TorchSteps:
         if self.test_function is None or force:
             super().make_test_function(force)
             self.test_function = whole(self.test_function)
+
+    def _get_metrics_result_or_logs(self, logs):
+        distribution.sum_states(self.metrics_variables)
+        return super()._get_metrics_result_or_logs(logs)
 
     def settle(self):
         """Leaves PyTorch's training mode, which Keras's `fit` leaves at the end of an epoch."""
@@ -123,7 +128,7 @@ def whole_steps(model):
     """
     check_not_forked()
     model.settle()  # A callback of `fit` may evaluate.
-    with settled_by(model.settle):
+    with settled_by(model.settle), distribution.batches_are_shares():
         yield
 
 
@@ -135,9 +140,7 @@ def build_optimizer(model):
     """
     if not model.compiled or model.optimizer is None or model.optimizer.built:
         return  # Of what is not compiled Keras says so.
-    is_tensorflow = keras.backend.backend() == "tensorflow"
-    scope = model.distribute_strategy.scope() if is_tensorflow else contextlib.nullcontext()
-    with signals_wait(), scope:
+    with signals_wait(), distribution.scope_of(model):
         model.optimizer.build(model.trainable_variables)
 
 
