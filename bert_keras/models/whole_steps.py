@@ -5,6 +5,7 @@ import sys
 import threading
 
 import keras
+from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
 from bert_keras.models.forked import check_not_forked
@@ -68,6 +69,14 @@ class _TensorFlowSteps:
 
         is_own = isinstance(inner_optimizer(self), AdamW)
         return whole(super()._make_function(step_function if is_own else step))
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        # For its first batch Keras has all devices fetch theirs ahead, of a short epoch all: then
+        # the batches would believe that it is over, and the first epoch's order would be skipped.
+        adapter = getattr(iterator, "data_adapter", None)
+        if isinstance(adapter, data_adapters.PyDatasetAdapter):
+            iterator, data_batch = None, next(adapter.get_numpy_iterator())
+        super()._maybe_symbolic_build(iterator, data_batch)
 
     def settle(self):
         """Does nothing: variables hold their values all the time."""

@@ -91,8 +91,8 @@ class Recipe:
                 "such as bert_keras.AdamW, or leave it out."
             )
         is_made = isinstance(optimizer, keras.optimizers.Optimizer)
-        rate = float(optimizer.learning_rate) if is_made else asked["learning_rate"]
-        check_number("learning_rate", rate)
+        rate = optimizer.learning_rate if is_made else asked["learning_rate"]
+        check_number("learning_rate", float(keras.ops.convert_to_numpy(rate)) if is_made else rate)
         if asked["decay_power"] != 1.0 and asked["decay"] != "polynomial":
             raise ValueError(
                 "`decay_power` is for decay='polynomial'. Received: "
@@ -220,10 +220,11 @@ class Recipe:
     def _heed_set_rate(self, optimizer):
         """Takes a rate that was set on the optimizer, `optimizer.learning_rate = x`, as asked."""
         rate = optimizer._learning_rate
-        if isinstance(rate, keras.Variable) and float(rate) != np.float32(
-            self.asked["learning_rate"]
-        ):
-            self.asked["learning_rate"] = float(rate)
+        if not isinstance(rate, keras.Variable):
+            return
+        rate = float(keras.ops.convert_to_numpy(rate))
+        if rate != np.float32(self.asked["learning_rate"]):
+            self.asked["learning_rate"] = rate
 
     def callbacks(self, task, given, has_one_loader):
         """Returns the callbacks of a run, those that the user gave among them.
