@@ -53,8 +53,8 @@ def main(argv):
     print("|---|---|---|")
     for way, (backend, processes, devices) in WAYS.items():
         is_alone = processes * devices == 1
-        others = [name for name in WAYS if WAYS[name][0] == backend and FLAGS.only in name]
-        if FLAGS.only not in way and not (is_alone and others):
+        wanted = [name for name in WAYS if WAYS[name][0] == backend and FLAGS.only in name]
+        if way not in wanted and not (is_alone and wanted):
             continue
         run(way, folder)
         found = dict(np.load(folder / "first.npz"))
@@ -66,7 +66,7 @@ def main(argv):
 
 def run(way, folder):
     """Trains in processes of a way; the first of them writes `first.npz`."""
-    backend, processes, devices = WAYS[way]
+    backend, processes, _ = WAYS[way]
     with socket.socket() as free:
         free.bind(("localhost", 0))
         address = f"localhost:{free.getsockname()[1]}"
@@ -101,7 +101,7 @@ def train(way, folder):
 
     import bert_keras
 
-    backend, processes, devices = WAYS[way]
+    _, processes, devices = WAYS[way]
     keras.utils.set_random_seed(0)
     if processes * devices > 1:
         bert_keras.distribution.initialize(processes * devices)

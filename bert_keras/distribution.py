@@ -63,7 +63,7 @@ def initialize(devices=None):
 def _start_jax(devices):
     import jax
 
-    is_one_of_several = "KERAS_DISTRIBUTION_NUM_PROCESSES" in os.environ
+    is_one_of_several = is_launched()
     if is_one_of_several:
         keras.distribution.initialize()
     elif devices is not None:
@@ -79,7 +79,7 @@ def _start_torch(devices):
     import torch
 
     distributed = torch.distributed
-    if _is_launched() and not distributed.is_initialized():
+    if is_launched() and not distributed.is_initialized():
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
@@ -196,7 +196,7 @@ def process():
 
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    if _is_launched():
+    if is_launched():
         raise RuntimeError(
             "Processes of `torchrun` must be joined before a model is made, or each would train a "
             "model of its own. Received: processes that are not. Call "
@@ -205,11 +205,11 @@ def process():
     return 0, 1
 
 
-def _is_launched():
-    import torch
-
-    is_one = int(os.environ.get("WORLD_SIZE", 1)) > 1
-    return is_one and torch.distributed.is_available() and torch.distributed.is_torchelastic_launched()
+def is_launched():
+    """Returns whether a launcher has started this process as one of several, joined or not yet."""
+    if _BACKEND == "torch":
+        return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ["WORLD_SIZE"]) > 1
+    return _BACKEND == "jax" and "KERAS_DISTRIBUTION_NUM_PROCESSES" in os.environ
 
 
 def of_first(value):
@@ -238,10 +238,11 @@ def begin_alike(variables):
 
 def as_numpy(variable):
     """Returns a variable's value as a NumPy array, of parts on other processes' devices too."""
-    if _BACKEND == "jax" and not variable.value.is_fully_addressable:
+    value = variable.value
+    if _BACKEND == "jax" and not (value.is_fully_addressable or value.is_fully_replicated):
         from jax.experimental import multihost_utils
 
-        return np.asarray(multihost_utils.process_allgather(variable.value, tiled=True))
+        return np.asarray(multihost_utils.process_allgather(value, tiled=True))
     return keras.ops.convert_to_numpy(variable)
 
 
@@ -384,7 +385,9 @@ def batches_are_shares():
 
 def scope_of(model):
     """Returns the context in which variables of TensorFlow are made for a model's devices."""
-    return model.distribute_strategy.scope() if _BACKEND == "tensorflow" else contextlib.nullcontext()
+    return (
+        model.distribute_strategy.scope() if _BACKEND == "tensorflow" else contextlib.nullcontext()
+    )
 
 
 def over_devices(compute):

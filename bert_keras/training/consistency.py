@@ -4,7 +4,12 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_int, check_number
-from bert_keras.training.losses import AsComputed, OfAllDevices, SparseCrossentropy, consistency_loss
+from bert_keras.training.losses import (
+    AsComputed,
+    OfAllDevices,
+    SparseCrossentropy,
+    consistency_loss,
+)
 
 
 class SeveralMasks:

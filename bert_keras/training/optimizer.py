@@ -346,7 +346,7 @@ class AdamW(keras.optimizers.Optimizer):
         )
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
-        """Does nothing: they are sums already. Keras clips first, each device's by their own norm."""
+        """Does nothing: they are sums already. Keras would add up what each device has clipped."""
         return list(grads_and_vars)
 
     def _clip_gradients(self, grads):
