@@ -23,6 +23,8 @@ import numpy as np
 
 from bert_keras.checks import check_int
 
+__all__ = ["initialize", "layout_map", "process"]
+
 # Which axis of a dense layer's kernel is cut, by the layer's name in a backbone's `adaptable`: of
 # two layers in a row the columns of the first and the rows of the second, so that what is between
 # them stays where it is.

@@ -1,8 +1,9 @@
-"""Trains on two devices: run by test_distribution.py in processes of its own, or in that of a test.
+"""Trains on several devices: run by test_distribution.py, in processes of its own and in its own.
 
 KERAS_BACKEND=jax python tests/several_devices.py FILE
 
-On PyTorch it is started by torchrun. The first process writes what came of it to FILE, `*.npz`.
+On PyTorch it is started by torchrun. The first process writes what came of it to FILE, `*.npz`,
+and saves the task beside it, `*.keras`.
 """
 
 import pathlib
@@ -25,15 +26,14 @@ LABELS = [text.count("a") for text in TEXTS]
 
 
 def trained():
-    """Returns what a fit of 8 steps leaves, the same whatever the devices: a dict of arrays."""
+    """Returns a task after a fit of 8 steps, and what came of it, a dict of arrays."""
     keras.utils.set_random_seed(1)
     task = tiny_classifier(tiny_backbone(dropout=0.0))
     task.compile(learning_rate=1e-2, warmup=0)
     weights = np.arange(13) % 4 + 1.0  # So that the halves of a batch do not weigh the same.
     history = task.fit(TEXTS, LABELS, sample_weight=weights, batch_size=4, epochs=2, verbose=0)
     scores = task.evaluate(TEXTS, LABELS, batch_size=4, verbose=0, return_dict=True)
-    return {
-        "weights": np.concatenate([keras.ops.convert_to_numpy(w).ravel() for w in task.weights]),
+    return task, {
         "history": np.concatenate([history.history[name] for name in ("loss", "accuracy")]),
         "accuracy": np.array(scores["accuracy"]),
         "logits_of_one": task.predict(TEXTS[:1], verbose=0),
@@ -41,8 +41,19 @@ def trained():
     }
 
 
+def cut_weights():
+    """Lets JAX share batches among two pairs of devices, and weights within each pair."""
+    mesh = keras.distribution.DeviceMesh((2, 2), ("batch", "model"))
+    layouts = bert_keras.distribution.layout_map(tiny_backbone(), mesh)
+    parallel = keras.distribution.ModelParallel(layout_map=layouts, batch_dim_name="batch")
+    keras.distribution.set_distribution(parallel)
+
+
 if __name__ == "__main__":
-    bert_keras.distribution.initialize(2)
-    found = trained()
+    bert_keras.distribution.initialize(4 if keras.backend.backend() == "jax" else 2)
+    if keras.backend.backend() == "jax":
+        cut_weights()
+    task, found = trained()
     if bert_keras.distribution.process()[0] == 0:
+        task.save(pathlib.Path(sys.argv[1]).with_suffix(".keras"))
         np.savez(sys.argv[1], **found)
