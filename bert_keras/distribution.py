@@ -165,7 +165,7 @@ def layout_map(backbone, mesh, axis="model"):
                     "the mesh a divisor of the backbone's widths."
                 )
             layouts[layer.kernel.path] = (None, axis) if cut else (axis, None)
-            if cut:
+            if cut and layer.bias is not None:
                 layouts[layer.bias.path] = (axis,)
     table = backbone.token_embedding.embeddings
     if table.shape[0] % parts == 0:
