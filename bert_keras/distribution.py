@@ -84,7 +84,9 @@ def _start_torch(devices):
     if is_launched() and not distributed.is_initialized():
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        # What a run reads as numbers stays on the processor.
+        has_gpu = torch.cuda.is_available()
+        distributed.init_process_group("cpu:gloo,cuda:nccl" if has_gpu else "gloo")
     found = process()[1]
     advice = f"Start one for each: torchrun --nproc_per_node {devices} program.py"
     _check_there_are(devices, found, True, advice)
@@ -196,7 +198,7 @@ def process():
         return 0, 1
     import torch
 
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
+    if _torch_processes() > 1:
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     if is_launched():
         raise RuntimeError(
@@ -229,13 +231,24 @@ def of_first(value):
     return multihost_utils.broadcast_one_to_all(np.asarray(value, "int32")).tolist()
 
 
-def begin_alike(variables):
-    """Gives variables the values of the first process; JAX's are one array for all."""
-    if _BACKEND == "torch" and process()[1] > 1:
+def begin_alike(model):
+    """Gives a compiled model the weights and moments of the first process; on JAX it has them."""
+    if _torch_processes() > 1:
         import torch
 
-        for variable in variables:
+        for variable in (*model.variables, *model.optimizer.variables):
             torch.distributed.broadcast(variable.value.detach(), 0)
+
+
+def _torch_processes():
+    """Returns how many were joined, without a look around that `torch.compile` cannot trace."""
+    if _BACKEND != "torch":
+        return 1
+    import torch
+
+    distributed = torch.distributed
+    is_joined = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_world_size() if is_joined else 1
 
 
 def as_numpy(variable):
@@ -442,13 +455,13 @@ def summed(gradients):
         gradients: list of tensors, or of `None` among them; PyTorch's are changed in place.
     """
     there = [gradient for gradient in gradients if gradient is not None]
-    if _BACKEND == "torch" and process()[1] > 1:
+    if (count := _torch_processes()) > 1:
         import torch
 
         works = [torch.distributed.all_reduce(each, async_op=True) for each in there]
         for work, gradient in zip(works, there, strict=True):
             work.wait()
-            gradient /= process()[1]
+            gradient /= count
     elif _BACKEND == "tensorflow" and there and (replica := _replica()):
         sums = iter(replica.all_reduce("SUM", there))
         return [gradient if gradient is None else next(sums) for gradient in gradients]
@@ -472,7 +485,7 @@ def times_share(loss, weights):
     if _BACKEND == "torch":
         import torch
 
-        count = process()[1]
+        count = _torch_processes()
         if count == 1 or here.device.type == "meta":  # Keras asks for shapes.
             return loss
         everywhere = here.clone()
@@ -487,7 +500,7 @@ def times_share(loss, weights):
 
 def sum_states(variables):
     """Adds up what PyTorch's processes have counted, in place; others' devices have one count."""
-    if _BACKEND == "torch" and process()[1] > 1:
+    if _torch_processes() > 1:
         import torch
 
         for variable in variables:

@@ -283,7 +283,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             kwargs["verbose"] = shown(kwargs.get("verbose", "auto"))
         self._give_up_older_functions()
         build_optimizer(self)
-        distribution.begin_alike([*self.variables, *self.optimizer.variables])
+        distribution.begin_alike(self)
         with whole_steps(self), whole_end(self):
             return call_untuned(super().fit, *args, **kwargs)
 
