@@ -74,7 +74,8 @@ class _TensorFlowSteps:
         # For its first batch Keras has all devices fetch theirs ahead, of a short epoch all: then
         # the batches would believe that it is over, and the first epoch's order would be skipped.
         adapter = getattr(iterator, "data_adapter", None)
-        if isinstance(adapter, data_adapters.PyDatasetAdapter):
+        is_shared = self.distribute_strategy.num_replicas_in_sync > 1
+        if is_shared and isinstance(adapter, data_adapters.PyDatasetAdapter):
             iterator, data_batch = None, next(adapter.get_numpy_iterator())
         super()._maybe_symbolic_build(iterator, data_batch)
 
