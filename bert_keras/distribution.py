@@ -293,11 +293,11 @@ class Share(NamedTuple):
         num_rows = len(keras.tree.flatten(inputs)[0])
         places = np.arange(-(-num_rows // self.replicas) * self.replicas)
         is_real = places < num_rows
-        if not is_real.all():
-            self.check_rows(num_rows)
-            if len(others) == 1:
-                others.append(keras.tree.map_structure(lambda y: np.ones(len(y), "f"), others[0]))
-            places[num_rows:] = 0
+        self.check_rows(num_rows)
+        if len(others) == 1 and self.fills:
+            # Also where none is filled: by the first batch Keras knows the parts of all.
+            others.append(keras.tree.map_structure(lambda y: np.ones(len(y), "f"), others[0]))
+        places[num_rows:] = 0
         mine = np.split(places, self.count)[self.index]
         is_mine = np.split(is_real, self.count)[self.index]
         taken = [keras.tree.map_structure(lambda x: x[mine], part) for part in (inputs, *others)]

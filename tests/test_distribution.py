@@ -54,8 +54,9 @@ def test_shares_are_the_rows_of_a_batch_and_copies_that_weigh_0():
         assert weights[name].tolist() == [1] * 5 + [0] * 3
     given = Share(1, 2, 2)((*BATCH, {"first": np.ones(5), "second": np.full((5, 2), 2.0)}))[2]
     assert given["second"].tolist() == [[2, 2], [2, 2], [0, 0]]
-    # What fits is neither copied nor weighed.
-    assert len(Share(0, 5, 5)(BATCH)) == 2
+    # All batches have the same parts.
+    assert [w.tolist() for w in Share(0, 5, 5)(BATCH)[2].values()] == [[1], [1]]
+    assert len(Share(0, 5, 5, fills=False)(BATCH)) == 2
     assert Share()(BATCH) is BATCH
     with pytest.raises(ValueError, match=r"multiple of 2 rows.*5 rows.*weighted_metrics"):
         Share(0, 2, 2, fills=False)(BATCH)
