@@ -100,6 +100,12 @@ def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
     with pytest.raises(ValueError, match=r"before it clips.*AdamW.*optimizer='auto'"):
         task.fit(TEXTS, LABELS, verbose=0)
     monkeypatch.undo()
+    if BACKEND == "tensorflow":
+        strategy = type("MultiWorkerMirroredStrategy", (), {"num_replicas_in_sync": 2})()
+        monkeypatch.setattr(type(task), "distribute_strategy", strategy)
+        with pytest.raises(ValueError, match=r"by tf.distribute.MirroredStrategy.*JAX or PyTorch"):
+            distribution.share_of(task)
+        monkeypatch.undo()
     monkeypatch.setattr(keras.distribution, "distribution", lambda: "DataParallel")
     with pytest.raises(ValueError, match=f"does nothing with {BACKEND}.*{'torchrun|Mirrored'}"):
         tiny_backbone()
