@@ -268,19 +268,19 @@ class Share(NamedTuple):
     """The rows of each batch that this process computes; called, it takes them.
 
     Attributes:
-        index: int, the number of the share.
-        count: int, how many shares a batch has.
+        number: int, of this share.
+        shares: int, how many a batch has.
         replicas: int, devices that a batch's rows are for: it is filled up to a multiple of them
             with copies of its first row, which weigh 0.
         fills: bool, whether it may be; not where rows that weigh 0 would count.
     """
 
-    index: int = 0
-    count: int = 1
+    number: int = 0
+    shares: int = 1
     replicas: int = 1
     fills: bool = True
 
-    def __call__(self, batch, number=None):
+    def __call__(self, batch, index=None):
         """Returns the rows of a batch `(inputs[, labels[, weights]])` of NumPy arrays."""
         if self.replicas == 1:
             return batch
@@ -298,8 +298,8 @@ class Share(NamedTuple):
             # Also where none is filled: by the first batch Keras knows the parts of all.
             others.append(keras.tree.map_structure(lambda y: np.ones(len(y), "f"), others[0]))
         places[num_rows:] = 0
-        mine = np.split(places, self.count)[self.index]
-        is_mine = np.split(is_real, self.count)[self.index]
+        mine = np.split(places, self.shares)[self.number]
+        is_mine = np.split(is_real, self.shares)[self.number]
         taken = [keras.tree.map_structure(lambda x: x[mine], part) for part in (inputs, *others)]
         if len(taken) == 3 and not is_mine.all():
             taken[2] = keras.tree.map_structure(

@@ -58,7 +58,7 @@ def shared(task, x):
         return PreparedBatches(x, share)
     if inspect.isgenerator(x):
         return (share(batch) for batch in x)
-    if share.count > 1:
+    if share.shares > 1:
         raise ValueError(
             "Processes take their rows of batches that Python makes. Received: a "
             f"{type(x).__name__}, of unknown length. Pass texts or arrays, a PyDataset, or a "
