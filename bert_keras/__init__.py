@@ -30,7 +30,7 @@ except ModuleNotFoundError as error:
     if error.name != "keras":  # Without Keras there is `bert_keras.runtime`, and no more.
         raise
 else:
-    from bert_keras import datasets, heads, layers, metrics, plots, training
+    from bert_keras import datasets, distribution, heads, layers, metrics, plots, training
     from bert_keras.host_memory import keep_freed_memory
     from bert_keras.models.albert import AlbertBackbone
     from bert_keras.models.bert import BertBackbone

@@ -1,4 +1,5 @@
 from bert_keras import datasets as datasets
+from bert_keras import distribution as distribution
 from bert_keras import heads as heads
 from bert_keras import layers as layers
 from bert_keras import metrics as metrics

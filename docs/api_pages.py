@@ -54,6 +54,10 @@ def contents():
             page = "functions"
         found[page][f"bert_keras.{name}"] = value
         seen.add(value)
+    for name in bert_keras.distribution.__all__:
+        found["functions"][f"bert_keras.distribution.{name}"] = getattr(
+            bert_keras.distribution, name
+        )
     for page, room in ROOMS.items():
         for name, value in _public(room).items():
             if value not in seen:

@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A folder may import itself and folders of a lower layer, deferred imports included.
 LAYERS = [
     {"checks", "other_names", "files", "protocol_buffers", "runtime", "sizes", "version"},
+    {"distribution"},
     {"host_memory", "inputs", "tokenizers", "metrics", "training", "datasets", "plots"},
     {"layers", "presets", "preprocessing"},
     {"models", "heads"},

@@ -179,7 +179,8 @@ def test_each_package_exports_what_its_stub_says():
             names = {name for name in names if not inspect.ismodule(getattr(module, name))}
             modules = {name for name in bodies(stub) if inspect.ismodule(getattr(module, name))}
             assert set(bodies(stub)) - modules - {"__version__"} == names
-            assert modules == ({*PACKAGES, "plots"} if module is bert_keras else set())
+            others = {"plots", "distribution"}
+            assert modules == ({*PACKAGES, *others} if module is bert_keras else set())
     assert (ROOT / "bert_keras" / "py.typed").exists()
 
 

@@ -31,8 +31,8 @@ import keras
 from absl import flags
 
 import bert_keras
-from bert_keras import plots
-from bert_keras.cli import options
+from bert_keras import distribution, plots
+from bert_keras.cli import devices, options
 from bert_keras.datasets import read_manifest
 from bert_keras.host_memory import keep_freed_memory
 from bert_keras.preprocessing import Masking, PretrainingBatches
@@ -175,6 +175,7 @@ flags.DEFINE_float(
 )
 flags.DEFINE_float("weight_decay", 0.01, "On kernels and embeddings.", flag_values=FLAGS)
 flags.DEFINE_float("clip_norm", 1.0, "Largest norm of all gradients together.", flag_values=FLAGS)
+flags.DEFINE_integer("devices", None, devices.ABOUT, 1, flag_values=FLAGS)
 flags.DEFINE_integer("seed", 0, "Seed of weights, dropout, order and masks.", flag_values=FLAGS)
 flags.DEFINE_enum(
     "jit_compile", "auto", list(JIT_COMPILE), "Whether XLA compiles.", flag_values=FLAGS
@@ -200,7 +201,10 @@ flags.DEFINE_bool(
 flags.DEFINE_bool("pictures", False, "Draw the losses (needs matplotlib).", flag_values=FLAGS)
 
 # What may differ when a killed run goes on: where files lie, and what changes no number.
-NOT_SETTINGS = ("data_dir", "heldout_dir", "output_dir", "pictures", "preset", "tensorboard")
+NOT_SETTINGS = (
+    *("data_dir", "heldout_dir", "output_dir", "pictures", "preset", "tensorboard"),
+    "devices",
+)
 MASKING_FLAGS = ("mask_rate", "mask_share", "random_share", "mask_strategy", "max_predictions")
 
 
@@ -218,6 +222,7 @@ def main(arguments):
     """Runs as the arguments after `pretrain` say."""
     options.read(FLAGS, "pretrain", __doc__, arguments)
     keep_freed_memory()
+    devices.share(FLAGS.devices, ["pretrain", *arguments])
     phases = plan_phases()
     check_steps()
     peak_rates(len(phases))
@@ -243,12 +248,13 @@ def main(arguments):
     )
     for phase in phases:
         train(model, phase, checkpoint, log)
-    final = os.path.join(FLAGS.output_dir, "final")
-    model.save_to_preset(final)
+    final, is_first = os.path.join(FLAGS.output_dir, "final"), distribution.process()[0] == 0
+    if is_first:
+        model.save_to_preset(final)
     results = {"steps": checkpoint.step}
     for name, phase in name_heldout(phases).items():
         results |= {f"{name}_{key}": value for key, value in evaluate(model, phase).items()}
-    if FLAGS.pictures:
+    if FLAGS.pictures and is_first:
         plots.training_log(log.lines, path=os.path.join(FLAGS.output_dir, "pretraining.png"))
     results["tokens_per_second"] = log.tokens_per_second
     results["seconds"] = round(sum(line["seconds"] for line in log.lines), 1)
@@ -258,7 +264,11 @@ def main(arguments):
 
 def scalar_writer(folder):
     """Returns a function that writes a line of the log for TensorBoard, `None` where it cannot."""
-    if not FLAGS.tensorboard or importlib.util.find_spec("tensorflow") is None:
+    if (
+        not FLAGS.tensorboard
+        or distribution.process()[0]
+        or importlib.util.find_spec("tensorflow") is None
+    ):
         return None
     import tensorflow as tf
 

@@ -2,11 +2,14 @@
 
 import json
 import math
+import shutil
 import statistics
+import tempfile
 from pathlib import Path
 
 import keras
 
+from bert_keras import distribution
 from bert_keras.files import read_json, write_json
 from bert_keras.training.averages import averages_in_place
 
@@ -39,6 +42,13 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ValueError(f"--output_dir must be a folder that can be made: {error}") from error
+        if distribution.process()[0]:
+            # Every process keeps a folder; that of the first is the run's.
+            self._own = tempfile.TemporaryDirectory()
+            if resume:
+                hidden = shutil.ignore_patterns(".*")
+                shutil.copytree(self.path, self._own.name, ignore=hidden, dirs_exist_ok=True)
+            self.path = Path(self._own.name)
         results = self.path / "results.json"
         if resume:
             self._go_on(results)

@@ -11,7 +11,7 @@ import os
 import keras
 
 from bert_keras import plots
-from bert_keras.cli import data
+from bert_keras.cli import data, devices
 from bert_keras.cli.options import Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.tasks import FILES, RECIPES
@@ -43,6 +43,7 @@ TRAINING = (
         "default a twentieth of an epoch, at least 4 and at most 100.",
         1,
     ),
+    Option("devices", int, None, devices.ABOUT, 1),
 )
 MODEL = (
     Option("preset", str, "minilm_l6_en_uncased", "Registered name, folder or hf:// address."),
@@ -70,7 +71,7 @@ GRID = ("epochs", "batch_size", "learning_rate", "strategy")
 # What may differ when a run goes on: where files lie, and what changes no number.
 NOT_SETTINGS = (
     *("data_dir", "train_file", "dev_file", "test_file"),
-    *("output_dir", "resume", "overwrite", "traceback", "seeds"),
+    *("output_dir", "resume", "overwrite", "traceback", "seeds", "devices"),
 )
 # A vocabulary that knows less of a text was made from another language or case.
 MOST_UNKNOWN = 0.1
@@ -94,6 +95,7 @@ def main(arguments):
     logging.getLogger("jax").setLevel(logging.WARNING)
     if keras.backend.backend() == "jax":
         _keep_compiled_programs()
+    devices.share(given.devices, ["train", *arguments])
     train(name, recipe, given)
 
 

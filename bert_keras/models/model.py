@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
+from bert_keras import distribution
 from bert_keras.files import replacing, replacing_files
 from bert_keras.inputs import ROW_PLACES, check_keys
 from bert_keras.models import export, from_text, quantized, structure
@@ -54,6 +55,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
 
     def __init__(self, **kwargs):
         note_process()
+        distribution.check_engine()
         super().__init__(**kwargs)
 
     def __call__(self, inputs, *args, **kwargs):
@@ -281,6 +283,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             kwargs["verbose"] = shown(kwargs.get("verbose", "auto"))
         self._give_up_older_functions()
         build_optimizer(self)
+        distribution.begin_alike(self)
         with whole_steps(self), whole_end(self):
             return call_untuned(super().fit, *args, **kwargs)
 
@@ -314,8 +317,8 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
                 them, or a generator of such tuples.
             batch_size: int, rows of a batch of arrays, 32 by default.
             verbose: `"auto"` and 1 for a progress bar, 2 for a line at the end, 0 for neither.
-            steps: int, number of batches. With it, with `callbacks`, and where weights are
-                distributed over devices, Keras predicts, in one thread at a time.
+            steps: int, number of batches. With it, and with `callbacks`, Keras predicts, in one
+                thread at a time.
             callbacks: list of `keras.callbacks.Callback`.
 
         Returns:
@@ -324,7 +327,8 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
         Raises:
             TypeError, ValueError: inputs do not fit, or there are none.
         """
-        if steps is not None or callbacks or self._needs_keras():
+        has_own_step = type(self).predict_step is not keras.Model.predict_step
+        if steps is not None or callbacks or has_own_step:
             with whole_steps(self):
                 return call_untuned(
                     super().predict, x, batch_size, verbose, steps=steps, callbacks=callbacks
@@ -352,14 +356,6 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
         self.settle()  # A callback of `fit` may predict.
         outputs = prediction_of(self).over(batches)
         return with_progress(outputs, batches, verbose) if verbose else outputs
-
-    def _needs_keras(self):
-        """Whether weights are distributed over devices, or a subclass has a step of its own."""
-        has_own_step = type(self).predict_step is not keras.Model.predict_step
-        if has_own_step or keras.distribution.distribution() is not None:
-            return True
-        is_tensorflow = keras.backend.backend() == "tensorflow"
-        return is_tensorflow and self.distribute_strategy.num_replicas_in_sync > 1
 
 
 class _WeightsFile(io.BytesIO):

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 from keras.src.trainers import data_adapters
 
+from bert_keras import distribution
 from bert_keras.checks import check_int
 from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
 from bert_keras.models import structure
@@ -81,7 +82,8 @@ def prediction_of(model):
 
 
 def _compiled_for(model):
-    return structure.version, model.run_eagerly, model.jit_compile
+    shared = keras.distribution.distribution()
+    return structure.version, model.run_eagerly, model.jit_compile, shared
 
 
 def _inference(model):
@@ -90,17 +92,18 @@ def _inference(model):
 
 
 def _jax_function(model, call):
-    if model.run_eagerly or not model.jit_compile:
+    is_shared = keras.distribution.distribution() is not None
+    if (model.run_eagerly or not model.jit_compile) and not is_shared:
         return lambda inputs: call(_tensors(inputs))
     import jax
 
     variables = model.variables
 
-    @jax.jit
-    def compiled(weights, inputs):
+    def computed(weights, inputs):
         with keras.StatelessScope(zip(variables, weights, strict=True)):
             return call(inputs)
 
+    compiled = distribution.over_devices(computed) if is_shared else jax.jit(computed)
     # The values themselves: `value` also looks for scopes, once for each of a few hundred.
     return lambda inputs: compiled([variable._value for variable in variables], inputs)
 
@@ -146,7 +149,12 @@ _AS_NUMPY = _torch_as_numpy if keras.backend.backend() == "torch" else np.asarra
 
 
 def shown(verbose):
-    """Returns what Keras's `verbose="auto"` is to mean: a bar where it can move, else a line."""
+    """Returns what Keras's `verbose="auto"` is to mean: a bar where it can move, else a line.
+
+    Of several processes the first one tells.
+    """
+    if verbose == "auto" and distribution.process()[0]:
+        return 0
     can_move = sys.stdout.isatty() or "ipykernel" in sys.modules
     return (1 if can_move else 2) if verbose == "auto" else verbose
 

@@ -5,7 +5,9 @@ import sys
 import threading
 
 import keras
+from keras.src.trainers import data_adapters
 
+from bert_keras import distribution
 from bert_keras.models.forked import check_not_forked
 from bert_keras.training.averages import inner_optimizer
 from bert_keras.training.interrupts import settled_by, signals_wait
@@ -43,6 +45,10 @@ class _TorchSteps:
             super().make_test_function(force)
             self.test_function = whole(self.test_function)
 
+    def _get_metrics_result_or_logs(self, logs):
+        distribution.sum_states(self.metrics_variables)
+        return super()._get_metrics_result_or_logs(logs)
+
     def settle(self):
         """Leaves PyTorch's training mode, which Keras's `fit` leaves at the end of an epoch."""
         if self.training:
@@ -63,6 +69,15 @@ class _TensorFlowSteps:
 
         is_own = isinstance(inner_optimizer(self), AdamW)
         return whole(super()._make_function(step_function if is_own else step))
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        # For its first batch Keras has all devices fetch theirs ahead, of a short epoch all: then
+        # the batches would believe that it is over, and the first epoch's order would be skipped.
+        adapter = getattr(iterator, "data_adapter", None)
+        is_shared = self.distribute_strategy.num_replicas_in_sync > 1
+        if is_shared and isinstance(adapter, data_adapters.PyDatasetAdapter):
+            iterator, data_batch = None, next(adapter.get_numpy_iterator())
+        super()._maybe_symbolic_build(iterator, data_batch)
 
     def settle(self):
         """Does nothing: variables hold their values all the time."""
@@ -123,7 +138,7 @@ def whole_steps(model):
     """
     check_not_forked()
     model.settle()  # A callback of `fit` may evaluate.
-    with settled_by(model.settle):
+    with settled_by(model.settle), distribution.batches_are_shares():
         yield
 
 
@@ -135,9 +150,7 @@ def build_optimizer(model):
     """
     if not model.compiled or model.optimizer is None or model.optimizer.built:
         return  # Of what is not compiled Keras says so.
-    is_tensorflow = keras.backend.backend() == "tensorflow"
-    scope = model.distribute_strategy.scope() if is_tensorflow else contextlib.nullcontext()
-    with signals_wait(), scope:
+    with signals_wait(), distribution.scope_of(model):
         model.optimizer.build(model.trainable_variables)
 
 

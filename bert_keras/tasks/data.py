@@ -2,11 +2,12 @@
 
 import keras
 
+from bert_keras import distribution
 from bert_keras.inputs import check_keys
 from bert_keras.tasks import columns, parts
 from bert_keras.tasks.examples import Examples, check_class_weight
 from bert_keras.tasks.features import check_reader
-from bert_keras.tasks.other_datasets import Stream, checked
+from bert_keras.tasks.other_datasets import PreparedBatches, Stream, checked, shared
 
 
 def are_examples(task, x):
@@ -62,7 +63,14 @@ def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0):
         epoch=epoch,
         unpadded=parts.is_unpadded(task),
     )
-    return batches if examples.finish is None else examples.finish(batches)
+    finished = batches if examples.finish is None else examples.finish(batches)
+    share = distribution.share_of(task)
+    distribution.check_texts_are_shared()
+    if share.replicas == 1:
+        return finished
+    for rows, _ in batches.batches:
+        share.check_rows(batches.batch_size if pads else len(rows))
+    return PreparedBatches(finished, share)
 
 
 def data_of(
@@ -100,7 +108,7 @@ def data_of(
             "`class_weight='balanced'` counts the examples of each class, which a dataset does not "
             f"show. Received: {type(x).__name__}. Pass the weights, a dict."
         )
-    given = {"x": checked(task, x), "y": y, "sample_weight": sample_weight}
+    given = {"x": shared(task, checked(task, x)), "y": y, "sample_weight": sample_weight}
     if y is not None and isinstance(given["x"], Stream):
         raise ValueError(
             "What is read one by one yields labels too, `(text, label)`. Received: labels apart, "
@@ -118,5 +126,5 @@ def validation_data_of(task, given, batch_size=None):
     if isinstance(given, tuple) and len(given) in (2, 3) and not columns.is_text(given):
         return data_of(task, *given, batch_size=batch_size)["x"]
     if given is None or not are_examples(task, given):
-        return given if given is None else checked(task, given)
+        return given if given is None else shared(task, checked(task, given))
     return data_of(task, given, batch_size=batch_size)["x"]

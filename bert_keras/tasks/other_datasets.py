@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras.src.trainers import data_adapters
 
+from bert_keras import distribution
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.tasks.columns import as_column, check_is_dataset, is_text
 from bert_keras.tasks.features import has_features
@@ -38,6 +39,32 @@ def checked(task, x, training=True):
         return (prepare(batch) for batch in x)
     is_read = _can_be_read_here(x) or _holds_texts(x)
     return Stream(x, _Prepare(task, training)) if is_read else x
+
+
+def shared(task, x):
+    """Returns a dataset that yields the rows of each batch that this process computes.
+
+    Args:
+        task: a `Task`.
+        x: what `checked` returned, of which every process has the same.
+
+    Raises:
+        ValueError: its batches cannot be taken apart here.
+    """
+    share = distribution.share_of(task)
+    if share.replicas == 1:
+        return x
+    if isinstance(x, keras.utils.PyDataset):
+        return PreparedBatches(x, share)
+    if inspect.isgenerator(x):
+        return (share(batch) for batch in x)
+    if share.shares > 1:
+        raise ValueError(
+            "Processes take their rows of batches that Python makes. Received: a "
+            f"{type(x).__name__}, of unknown length. Pass texts or arrays, a PyDataset, or a "
+            "dataset that knows its length."
+        )
+    return x
 
 
 def _can_be_read_here(x):
@@ -134,6 +161,9 @@ class PreparedBatches(keras.utils.PyDataset):
     def num_batches(self):
         """Number of batches of an epoch, or `None` for a dataset without end."""
         return self.batches.num_batches
+
+    def __len__(self):
+        return len(self.batches)
 
     def __getitem__(self, index):
         return self.prepare(self.batches[index], index)

@@ -7,6 +7,11 @@ import keras
 from bert_keras.training.interrupts import settled_by, signals_wait
 
 
+def steps_done(optimizer):
+    """Returns the updates that an optimizer has made, of TensorFlow's copies on devices too."""
+    return int(keras.ops.convert_to_numpy(optimizer.iterations))
+
+
 def inner_optimizer(model):
     """Returns the optimizer that makes the steps, from within a loss-scaling one where needed."""
     return getattr(model.optimizer, "inner_optimizer", model.optimizer)
@@ -27,7 +32,7 @@ def averages_in_place(model, is_wanted=True):
     optimizer = inner_optimizer(model)
     has_averages = is_wanted and getattr(optimizer, "use_ema", False)
     # Averages begin with the first update.
-    if not (has_averages and optimizer.built and int(optimizer.iterations) > 0):
+    if not (has_averages and optimizer.built and steps_done(optimizer) > 0):
         yield
         return
     variables = model.trainable_variables

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import keras
 
+from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int
 from bert_keras.files import replacing
 from bert_keras.training.averages import averages_in_place, inner_optimizer
@@ -116,7 +117,7 @@ class BestOnMetric(keras.callbacks.Callback):
         self._best_weights = None
 
     def _write_best(self):
-        if not self.path:
+        if not self.path or distribution.process()[0]:
             return
         state = {"name": self.name, "value": self.best, "epoch": self.best_epoch}
         with replacing(self.path) as temporary:

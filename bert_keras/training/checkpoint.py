@@ -8,6 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from bert_keras import distribution
 from bert_keras.checks import check_int
 from bert_keras.files import reading, replacing, write_json
 from bert_keras.training.random_state import GoOn, as_json
@@ -42,6 +43,9 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     model.fit(batches, steps_per_epoch=100, epochs=epochs, shuffle=False, callbacks=[checkpoint])
     ```
 
+    Where several processes share a run, the first one writes, all read, and the run may go on with
+    more or fewer devices.
+
     Put it last among the callbacks: what those before it do at the end of an epoch, such as an
     evaluation, is then part of the state.
 
@@ -67,15 +71,24 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self.settings = json.loads(json.dumps(settings))
         self.keep = check_int("keep", keep)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._is_writer = distribution.process()[0] == 0
         for path in self._step_folders():
-            if not (path / "state.json").exists():  # A killed run was writing it, or deleting it.
+            # A killed run was writing it, or deleting it.
+            if self._is_writer and not (path / "state.json").exists():
                 shutil.rmtree(path, ignore_errors=True)
-        self._source = next(reversed(self._step_folders()), None)
+        whole = [path for path in self._step_folders() if (path / "state.json").exists()]
+        self._source = next(reversed(whole), None)
         self._last_saved = self.step = 0
         if self._source is not None:
             state = _read_state(self._source)
             self._check_settings(state)
             self._last_saved = self.step = state["step"]
+        if distribution.of_first(self.step) != self.step:
+            raise ValueError(
+                "All processes must see the checkpoints of the first one. Received: "
+                f"{self.folder} with another newest checkpoint here. Put it where all machines see "
+                "it."
+            )
 
     def _step_folders(self):
         found = [path for path in self.folder.iterdir() if _STEP_FOLDER.fullmatch(path.name)]
@@ -146,19 +159,21 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     def save(self):
         """Writes a checkpoint of the present state, and deletes those that are too old."""
+        arrays = {
+            name: _storable(distribution.as_numpy(variable))
+            for name, variable in self._variables().items()
+        }
+        self._last_saved = self.step
+        if not self._is_writer:
+            return
         folder = self.folder / f"step_{self.step:08d}"
         if folder.exists():
             self._delete(folder)
         folder.mkdir()
-        arrays = {
-            name: _storable(keras.ops.convert_to_numpy(variable))
-            for name, variable in self._variables().items()
-        }
         with replacing(folder / "variables.npz") as path, open(path, "wb") as file:
             np.savez(file, **arrays)
         state = {"step": self.step, "settings": self.settings, "random_state": as_json(self.model)}
         write_json(folder / "state.json", state)
-        self._last_saved = self.step
         for path in self._step_folders()[: -self.keep]:
             self._delete(path)
 

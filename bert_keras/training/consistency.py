@@ -4,7 +4,12 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_int, check_number
-from bert_keras.training.losses import AsComputed, SparseCrossentropy, consistency_loss
+from bert_keras.training.losses import (
+    AsComputed,
+    OfAllDevices,
+    SparseCrossentropy,
+    consistency_loss,
+)
 
 
 class SeveralMasks:
@@ -139,7 +144,7 @@ class SeveralMasks:
         first, second = (ops.concatenate(passes[i::2]) for i in (0, 1))
         if sample_weight is not None:
             sample_weight = ops.split(sample_weight, 2)[0]
-        between = AsComputed(reduction="mean_with_sample_weight")
+        between = OfAllDevices(AsComputed(reduction="mean_with_sample_weight"))
         disagreement = self._disagreement(first, second)
         return loss + self.consistency * between(disagreement, disagreement, sample_weight)
 

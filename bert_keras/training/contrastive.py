@@ -50,6 +50,8 @@ class MultipleNegativesRanking(WeightedLoss):
     """
 
     settings = ("scale", "symmetric")
+    # A device that has a share of the batch's rows would not see the others' positives.
+    compares_rows = True
 
     def __init__(self, scale=20.0, symmetric=False, reduction="mean_with_sample_weight", **kwargs):
         super().__init__(reduction=reduction, **kwargs)

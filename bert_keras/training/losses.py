@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from bert_keras import distribution
 from bert_keras.checks import check_number, check_rates
 
 
@@ -236,6 +237,24 @@ class AsComputed(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         return y_pred
+
+
+class OfAllDevices(keras.losses.Loss):
+    """A loss of this device's rows, such that the mean over devices is that of the whole batch.
+
+    Args:
+        loss: a `keras.losses.Loss`.
+    """
+
+    def __init__(self, loss):
+        super().__init__(name=loss.name, reduction=loss.reduction)
+        self.loss = loss
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """Returns the loss, a scalar, see `keras.losses.Loss`."""
+        found = self.loss(y_true, y_pred, sample_weight)
+        by_weight = self.reduction == "mean_with_sample_weight"
+        return distribution.times_share(found, sample_weight if by_weight else None)
 
 
 def consistency_loss(first_logits, second_logits):

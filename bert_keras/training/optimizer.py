@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.training import fused
 
@@ -39,6 +40,7 @@ class AdamW(keras.optimizers.Optimizer):
 
     - Gradients of embedding tables are summed over repeated tokens before they are squared, also on
       TensorFlow.
+    - Where several devices share a batch, gradients are added up before they are clipped.
     - Groups of variables are regular expressions over variable paths such as
       `"bert_backbone/encoder/layer_0/attention/query/kernel"`; they are saved with the optimizer.
     - `freeze` and `unfreeze` change what moves between epochs without compiling again.
@@ -217,7 +219,7 @@ class AdamW(keras.optimizers.Optimizer):
 
     def apply(self, grads, trainable_variables=None):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
-        grads = [_dense(gradient) for gradient in grads]
+        grads = distribution.summed([_dense(gradient) for gradient in grads])
         # What needs no gradient, such as weight decay and the count of steps, would otherwise also
         # happen in a step that fails, at an id outside its table.
         with after(gradient for gradient in grads if gradient is not None):
@@ -344,6 +346,10 @@ class AdamW(keras.optimizers.Optimizer):
             f"optimizer is made: {type(self).__name__}(exclude_from_weight_decay=[...])."
         )
 
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        """Does nothing: they are sums already. Keras would add up what each device has clipped."""
+        return list(grads_and_vars)
+
     def _clip_gradients(self, grads):
         """Leaves `global_clipnorm` to the update, where it needs no pass over memory of its own."""
         return grads if self.global_clipnorm else super()._clip_gradients(grads)
@@ -381,7 +387,7 @@ class AdamW(keras.optimizers.Optimizer):
         Before the first update, which with accumulated gradients comes late and with float16 may be
         left out, there are no averages, and nothing changes.
         """
-        if not (self.use_ema and int(self.iterations)):
+        if not (self.use_ema and int(ops.convert_to_numpy(self.iterations))):
             return
         super().finalize_variable_values(var_list)
         for average in self._model_variables_moving_average:

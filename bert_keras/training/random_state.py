@@ -6,6 +6,8 @@ import functools
 import keras
 import numpy as np
 
+from bert_keras import distribution
+
 
 def as_json(model):
     """Returns the state of a model's random numbers as a JSON value, for `GoOn`."""
@@ -58,6 +60,27 @@ class GoOn(keras.callbacks.Callback):
             if name in state["generators"]:
                 values = np.frombuffer(base64.b64decode(state["generators"][name]), "uint8")
                 set_state(keras.ops.convert_to_tensor(values.copy()).cpu())
+
+
+class OfEachProcess(keras.callbacks.Callback):
+    """Lets each of PyTorch's processes draw dropout of its own, from one state.
+
+    At every epoch's beginning all take up the random numbers of the first, each so many further as
+    its number says: what a checkpoint has of the first process is then the state of all.
+    """
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch or keras.backend.backend() != "torch":
+            return
+        import torch
+
+        seeds, number = _seeds(self.model), distribution.process()[0]
+        state = [keras.ops.convert_to_numpy(seed).tolist() for seed in seeds]
+        *state, drawn = distribution.of_first([*state, torch.randint(2**31, ()).item()])
+        if number:
+            torch.manual_seed(drawn + number)
+            for seed, (first, count) in zip(seeds, state, strict=True):
+                seed.assign(np.array([(first + number) % 2**32, count], dtype="uint32"))
 
 
 def _seeds(model):

@@ -8,12 +8,13 @@ import warnings
 import keras
 import numpy as np
 
+from bert_keras import distribution
 from bert_keras.checks import check_number
 from bert_keras.other_names import check_arguments
-from bert_keras.training.averages import inner_optimizer
-from bert_keras.training.losses import SparseCrossentropy
+from bert_keras.training.averages import inner_optimizer, steps_done
+from bert_keras.training.losses import OfAllDevices, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
-from bert_keras.training.random_state import GoOn, as_json
+from bert_keras.training.random_state import GoOn, OfEachProcess, as_json
 from bert_keras.training.schedules import WarmupDecay
 from bert_keras.training.stages import layer_wise_decay
 
@@ -90,8 +91,8 @@ class Recipe:
                 "such as bert_keras.AdamW, or leave it out."
             )
         is_made = isinstance(optimizer, keras.optimizers.Optimizer)
-        rate = float(optimizer.learning_rate) if is_made else asked["learning_rate"]
-        check_number("learning_rate", rate)
+        rate = optimizer.learning_rate if is_made else asked["learning_rate"]
+        check_number("learning_rate", float(keras.ops.convert_to_numpy(rate)) if is_made else rate)
         if asked["decay_power"] != 1.0 and asked["decay"] != "polynomial":
             raise ValueError(
                 "`decay_power` is for decay='polynomial'. Received: "
@@ -119,6 +120,7 @@ class Recipe:
                 "`label_smoothing` is for loss='auto'. Received another loss with "
                 f"label_smoothing={self.label_smoothing}: set it in that loss."
             )
+        loss = _of_all_devices(loss, distribution.share_of(task))
         if not _is_auto(metrics):
             return {"loss": loss, "weighted_metrics": metrics, **self._others}
         metrics, others = task.default_metrics(), dict(self._others)
@@ -133,13 +135,14 @@ class Recipe:
         asked, averages = self.asked, {}
         if asked["ema_momentum"] is not None:
             averages = {"use_ema": True, "ema_momentum": asked["ema_momentum"]}
-        return OPTIMIZERS[self.optimizer](
-            asked["learning_rate"] if total_steps is None else self._rate(total_steps),
-            weight_decay=asked["weight_decay"],
-            learning_rate_multipliers=self._multipliers(task),
-            gradient_accumulation_steps=asked["gradient_accumulation_steps"],
-            **averages,
-        )
+        with distribution.scope_of(task):
+            return OPTIMIZERS[self.optimizer](
+                asked["learning_rate"] if total_steps is None else self._rate(total_steps),
+                weight_decay=asked["weight_decay"],
+                learning_rate_multipliers=self._multipliers(task),
+                gradient_accumulation_steps=asked["gradient_accumulation_steps"],
+                **averages,
+            )
 
     @property
     def has_schedule(self):
@@ -173,7 +176,7 @@ class Recipe:
         if initial_epoch == 0:
             self._random_state = None
         if initial_epoch == 0 or self.seed is None:
-            self.seed = random.getrandbits(31)
+            self.seed = distribution.of_first(random.getrandbits(31))
         if sort_window is not None or initial_epoch == 0:
             self.sort_window = sort_window
 
@@ -201,11 +204,12 @@ class Recipe:
             epochs: int, see `keras.Model.fit`.
             initial_epoch: int, likewise.
         """
+        _check_adds_up(task)
         if not self.is_own:
             return
         steps, optimizer = _num_steps(batches, steps_per_epoch), inner_optimizer(task)
         self._heed_set_rate(optimizer)
-        if initial_epoch == 0 or int(optimizer.iterations) == 0:
+        if initial_epoch == 0 or steps_done(optimizer) == 0:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
             task.compile_with(self.make_optimizer(task, max(1, steps * (epochs - initial_epoch))))
             _freeze(task, frozen_paths)
@@ -216,10 +220,11 @@ class Recipe:
     def _heed_set_rate(self, optimizer):
         """Takes a rate that was set on the optimizer, `optimizer.learning_rate = x`, as asked."""
         rate = optimizer._learning_rate
-        if isinstance(rate, keras.Variable) and float(rate) != np.float32(
-            self.asked["learning_rate"]
-        ):
-            self.asked["learning_rate"] = float(rate)
+        if not isinstance(rate, keras.Variable):
+            return
+        rate = float(keras.ops.convert_to_numpy(rate))
+        if rate != np.float32(self.asked["learning_rate"]):
+            self.asked["learning_rate"] = rate
 
     def callbacks(self, task, given, has_one_loader):
         """Returns the callbacks of a run, those that the user gave among them.
@@ -238,7 +243,8 @@ class Recipe:
             _refuse_setters_of_rates(given)
         _warn_of_raw_weights(inner_optimizer(task), given)
         state, self._random_state = self._random_state, None
-        return given if state is None else [GoOn(state, has_one_loader=has_one_loader), *given]
+        before = [] if state is None else [GoOn(state, has_one_loader=has_one_loader)]
+        return [*before, *given, *([OfEachProcess()] if distribution.process()[1] > 1 else [])]
 
     def get_config(self, task):
         """Returns what `from_config` needs; the backend's own choices are left out."""
@@ -294,6 +300,48 @@ def _of_logits(loss):
         f"which takes probabilities. Pass {type(loss).__name__}(from_logits=True), or leave `loss` "
         "out for the task's own."
     )
+
+
+def _of_all_devices(loss, share):
+    """Returns losses as they are to be where devices have a share each of a batch.
+
+    Raises:
+        ValueError: a loss compares the rows of a batch with one another.
+    """
+    if share.replicas == 1 or keras.backend.backend() == "jax":
+        return loss
+    losses = keras.tree.flatten(loss)
+    found = [type(each).__name__ for each in losses if getattr(each, "compares_rows", False)]
+    if found:
+        raise ValueError(
+            f"{found[0]} compares the rows of a whole batch, of which a device has only its own "
+            f"here. Received: {share.replicas} devices with {keras.backend.backend()}. With JAX "
+            "every row sees all others; or train on one device."
+        )
+    return keras.tree.map_structure(
+        lambda each: OfAllDevices(each) if isinstance(each, keras.losses.Loss) else each, loss
+    )
+
+
+def _check_adds_up(task):
+    """Raises `ValueError` for an optimizer that would take the gradients of one device for all."""
+    share, optimizer = distribution.share_of(task), task.optimizer
+    if share.replicas == 1 or keras.backend.backend() == "jax":
+        return
+    limits = ("clipnorm", "clipvalue", "global_clipnorm")
+    clips = any(getattr(inner_optimizer(task), name, None) is not None for name in limits)
+    is_torch = keras.backend.backend() == "torch"
+    if not isinstance(inner_optimizer(task), AdamW) and (is_torch or clips):
+        raise ValueError(
+            "Where several devices share a batch, the optimizer must add up their gradients before "
+            f"it clips them. Received: {type(optimizer).__name__}. Use bert_keras.AdamW, or "
+            "optimizer='auto' or 'lamb'."
+        )
+    if is_torch and optimizer is not inner_optimizer(task):
+        raise ValueError(
+            "In float16 PyTorch's processes would disagree on which steps are left out. Received: "
+            "dtype='mixed_float16'. Use 'mixed_bfloat16', which every card that is fast in it has."
+        )
 
 
 def _takes_scores(loss):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import keras
 
+from bert_keras import distribution
 from bert_keras.files import write_text
 
 
@@ -14,7 +15,8 @@ class TrainingLog(keras.callbacks.Callback):
     """Writes losses, metrics, learning rate and throughput to `metrics.jsonl` after each epoch.
 
     A run that was killed and goes on drops the lines behind its checkpoint and writes them again,
-    so the file is the same as that of a run in one go, but for its times.
+    so the file is the same as that of a run in one go, but for its times. Of several processes the
+    first one writes.
 
     Args:
         folder: str or path, made when missing.
@@ -45,7 +47,9 @@ class TrainingLog(keras.callbacks.Callback):
         self.evaluate = evaluate
         self.evaluate_every = evaluate_every
         self.lines = [line for line in read_log(self.path) if line["step"] <= step]
-        write_text(self.path, "".join(map(_as_text, self.lines)))
+        self._is_writer = distribution.process()[0] == 0
+        if self._is_writer:
+            write_text(self.path, "".join(map(_as_text, self.lines)))
         self.also = also or (lambda line: None)
         for line in self.lines:
             self.also(line)
@@ -78,6 +82,8 @@ class TrainingLog(keras.callbacks.Callback):
 
     def _add(self, line):
         self.lines.append(line)
+        if not self._is_writer:
+            return
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(_as_text(line))
         self.also(line)

@@ -179,7 +179,6 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
         (("classify", "PRESET", "x", "--output", "x.tsv"), "text, JSON lines or CSV"),
         (("classify", "PRESET", "x", "--to", "onnx", "--port", "1"), "Received: --to, --port."),
         (("info", "PRESET", "--top_k", "2"), "takes no flags"),
-        (("serve", "nothing.keras"), "nothing.keras"),
         (("serve", "x=PRESET", "x=PRESET"), "its own name"),
     ],
 )

@@ -1,0 +1,124 @@
+"""Several devices share a batch, and give what one gives; what would be wrong is refused."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from checks import TINY
+from several_devices import LABELS, TEXTS, trained
+from tiny import tiny_backbone, tiny_classifier
+
+import bert_keras
+from bert_keras import distribution
+from bert_keras.distribution import Share
+from bert_keras.training.contrastive import MultipleNegativesRanking
+
+BACKEND = keras.backend.backend()
+FAMILIES = ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "ModernBert")
+BATCH = (
+    {"token_ids": np.arange(10).reshape(5, 2)},
+    {"first": np.arange(5), "second": np.arange(10).reshape(5, 2)},
+)
+
+
+def test_several_devices_train_as_one_does_and_what_they_save_loads_on_one(tmp_path):
+    """On PyTorch two processes; on TensorFlow two devices; on JAX four, two for each weight."""
+    program = [str(pathlib.Path(__file__).with_name("several_devices.py")), tmp_path / "found.npz"]
+    if BACKEND == "torch":
+        program = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *program]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, *program], env=environment, check=True)
+    task, alone = trained()
+    with np.load(tmp_path / "found.npz") as found:
+        assert set(found) == set(alone)
+        for name, expected in alone.items():
+            np.testing.assert_allclose(found[name], expected, rtol=0, atol=2e-6, err_msg=name)
+    loaded = bert_keras.load_model(tmp_path / "found.keras")
+    for theirs, ours in zip(loaded.get_weights(), task.get_weights(), strict=True):
+        np.testing.assert_allclose(theirs, ours, rtol=0, atol=2e-6)
+
+
+@pytest.mark.once
+def test_shares_are_the_rows_of_a_batch_and_copies_that_weigh_0():
+    shares = [Share(index, 2, 4)(BATCH) for index in range(2)]
+    inputs, labels, weights = keras.tree.map_structure(lambda *x: np.concatenate(x), *shares)
+    assert [len(share[0]["token_ids"]) for share in shares] == [4, 4]
+    np.testing.assert_array_equal(inputs["token_ids"][:5], BATCH[0]["token_ids"])
+    np.testing.assert_array_equal(inputs["token_ids"][5:], [[0, 1]] * 3)
+    np.testing.assert_array_equal(labels["second"][:5], BATCH[1]["second"])
+    for name in labels:
+        assert weights[name].tolist() == [1] * 5 + [0] * 3
+    given = Share(1, 2, 2)((*BATCH, {"first": np.ones(5), "second": np.full((5, 2), 2.0)}))[2]
+    assert given["second"].tolist() == [[2, 2], [2, 2], [0, 0]]
+    # All batches have the same parts.
+    assert [w.tolist() for w in Share(0, 5, 5)(BATCH)[2].values()] == [[1], [1]]
+    assert len(Share(0, 5, 5, fills=False)(BATCH)) == 2
+    assert Share()(BATCH) is BATCH
+    with pytest.raises(ValueError, match=r"multiple of 2 rows.*5 rows.*weighted_metrics"):
+        Share(0, 2, 2, fills=False)(BATCH)
+    with pytest.raises(ValueError, match="unpadded=True"):
+        Share(0, 2, 2)(({"token_ids": np.zeros((4, 2)), "row_places": np.zeros((2, 2))},))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_familys_large_weights_are_cut(family):
+    backbone = getattr(bert_keras, f"{family}Backbone")(**TINY)
+    mesh = keras.distribution.DeviceMesh((1, 2), ("batch", "model"), ["cpu:0", "cpu:1"])
+    layouts = distribution.layout_map(backbone, mesh)
+    inside = {w.path: w.path.split("/", 1)[1] for w in backbone.weights}
+    of_task = {path: layouts[f"some_task/another/{rest}"] for path, rest in inside.items()}
+    cut = {path for path, layout in of_task.items() if layout is not None}
+    large = {w.path for w in backbone.weights if "encoder" in w.path and len(w.shape) == 2}
+    assert large and large <= cut
+    assert backbone.token_embedding.embeddings.path in cut
+    assert not any("norm" in path for path in cut)
+    for weight in backbone.weights:
+        if weight.path in cut:
+            assert len(of_task[weight.path].axes) == len(weight.shape)
+    with pytest.raises(ValueError, match=r"`axis`.*\['batch', 'model'\].*'rows'"):
+        distribution.layout_map(backbone, mesh, "rows")
+    mesh = keras.distribution.DeviceMesh((1, 3), ("batch", "model"), ["cpu:0", "cpu:1", "cpu:2"])
+    with pytest.raises(ValueError, match=r"cut evenly into 3.*divisor"):
+        distribution.layout_map(backbone, mesh)
+
+
+def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
+    task = tiny_classifier()
+    optimizer = keras.optimizers.AdamW(clipnorm=1.0)
+    monkeypatch.setattr(distribution, "share_of", lambda task: Share(0, 1, 2))
+    if BACKEND == "jax":  # Every row sees all others there, and gradients are of whole batches.
+        task.compile(optimizer, loss=MultipleNegativesRanking())
+        return
+    with pytest.raises(ValueError, match=r"MultipleNegativesRanking compares.*With JAX"):
+        task.compile(loss=MultipleNegativesRanking())
+    task.compile(optimizer)
+    with pytest.raises(ValueError, match=r"before it clips.*AdamW.*optimizer='auto'"):
+        task.fit(TEXTS, LABELS, verbose=0)
+    monkeypatch.undo()
+    if BACKEND == "tensorflow":
+        strategy = type("MultiWorkerMirroredStrategy", (), {"num_replicas_in_sync": 2})()
+        monkeypatch.setattr(type(task), "distribute_strategy", strategy)
+        with pytest.raises(ValueError, match=r"by tf.distribute.MirroredStrategy.*JAX or PyTorch"):
+            distribution.share_of(task)
+        monkeypatch.undo()
+    monkeypatch.setattr(keras.distribution, "distribution", lambda: "DataParallel")
+    with pytest.raises(ValueError, match=f"does nothing with {BACKEND}.*{'torchrun|Mirrored'}"):
+        tiny_backbone()
+
+
+@pytest.mark.once
+def test_processes_of_torchrun_must_be_joined(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RuntimeError, match=r"joined before.*distribution.initialize\(\)"):
+        tiny_classifier()
+    with pytest.raises(ValueError, match="`devices` must be"):
+        distribution.initialize(0)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="torchrun --nproc_per_node 2"):
+        distribution.initialize(2)
