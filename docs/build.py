@@ -16,6 +16,7 @@ import pathlib
 import re
 import shutil
 import sys
+import time
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 DOCS = pathlib.Path(__file__).resolve().parent
@@ -77,7 +78,9 @@ def said_in_chinese(text, suffix):
 
 def without_gaps(text):
     """Chinese prose without its line breaks, which a browser would show as spaces."""
-    return re.sub(r"(?m)(?<=[\u3001-\uffef])\n(?:# )?(?=[\u3001-\uffef])", "", text)
+    text = re.sub(r"(?m)(?<=[\u3001-\uffef])\n(?:# )?(?=[\u3001-\uffef])", "", text)
+    # Nor is there a space between a wide mark and a word in Latin letters; lists and code stay.
+    return re.sub(r"(?<=[，。；：、？！）》”])\n(?:# )?(?=[A-Za-z\[`])(?!```)", "", text)
 
 
 def with_texts(code, texts):
@@ -101,8 +104,9 @@ def with_expectations(text, folder):
     def replaced(match):
         page = (folder / f"{match[1]}.py").read_text(encoding="utf-8")
         expected = re.search(r"(?m)^# (?:Expected: |预期：)((?:.+\n)+?)(?=#?\n)", page)[1]
-        separator = "" if "预期：" in page else " "
-        return f"- []({match[1]}.py): {separator.join(expected.strip().split(chr(10) + '# '))}"
+        colon, separator = ("：", "") if "预期：" in page else (": ", " ")
+        expected = separator.join(expected.strip().split("\n# "))
+        return f"- []({match[1]}.py){colon}{expected}"
 
     return re.sub(r"(?m)^@ (\w+)$", replaced, text)
 
@@ -166,9 +170,11 @@ def gather(language):
     for room in ROOMS:
         index = source / room / "index.md"
         found = {path.stem for path in written if path.parent == index.parent and is_page(path)}
-        names = "\n".join(sorted(found - {"index"}))
         own = (DOCS / language / room / "index.md").read_text(encoding="utf-8")
         own = with_expectations(without_gaps(own) if language == "zh" else own, index.parent)
+        # In the order of the links, the others behind them.
+        places = {name: own.find(f"]({name}.") % (len(own) + 1) for name in sorted(found)}
+        names = "\n".join(sorted(found - {"index"}, key=places.get))
         # An index that lists its pages itself has the list in the sidebar alone.
         options = ":hidden:\n\n" if "](" in own else ""
         write(index, f"{own}\n```{{toctree}}\n{options}{names}\n```\n")
@@ -195,6 +201,7 @@ def main(arguments=None):
     flags = parser.parse_args(arguments)
     start_kernels_at_root()
     output = OUTPUT / ("prose" if flags.prose else "html")
+    started = time.monotonic()
     for language in flags.languages:
         source, target = gather(language), output / language
         arguments = ["-c", DOCS, "-b", "html", "-d", f"{output}_trees/{language}", "-W"]
@@ -204,7 +211,10 @@ def main(arguments=None):
         if code := sphinx_build([*map(str, arguments), str(source), str(target)]):
             return code
     shutil.copyfile(DOCS / "templates" / "index.html", output / "index.html")
-    print(f"Built: {output / 'index.html'}")
+    pages = [path for language in flags.languages for path in (output / language).rglob("*.html")]
+    cells = sum(path.read_text(encoding="utf-8").count("cell_input docutils") for path in pages)
+    seconds = time.monotonic() - started
+    print(f"{len(pages)} pages, {cells} cells of code, {seconds:.0f} s: {output / 'index.html'}")
     return 0
 
 

@@ -64,8 +64,7 @@ def facts(name, words):
     backbone, deeper = (cls(num_layers=layers, **SIZES) for layers in (4, 5))
     outputs = sorted(backbone({"token_ids": np.array([[5, 6, 7]])}))
     own, of_bert = (
-        list(inspect.signature(one.__init__).parameters)
-        for one in (cls, bert_keras.BertBackbone)
+        list(inspect.signature(one.__init__).parameters) for one in (cls, bert_keras.BertBackbone)
     )
     record = families.record_of(backbone)
     count, added = backbone.count_params(), deeper.count_params() - backbone.count_params()
