@@ -33,7 +33,7 @@ myst_heading_anchors = 3
 nb_custom_formats = {".py": "percent_pages.read"}
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 900
+nb_execution_timeout = 3600
 nb_merge_streams = True
 # Browsers show MathML by themselves: the site asks no other host for anything.
 html_math_renderer = "mathml"
