@@ -99,7 +99,7 @@ def reading(page, address, names):
                 yield f"{name}: a picture that does not load"
         room, file = name.split("/", 1)[1], name.rsplit("/", 1)[1]
         needs_one = room.startswith(WITH_PICTURES) and file != "index.html"
-        if needs_one and not page.query_selector("article :is(img, svg, .cell_output div[style])"):
+        if needs_one and not page.query_selector("article :is(img, svg, mark)"):
             yield f"{name}: no picture"
 
 
@@ -127,7 +127,7 @@ def screenshots(page, address, folder):
                 page.emulate_media(color_scheme=theme)
                 page.set_viewport_size(size)
                 page.goto(f"{address}/{language}/{name}.html")
-                page.screenshot(path=folder / f"{language}_{pathlib.Path(name).name}_{theme}.png")
+                page.screenshot(path=folder / f"{language}_{name.replace('/', '_')}_{theme}.png")
 
 
 def main():
