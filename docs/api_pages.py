@@ -75,7 +75,7 @@ def pages(language):
     which = ("en", "zh").index(language)
     title = ("API", "API 参考")[which]
     names = "\n".join(TITLES)
-    yield "index.md", f"# {title}\n\n{INTRODUCTION[language]}\n\n```{{toctree}}\n{names}\n```\n"
+    yield "api/index.md", f"# {title}\n\n{INTRODUCTION[language]}\n\n```{{toctree}}\n{names}\n```\n"
     for page, values in contents().items():
         title = TITLES[page][which]
         lines = [title, "=" * 2 * len(title), ""]
@@ -87,4 +87,4 @@ def pages(language):
                 if not issubclass(value, tuple) and value.__mro__[1] is not object:
                     lines.append("   :show-inheritance:")
             lines.append("")
-        yield f"{page}.rst", "\n".join(lines)
+        yield f"api/{page}.rst", "\n".join(lines)

@@ -2,10 +2,12 @@
 
 A language is a folder, docs/en or docs/zh. What both share, or what has its place elsewhere in the
 repository, is put beside its pages in output/docs/source: the notes docs/*.md and docs/guides/*.py,
-the recipes' table, pages of the API and drawings. Sphinx then runs every page that holds code,
-or takes its results from the cache, and each of its warnings is an error.
+the recipes' table, pages of the API and of the families, and drawings. Sphinx then runs every page
+that holds code, or takes its results from the cache, and each of its warnings is an error.
 
-A note without a Chinese version is shown in English, and says so.
+Of a shared page in Chinese there are three kinds: docs/zh has a page of that name, which takes its
+place; of a page of code it has a file of texts, see `with_texts`; or it is shown in English, and
+says so.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import pathlib
 import re
 import shutil
 import sys
+import time
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 DOCS = pathlib.Path(__file__).resolve().parent
@@ -22,11 +25,17 @@ OUTPUT = ROOT / "output" / "docs"
 sys.path[:0] = [str(ROOT), str(DOCS)]
 
 import api_pages
+import family_pages
 import figures
 from sphinx.cmd.build import main as sphinx_build
 
 LANGUAGES = ("en", "zh")
-ROOMS = ("tutorials", "guides", "results")  # Their indexes end with a list of their pages.
+ROOMS = (
+    "tutorials",
+    "families",
+    "guides",
+    "results",
+)  # Their indexes end with a list of their pages.
 RESULTS = ("benchmarks", "fine_tuning_ablations")
 NO_CHINESE = "\n\n:::{note}\n这一页还没有中文版，下面是英文原文。\n:::\n"
 
@@ -48,6 +57,10 @@ def is_page(path):
     return path.suffix in (".md", ".py")
 
 
+def is_index(path):
+    return path.name == "index.md" and path.parent.name in ROOMS
+
+
 def write(path, content):
     """Writes what changed only, so that Sphinx reads no page twice."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +78,37 @@ def said_in_chinese(text, suffix):
 
 def without_gaps(text):
     """Chinese prose without its line breaks, which a browser would show as spaces."""
-    return re.sub(r"(?m)(?<=[\u3001-\uffef])\n(?:# )?(?=[\u3001-\uffef])", "", text)
+    text = re.sub(r"(?m)(?<=[\u3001-\uffef])\n(?:# )?(?=[\u3001-\uffef])", "", text)
+    # Nor is there a space between a wide mark and a word in Latin letters; lists and code stay.
+    return re.sub(r"(?<=[，。；：、？！）》”])\n(?:# )?(?=[A-Za-z\[`])(?!```)", "", text)
+
+
+def with_texts(code, texts):
+    """A page of code whose prose is that of `texts`: its parts stand between lines `+++`."""
+    parts = texts.strip().split("\n+++\n")
+    cells = re.compile(r"(?m)^# %% \[markdown\]\n(?:#.*\n?)+")
+    if len(parts) != len(cells.findall(code)):
+        raise ValueError(
+            f"Each cell of prose needs a text. Received: {len(parts)} texts for "
+            f"{len(cells.findall(code))} cells, the first {parts[0]!r}."
+        )
+    commented = (
+        "\n".join(f"# {line}".rstrip() for line in part.strip().splitlines()) for part in parts
+    )
+    return cells.sub(lambda cell: f"# %% [markdown]\n{next(commented)}\n", code)
+
+
+def with_expectations(text, folder):
+    """A line `@ name` of an index becomes a link to that page, and what to expect of it."""
+
+    def replaced(match):
+        page = (folder / f"{match[1]}.py").read_text(encoding="utf-8")
+        expected = re.search(r"(?m)^# (?:Expected: |预期：)((?:.+\n)+?)(?=#?\n)", page)[1]
+        colon, separator = ("：", "") if "预期：" in page else (": ", " ")
+        expected = separator.join(expected.strip().split("\n# "))
+        return f"- []({match[1]}.py){colon}{expected}"
+
+    return re.sub(r"(?m)^@ (\w+)$", replaced, text)
 
 
 def with_links(text, path, page, pages):
@@ -86,40 +129,55 @@ def with_links(text, path, page, pages):
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)", replaced, text)
 
 
+def in_language(language, path, page, pages):
+    """A shared page as this language shows it, or `None` where that has one of its own."""
+    own = DOCS / language / page
+    if own.is_file():
+        return None
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        text = with_links(text, path, page, pages)
+    texts = own.with_suffix(".md")
+    if texts.is_file():
+        return without_gaps(with_texts(text, texts.read_text(encoding="utf-8")))
+    return said_in_chinese(text, path.suffix) if language == "zh" else text
+
+
 def gather(language):
     """Puts the sources of one language together; returns their folder."""
     source = OUTPUT / "source" / language
-    written = set()
+    written, texts = set(), set()
     pages = {path.resolve(): page for path, page in shared_pages()}
     for path, page in pages.items():
-        text = path.read_text(encoding="utf-8")
         if path.suffix == ".md":
-            text = with_links(text, path, page, pages)
-            for picture in re.findall(r"!\[[^\]]*\]\(([^):]+)\)", text):
+            for picture in re.findall(r"!\[[^\]]*\]\(([^):]+)\)", path.read_text(encoding="utf-8")):
                 content = (path.parent / picture).read_bytes()
                 written.add(write((source / page).parent / picture, content))
-        if language == "zh":
-            if page.startswith("tutorials/"):  # The Chinese ones are texts of their own.
-                continue
-            text = said_in_chinese(text, path.suffix)
-        written.add(write(source / page, text))
-    for path in (DOCS / language).rglob("*"):
+        else:
+            texts.add(DOCS / language / pathlib.Path(page).with_suffix(".md"))
+        text = in_language(language, path, page, pages)
+        if text is not None:
+            written.add(write(source / page, text))
+    for path in sorted(set((DOCS / language).rglob("*")) - texts):
         if path.is_file() and "__pycache__" not in path.parts:
-            # A language's own page goes before the shared one.
             target = source / path.relative_to(DOCS / language)
-            is_index = path.name == "index.md" and target.parent.name in ROOMS
             content = path.read_bytes()
             if language == "zh" and is_page(path):
                 content = without_gaps(content.decode())
-            written.add(target if is_index else write(target, content))
+            written.add(target if is_index(target) else write(target, content))
+    for page, text in (*api_pages.pages(language), *family_pages.pages(language)):
+        written.add(write(source / page, text))
     for room in ROOMS:
         index = source / room / "index.md"
-        pages = {path.stem for path in written if path.parent == index.parent and is_page(path)}
-        names = "\n".join(sorted(pages - {"index"}))
+        found = {path.stem for path in written if path.parent == index.parent and is_page(path)}
         own = (DOCS / language / room / "index.md").read_text(encoding="utf-8")
-        write(index, f"{own}\n```{{toctree}}\n{names}\n```\n" if names else own)
-    for page, text in api_pages.pages(language):
-        written.add(write(source / "api" / page, text))
+        own = with_expectations(without_gaps(own) if language == "zh" else own, index.parent)
+        # In the order of the links, the others behind them.
+        places = {name: own.find(f"]({name}.") % (len(own) + 1) for name in sorted(found)}
+        names = "\n".join(sorted(found - {"index"}, key=places.get))
+        # An index that lists its pages itself has the list in the sidebar alone.
+        options = ":hidden:\n\n" if "](" in own else ""
+        write(index, f"{own}\n```{{toctree}}\n{options}{names}\n```\n")
     for name, drawing in figures.drawings(language):
         written.add(write(source / "figures" / f"{name}.svg", drawing))
     for path in source.rglob("*"):
@@ -143,6 +201,7 @@ def main(arguments=None):
     flags = parser.parse_args(arguments)
     start_kernels_at_root()
     output = OUTPUT / ("prose" if flags.prose else "html")
+    started = time.monotonic()
     for language in flags.languages:
         source, target = gather(language), output / language
         arguments = ["-c", DOCS, "-b", "html", "-d", f"{output}_trees/{language}", "-W"]
@@ -152,7 +211,10 @@ def main(arguments=None):
         if code := sphinx_build([*map(str, arguments), str(source), str(target)]):
             return code
     shutil.copyfile(DOCS / "templates" / "index.html", output / "index.html")
-    print(f"Built: {output / 'index.html'}")
+    pages = [path for language in flags.languages for path in (output / language).rglob("*.html")]
+    cells = sum(path.read_text(encoding="utf-8").count("cell_input docutils") for path in pages)
+    seconds = time.monotonic() - started
+    print(f"{len(pages)} pages, {cells} cells of code, {seconds:.0f} s: {output / 'index.html'}")
     return 0
 
 

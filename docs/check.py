@@ -1,8 +1,9 @@
 """Looks at the built site as a reader would, in a headless Chromium: `python docs/check.py`.
 
-Every link of every page leads to a page and to a place in it, every picture is there, the search
-finds `TextClassifier`, and text can be read on a phone and in the dark. Needs a Chromium on the
-path; `--screenshots FOLDER` keeps pictures of some pages.
+Every link of every page leads to a page and to a place in it, every picture is there, each tutorial
+and chapter has one, nothing is asked of another host, the search finds `TextClassifier`, and text
+can be read on a phone and in the dark. Needs a Chromium on the path; `--screenshots FOLDER` keeps
+pictures of some pages.
 """
 
 import argparse
@@ -22,7 +23,18 @@ PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 # What WCAG 2.1 asks of text.
 LEAST_CONTRAST = 4.5
 TEXTS = "article p, article li, article td, article h1"
-SHOWN = ("index", "start/pick_a_model", "way_to_bert/bert")
+SHOWN = (
+    "index",
+    "start/pick_a_model",
+    "way_to_bert/bert",
+    "way_to_bert/glove",
+    "tutorials/index",
+    "tutorials/text_classification",
+    "families/albert",
+    "guides/serving",
+)
+# Rooms whose pages have a picture each.
+WITH_PICTURES = ("tutorials/", "way_to_bert/")
 # Of the texts that a selector finds the least.
 CONTRAST = """(selector) => {
   const parse = (color) => {
@@ -90,6 +102,10 @@ def reading(page, address, names):
             lost = "[...document.images].filter(i => i.complete && !i.naturalWidth).length"
             if page.evaluate(lost):
                 yield f"{name}: a picture that does not load"
+        room, file = name.split("/", 1)[1], name.rsplit("/", 1)[1]
+        needs_one = room.startswith(WITH_PICTURES) and file != "index.html"
+        if needs_one and not page.query_selector("article :is(img, svg, mark)"):
+            yield f"{name}: no picture"
 
 
 def searching(page, address):
@@ -123,7 +139,7 @@ def screenshots(page, address, folder):
                 page.emulate_media(color_scheme=theme)
                 page.set_viewport_size(size)
                 page.goto(f"{address}/{language}/{name}.html")
-                page.screenshot(path=folder / f"{language}_{pathlib.Path(name).name}_{theme}.png")
+                page.screenshot(path=folder / f"{language}_{name.replace('/', '_')}_{theme}.png")
 
 
 def main():
@@ -143,9 +159,14 @@ def main():
     with sync_playwright() as playwright:
         browser = launched(playwright)
         page = browser.new_page()
+        foreign = set()
+        page.on("request", lambda asked: foreign.add(asked.url))
         wrong += [*reading(page, address, names), *searching(page, address)]
         if flags.screenshots:
             screenshots(page, address, flags.screenshots)
+        wrong += [
+            f"{url}: of another host" for url in foreign if not url.startswith((address, "data:"))
+        ]
         browser.close()
     print("\n".join(wrong) or f"{len(names)} pages, nothing wrong.")
     return bool(wrong)

@@ -13,6 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 
+import latex2mathml.converter
+from docutils import nodes
 from sphinx.search import SearchLanguage
 
 import bert_keras
@@ -31,8 +33,10 @@ myst_heading_anchors = 3
 nb_custom_formats = {".py": "percent_pages.read"}
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 900
+nb_execution_timeout = 3600
 nb_merge_streams = True
+# Browsers show MathML by themselves: the site asks no other host for anything.
+html_math_renderer = "mathml"
 # Warnings of other packages are no part of a lesson; a cell that fails stops the build.
 nb_output_stderr = "remove"
 
@@ -65,6 +69,11 @@ html_sidebars = {
 html_context = {
     "other_language": "en" if IS_CHINESE else "zh",
     "other_language_name": "English" if IS_CHINESE else "中文",
+    # The examples are tutorials in both languages; those on Chinese text have no English side.
+    "only_here": {
+        path.relative_to(ROOT / "docs" / "zh").with_suffix("").as_posix()
+        for path in (ROOT / "docs" / "zh" / "tutorials").glob("*.py")
+    },
 }
 
 
@@ -160,7 +169,19 @@ def right_signature(app, what, name, value, options, signature, returned):
     return str(found.replace(parameters=parameters)), None
 
 
+def formula(display):
+    """Returns a visitor that writes a formula as MathML."""
+
+    def visit(translator, node):
+        text = latex2mathml.converter.convert(node.astext(), display=display)
+        translator.body.append(f'<div class="math">{text}</div>' if display == "block" else text)
+        raise nodes.SkipNode
+
+    return visit, None
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", formula("inline"), formula("block"))
     app.add_search_language(ChineseBigrams)
     # Before napoleon, which reads the sections.
     app.connect("autodoc-process-docstring", markdown_docstring, priority=400)

@@ -9,7 +9,8 @@
 # python examples/pretraining_on_your_domain.py --preset bert_base_en_uncased --epochs 3
 # ```
 #
-# Expected: not measured yet at these sizes; examples/README.md has results on the real sets.
+# Expected: perplexity 93.7 before and 66.4 after; accuracy 0.593 without it and 0.560 with it,
+# which 600 sentences hardly tell apart; PyTorch, one seed, two and a half minutes.
 
 # %%
 import argparse

@@ -22,6 +22,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras import plots
+
 keras.utils.set_random_seed(0)
 with gzip.open("docs/data/sherlock_holmes.txt.gz", "rt", encoding="utf-8") as file:
     words = re.findall(r"[a-z]+", file.read().lower())
@@ -75,6 +77,9 @@ history = model.fit(
     pairs, np.log(counts)[:, None], sample_weight=weight, batch_size=4096, epochs=8, verbose=0
 )
 print("losses", *(f"{loss:.3f}" for loss in history.history["loss"]))
+
+# %%
+plots.learning_curves(history)
 
 # %% [markdown]
 # $x_{max}$ is 10 here, in the paper 100, on a text of six billion words. The sum of both tables is the

@@ -22,6 +22,8 @@ import math
 import random
 import re
 
+import matplotlib.pyplot as plt
+
 with gzip.open("docs/data/sherlock_holmes.txt.gz", "rt", encoding="utf-8") as file:
     words = re.findall(r"[a-z]+(?:'[a-z]+)?|[.,;!?]", file.read().lower())
 end = len(words) * 9 // 10
@@ -70,12 +72,21 @@ def perplexity(weights):
     return math.exp(sum(surprise) / len(surprise))
 
 
+perplexities = []
 for name, weights in {
     "single words": (1, 0, 0),
     "with bigrams": (0.4, 0.6, 0),
     "with trigrams": (0.35, 0.45, 0.2),
 }.items():
-    print(f"{name:15} perplexity {perplexity(weights):6.1f}")
+    perplexities.append(perplexity(weights))
+    print(f"{name:15} perplexity {perplexities[-1]:6.1f}")
+
+# %%
+figure, axis = plt.subplots(figsize=(5, 2.6))
+bars = axis.bar(["1-grams", "1 and 2", "1, 2 and 3"], perplexities)
+axis.bar_label(bars, fmt="%.0f")
+axis.set_ylabel("perplexity")
+plt.show()
 
 # %% [markdown]
 # **Perplexity** is the measure of all language models in this book: 1 for a text known by heart, and

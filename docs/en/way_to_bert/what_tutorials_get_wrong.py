@@ -4,6 +4,7 @@
 # Five sentences that stand in many introductions to BERT. Each is checked here by code.
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 from keras import ops
 
@@ -56,6 +57,20 @@ cosines = [
 ]
 print(f"cosine of its rows with the sinusoids: mean {np.mean(cosines):+.3f}")
 
+# %% [markdown]
+# How alike each position's row is to each other's: sinusoids make stripes, since only the distance
+# counts; the table that was learned does not.
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(7, 3.2))
+for axis, name, rows in zip(axes, ("learned", "sinusoids"), (table, sines), strict=True):
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    axis.imshow(unit @ unit.T, vmin=-1, vmax=1, cmap="RdBu")
+    axis.set(title=name, xlabel="position", ylabel="position")
+figure.tight_layout()
+plt.show()
+
+# %%
 ids = bert_keras.Tokenizer.from_preset(MINI).encode("She opened the door.").ids
 moved = np.array([[0] * 7 + ids])
 mask = (np.arange(moved.shape[1]) >= 7)[None].astype("int32")

@@ -16,6 +16,7 @@ import re
 import keras
 
 import bert_keras
+from bert_keras import plots
 
 keras.utils.set_random_seed(0)
 with gzip.open("docs/data/shuihu_zhuan.txt.gz", "rt", encoding="utf-8") as file:
@@ -108,6 +109,12 @@ print("没见过的人：", scores(unseen[:150], held_out))
 # %%
 for sentence in unseen[:4]:
     print(sentence, [entity["text"] for entity in tagger.tag([list(sentence)])[0]["entities"]])
+
+# %% [markdown]
+# 名单里的人，在没训练过的句子里：
+
+# %%
+plots.tags(tagger.tag([list(sentence) for sentence in dev[:4]]))
 
 # %% [markdown]
 # ## 下一步

@@ -15,6 +15,7 @@
 import keras
 
 import bert_keras
+from bert_keras import plots
 
 keras.utils.set_random_seed(0)
 passage = (
@@ -79,6 +80,9 @@ print(f"损失从 {history.history['loss'][0]:.2f} 降到 {history.history['loss
 answer = reader.answer("自习室在几楼？", passage)
 print(answer)
 print(reader.answer("周末可以去自习室吗？", passage)["answer"])
+
+# %%
+plots.answer(passage, answer)
 
 # %% [markdown]
 # 第二个问题没有训练过，答案只是硬凑的一段：抽取式模型总会划出**某一段**。要让它能说“文章里没有”，

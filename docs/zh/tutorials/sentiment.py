@@ -19,6 +19,7 @@ import random
 import keras
 
 import bert_keras
+from bert_keras import plots
 
 good = [
     "很好吃",
@@ -93,7 +94,7 @@ classifier = bert_keras.TextClassifier(
 
 # %%
 classifier.compile(learning_rate=1e-3)
-classifier.fit(
+history = classifier.fit(
     [text for text, _ in train],
     [label for _, label in train],
     validation_data=([text for text, _ in dev], [label for _, label in dev]),
@@ -101,6 +102,9 @@ classifier.fit(
     epochs=12,
     verbose=2,
 )
+
+# %%
+plots.learning_curves(history)
 
 # %% [markdown]
 # 验证集的分数看起来很高，别高兴得太早：验证集里的短语训练时都见过，只是开头不同。这样划分数据是常见的错误，

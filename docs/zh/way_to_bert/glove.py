@@ -19,6 +19,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras import plots
+
 keras.utils.set_random_seed(0)
 with gzip.open("docs/data/shuihu_zhuan.txt.gz", "rt", encoding="utf-8") as file:
     words = re.findall(r"[\u4e00-\u9fff]", file.read())
@@ -72,6 +74,9 @@ history = model.fit(
     pairs, np.log(counts)[:, None], sample_weight=weight, batch_size=4096, epochs=8, verbose=0
 )
 print("损失", *(f"{loss:.3f}" for loss in history.history["loss"]))
+
+# %%
+plots.learning_curves(history)
 
 # %% [markdown]
 # 这里 $x_{max}$ 取 10，论文在六十亿词上取 100。两张表的和作为结果，这也是论文的做法：它们只是起点不同。

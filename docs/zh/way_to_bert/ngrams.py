@@ -21,6 +21,8 @@ import math
 import random
 import re
 
+import matplotlib.pyplot as plt
+
 with gzip.open("docs/data/shuihu_zhuan.txt.gz", "rt", encoding="utf-8") as file:
     words = re.findall(r"[\u4e00-\u9fff，。！？；]", file.read())
 end = len(words) * 9 // 10
@@ -68,12 +70,21 @@ def perplexity(weights):
     return math.exp(sum(surprise) / len(surprise))
 
 
+perplexities = []
 for name, weights in {
     "只看单字": (1, 0, 0),
     "加上二元": (0.4, 0.6, 0),
     "加上三元": (0.35, 0.45, 0.2),
 }.items():
-    print(f"{name} 困惑度 {perplexity(weights):6.1f}")
+    perplexities.append(perplexity(weights))
+    print(f"{name} 困惑度 {perplexities[-1]:6.1f}")
+
+# %%
+figure, axis = plt.subplots(figsize=(5, 2.6))
+bars = axis.bar(["1-grams", "1 and 2", "1, 2 and 3"], perplexities)
+axis.bar_label(bars, fmt="%.0f")
+axis.set_ylabel("perplexity")
+plt.show()
 
 # %% [markdown]
 # **困惑度**（perplexity）是这几章统一的尺子：模型平均在多少个同样可能的字之间犹豫。背得下来的文字是 1，

@@ -4,6 +4,7 @@
 # 下面五句话在中文博客里反复出现，每一句都用代码核对。
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 from keras import ops
 
@@ -55,6 +56,19 @@ cosines = [
 ]
 print(f"与正弦表逐行的余弦相似度，平均 {np.mean(cosines):+.3f}")
 
+# %% [markdown]
+# 每两个位置的两行有多像：正弦表是一条条斜纹，只与距离有关；学出来的表不是这样。
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(7, 3.2))
+for axis, name, rows in zip(axes, ("learned", "sinusoids"), (table, sines), strict=True):
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    axis.imshow(unit @ unit.T, vmin=-1, vmax=1, cmap="RdBu")
+    axis.set(title=name, xlabel="position", ylabel="position")
+figure.tight_layout()
+plt.show()
+
+# %%
 ids = bert_keras.Tokenizer.from_preset(MINI).encode("She opened the door.").ids
 moved = np.array([[0] * 7 + ids])
 mask = (np.arange(moved.shape[1]) >= 7)[None].astype("int32")

@@ -1,0 +1,106 @@
+"""Writes a page for each family: docs/LANGUAGE/families/NAME.md, and below it what the code says.
+
+The facts come from the package itself, so they cannot grow old: sizes are counted on small models of
+the same shape, arguments compared with BERT's, presets read from the registry.
+"""
+
+import inspect
+import pathlib
+
+import numpy as np
+
+import bert_keras
+from bert_keras.presets import families
+
+DOCS = pathlib.Path(__file__).resolve().parent
+# Page -> its backbone, and what the names of its presets begin with.
+FAMILIES = {
+    "bert": ("BertBackbone", ("bert_", "minilm_")),
+    "roberta": ("RobertaBackbone", ("roberta_", "xlm_roberta_")),
+    "albert": ("AlbertBackbone", ("albert_",)),
+    "distilbert": ("DistilBertBackbone", ("distilbert_",)),
+    "spanbert": ("BertBackbone", ()),
+    "electra": ("ElectraBackbone", ()),
+    "modernbert": ("ModernBertBackbone", ("modernbert_",)),
+}
+SIZES = {"vocabulary_size": 8000, "num_heads": 4, "hidden_dim": 64, "intermediate_dim": 256}
+WORDS = {
+    "en": {
+        "facts": "What the code says",
+        "class": "class",
+        "inputs": "inputs",
+        "outputs": "outputs",
+        "more": "arguments that `BertBackbone` has not",
+        "less": "arguments of `BertBackbone` that it has not",
+        "heads": "heads that a checkpoint of transformers brings",
+        "weights": "weights of 4 layers, 64 wide, 8,000 tokens",
+        "deeper": "of these in a layer more",
+        "none": "none",
+        "presets": "Registered presets",
+        "columns": "| preset | weights | text | licence |",
+        "note": "Counted when this site was built.",
+    },
+    "zh": {
+        "facts": "代码里的事实",
+        "class": "类",
+        "inputs": "输入",
+        "outputs": "输出",
+        "more": "比 `BertBackbone` 多的参数",
+        "less": "比 `BertBackbone` 少的参数",
+        "heads": "transformers 的检查点自带的任务头",
+        "weights": "4 层、64 维、8,000 个词片时的参数量",
+        "deeper": "其中每多一层增加",
+        "none": "无",
+        "presets": "注册过的预设",
+        "columns": "| 预设 | 参数量 | 说明 | 许可证 |",
+        "note": "以上数字在构建网站时由代码统计。",
+    },
+}
+
+
+def facts(name, words):
+    """Yields the lines of what the code tells of a family."""
+    cls = getattr(bert_keras, FAMILIES[name][0])
+    backbone, deeper = (cls(num_layers=layers, **SIZES) for layers in (4, 5))
+    outputs = sorted(backbone({"token_ids": np.array([[5, 6, 7]])}))
+    own, of_bert = (
+        list(inspect.signature(one.__init__).parameters) for one in (cls, bert_keras.BertBackbone)
+    )
+    record = families.record_of(backbone)
+    count, added = backbone.count_params(), deeper.count_params() - backbone.count_params()
+
+    def code(values):
+        return ", ".join(f"`{value}`" for value in values) or words["none"]
+
+    yield f"## {words['facts']}\n"
+    yield "| | |\n|---|---|"
+    for key, value in (
+        ("class", f"[`{cls.__name__}`](../api/backbones.rst)"),
+        ("inputs", code(backbone.input_names)),
+        ("outputs", code(outputs)),
+        ("more", code(x for x in own if x not in of_bert)),
+        ("less", code(x for x in of_bert if x not in own)),
+        ("heads", code(sorted(record.heads))),
+        ("weights", f"{count:,}"),
+        ("deeper", f"{added:,}"),
+    ):
+        yield f"| {words[key]} | {value} |"
+    yield f"\n{words['note']}\n"
+
+
+def presets(name, words):
+    """Yields the lines of the table of a family's presets, if it has any."""
+    rows = [row for row in bert_keras.presets() if row["name"].startswith(FAMILIES[name][1] or "-")]
+    if rows:
+        yield f"## {words['presets']}\n\n{words['columns']}\n|---|---|---|---|"
+    for row in rows:
+        parts = (f"`{row['name']}`", f"{row['parameters']:,}", row["description"], row["license"])
+        yield f"| {' | '.join(parts)} |"
+
+
+def pages(language):
+    """Yields (file name, text) of the families' pages."""
+    for name in FAMILIES:
+        prose = (DOCS / language / "families" / f"{name}.md").read_text(encoding="utf-8")
+        lines = [prose, *facts(name, WORDS[language]), *presets(name, WORDS[language])]
+        yield f"families/{name}.md", "\n".join(lines) + "\n"

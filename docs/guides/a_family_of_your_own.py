@@ -1,0 +1,145 @@
+# %% [markdown]
+# # A family of your own
+#
+# A backbone that no paper has yet, and every task on it.
+#
+# ```shell
+# python docs/guides/a_family_of_your_own.py
+# ```
+#
+# A family is one class: embeddings, blocks, perhaps a pooler. All tasks, raw text, freezing, rates by
+# layer, LoRA, `.keras` files and presets ask a backbone for nothing that its base class does not
+# find by itself. Here attention and feed-forward network read the same input side by side, as in
+# GPT-J and PaLM, so that a device can compute both at once.
+#
+# ![A block of BERT, whose parts follow one another](../figures/encoder_block.svg)
+
+# %%
+import os
+import tempfile
+
+import keras
+import numpy as np
+
+import bert_keras
+from bert_keras import layers
+from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.bert import bert_embeddings
+from bert_keras.models.model import layer_for
+
+# %% [markdown]
+# ## The block
+#
+# BERT's own has what is needed, two norms, an attention, a feed-forward network, and tells by
+# `adaptable` which dense layers take LoRA's adapters. Only the order of things is another.
+
+
+# %%
+@keras.saving.register_keras_serializable(package="guide")
+class ParallelBlock(layers.EncoderBlock):
+    """`output = LayerNorm(x + Attention(LayerNorm(x)) + FeedForward(LayerNorm(x)))`."""
+
+    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
+        x = self.attention_norm(hidden_states)
+        attended, attentions = self.attention(
+            x,
+            attention_mask=attention_mask,
+            return_attentions=return_attentions,
+            training=training,
+        )
+        added = self.dropout(attended + self.feed_forward(x), training=training)
+        return self.feed_forward_norm(hidden_states + added), attentions
+
+
+# %% [markdown]
+# ## The backbone
+#
+# `own_arguments(locals())` hands all arguments to the base class, which checks them, keeps each as an
+# attribute, and gives them back as the config. `layer_for` makes a layer whose arguments are the
+# attributes of the same names. `build()` comes last: weights are there from then on.
+
+
+# %%
+@keras.saving.register_keras_serializable(package="guide")
+class ParallelBackbone(Backbone):
+    """BERT's embeddings and parallel blocks, without segments and without a pooler."""
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        dropout=0.1,
+        attention_dropout=None,
+        activation="gelu",
+        layer_norm_epsilon=1e-6,
+        max_sequence_length=512,
+        initializer_range=0.02,
+        remat=False,
+        **kwargs,
+    ):
+        super().__init__(**own_arguments(locals()), num_segments=0)
+        self.embeddings = bert_embeddings(self)
+        blocks = [layer_for(self, ParallelBlock, f"layer_{i}") for i in range(num_layers)]
+        self.encoder = layers.Encoder(blocks, remat=remat, dtype=self.dtype_policy, name="encoder")
+        self.build()
+
+
+# %% [markdown]
+# ## Every task is there
+#
+# A classifier with a vocabulary of its own, rates by layer, saved and loaded again; a language model
+# on the same class; adapters.
+
+# %%
+if __name__ == "__main__":
+    keras.utils.set_random_seed(0)
+    texts = ["Never again.", "It broke.", "I like it.", "Best I ever had."] * 25
+    labels = [0, 0, 1, 1] * 25
+    tokenizer = bert_keras.WordPieceTokenizer(bert_keras.train_wordpiece(texts=texts))
+    sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 32, "intermediate_dim": 64}
+    backbone = ParallelBackbone(tokenizer.vocabulary_size, **sizes)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
+    classifier = bert_keras.TextClassifier(
+        backbone, preprocessor=preprocessor, label_names=["bad", "good"], pooling="mean"
+    )
+    classifier.compile(learning_rate=3e-3, layer_decay=0.9)
+    classifier.fit(texts, labels, epochs=3, verbose=2)
+
+    with tempfile.TemporaryDirectory() as folder:
+        classifier.save(os.path.join(folder, "parallel.keras"))
+        again = keras.models.load_model(os.path.join(folder, "parallel.keras"))
+        backbone.save_to_preset(os.path.join(folder, "preset"))
+        found = ParallelBackbone.from_preset(os.path.join(folder, "preset"))
+    same = np.abs(again.predict(texts[:4], verbose=0) - classifier.predict(texts[:4], verbose=0))
+    print("after saving:", again.classify("I like it."), "difference", same.max())
+    print("stages from the bottom:", [stage.name for stage in found.stages])
+
+    model = bert_keras.MaskedLM(found, preprocessor=preprocessor)
+    print("a guess of a model that has learned nothing:", model.fill_mask("I [MASK] it.", top_k=1))
+    found.add_adapters(rank=4)
+    trained = sum(int(np.prod(weight.shape)) for weight in found.trainable_weights)
+    print(f"LoRA trains {trained:,} of {found.count_params():,} weights")
+
+# %% [markdown]
+# ## Checkpoints of others
+#
+# To read a checkpoint of transformers, a family needs a record: what its config calls our arguments,
+# and what its tensors are called, row by row, with `{i}` for the number of a layer. The same rows
+# write one. This is DistilBERT's, and all there is of it beside its heads:
+
+# %%
+from bert_keras.presets.families import distilbert
+
+for theirs, ours in distilbert.HUGGING_FACE.config.items():
+    print(f"{theirs:26}{ours}")
+for ours, theirs, kind, *_ in distilbert.HUGGING_FACE.rows:
+    print(f"{ours:46}{theirs:44}{kind}")
+
+# %% [markdown]
+# In the package a family is four things, and no edit anywhere else: `models/NAME.py`, with the class;
+# `presets/families/NAME.py`, with the record, which the tuple in that folder's `__init__.py` lists;
+# the class's name in `bert_keras/__init__.py`; and `tests/models/test_NAME.py`. The shared tests then
+# compare every head with transformers, in and out, by themselves.
