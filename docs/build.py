@@ -80,7 +80,8 @@ def without_gaps(text):
     """Chinese prose without its line breaks, which a browser would show as spaces."""
     text = re.sub(r"(?m)(?<=[\u3001-\uffef])\n(?:# )?(?=[\u3001-\uffef])", "", text)
     # Nor is there a space between a wide mark and a word in Latin letters; lists and code stay.
-    return re.sub(r"(?<=[，。；：、？！）》”])\n(?:# )?(?=[A-Za-z\[`])(?!```)", "", text)
+    margin = "# " if text.startswith("# %%") else ""
+    return re.sub(rf"(?<=[，。；：、！？）》”])\n{margin}(?=[A-Za-z\[`])(?!```)", "", text)
 
 
 def with_texts(code, texts):

@@ -49,6 +49,13 @@ def test_each_page_of_code_that_is_shared_has_a_text_for_each_of_its_cells(build
         code = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
         assert [line for line in text.splitlines() if line[:1] != "#"] == code
         assert re.search("# # .*[\u4e00-\u9fff]", text)
+    for path in (DOCS / "zh").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        code, joined = (
+            [line for line in one.splitlines() if line[:1] != "#"]
+            for one in (text, build.without_gaps(text))
+        )
+        assert joined == code
     with pytest.raises(ValueError, match="Each cell of prose needs a text"):
         build.with_texts("# %% [markdown]\n# # A page\n", "# 甲\n+++\n乙")
 
