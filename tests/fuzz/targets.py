@@ -328,7 +328,7 @@ TARGETS = {
     "command_json": _file(
         "a.jsonl",
         '{"text": "a", "pair": ["b"]}\n',
-        lambda path: _exhaust(read_rows(str(path), "jsonl", ("text", "pair"))),
+        lambda path: _exhaust(read_rows(str(path), "jsonl", ("text", "pair"), has_list=True)),
     ),
     "command_csv": _file(
         "a.csv",
