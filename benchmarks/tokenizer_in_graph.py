@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text
 from absl import app, flags
-from hard_texts import HARD_TEXTS, mixed_texts, random_texts
+from hard_texts import HARD_TEXTS, HARDER_TEXTS, mixed_texts, random_texts
 
 import bert_keras
 from bert_keras.datasets import load_glue
@@ -43,7 +43,7 @@ SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 def main(argv):
     kinds = {
-        "hard": HARD_TEXTS,
+        "hard": HARD_TEXTS + HARDER_TEXTS,
         "random": random_texts(FLAGS.num_random, FLAGS.seed),
         "mixed": mixed_texts(FLAGS.num_random, FLAGS.seed),
     }

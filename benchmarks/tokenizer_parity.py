@@ -20,7 +20,7 @@ import sentencepiece
 import tokenizers
 import transformers
 from absl import app, flags
-from hard_texts import HARD_TEXTS, random_texts
+from hard_texts import HARD_TEXTS, HARDER_TEXTS, random_texts
 
 from bert_keras.datasets import find_text_files, read_documents
 from bert_keras.tokenizers import (
@@ -47,7 +47,7 @@ MASK = tokenizers.AddedToken("<mask>", lstrip=True, special=True)
 def main(argv):
     lines = natural_lines()
     texts = {
-        "hard": HARD_TEXTS,
+        "hard": HARD_TEXTS + HARDER_TEXTS,
         "natural": lines,
         "random": random_texts(FLAGS.num_random, FLAGS.seed),
     }

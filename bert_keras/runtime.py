@@ -668,13 +668,27 @@ def ask(task, name, rows, **options):
     return getattr(task, name)(*columns, **options)
 
 
-def _main(texts):
-    task = load(os.path.dirname(os.path.abspath(__file__)))
-    name = task.answers[0]
-    rows = [texts] if name in ("answer", "choose", "is_next") else [[text] for text in texts]
-    for answer in ask(task, name, rows):
-        print(json.dumps(answer.tolist() if name == "embed" else answer, ensure_ascii=False))
+def _main():
+    import argparse
+
+    parser = argparse.ArgumentParser(description="Answers texts by lines of JSON.")
+    told = "a text each, or one row of two or more; else each line of standard input, tabs between"
+    parser.add_argument("texts", nargs="*", help=told)
+    texts = parser.parse_args().texts
+    if not texts and sys.stdin.isatty():
+        parser.error("Give texts, or lines on standard input.")
+    try:
+        task = load(os.path.dirname(os.path.abspath(__file__)))
+        name = task.answers[0]
+        takes_rows = name in ("answer", "choose", "is_next")
+        rows = [texts] if takes_rows and texts else [[text] for text in texts]
+        lines = () if texts else (line.rstrip("\r\n") for line in sys.stdin)
+        rows += [line.split("\t") if takes_rows else [line] for line in lines]
+        for answer in ask(task, name, rows) if rows else ():
+            print(json.dumps(answer.tolist() if name == "embed" else answer, ensure_ascii=False))
+    except (ImportError, OSError, TypeError, ValueError) as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1:])
+    _main()

@@ -8,13 +8,13 @@ import tensorflow as tf
 from small_tokenizers import byte_pair_tokenizer
 from tokenizers import AddedToken
 
-from benchmarks.hard_texts import HARD_TEXTS, mixed_texts, random_texts
+from benchmarks.hard_texts import HARD_TEXTS, HARDER_TEXTS, mixed_texts, random_texts
 from bert_keras import TextPreprocessor, WordPieceTokenizer
 from bert_keras.preprocessing.in_graph import GraphPreprocessor
 from bert_keras.tokenizers.in_graph import GraphTokenizer
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-TEXTS = HARD_TEXTS + random_texts(200, seed=1) + mixed_texts(200, seed=1)
+TEXTS = HARD_TEXTS + HARDER_TEXTS + random_texts(200, seed=1) + mixed_texts(200, seed=1)
 # In a list of their characters nothing hides behind `[UNK]`.
 LETTERS = {letter for text in TEXTS for letter in text + text.lower()} - {*"\n\r"}
 LETTERS |= set(unicodedata.normalize("NFD", "".join(LETTERS)))
