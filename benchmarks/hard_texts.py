@@ -51,8 +51,8 @@ HARD_TEXTS = [
     "x\u0338\u0327\u0301y\u20dd",
     "𝐛𝐨𝐥𝐝 𝔘𝔫𝔦𝔠𝔬𝔡𝔢 ℃ № ™ \U0001d11e",
 ]
-# Where the `tokenizers` library departs from BERT's own code: a sigma at a word's end, and code
-# points without a character.
+# On two of these the `tokenizers` library departs from BERT's own code: a sigma at a word's end,
+# and code points that are no characters.
 HARDER_TEXTS = [
     "ὈΔΥΣΣΕΎΣ ΟΣ. ΣΑΣ\u0301 \u1f80\u0345 ᾳ ΐ",
     "\u1112\u1161\u11ab\u1100\u1173\u11af 가\u11a8 \u3131ﾡ ﾊﾟ パ",

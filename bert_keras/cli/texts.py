@@ -27,10 +27,7 @@ def read_and_write_utf8():
     """
     options = (
         {"encoding": "utf-8-sig", "errors": "strict", "newline": ""},
-        {
-            "encoding": "utf-8",
-            "errors": "backslashreplace",
-        },
+        {"encoding": "utf-8", "errors": "backslashreplace"},
     )
     for stream, given in zip((sys.stdin, sys.stdout), options, strict=True):
         if isinstance(stream, io.TextIOWrapper):

@@ -188,6 +188,8 @@ class Tokenizer(WithOtherNames):
             backend.decoder = tokenizers.decoders.WordPiece(model["continuing_subword_prefix"])
         parts = ("normalizer", "pre_tokenizer", "post_processor", "added_tokens")
         scores = [score for _, score in model["vocab"]] if model["type"] == "Unigram" else []
+        # The library may read the last digit of what it wrote as another.
+        scores = np.array(scores, "float32").tolist()
         numbers = json.dumps([model.get("merges"), scores]).encode()
         said = {key: model[key] for key in model.keys() - {"vocab", "merges"}}
         said["sha256"] = hashlib.sha256(numbers).hexdigest()

@@ -133,6 +133,21 @@ def test_words_are_those_behind_a_space(folders, kind):
     assert ours.encode_words(["New", "York"])[0] == ours.encode("\u0020New York").ids
 
 
+def test_scores_whose_last_digit_the_library_reads_otherwise_are_the_same(folders, tmp_path):
+    backend = tokenizers.Tokenizer.from_str(
+        Tokenizer.load(folders / "xlm_roberta")._backend.to_str()
+    )
+    saved = json.loads(backend.to_str())["model"]
+    vocabulary = [(token, score) for token, score in saved["vocab"]]
+    vocabulary[-2] = (vocabulary[-2][0], -7.2218217849731445)
+    backend.model = tokenizers.models.Unigram(vocabulary, saved["unk_id"], False)
+    ours = Tokenizer(backend)
+    ours.save(tmp_path)
+    loaded = Tokenizer.load(tmp_path)
+    assert loaded._backend.to_str() != ours._backend.to_str()
+    assert loaded.settings == ours.settings
+
+
 @pytest.mark.parametrize("with_config", [False, True])
 def test_what_is_saved_loads_here_and_in_hugging_face_s_library(pair, tmp_path, with_config):
     ours, _ = pair
