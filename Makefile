@@ -6,8 +6,7 @@ BACKEND ?= torch
 VENV := .venv
 # The quickstart installs one backend only, into a place of its own.
 DEMO_VENV := .venv-demo-$(BACKEND)
-# Without bytecode, which Python makes of what it imports: a minute less, as most is never imported.
-PIP := pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
+PIP := pip install --quiet --disable-pip-version-check -c constraints.txt
 OUTPUT ?= output/sentiment
 SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
 	"Not bad at all." "I will not come back."
