@@ -37,7 +37,8 @@ class Batcher:
         answer: function of a key and a list of rows that returns a list of as many answers. It runs
             in a thread of its own.
         max_batch: int, rows of a batch.
-        wait: float, seconds that the first row of a batch waits for others.
+        wait: float, seconds that a batch waits for others where fewer rows are there than the batch
+            before it had.
         max_waiting: int, rows that may wait.
         observe: function of the number of rows and the seconds of each batch, or `None`.
 
@@ -52,6 +53,7 @@ class Batcher:
         self.waiting = collections.deque()
         self._thread = futures.ThreadPoolExecutor(1)
         self._arrived, self._task, self._rate = asyncio.Event(), None, 100.0
+        self._last = 1  # Rows of the last batch: whoever asks alone need not wait for others.
         self._is_open = True
 
     async def ask(self, key, rows):
@@ -88,10 +90,11 @@ class Batcher:
     async def _serve(self):
         while self._is_open or self.waiting:
             await self._arrived.wait()
-            if len(self.waiting) < self.max_batch:
+            if len(self.waiting) < self._last:
                 await asyncio.sleep(self.wait)
             batch = self._next()
             if batch:
+                self._last = len(batch)
                 started = time.monotonic()
                 await self._answer(batch)
                 seconds = time.monotonic() - started

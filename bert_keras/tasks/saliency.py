@@ -199,12 +199,14 @@ def _gradient_function(classifier):
 
     It gives that class's logits `(batch,)` and their gradient with respect to the vectors,
     `(batch, seq_len, hidden_dim)`, as NumPy. Keras has no gradients of its own, so each backend's
-    are called here.
+    are called here. What JAX has compiled serves as long as the classifier has the same variables.
     """
-    if keras.backend.backend() == "tensorflow":
-        return _tensorflow_gradients(classifier)
-    is_jax = keras.backend.backend() == "jax"
-    return _jax_gradients(classifier) if is_jax else _torch_gradients(classifier)
+    variables, (known, function) = [*map(id, classifier.variables)], classifier._gradients
+    if variables != known:
+        make = {"jax": _jax_gradients, "tensorflow": _tensorflow_gradients}
+        function = make.get(keras.backend.backend(), _torch_gradients)(classifier)
+        classifier._gradients = variables, function
+    return function
 
 
 def _tensorflow_gradients(classifier):
@@ -223,22 +225,18 @@ def _tensorflow_gradients(classifier):
 def _jax_gradients(classifier):
     import jax
 
-    trainable, others = (
-        [variable.value for variable in variables]
-        for variables in (classifier.trainable_variables, classifier.non_trainable_variables)
-    )
+    variables = classifier.variables
 
-    def summed(vectors, variables, inputs, target):
-        logits, _ = classifier.stateless_call(
-            *variables, inputs, token_vectors=vectors, training=False
-        )
-        logits = logits[:, target]
+    def summed(vectors, weights, inputs, target):
+        with keras.StatelessScope(zip(variables, weights, strict=True)):
+            logits = classifier(inputs, token_vectors=vectors, training=False)[:, target]
         return logits.sum(), logits
 
     compiled = jax.jit(jax.value_and_grad(summed, has_aux=True))
 
     def gradients(inputs, vectors, target):
-        (_, logits), gradient = compiled(vectors, (trainable, others), inputs, target)
+        weights = [variable.value for variable in variables]
+        (_, logits), gradient = compiled(vectors, weights, inputs, target)
         return np.asarray(logits), np.asarray(gradient)
 
     return gradients

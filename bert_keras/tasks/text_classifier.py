@@ -65,6 +65,9 @@ class TextClassifier(Task):
     head_arguments = ("num_classes", "pooling", "head_options")
     reads_features = True
 
+    # What `integrated_gradients` has compiled, and for which variables.
+    _gradients = (None, None)
+
     def __init__(
         self,
         backbone,

@@ -471,6 +471,21 @@ def test_a_batch_is_of_like_length_and_begins_with_the_oldest():
     assert batches == [["a" * 9, "c" * 8], ["b", "d" * 2]]
 
 
+def test_only_fewer_rows_than_were_answered_before_wait_for_others():
+    async def ask():
+        batcher = Batcher(lambda key, rows: rows, wait=3600)
+        many = [(text,) for text in "abc"]
+        for rows in (many[:1], many, many):
+            assert await asyncio.wait_for(batcher.ask("key", rows), 60) == rows
+        asked = asyncio.create_task(batcher.ask("key", many[:2]))
+        await asyncio.sleep(0.05)
+        assert not asked.done() and len(batcher.waiting) == 2
+        asked.cancel()
+        batcher._task.cancel()
+
+    asyncio.run(ask())
+
+
 def test_more_than_may_wait_is_refused_at_once():
     async def ask():
         batcher = Batcher(lambda key, rows: rows, max_waiting=2)

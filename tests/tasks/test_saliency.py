@@ -58,6 +58,21 @@ def test_each_piece_has_a_score_and_special_tokens_have_none(classifier):
     assert empty.tokens == ["[CLS]", "[SEP]"] and not empty.scores.any()
 
 
+def test_what_was_compiled_follows_new_weights_and_new_variables():
+    task = tiny_classifier(tiny_backbone(initializer_range=0.3))
+    before = bert_keras.integrated_gradients(task, "a b", 0)
+    task.head.dense.kernel.assign(task.head.dense.kernel * 2)
+    doubled = bert_keras.integrated_gradients(task, "a b", 0)
+    np.testing.assert_allclose(doubled.scores, 2 * before.scores, rtol=1e-4, atol=1e-7)
+    task.backbone.add_adapters(rank=2)
+    for variable in task.variables:
+        if "lora" in variable.path:
+            variable.assign(keras.random.normal(variable.shape, seed=1))
+    adapted = bert_keras.integrated_gradients(task, "a b", 0)
+    assert adapted.logit == pytest.approx(float(task.predict(["a b"], verbose=0)[0, 0]), abs=1e-5)
+    assert adapted.logit != pytest.approx(doubled.logit, abs=1e-3)
+
+
 def test_the_gradient_equals_finite_differences(classifier):
     inputs = classifier.preprocessor(["a cab", "d e"], length=8)
     table = classifier.backbone.token_embedding
