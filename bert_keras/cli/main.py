@@ -19,6 +19,7 @@ each, with tabs between question and context, context and choices, or the texts 
 words to read. What follows `--` may begin with a hyphen. KERAS_BACKEND chooses the backend.
 """
 
+import difflib
 import importlib
 import inspect
 import logging
@@ -98,7 +99,10 @@ def run():
     for flag in FLAGS.get_key_flags_for_module(sys.modules[__name__]):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)
     FLAGS.set_gnu_getopt(True)
-    mistakes.run(_run_quietly)
+    try:
+        mistakes.run(_run_quietly)
+    except SystemExit as end:  # absl ends with 1 after help too.
+        sys.exit(0 if "--help" in sys.argv and end.code == 1 else end.code)
 
 
 def _run_quietly(argv):
@@ -117,9 +121,11 @@ def main(argv):
 def _run(command=None, source=None, *arguments):
     known = ("info", "convert", "serve", *WITH_OWN_FLAGS, *COMMANDS)
     if command not in known or source is None:
+        close = difflib.get_close_matches(command or "", known, 1)
+        meant = f" Did you mean {close[0]}?" if close and command not in known else ""
         raise ValueError(
             f"Write a command, one of {', '.join(known)}, and a SOURCE; --help tells more. "
-            f"Received: {' '.join(filter(None, (command, source))) or 'nothing'}."
+            f"Received: {' '.join(filter(None, (command, source))) or 'nothing'}.{meant}"
         )
     _check_flags(command)
     if command == "info":
@@ -152,7 +158,9 @@ def _check_flags(command):
 
 def _convert(source, target=None, *others):
     if target is None or others or FLAGS.to is None:
-        raise ValueError("Write `convert SOURCE TARGET --to FORMAT`.")
+        raise ValueError(
+            f"Write `convert SOURCE TARGET --to FORMAT`, one of {', '.join(sources.TARGETS)}."
+        )
     if os.path.exists(target) and not FLAGS.overwrite:
         raise FileExistsError(f"{target} is there. --overwrite replaces it.")
     told, difference = sources.convert(source, target, FLAGS.to)
@@ -171,6 +179,8 @@ def _answer(name, source, arguments):
         )
     if arguments and (FLAGS.input or FLAGS.input_format):
         raise ValueError("Texts come from the arguments or from --input. Received both.")
+    if FLAGS.input not in (None, "-") and not os.path.exists(FLAGS.input):
+        raise FileNotFoundError(f"--input names {FLAGS.input!r}, which is not there.")
     output, is_shown, kind_of_answers = _output()
     model, warned = sources.load(source, command.task)
     if warned:

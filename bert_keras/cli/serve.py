@@ -22,7 +22,7 @@ def define_flags():
     flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0 for all networks.")
     flags.DEFINE_integer("port", 8080, "Port to listen at.", 0, 65535)
     flags.DEFINE_integer("max_batch", 32, "Texts answered together.", 1)
-    flags.DEFINE_float("wait_ms", 3.0, "How long fewer texts than before wait for others, milliseconds.", 0.0)
+    flags.DEFINE_float("wait_ms", 3.0, "Milliseconds that fewer texts than before wait.", 0.0)
     flags.DEFINE_integer("max_waiting", 1024, "Texts that may wait; beyond, 429.", 1)
     flags.DEFINE_float("deadline", 30.0, "Seconds until 504.", 0.1, 86400.0)
     flags.DEFINE_integer("max_body", 2**21, "Bytes of a request's body; beyond, 413.", 1)

@@ -3,6 +3,7 @@
 import errno
 import importlib.util
 import io
+import logging
 import os
 import pathlib
 import tempfile
@@ -214,6 +215,8 @@ def _write_onnx(model, path, verbose=None):
     import torch
 
     program, inputs, free = _torch_program(model)
+    # What it tells in between is of operators of torchvision, which no model here has.
+    logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
     with torch.no_grad():
         torch.onnx.export(
             program,

@@ -89,7 +89,7 @@ def read_tokenizer(source, overrides):
         return TOKENIZER_FILE, arguments_of(settings) | {"backend": backend}
     lines = vocabulary.read_vocabulary(path)
     settings = {"added_tokens": [token for token in added if token not in lines]} | settings
-    settings["vocabulary"] = _joined(added, lines, path.parent)
+    settings["vocabulary"] = _joined(added, lines, path.with_name("added_tokens.json"))
     _check_end(len(settings["vocabulary"]), settings.get("num_rows"), path)
     if "lowercase" not in settings:
         named = vocabulary.named_lowercased(source)
@@ -223,15 +223,15 @@ def _check_end(num_tokens, num_rows, path):
         )
 
 
-def _joined(ids, lines, folder):
-    """Returns the tokens by id of a vocab.txt and of a JSON file, which must agree."""
+def _joined(ids, lines, path):
+    """Returns the tokens by id of a vocab.txt and of the JSON file at a path, which must agree."""
     tokens = dict(enumerate(lines))
     for token, id in ids.items():
         if tokens.setdefault(id, vocabulary.without_line(token)) != vocabulary.without_line(token):
             raise ValueError(
-                "The vocabularies of one folder must agree. Received: id "
-                f"{id} is {tokens[id]!r} in vocab.txt and {token!r} in a JSON file of {folder}. "
-                "Name the right file instead of the folder, or remove the other."
+                f"The vocabularies of one folder must agree. Received: id {id} is {tokens[id]!r} "
+                f"in vocab.txt, and {token!r} in {path}. Remove the one that the weights were not "
+                "trained with: transformers reads the JSON file."
             )
     return [tokens.get(id) for id in range(max(tokens, default=-1) + 1)]
 
@@ -252,7 +252,7 @@ def _changed(path, lines_path, settings, overrides):
         ids = model["vocab"] | {token["content"]: token["id"] for token in saved["added_tokens"]}
         has_lines = lines_path is not None and lines_path.is_file()
         lines = vocabulary.read_vocabulary(lines_path) if has_lines else []
-        _joined(ids, lines, path.parent)
+        _joined(ids, lines, path)
         if has_lines:
             _check_end(len(lines), len(model["vocab"]), lines_path)
         # Repeated lines are not in the vocabularies that others make of them.

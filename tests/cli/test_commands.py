@@ -161,6 +161,7 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
     "arguments, told",
     [
         ((), "Write a command"),
+        (("clasify", "PRESET", "x"), "Did you mean classify?"),
         (("classify", "nowhere/at all", "x"), "nowhere"),
         (("tag", "PRESET", "x"), "num_classes"),
         (("fill-mask", "PRESET", "x"), "start at random"),
@@ -170,10 +171,10 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
         (("classify", "PRESET", "--input", "NULL"), "Row 1 of"),
         (("classify", "x.pt2", "x"), "without a tokenizer"),
         (("info", "PRESET", "x"), "Write `info SOURCE`"),
-        (("classify", "PRESET", "--input", "nothing.txt"), "nothing.txt"),
+        (("classify", "PRESET", "--input", "nothing.txt"), "which is not there"),
         (("classify", "PRESET", "x", "--top_k", "2"), "gives one answer"),
         (("classify", "PRESET", "x", "--columns", "a,b,c"), "--columns"),
-        (("convert", "PRESET", "x"), "--to"),
+        (("convert", "PRESET", "x"), "one of keras, preset,"),
         (("classify", "PRESET", "a", "b", "c", "--columns", "x,y"), "one text each for x and y"),
         (("classify", "PRESET", "x", "--input_format", "csv"), "or from --input"),
         (("classify", "PRESET", "x", "--output", "x.tsv"), "text, JSON lines or CSV"),
@@ -262,7 +263,8 @@ def test_the_help_has_commands_and_flags(monkeypatch, capsys):
     monkeypatch.setattr(app, "_define_help_flags_called", False)  # They are gone after the test.
     monkeypatch.setattr(main, "define_flags", lambda: None)  # The fixture has done so.
     monkeypatch.setattr(sys.modules["__main__"], "__doc__", None)
-    with flagsaver.flagsaver(), pytest.raises(SystemExit):
+    with flagsaver.flagsaver(), pytest.raises(SystemExit) as ended:
         main.run()
+    assert ended.value.code == 0
     told = capsys.readouterr().out
     assert "--columns" in told and "bert-keras classify" in told
