@@ -1,57 +1,81 @@
-"""What a server adds to a model: single sentences by many clients, beside `classify` of them all.
+"""What a server adds to a model: single sentences by many clients, beside `embed` of them all.
 
-    python benchmarks/serving.py --source output/sentiment/model.keras
-    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/serving.py --source ... --words 8,32,128
+    python benchmarks/serving.py --source minilm_l6_en_uncased --output serving.jsonl \
+        --picture docs/pictures/serving_curves.svg
+    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/serving.py --source ... --words 8,32,128 \
+        --sides bert_keras,onnx --clients 32
+    python benchmarks/serving.py --source ... --sides bert_keras --soak_minutes 60
 
-Prints a line of JSON for each number of clients, with requests a second and the median and the 99th
-percentile of the seconds that a client waits, and one for the same texts in batches, texts a second
-in this process: on one core, for texts of so many words, what a cost is reckoned from. Rounds are
-interleaved. KERAS_BACKEND holds for both sides.
+The source's vectors are served by this package (`bert_keras`, and `onnx`, its `--runtime onnx`), by
+FastAPI around sentence-transformers, and by LitServe around the same, see `serving_peers.py`. All
+are up at the same time and asked in turn, each number of clients, round by round; clients are
+sockets of this process, on the same cores. `alone` is this process's `embed`: of all texts in
+batches, and of one text after another.
+
+`--output` gets a JSON line each: requests a second, and the median and the 99th percentile of the
+milliseconds that a client waits. The table is printed in Markdown: medians over the rounds.
+`--soak_minutes` asks the first side by 32 clients for so long, and tells its memory each minute.
+KERAS_BACKEND holds for this package's sides but `onnx`.
 """
 
 import asyncio
 import contextlib
 import itertools
 import json
-import logging
 import os
 import signal
 import socket
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
+import urllib.request
+from pathlib import Path
 
-import httpx
 import numpy as np
 from absl import app, flags
 
-from bert_keras.cli import sources
+import bert_keras
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("source", None, "A classifier: what `bert-keras serve` takes.", required=True)
+PEERS = Path(__file__).with_name("serving_peers.py")
+SIDES = ["bert_keras", "onnx", "fastapi", "litserve"]
+flags.DEFINE_string("source", None, "A preset of sentence vectors.", required=True)
+flags.DEFINE_list("sides", SIDES, "Which of them are asked.")
 flags.DEFINE_list("clients", ["1", "8", "32", "128"], "Numbers of clients.")
 flags.DEFINE_list("words", [], "Numbers of words of a text; by default sentences of several.")
-flags.DEFINE_integer("requests", 256, "Requests of a round, at most.", 1)
-flags.DEFINE_float("seconds", 5.0, "Seconds of a round, at most.", 0.1)
-flags.DEFINE_integer("rounds", 2, "Rounds of each.", 1)
+flags.DEFINE_integer("requests", 256, "Texts of a round, which are asked again and again.", 1)
+flags.DEFINE_float("seconds", 5.0, "Seconds of a round.", 0.1)
+flags.DEFINE_integer("rounds", 3, "Rounds of each.", 1)
+flags.DEFINE_float("soak_minutes", 0.0, "Minutes of asking one side alone.", 0.0)
+flags.DEFINE_string("output", None, "File of results, a JSON line each.")
+flags.DEFINE_string("picture", None, "File of a picture of the curves.")
 WORDS = ("a film", "begins well", "and ends", "as all of them do", "with rain", "on a window")
 
 
 def main(argv):
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    model, _ = sources.load(FLAGS.source)
-    with serving(FLAGS.source) as address:
+    model = bert_keras.TextEmbedder.from_preset(FLAGS.source)
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
+        model.save_to_preset(f"{folder}/preset")
+        model.export_to_huggingface(f"{folder}/huggingface")
+        started = {x: running.enter_context(serving(x, folder)) for x in FLAGS.sides}
+        if FLAGS.soak_minutes:
+            return soak(*started[FLAGS.sides[0]])
+        found = []
         for number, words in itertools.product(range(FLAGS.rounds), FLAGS.words or [None]):
             texts = texts_of(FLAGS.requests, words and int(words))
-            told = {"round": number} | ({"words": int(words)} if words else {})
-            model.classify(texts)
-            started = time.perf_counter()
-            model.classify(texts)
-            rate = len(texts) / (time.perf_counter() - started)
-            print(json.dumps({**told, "classify": round(rate, 2)}), flush=True)
-            for clients in map(int, FLAGS.clients):
-                found = asyncio.run(asked(address, texts, clients))
-                print(json.dumps({**told, "clients": clients, **found}), flush=True)
+            told = {"round": number, "words": words and int(words)}
+            found.append({**told, "side": "alone", **alone(model, texts)})
+            for clients, side in itertools.product(map(int, FLAGS.clients), FLAGS.sides):
+                measured = asyncio.run(asked(started[side][0], texts, clients, FLAGS.seconds))
+                found.append({**told, "side": side, "clients": clients, **measured})
+                if FLAGS.output:
+                    lines = [json.dumps(each) for each in found]
+                    Path(FLAGS.output).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(table(found))
+    if FLAGS.picture:
+        draw(found, FLAGS.picture)
 
 
 def texts_of(number, words=None):
@@ -62,50 +86,154 @@ def texts_of(number, words=None):
     return [" ".join(" ".join(rng.choice(WORDS, words)).split()[:words]) for _ in range(number)]
 
 
+def alone(model, texts):
+    """Returns texts a second in batches, and the median milliseconds of one text after another."""
+    model.embed(texts, batch_size=32)
+    started, waits = time.perf_counter(), []
+    model.embed(texts, batch_size=32)
+    rate = len(texts) / (time.perf_counter() - started)
+    for text in texts[:64]:
+        started = time.perf_counter()
+        model.embed(text)
+        waits.append(1000 * (time.perf_counter() - started))
+    return {"per_second": round(rate, 1), "p50": round(statistics.median(waits), 2)}
+
+
+# Servers
+
+
 @contextlib.contextmanager
-def serving(source):
-    """Runs the command `serve` on a free port; yields the address when it answers."""
+def serving(side, folder):
+    """Runs a server; yields its port and its process when it answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "bert_keras", "serve", f"model={source}", f"--port={port}"]
-    process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL)
+    own = [sys.executable, "-m", "bert_keras", "serve", f"x={folder}/preset", f"--port={port}"]
+    command = {"bert_keras": own, "onnx": [*own, "--runtime=onnx"]}.get(
+        side, [sys.executable, str(PEERS), side, f"{folder}/huggingface", str(port)]
+    )
+    # LitServe's workers are processes, which end with their group.
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
-        while True:
+        while not is_up(port):
             if process.poll() is not None:
-                raise RuntimeError(f"The server ended with {process.returncode}.")
-            with contextlib.suppress(httpx.TransportError):
-                httpx.get(f"http://127.0.0.1:{port}/health").raise_for_status()
-                break
+                raise RuntimeError(f"The server {side} ended with {process.returncode}.")
             time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
+        yield port, process
     finally:
-        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
         process.wait()
 
 
-async def asked(address, texts, clients):
-    """Returns what clients measure who ask until the texts or the seconds of a round are spent."""
-    waits, left = [], iter(texts)
-    end = time.perf_counter() + FLAGS.seconds
+def is_up(port):
+    """Whether a server answers that it is well."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as response:
+            return response.status == 200
+    except OSError:
+        return False
 
-    async def ask(session):
-        for text in left:
-            started = time.perf_counter()
-            if started > end:
-                return
-            response = await session.post(address, json={"inputs": text})
-            response.raise_for_status()
-            waits.append(time.perf_counter() - started)
 
-    limits = httpx.Limits(max_connections=clients)
-    async with httpx.AsyncClient(limits=limits, timeout=60) as session:
-        started = time.perf_counter()
-        await asyncio.gather(*(ask(session) for _ in range(clients)))
-        rate = len(waits) / (time.perf_counter() - started)
-    middle, high = np.percentile(waits, [50, 99])
-    names = "requests", "per_second", "p50", "p99"
-    return dict(zip(names, (len(waits), *np.round([rate, middle, high], 4).tolist()), strict=True))
+# Clients
+
+
+async def asked(port, texts, clients, seconds):
+    """Returns what clients measure who ask, each after its last answer, for so many seconds."""
+    bodies = itertools.cycle(request(text) for text in texts)
+    waits = []
+    end = time.perf_counter() + seconds
+
+    async def ask():
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while (started := time.perf_counter()) < end:
+            writer.write(next(bodies))
+            await answer(reader)
+            waits.append(1000 * (time.perf_counter() - started))
+        writer.close()
+
+    started = time.perf_counter()
+    await asyncio.gather(*(ask() for _ in range(clients)))
+    rate = len(waits) / (time.perf_counter() - started)
+    middle, high = np.percentile(waits, [50, 99]).round(2).tolist()
+    return {"requests": len(waits), "per_second": round(rate, 1), "p50": middle, "p99": high}
+
+
+def request(text):
+    """Returns the bytes of a request for a text's vector."""
+    body = json.dumps({"inputs": text}).encode()
+    head = f"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+    return f"{head}Content-Type: application/json\r\n\r\n".encode() + body
+
+
+async def answer(reader):
+    """Reads an answer to its end; raises where it is none."""
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    if b" 200 " not in head[:16]:
+        raise RuntimeError(f"The server did not answer. Received: {head[:80]}.")
+    length = head.partition(b"content-length:")[2].split(b"\r", 1)[0]
+    await reader.readexactly(int(length))
+
+
+def soak(port, process):
+    """Asks by 32 clients, and prints the server's memory and what it answered, each minute."""
+    texts = texts_of(FLAGS.requests)
+    for minute in range(round(FLAGS.soak_minutes)):
+        found = asyncio.run(asked(port, texts, 32, 60))
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+        kilobytes = int(status.partition("VmRSS:")[2].split()[0])
+        print(json.dumps({"minute": minute + 1, "mb": kilobytes // 1000, **found}), flush=True)
+
+
+# What is shown
+
+
+def middle(found, what, **wanted):
+    """Returns the median of a figure over the rounds, of the lines that have what is wanted."""
+    values = [x[what] for x in found if wanted.items() <= x.items()]
+    return statistics.median(values) if values else None
+
+
+def table(found):
+    """Returns a table in Markdown, a row for each side and length of texts."""
+    numbers = list(map(int, FLAGS.clients))
+    columns = ["words", "side", *(f"{n} clients" for n in numbers)]
+    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    for words in map(int, FLAGS.words) if FLAGS.words else [None]:
+        of = {"words": words}
+        rate, own = (middle(found, x, side="alone", **of) for x in ("per_second", "p50"))
+        lines.append(f"| {words or ''} | `embed`: {rate:.0f}/s in batches, {own:.1f} ms for one |")
+        for side in FLAGS.sides:
+            cells = []
+            for clients in numbers:
+                names = ("per_second", "p50", "p99")
+                some = {"side": side, "clients": clients, **of}
+                per_second, p50, p99 = (middle(found, x, **some) for x in names)
+                told = f"{per_second:.0f}/s ({per_second / rate:.0%}), {p50:.1f} and {p99:.1f} ms"
+                cells.append(told + (f" ({p50 / own:.2f} times)" if clients == 1 else ""))
+            lines.append(f"| {words or ''} | {side} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def draw(found, path):
+    """Draws requests a second, and what clients wait, by their number."""
+    from matplotlib import pyplot
+
+    figure, (rates, waits) = pyplot.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+    numbers = list(map(int, FLAGS.clients))
+    rates.axhline(middle(found, "per_second", side="alone"), color="grey", linestyle=":")
+    rates.annotate("embed, in batches", (numbers[0], middle(found, "per_second", side="alone")))
+    for side in FLAGS.sides:
+        of = [{"side": side, "clients": n} for n in numbers]
+        (line,) = rates.plot(numbers, [middle(found, "per_second", **x) for x in of], label=side)
+        for what, style in (("p50", "-"), ("p99", "--")):
+            values = [middle(found, what, **x) for x in of]
+            waits.plot(numbers, values, style, color=line.get_color())
+    for axes, title in ((rates, "requests a second"), (waits, "ms: median, and 99 % (dashed)")):
+        axes.set(xscale="log", yscale="log", title=title, xlabel="clients", xticks=numbers)
+        axes.set_xticklabels(map(str, numbers))
+    rates.legend()
+    figure.savefig(path)
 
 
 if __name__ == "__main__":
