@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import itertools
 import math
 import re
 import warnings
@@ -149,15 +150,13 @@ class AdamW(keras.optimizers.Optimizer):
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
-        shape = (len(variables),)
         # How often each variable was updated: one thawed late starts its own bias correction.
-        self._updates = self.add_variable(shape, aggregation="only_first_replica", name="updates")
+        # Numbers, not rows of a vector: XLA would compile the update of each row anew.
+        self._updates = self._numbers("updates", "zeros")
         # On torch read as Python numbers at every step, which on a GPU would wait for it.
         on_torch = keras.backend.backend() == "torch"
         with keras.device("cpu") if on_torch else contextlib.nullcontext():
-            self._gates = self.add_variable(
-                shape, initializer="ones", aggregation="only_first_replica", name="gates"
-            )
+            self._gates = self._numbers("gates", "ones")
         self._paths = tuple(variable.path for variable in variables)
         self._excluded = tuple(
             any(re.search(pattern, path) for pattern in self._undecayed) for path in self._paths
@@ -167,6 +166,15 @@ class AdamW(keras.optimizers.Optimizer):
             [_first_match(self._multipliers, path) for path in self._paths], "float32"
         )
         _warn_of_unused([pattern for pattern, _ in self._multipliers], self._paths)
+
+    def _numbers(self, name, initializer):
+        """Returns a list of float32 variables, one number for each variable of the model."""
+        return [
+            self.add_variable(
+                (), initializer=initializer, aggregation="only_first_replica", name=f"{name}_{i}"
+            )
+            for i in range(len(self._momentums))
+        ]
 
     def freeze(self, *patterns):
         """Stops variables where they are until `unfreeze`, also while `fit` runs.
@@ -192,8 +200,9 @@ class AdamW(keras.optimizers.Optimizer):
     @property
     def frozen_paths(self):
         """Paths of the variables that are frozen now."""
-        gates = keras.ops.convert_to_numpy(self._gates)
-        return [path for path, gate in zip(self._paths, gates, strict=True) if not gate]
+        return [
+            path for path, gate in zip(self._paths, self._gates, strict=True) if not float(gate)
+        ]
 
     def _set_gates(self, patterns, value):
         if not self.built:
@@ -201,7 +210,7 @@ class AdamW(keras.optimizers.Optimizer):
                 "The optimizer must be built before it can freeze. It knows no variables yet: call "
                 "`optimizer.build(model.trainable_variables)` first."
             )
-        gates = np.array(keras.ops.convert_to_numpy(self._gates))
+        groups = []
         for pattern in patterns:
             found = [i for i, path in enumerate(self._paths) if re.search(pattern, path)]
             if not found:
@@ -209,13 +218,13 @@ class AdamW(keras.optimizers.Optimizer):
                     f"The pattern must be found in the path of a trainable variable. Received: "
                     f"{pattern!r}. Paths look like {self._paths[0]!r}."
                 )
-            for i in found:
-                if self.gradient_accumulation_steps and value > gates[i]:
-                    # Gradients from when it was frozen, of an update that is not yet made.
-                    accumulated = self._accumulated_gradients[i]
-                    accumulated.assign(ops.zeros(accumulated.shape, accumulated.dtype))
-            gates[found] = value
-        self._gates.assign(gates)
+            groups.append(found)
+        for i in itertools.chain.from_iterable(groups):
+            if self.gradient_accumulation_steps and value > float(self._gates[i]):
+                # Gradients from when it was frozen, of an update that is not yet made.
+                accumulated = self._accumulated_gradients[i]
+                accumulated.assign(ops.zeros(accumulated.shape, accumulated.dtype))
+            self._gates[i].assign(value)
 
     def apply(self, grads, trainable_variables=None):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
@@ -248,7 +257,7 @@ class AdamW(keras.optimizers.Optimizer):
     def _prepare(self, gradient, variable, sizes):
         """Returns the variable's index, its clipped gradient, and its own sizes as scalars."""
         i = self._get_variable_index(variable)
-        sizes = {name: ops.cast(size[i], variable.dtype) for name, size in sizes.items()}
+        sizes = {name: ops.cast(size, variable.dtype) for name, size in sizes[i].items()}
         return i, ops.cast(gradient, variable.dtype) * sizes["gradient"], sizes
 
     def _direction(self, i, gradient, sizes):
@@ -265,48 +274,45 @@ class AdamW(keras.optimizers.Optimizer):
         if keras.backend.backend() == "torch":
             self._torch_update(grads, indices, learning_rate)
         else:
-            sizes = self._step_sizes(grads, indices, learning_rate)
-            # At once: each by its index they would take longer to trace than the rest of it.
-            sizes = {name: ops.unstack(size) for name, size in sizes.items()}
+            excess = self._excess_norm(grads, indices)
+            sizes = {i: self._step_sizes(i, learning_rate, excess) for i in indices}
             # The sizes have waited, and with them all that is computed of them.
             with after(None):
                 super()._backend_update_step(grads, trainable_variables, sizes)
 
-    def _step_sizes(self, grads, indices, learning_rate):
-        """Returns a dict of float32 `(num_variables,)`: what differs between variables."""
-        gates = ops.convert_to_tensor(self._gates)
-        updates = self._updates + gates
-        self._updates.assign(updates)
-        correction_1 = correction_2 = ops.ones_like(gates)
+    def _step_sizes(self, i, learning_rate, excess):
+        """Returns a dict of float32 scalars: the sizes of variable `i`'s step."""
+        gate = ops.convert_to_tensor(self._gates[i])
+        updates = self._updates[i] + gate
+        self._updates[i].assign(updates)
+        correction_1 = correction_2 = ops.ones_like(gate)
         if self.bias_correction:
             # A variable frozen from the start has no updates; its step is multiplied by 0.
             updates = ops.maximum(updates, 1.0)
             correction_1 = _one_minus_power(self.beta_1, updates)
             correction_2 = ops.sqrt(_one_minus_power(self.beta_2, updates))
-        factors, decays = ops.convert_to_tensor(self._factors), ops.convert_to_tensor(self._decays)
-        rate = ops.cast(learning_rate, "float32") * factors * gates
+        rate = ops.cast(learning_rate, "float32") * self._factors[i] * gate
         return {
-            "momentum": gates * (1 - self.beta_1),
-            "velocity": gates * (1 - self.beta_2),
+            "momentum": gate * (1 - self.beta_1),
+            "velocity": gate * (1 - self.beta_2),
             "rate": rate,
-            "decay": rate * decays,
+            "decay": rate * self._decays[i],
             # m / c1 / (sqrt(v) / c2 + epsilon), multiplied out so that both are scalars.
             "correction": correction_2 / correction_1,
             "epsilon": self.epsilon * correction_2,
-            "gradient": ops.ones_like(gates) / self._excess_norm(grads, indices, gates),
+            "gradient": 1.0 / ops.cast(excess, "float32"),
         }
 
-    def _excess_norm(self, grads, indices, gates):
+    def _excess_norm(self, grads, indices):
         """Returns how many times the norm of all open gradients is over its limit; at least 1."""
         if not self.global_clipnorm:
             return 1.0
         squares = [ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in grads]
-        norm = ops.sqrt(sum(square * gates[i] for square, i in zip(squares, indices, strict=True)))
+        norm = ops.sqrt(sum(s * self._gates[i] for s, i in zip(squares, indices, strict=True)))
         return ops.maximum(norm / self.global_clipnorm, 1.0)
 
     def _torch_update(self, grads, indices, learning_rate):
-        gates = self._gates.value.tolist()
-        members = [(g, i) for g, i in zip(grads, indices, strict=True) if gates[i]]
+        members = [(g, i) for g, i in zip(grads, indices, strict=True) if float(self._gates[i])]
         excess = None
         if self.global_clipnorm:
             norm = fused.torch_global_norm([gradient for gradient, _ in members])
@@ -315,8 +321,9 @@ class AdamW(keras.optimizers.Optimizer):
         for gradient, i in members:
             groups[self._factors[i], self._decays[i]].append((gradient, i))
         # Without the correction: as after so many updates that nothing of it is left.
-        updates = self._updates.value if self.bias_correction else ops.full((len(gates),), 1e9)
-        updates = updates.unbind()
+        updates = [ops.convert_to_tensor(1e9)] * len(self._updates)
+        if self.bias_correction:
+            updates = [variable.value for variable in self._updates]
         for (factor, decay), group in groups.items():
             self._torch_step(
                 [i for _, i in group],

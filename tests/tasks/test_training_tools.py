@@ -159,7 +159,7 @@ def moments_of(task, part):
     """Returns updates, momentums and velocities of the variables of a part."""
     optimizer = task.optimizer
     rows = [i for i, v in enumerate(task.trainable_variables) if part in v.path]
-    updates = keras.ops.convert_to_numpy(optimizer._updates)[rows]
+    updates = np.array([float(optimizer._updates[i]) for i in rows])
     pairs = [(optimizer._momentums[i], optimizer._velocities[i]) for i in rows]
     return updates, [[keras.ops.convert_to_numpy(v) for v in pair] for pair in pairs]
 
