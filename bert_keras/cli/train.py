@@ -6,7 +6,6 @@ import importlib.util
 import itertools
 import json
 import logging
-import os
 
 import keras
 
@@ -93,8 +92,6 @@ def main(arguments):
     keep_freed_memory()  # Saves time on JAX and PyTorch; nothing else runs in the process.
     # JAX tells of accelerators that are not there in words that look like errors.
     logging.getLogger("jax").setLevel(logging.WARNING)
-    if keras.backend.backend() == "jax":
-        _keep_compiled_programs()
     devices.share(given.devices, ["train", *arguments])
     train(name, recipe, given)
 
@@ -335,15 +332,3 @@ def _digest(parts):
 
     text = json.dumps([plain(parts.train), plain(parts.dev)], ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _keep_compiled_programs():
-    """Lets JAX keep what it compiles, so that the same run starts sooner the next time.
-
-    JAX_COMPILATION_CACHE_DIR names another folder than ~/.cache/bert_keras/jax.
-    """
-    import jax
-
-    if jax.config.jax_compilation_cache_dir is None:
-        folder = os.path.join(os.path.expanduser("~"), ".cache", "bert_keras", "jax")
-        jax.config.update("jax_compilation_cache_dir", folder)

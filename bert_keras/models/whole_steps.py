@@ -8,6 +8,7 @@ import keras
 from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
+from bert_keras.models.compiled_programs import keep_compiled_programs
 from bert_keras.models.forked import check_not_forked
 from bert_keras.training.averages import inner_optimizer
 from bert_keras.training.interrupts import settled_by, signals_wait
@@ -107,6 +108,7 @@ class _JaxSteps:
                 self._hold(state)
             return result, state
 
+        keep_compiled_programs()
         return super()._make_function(step, concatenate_outputs)
 
     def _hold(self, state):

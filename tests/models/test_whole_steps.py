@@ -17,6 +17,7 @@ import pytest
 from tiny import tiny_backbone, tiny_classifier
 
 import bert_keras
+from bert_keras.models.compiled_programs import keep_compiled_programs
 
 # A program that runs in the background was started to ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -259,3 +260,25 @@ def test_one_batch_at_a_time_may_be_interrupted_too(run):
             run.begin_again()
             interrupted(function, share * duration)
             assert any(is_equal(run.values(), step) for step in steps)
+
+
+def test_jax_keeps_its_programs_unless_the_user_has_said_where(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".cache" / "bert_keras" / "jax"
+    if keras.backend.backend() != "jax":
+        keep_compiled_programs()
+        assert not folder.exists()
+        return
+    import jax
+
+    names = ("compilation_cache_dir", "compilation_cache_max_size")
+    names = [f"jax_{name}" for name in (*names, "persistent_cache_min_compile_time_secs")]
+    before = {name: getattr(jax.config, name) for name in names}
+    try:
+        for said in ("said", None):
+            jax.config.update("jax_compilation_cache_dir", said)
+            keep_compiled_programs()
+            assert jax.config.jax_compilation_cache_dir == (said or str(folder))
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
