@@ -3,10 +3,10 @@
     python benchmarks/serving.py --source minilm_l6_en_uncased --output serving.jsonl \
         --picture docs/pictures/serving_curves.svg
     OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/serving.py --source ... --words 8,32,128 \
-        --sides bert_keras,onnx --clients 32
-    python benchmarks/serving.py --source ... --sides bert_keras --soak_minutes 60
+        --sides keras,onnx --clients 32
+    python benchmarks/serving.py --source ... --sides onnx --soak_minutes 60
 
-The source's vectors are served by this package (`bert_keras`, and `onnx`, its `--runtime onnx`), by
+The source's vectors are served by this package (`keras` and `onnx`, its `--runtime`), by
 FastAPI around sentence-transformers, and by LitServe around the same, see `serving_peers.py`. All
 are up at the same time and asked in turn, each number of clients, round by round; clients are
 sockets of this process, on the same cores. `alone` is this process's `embed`: of all texts in
@@ -40,7 +40,7 @@ import bert_keras
 
 FLAGS = flags.FLAGS
 PEERS = Path(__file__).with_name("serving_peers.py")
-SIDES = ["bert_keras", "onnx", "fastapi", "litserve"]
+SIDES = ["keras", "onnx", "fastapi", "litserve"]
 flags.DEFINE_string("source", None, "A preset of sentence vectors.", required=True)
 flags.DEFINE_list("sides", SIDES, "Which of them are asked.")
 flags.DEFINE_list("clients", ["1", "8", "32", "128"], "Numbers of clients.")
@@ -109,7 +109,7 @@ def serving(side, folder):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     own = [sys.executable, "-m", "bert_keras", "serve", f"x={folder}/preset", f"--port={port}"]
-    command = {"bert_keras": own, "onnx": [*own, "--runtime=onnx"]}.get(
+    command = {x: [*own, f"--runtime={x}"] for x in ("keras", "onnx")}.get(
         side, [sys.executable, str(PEERS), side, f"{folder}/huggingface", str(port)]
     )
     # LitServe's workers are processes, which end with their group.

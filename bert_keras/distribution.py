@@ -110,6 +110,20 @@ def _start_tensorflow(devices):
     return len(found[:devices])
 
 
+def has_accelerator():
+    """Returns whether the backend computes on something else than a CPU."""
+    backend = keras.backend.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.default_backend() != "cpu"
+    if backend == "torch":
+        return "cpu" not in str(keras.ops.zeros(()).device)
+    import tensorflow as tf
+
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
 def _check_there_are(devices, found, needs_all, advice):
     if devices is not None and (devices > found or (needs_all and devices != found)):
         raise ValueError(

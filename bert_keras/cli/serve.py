@@ -7,7 +7,7 @@ import os
 import socket
 import tempfile
 
-from absl import flags
+from absl import flags, logging
 
 from bert_keras import runtime
 from bert_keras.cli import sources
@@ -28,7 +28,11 @@ def define_flags():
     flags.DEFINE_integer("max_body", 2**21, "Bytes of a request's body; beyond, 413.", 1)
     flags.DEFINE_integer("max_text", 2**16, "Characters of a row of texts; beyond, 413.", 1)
     flags.DEFINE_enum(
-        "runtime", None, ["onnx"], "Exports each task at its start, and answers by the program."
+        "runtime",
+        "auto",
+        ["auto", "keras", "onnx"],
+        "What answers: Keras; or ONNX Runtime, by a program that is exported at the start; or "
+        "whichever is sooner: that, where it can be had and there is no accelerator.",
     )
     flags.DEFINE_float("reload_every", None, "Seconds between looks for changed files.", 0.1)
 
@@ -112,16 +116,26 @@ def models_of(named_sources, settings):
             raise ValueError(
                 f"Each model needs its own name: NAME={source}. Received twice, or empty: {name!r}."
             )
-        is_program = FLAGS.runtime == "onnx" or runtime.is_exported(source)
         # Backends that compile do so for each number of rows.
-        pads = not is_program and keras.backend.backend() != "torch"
+        pads = keras.backend.backend() != "torch"
         load = functools.partial(loaded, source, FLAGS.runtime)
         models[name] = Served(name, load, source, settings, pads_rows=pads)
     return list(models.values())
 
 
-def loaded(source, wanted=None):
-    """Returns the model of a source, as a program of a runtime where that is wanted."""
+def loaded(source, wanted="keras"):
+    """Returns the model of a source.
+
+    Args:
+        source: str, see `sources.load`.
+        wanted: `"keras"`, `"onnx"` or `"auto"`, what is to answer.
+
+    Returns:
+        A task, or an `ExportedTask`, whose `tokenizer` is a `Tokenizer`, and whose `whole` is the
+        task where it was exported here.
+    """
+    import keras
+
     from bert_keras.tokenizers import Tokenizer
 
     model, warned = sources.load(source)
@@ -129,11 +143,34 @@ def loaded(source, wanted=None):
         raise ValueError(f"{source} has not all that it needs to answer. {warned[0]}")
     if isinstance(model, runtime.ExportedTask):
         model.tokenizer = Tokenizer.load(os.path.join(source, "tokenizer.json"))
-    elif wanted is not None:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            model.export(folder, format=wanted, verbose=False)
-            return loaded(folder)
+        return model
+    program = None if wanted == "keras" else _program_of(model, wanted == "onnx")
+    if program is not None:
+        program.whole = model  # Whose inside can be shown.
+        return program
+    if keras.backend.backend() == "torch" and hasattr(model.preprocessor, "unpadded"):
+        # What is asked at the same time differs in length. Other backends would compile each way to
+        # lay texts into rows.
+        model.preprocessor.unpadded = True
     return model
+
+
+def _program_of(model, is_asked_for):
+    """Returns a task as a program of ONNX Runtime, or `None` where Keras is to answer."""
+    from bert_keras import distribution
+
+    if not is_asked_for and distribution.has_accelerator():
+        return None
+    try:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            model.export(folder, format="onnx", verbose=False)
+            program = loaded(folder)
+    except Exception as error:
+        if is_asked_for:
+            raise
+        logging.warning("Keras answers, not ONNX Runtime: %s", error)
+        return None
+    return program if runtime.answers_of(program) == runtime.answers_of(model) else None
 
 
 def _allow_many_connections():

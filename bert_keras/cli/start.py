@@ -22,6 +22,9 @@ def prepare():
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Where flags come first, Keras is imported in vain: texts and files are no sources.
     command, source = (*sys.argv[1:3], "", "")[:2]
+    if command == "serve":
+        # Threads that wait for work would take the time in which requests are read.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if command not in ("convert", "serve") and is_exported(source):
         sys.modules["keras"] = None
 

@@ -14,9 +14,11 @@ MOST_TOKENS = 256
 def instruments_of(model):
     """Returns what a model can show, a dict by the names of `INSTRUMENTS`.
 
-    An exported program has neither gradients nor attention. `"saliency"` goes with the labels'
-    names, or their numbers as str, `"attention"` with the numbers of layers and of heads.
+    A program has neither gradients nor attention: the task that it was made of shows them.
+    `"saliency"` goes with the labels' names, or their numbers as str, `"attention"` with the
+    numbers of layers and of heads.
     """
+    model = _whole(model)
     found, backbone = {}, getattr(model, "backbone", None)
     if isinstance(model, TextClassifier) and not isinstance(model, LongTextClassifier):
         found["saliency"] = {"labels": [str(label) for label in _labels(model)]}
@@ -33,6 +35,7 @@ def saliency(model, row, target=None):
         row: tuple of one or two str.
         target: str, the label; `None` for the likeliest.
     """
+    model = _whole(model)
     _check_tokens(model, row)
     if target is not None:
         target = {str(label): label for label in _labels(model)}[target]
@@ -63,6 +66,7 @@ def attention(model, row, layer, head=None):
         layer: int, from 0.
         head: int, from 0, or `None` for the mean over the heads.
     """
+    model = _whole(model)
     _check_tokens(model, row)
     tokens, weights = attention_of(model, *row)
     weights = weights[layer].mean(0) if head is None else weights[layer, head]
@@ -70,6 +74,11 @@ def attention(model, row, layer, head=None):
 
 
 INSTRUMENTS = {"saliency": saliency, "attention": attention}
+
+
+def _whole(model):
+    """Returns the task of which a program was made, where it is there."""
+    return getattr(model, "whole", model)
 
 
 def _labels(classifier):

@@ -32,8 +32,8 @@ class Served:
         source: str, path of what is loaded, whose changes `reload_if_changed` sees.
         settings: `Settings`.
         observe: see `Batcher`.
-        pads_rows: bool, whether batches are filled up to a power of two, for backends that compile
-            each number of rows.
+        pads_rows: bool, whether batches of a task are filled up to a power of two, for backends
+            that compile each number of rows.
     """
 
     def __init__(self, name, load, source=None, settings=None, observe=None, pads_rows=False):
@@ -123,7 +123,10 @@ class Served:
         wanted, (method, _, options) = len(rows), key
         if method in INSTRUMENTS:
             return [INSTRUMENTS[method](self.model, rows[0], **dict(options))] * wanted
-        if self.pads_rows:
+        if isinstance(self.model, runtime.ExportedTask):
+            # A call costs it little, and rows of all lengths together are padded to the longest.
+            options = {"batch_size": 8, **dict(options)}
+        elif self.pads_rows:
             rows = rows + rows[-1:] * (2 ** (wanted - 1).bit_length() - wanted)
         return runtime.ask(self.model, method, rows, **dict(options))[:wanted]
 

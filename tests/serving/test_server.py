@@ -545,7 +545,10 @@ def test_the_command_answers_what_was_asked_before_it_ends(tmp_path):
     tiny_classifier(label_names=NAMES).save_to_preset(tmp_path / "preset")
     statuses = []
     with (
-        commanded(tmp_path / "preset", BERT_KERAS_API_KEYS="key") as (process, address),
+        commanded(tmp_path / "preset", "--runtime=keras", BERT_KERAS_API_KEYS="key") as (
+            process,
+            address,
+        ),
         httpx.Client(headers={"Authorization": "Bearer key"}, timeout=60) as session,
     ):
         body = {"inputs": ["a b c"] * 1000}
@@ -842,13 +845,16 @@ def test_files_that_cannot_be_loaded_are_not_tried_again_before_they_change(tmp_
     assert tried == ["good", "bad", "good again"]
 
 
-def test_an_exported_program_answers_as_its_task_and_shows_nothing_of_its_inside(tasks, tmp_path):
+def test_a_program_answers_as_its_task_which_shows_its_inside(tasks, tmp_path):
     tasks["filler"].save_to_preset(tmp_path / "filler")
-    with commanded(tmp_path / "filler", "--runtime=onnx") as (_, address):
-        [described] = httpx.get(f"{address}/answers").json()
-        assert described["instruments"] == {}
-        refused = httpx.post(f"{address}/attention/filler", json={"row": ["a"]})
+    tasks["filler"].export(tmp_path / "program", format="onnx", verbose=False)
+    with commanded(tmp_path / "filler", tmp_path / "program") as (_, address):
+        described, exported = httpx.get(f"{address}/answers").json()
+        assert described["instruments"]["attention"] and exported["instruments"] == {}
+        refused = httpx.post(f"{address}/attention/program", json={"row": ["a"]})
         assert refused.status_code == 422 and "neither" in refused.json()["error"]
+        shown = httpx.post(f"{address}/attention/filler", json={"row": ["a"]}).json()
+        assert shown["tokens"] == ["[CLS]", "a", "[SEP]"]
         body = {"rows": [["a [MASK] b"], ["[MASK]"]], "top_k": 3}
         found = httpx.post(f"{address}/answers/filler", json=body).json()
         expected = tasks["filler"].fill_mask(["a [MASK] b", "[MASK]"], top_k=3)
