@@ -48,6 +48,12 @@ PRESETS = {
         5_355_776,
         ("package://bert_keras/presets/bert_mini_en_gutenberg",),
     ),
+    "modernbert_mini_en_gutenberg": RegisteredPreset(
+        "4 layers, 256 wide, in this package. ModernBERT, pre-trained on the same books for half an "
+        "hour. English, lowercased, up to 8,192 tokens.",
+        5_246_208,
+        ("package://bert_keras/presets/modernbert_mini_en_gutenberg",),
+    ),
     "minilm_l6_en_uncased": RegisteredPreset(
         "6 layers, 384 wide. MiniLM distilled from BERT and trained on sentence pairs "
         "(all-MiniLM-L6-v2). English, lowercased.",

@@ -85,6 +85,7 @@ class TestRegistry:
             "distilbert_base_multi_cased": (119547, 6, 768, 512, 0, False),
         }
         modern = {
+            "modernbert_mini_en_gutenberg": (8192, 4, 256, 683),
             "modernbert_base_en_cased": (50368, 22, 768, 1152),
             "modernbert_large_en_cased": (50368, 28, 1024, 2624),
         }

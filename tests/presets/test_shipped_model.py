@@ -1,4 +1,4 @@
-"""The model that comes with the package: it loads without a network and knows some English."""
+"""The models that come with the package: they load without a network and know some English."""
 
 import pathlib
 
@@ -8,8 +8,8 @@ from checks import to_numpy
 
 import bert_keras
 
-NAME = "bert_mini_en_gutenberg"
-FOLDER = pathlib.Path(bert_keras.__file__).parent / "presets" / NAME
+BERT, MODERN_BERT = "bert_mini_en_gutenberg", "modernbert_mini_en_gutenberg"
+FOLDERS = pathlib.Path(bert_keras.__file__).parent / "presets"
 # Not of its training text, and what the missing word could be.
 SENTENCES = {
     "She opened the [MASK] and went in.": {"door", "window", "gate", "room"},
@@ -18,9 +18,10 @@ SENTENCES = {
 }
 
 
-@pytest.fixture(scope="module")
-def model():
-    return bert_keras.Pretraining.from_preset(NAME)
+@pytest.fixture(scope="module", params=[BERT, MODERN_BERT])
+def model(request):
+    task = bert_keras.Pretraining if request.param == BERT else bert_keras.MaskedLM
+    return task.from_preset(request.param)
 
 
 def test_it_fills_masks_with_what_fits(model):
@@ -34,29 +35,35 @@ def test_it_prefers_the_sentence_that_people_would_say(model):
     assert right > wrong
 
 
-def test_all_its_weights_come_from_the_file(recwarn):
-    bert_keras.MaskedLM.from_preset(NAME)
-    bert_keras.NextSentencePrediction.from_preset(NAME)
+def test_all_their_weights_come_from_the_file(recwarn):
+    bert_keras.MaskedLM.from_preset(BERT)
+    bert_keras.NextSentencePrediction.from_preset(BERT)
+    bert_keras.MaskedLM.from_preset(MODERN_BERT)
     assert not [w for w in recwarn if "random" in str(w.message)]
 
 
-def test_it_is_small_and_has_a_card():
-    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 16e6
-    assert "Licence" in (FOLDER / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", [BERT, MODERN_BERT])
+def test_it_is_small_and_has_a_card(name):
+    assert sum(file.stat().st_size for file in (FOLDERS / name).iterdir()) < 12e6
+    assert "Licence" in (FOLDERS / name / "README.md").read_text(encoding="utf-8")
 
 
 def test_it_equals_transformers(model):
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    reference = transformers.BertForPreTraining.from_pretrained(FOLDER, dtype=torch.float32).eval()
-    token_ids = np.random.default_rng(0).integers(5, 8192, (2, 9))
+    has_pairs = isinstance(model, bert_keras.Pretraining)
+    name = BERT if has_pairs else MODERN_BERT
+    cls = transformers.BertForPreTraining if has_pairs else transformers.ModernBertForMaskedLM
+    reference = cls.from_pretrained(FOLDERS / name, dtype=torch.float32).eval()
+    token_ids = np.random.default_rng(0).integers(5, 8192, (2, 200 if name == MODERN_BERT else 9))
     positions = np.tile(np.arange(9), (2, 1))
     ours = model({"token_ids": token_ids, "mask_positions": positions})
     with torch.no_grad():
         theirs = reference(torch.tensor(token_ids))
-    np.testing.assert_allclose(
-        to_numpy(ours["masked_lm"]), theirs.prediction_logits.numpy(), atol=1e-5, rtol=1e-5
-    )
-    np.testing.assert_allclose(
-        to_numpy(ours["next_sentence"]), theirs.seq_relationship_logits.numpy(), atol=1e-5
-    )
+    logits = ours["masked_lm"] if has_pairs else ours
+    expected = (theirs.prediction_logits if has_pairs else theirs.logits)[:, :9]
+    np.testing.assert_allclose(to_numpy(logits), expected.numpy(), atol=1e-5, rtol=1e-5)
+    if has_pairs:
+        np.testing.assert_allclose(
+            to_numpy(ours["next_sentence"]), theirs.seq_relationship_logits.numpy(), atol=1e-5
+        )

@@ -46,7 +46,7 @@ for name in rows[0]:
 #
 # ## The presets
 #
-# `bert_keras.presets()` lists what is registered. The first two need no network; the others are
+# `bert_keras.presets()` lists what is registered. The first three need no network; the others are
 # fetched from the Hugging Face Hub when they are first used. Any other checkpoint of these families
 # is named by its folder or as `hf://owner/name`: see [checkpoints](../guides/checkpoints.md).
 
@@ -56,8 +56,9 @@ bert_keras.presets()
 # %% [markdown]
 # ## Which one first?
 #
-# - **To learn, or to test a pipeline**: `bert_mini_en_gutenberg`. It is small and knows 19th-century
-#   novels; do not judge BERT by it.
+# - **To learn, or to test a pipeline**: `bert_mini_en_gutenberg`, or
+#   `modernbert_mini_en_gutenberg`. They are small and know 19th-century novels; do not judge BERT by
+#   them.
 # - **English, on a laptop**: `minilm_l6_en_uncased`, with `pooling="mean"`.
 # - **English, with a GPU**: `modernbert_base_en_cased` or `roberta_base_en_cased`.
 # - **Chinese**: `bert_base_zh`; then `hf://hfl/chinese-roberta-wwm-ext`, which has BERT's
