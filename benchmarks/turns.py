@@ -30,6 +30,9 @@ class Result:
         megabytes: float, the most memory that its process held.
         shapes: int, shapes of its batches, of which JAX and TensorFlow compile each once; `None`
             where the side does not tell.
+        steps: int, training steps in each of `seconds`, or `None` where it is one piece of work.
+        device: str, the accelerator that computed, of whose memory `megabytes` are; `None` where
+            the processor did.
         output: path of a `.npy` file with its answer, or `None`.
         error: str, why it could not do the job, or `None`.
     """
@@ -40,6 +43,8 @@ class Result:
     first_seconds: float | None = None
     megabytes: float | None = None
     shapes: int | None = None
+    steps: int | None = None
+    device: str | None = None
     output: str | None = None
     error: str | None = None
 
@@ -124,7 +129,7 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
             result.error = reply.get("error")
             result.load_seconds = reply.get("load_seconds")
             result.first_seconds = reply.get("first_seconds")
-            result.shapes = reply.get("shapes")
+            result.shapes, result.steps = reply.get("shapes"), reply.get("steps")
             result.output = reply.get("output")
             workers.append(worker)
             say(f"  {result.side}: {result.error or 'ready'}")
@@ -139,7 +144,8 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
             for (_, result), value in zip(able, seconds, strict=True):
                 result.seconds.append(value)
         for worker, result in able:
-            result.megabytes = worker.tell(memory=True).get("megabytes")
+            reply = worker.tell(memory=True)
+            result.megabytes, result.device = reply.get("megabytes"), reply.get("device")
     finally:
         for worker in workers:
             worker.close()
