@@ -106,7 +106,8 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
 
     Args:
         job: dict, what to do; its `kind` names the method of the sides. With `warm_up` each turn
-            begins with a call that is not timed: memory that others used since is slow to get.
+            begins with a call that is not timed: memory that others used since is slow to get. With
+            `by_cpu`, and without that, the processor's seconds count, which others take none of.
         sides: list of str, `"name"` or `"name-backend"`, see the folder `sides`.
         rounds: int, rounds to keep, after one that is not counted.
         threads: int, threads that each side may use.
@@ -159,7 +160,7 @@ def _round(able, job):
         reply = worker.tell(run=True, warm_up=job.get("warm_up", False))
         if "error" in reply:
             raise RuntimeError(f"{worker.side}: {reply['error']}")
-        seconds.append(reply["seconds"])
+        seconds.append(reply["cpu_seconds" if job.get("by_cpu") else "seconds"])
         ours -= reply["cpu_seconds"]
     wall = time.perf_counter() - started
     busy = busy_seconds() - busy - (sum(os.times()[:4]) - ours)
