@@ -83,3 +83,18 @@ def test_the_benchmark_of_a_device_counts_by_hand(benchmarks, monkeypatch):
     assert f"| 500 (500 to 500) | 2048 | {share:.0%} | 1.00 (1.00 to 1.00) | 5 |" in table
     with pytest.raises(flags.IllegalFlagValueError, match="multiple of 64"):
         gpu.FLAGS(["gpu.py", "--hidden_dim=65"])
+
+
+def test_the_plan_is_what_its_script_prints_and_its_formulas_are_right(benchmarks):
+    import scale
+
+    scale.FLAGS(["scale.py"])
+    page = (ROOT / "docs" / "design" / "scale.md").read_text(encoding="utf-8")
+    for table in scale.tables():
+        assert table in page
+    assert scale.wire_bytes(100, 4) == 600
+    scale.FLAGS.restart = 5
+    # 2 of every 20 seconds go into writing; a failure in 100 costs half of 20, and 5.
+    assert scale.best_interval(2, 100) == (20, 0.1 + 0.15)
+    # Sixths of the weights that are multiplied: what is left is attention and guesses.
+    assert 0.9 < 6 * 85e6 / scale.BERT_128 < 1
