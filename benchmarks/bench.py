@@ -26,6 +26,7 @@ import subprocess
 import sys
 import time
 
+import flops
 import numpy as np
 import turns
 from absl import app, flags
@@ -41,7 +42,6 @@ MODELS = {
     "bert_base": {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 768},
     "minilm": {"num_hidden_layers": 6, "num_attention_heads": 12, "hidden_size": 384},
 }
-VOCABULARY_SIZE = 30522
 VERSIONS = (
     *("keras", "jax", "tensorflow", "torch", "transformers", "tokenizers", "keras-hub"),
     *("tensorflow-text", "onnxruntime", "sentence-transformers"),
@@ -347,17 +347,14 @@ def share_of_ceiling(job, result, ceilings):
     ceiling = max(ceilings.get(dtype, {}).values(), default=None)
     if job["kind"] not in ("inference", "train_step", "pretraining_step") or not ceiling:
         return None
-    sizes = MODELS[job["model"]]
-    width, tokens = sizes["hidden_size"], job["batch"] * job["length"] * job.get("batches", 1)
-    products = 24 * width**2 + 4 * job["length"] * width  # multiply and add, a token and layer
-    flops = tokens * sizes["num_hidden_layers"] * products
+    rows, decoded = job["batch"] * job.get("batches", 1), 0
     if job["kind"] == "pretraining_step":
         # transformers decodes every token, we those that are masked.
         share = 1 if result.side == "hugging_face" else 0.15
         decoded = job["batch"] * round(share * job["length"])
-        flops += decoded * 2 * width * (width + VOCABULARY_SIZE)
+    forward = flops.forward(MODELS[job["model"]], rows, job["length"], decoded)
     times = 1 if job["kind"] == "inference" else 3
-    return times * flops / statistics.median(result.seconds) / 1e9 / ceiling
+    return times * forward / statistics.median(result.seconds) / 1e9 / ceiling
 
 
 def files_of(job):

@@ -30,6 +30,9 @@ class Result:
         megabytes: float, the most memory that its process held.
         shapes: int, shapes of its batches, of which JAX and TensorFlow compile each once; `None`
             where the side does not tell.
+        steps: int, training steps in each of `seconds`, or `None` where it is one piece of work.
+        device: str, the accelerator that computed, of whose memory `megabytes` are; `None` where
+            the processor did.
         output: path of a `.npy` file with its answer, or `None`.
         error: str, why it could not do the job, or `None`.
     """
@@ -40,6 +43,8 @@ class Result:
     first_seconds: float | None = None
     megabytes: float | None = None
     shapes: int | None = None
+    steps: int | None = None
+    device: str | None = None
     output: str | None = None
     error: str | None = None
 
@@ -101,7 +106,8 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
 
     Args:
         job: dict, what to do; its `kind` names the method of the sides. With `warm_up` each turn
-            begins with a call that is not timed: memory that others used since is slow to get.
+            begins with a call that is not timed: memory that others used since is slow to get. With
+            `by_cpu`, and without that, the processor's seconds count, which others take none of.
         sides: list of str, `"name"` or `"name-backend"`, see the folder `sides`.
         rounds: int, rounds to keep, after one that is not counted.
         threads: int, threads that each side may use.
@@ -124,7 +130,7 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
             result.error = reply.get("error")
             result.load_seconds = reply.get("load_seconds")
             result.first_seconds = reply.get("first_seconds")
-            result.shapes = reply.get("shapes")
+            result.shapes, result.steps = reply.get("shapes"), reply.get("steps")
             result.output = reply.get("output")
             workers.append(worker)
             say(f"  {result.side}: {result.error or 'ready'}")
@@ -139,7 +145,8 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
             for (_, result), value in zip(able, seconds, strict=True):
                 result.seconds.append(value)
         for worker, result in able:
-            result.megabytes = worker.tell(memory=True).get("megabytes")
+            reply = worker.tell(memory=True)
+            result.megabytes, result.device = reply.get("megabytes"), reply.get("device")
     finally:
         for worker in workers:
             worker.close()
@@ -153,7 +160,7 @@ def _round(able, job):
         reply = worker.tell(run=True, warm_up=job.get("warm_up", False))
         if "error" in reply:
             raise RuntimeError(f"{worker.side}: {reply['error']}")
-        seconds.append(reply["seconds"])
+        seconds.append(reply["cpu_seconds" if job.get("by_cpu") else "seconds"])
         ours -= reply["cpu_seconds"]
     wall = time.perf_counter() - started
     busy = busy_seconds() - busy - (sum(os.times()[:4]) - ours)

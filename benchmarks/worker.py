@@ -31,6 +31,7 @@ def main(name, folder):
             else:
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
                 reply = {"megabytes": peak * (1 if sys.platform == "darwin" else 1024) / 1e6}
+                reply |= run.device() if hasattr(run, "device") else {}
         except Exception as error:
             traceback.print_exc()
             reply = {"error": f"{type(error).__name__}: {str(error).strip()[:300]}"}
@@ -51,6 +52,8 @@ def prepare(side, job, name, folder):
     reply = {"load_seconds": loaded - started, "first_seconds": time.perf_counter() - loaded}
     if hasattr(run, "shapes"):
         reply["shapes"] = run.shapes()
+    if hasattr(run, "steps"):
+        reply["steps"] = run.steps
     if answer is not None:
         backend = os.environ.get("KERAS_BACKEND", "")
         reply["output"] = os.path.join(folder, f"{name}-{backend}-{os.getpid()}.npy")

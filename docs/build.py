@@ -1,9 +1,10 @@
 """Builds the site in English and in Chinese: `python docs/build.py`, or `make docs`.
 
 A language is a folder, docs/en or docs/zh. What both share, or what has its place elsewhere in the
-repository, is put beside its pages in output/docs/source: the notes docs/*.md and docs/guides/*.py,
-the recipes' table, pages of the API and of the families, and drawings. Sphinx then runs every page
-that holds code, or takes its results from the cache, and each of its warnings is an error.
+repository, is put beside its pages in output/docs/source: the notes docs/*.md and docs/design/*.md,
+docs/guides/*.py, the recipes' table, pages of the API and of the families, and drawings. Sphinx then
+runs every page that holds code, or takes its results from the cache, and each of its warnings is an
+error.
 
 Of a shared page in Chinese there are three kinds: docs/zh has a page of that name, which takes its
 place; of a page of code it has a file of texts, see `with_texts`; or it is shown in English, and
@@ -42,7 +43,7 @@ NO_CHINESE = "\n\n:::{note}\n这一页还没有中文版，下面是英文原文
 
 def shared_pages():
     """Yields (file of the repository, its page): what stands outside docs/en and docs/zh."""
-    for path in sorted(DOCS.glob("*.md")):
+    for path in sorted((*DOCS.glob("*.md"), *DOCS.glob("design/*.md"))):
         room = "results" if path.stem in RESULTS else "guides"
         yield path, f"{room}/{path.name}"
     for path in sorted((DOCS / "guides").glob("*.py")):
@@ -120,9 +121,11 @@ def with_links(text, path, page, pages):
         if "://" in target:
             return match[0]
         there = (path.parent / target).resolve()
+        to_root = "../" * page.count("/")
         if there in pages:
-            to_root = "../" * page.count("/")
             return f"[{label}]({to_root}{pages[there]}{anchor})"
+        if DOCS / "en" in there.parents:
+            return f"[{label}]({to_root}{there.relative_to(DOCS / 'en').as_posix()}{anchor})"
         if there.suffix in (".png", ".svg"):
             return match[0]
         return f"`{there.relative_to(ROOT)}`"

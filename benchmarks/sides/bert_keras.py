@@ -44,7 +44,7 @@ def text(job):
 def train_step(job, **options):
     classifier = make_classifier(job, **options)
     classifier.compile(package.AdamW(5e-5))
-    inputs, labels = jobs.token_inputs(job, batches=1), jobs.labels(job["batch"])
+    inputs, labels = jobs.training_rows(job, steps=1)
     return lambda: classifier.train_on_batch(inputs, labels) and None
 
 
@@ -63,11 +63,27 @@ def epoch(job):
 def pretraining_step(job):
     model = package.Pretraining(package.BertBackbone.from_preset(job["folder"]))
     model.compile(package.AdamW(1e-4))
-    inputs, labels = jobs.token_inputs(job, batches=1), jobs.labels(job["batch"])
-    positions, originals = jobs.masked_positions(job)
-    inputs["mask_positions"] = positions
-    labels = {"masked_lm": originals, "next_sentence": labels}
+    inputs, labels = jobs.training_rows(job, steps=1)
     return lambda: model.train_on_batch(inputs, labels) and None
+
+
+def fine_tuning(job, **options):
+    return by_fit(job, make_classifier(job), **options)
+
+
+def pretraining(job, **options):
+    backbone = package.BertBackbone.from_preset(job["folder"], dtype=policy(job))
+    return by_fit(job, package.Pretraining(backbone), **options)
+
+
+def by_fit(job, model, **options):
+    model.compile(package.AdamW(5e-5), **options)
+
+    def fit(steps):
+        inputs, labels = jobs.training_rows(job, steps)
+        model.fit(inputs, labels, batch_size=job["batch"], shuffle=False, verbose=0)
+
+    return jobs.many_steps(job, fit)
 
 
 def arrays(job):

@@ -1,6 +1,11 @@
 """This package with `jit_compile=True`, for PyTorch, where it is not the default."""
 
+import functools
+
 from sides import bert_keras, jobs
+
+fine_tuning = functools.partial(bert_keras.fine_tuning, jit_compile=True)
+pretraining = functools.partial(bert_keras.pretraining, jit_compile=True)
 
 
 def inference(job):

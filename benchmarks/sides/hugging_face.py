@@ -52,32 +52,69 @@ def text(job):
 
 def train_step(job):
     model = load(transformers.AutoModelForSequenceClassification, job).train()
-    inputs = tensors(jobs.token_inputs(job, batches=1))
-    inputs["labels"] = torch.tensor(jobs.labels(job["batch"])).long()
-    return training_step(model, inputs)
+    return training_step(model, training_tensors(job))
 
 
 def pretraining_step(job):
-    model = load(transformers.BertForPreTraining, job).train()
-    inputs = tensors(jobs.token_inputs(job, batches=1))
-    positions, originals = jobs.masked_positions(job)
-    labels = np.full(inputs["input_ids"].shape, -100)
-    np.put_along_axis(labels, positions, originals, axis=1)
-    inputs["labels"] = torch.tensor(labels)
-    inputs["next_sentence_label"] = torch.tensor(jobs.labels(job["batch"])).long()
-    return training_step(model, inputs)
+    return training_step(load(transformers.BertForPreTraining, job).train(), training_tensors(job))
+
+
+def training_tensors(job, steps=1):
+    """Returns the inputs and labels of so many batches, as a model takes them."""
+    rows, labels = jobs.training_rows(job, steps)
+    inputs = tensors(rows)
+    if "mask_positions" in rows:
+        of_tokens = np.full(rows["token_ids"].shape, -100)
+        np.put_along_axis(of_tokens, rows["mask_positions"], labels["masked_lm"], axis=1)
+        inputs["next_sentence_label"] = torch.tensor(labels["next_sentence"]).long()
+        labels = of_tokens
+    return inputs | {"labels": torch.tensor(labels).long()}
 
 
 def training_step(model, inputs):
+    step = stepper(model)
+    return lambda: step(inputs) and None
+
+
+def stepper(model, device="cpu", dtype="float32"):
+    """Returns a function that trains a model on a batch and returns its loss."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.01, fused=True)
 
-    def run():
+    def step(inputs):
         optimizer.zero_grad()
-        model(**inputs).loss.backward()
+        with torch.autocast(device, torch.bfloat16, enabled=dtype == "bfloat16"):
+            loss = model(**inputs).loss
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        return loss
 
-    return run
+    return step
+
+
+def fine_tuning(job, **options):
+    return by_steps(job, transformers.AutoModelForSequenceClassification, **options)
+
+
+def pretraining(job, **options):
+    return by_steps(job, transformers.BertForPreTraining, **options)
+
+
+def by_steps(job, auto_class, attention="sdpa", compiled=False):
+    """Many steps on the GPU, where there is one, with weights in float32."""
+    device, size = "cuda" if torch.cuda.is_available() else "cpu", job["batch"]
+    model = load(auto_class, job | {"dtype": "float32"}, attn_implementation=attention)
+    model = model.to(device).train()
+    step = stepper(torch.compile(model) if compiled else model, device, job["dtype"])
+
+    def fit(steps):
+        inputs = training_tensors(job, steps)
+        for begin in range(0, size * steps, size):
+            part = {k: v[begin : begin + size].to(device) for k, v in inputs.items()}
+            loss = step(part)
+        loss.item()  # Waits for the device.
+
+    return jobs.many_steps(job, fit)
 
 
 def epoch(job):
@@ -145,11 +182,11 @@ def tokens(job):
     return run
 
 
-def load(auto_class, job):
+def load(auto_class, job, **options):
     # The int8 of others is held against its float32.
     dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
     dtype = dtypes[job.get("dtype", "float32")]
-    return auto_class.from_pretrained(job["folder"], dtype=dtype)
+    return auto_class.from_pretrained(job["folder"], dtype=dtype, **options)
 
 
 def tensors(inputs):

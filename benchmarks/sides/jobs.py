@@ -1,6 +1,9 @@
 """The inputs of the jobs, alike for all sides."""
 
+import functools
 import json
+import os
+import time
 
 import numpy as np
 
@@ -39,6 +42,60 @@ def masked_positions(job):
     return positions.astype("int32"), generator.integers(
         VOCABULARY_FROM, VOCABULARY_TO, shape
     ).astype("int32")
+
+
+def training_rows(job, steps):
+    """Returns inputs and labels of so many batches, as `fit` takes them, by the job's kind."""
+    rows = job | {"batch": job["batch"] * steps}
+    inputs, classes = token_inputs(rows, batches=1), labels(rows["batch"])
+    if not job["kind"].startswith("pretraining"):
+        return inputs, classes
+    inputs["mask_positions"], originals = masked_positions(rows)
+    return inputs, {"masked_lm": originals, "next_sentence": classes}
+
+
+def many_steps(job, fit):
+    """Returns a function that trains for about the job's `seconds`, with its number of `steps`.
+
+    Args:
+        job: dict with `seconds`.
+        fit: function of a number of steps, which returns when the device has done them.
+    """
+    fit(2)  # Compiles.
+    started = time.perf_counter()
+    fit(4)
+    run = functools.partial(
+        fit, max(1, round(4 * job["seconds"] / (time.perf_counter() - started)))
+    )
+    (run.steps,), run.device = run.args, device
+    return run
+
+
+def device():
+    """Returns an accelerator's name and the most memory taken there, a dict; empty without one."""
+    backend = os.environ["KERAS_BACKEND"]
+    if backend == "jax":
+        import jax
+
+        found = jax.devices()[0]
+        if found.platform == "cpu":
+            return {}
+        name, peak = found.device_kind, found.memory_stats()["peak_bytes_in_use"]
+    elif backend == "torch":
+        import torch
+
+        if not torch.cuda.is_available():
+            return {}
+        name, peak = torch.cuda.get_device_name(), torch.cuda.max_memory_allocated()
+    else:
+        import tensorflow as tf
+
+        found = tf.config.list_physical_devices("GPU")
+        if not found:
+            return {}
+        name = tf.config.experimental.get_device_details(found[0])["device_name"]
+        peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    return {"device": name, "megabytes": peak / 1e6}
 
 
 def dense_step(job, layer):

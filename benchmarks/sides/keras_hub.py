@@ -31,6 +31,26 @@ def train_step(job):
     return lambda: classifier.train_on_batch(inputs, labels) and None
 
 
+def fine_tuning(job):
+    return by_fit(job, make_classifier(job, preprocessor=None))
+
+
+def pretraining(job):
+    """Masked tokens alone: it has no task for next sentences."""
+    return by_fit(job, keras_hub.models.BertMaskedLM(load_backbone(job), preprocessor=None))
+
+
+def by_fit(job, model):
+    compile_to_train(model)
+
+    def fit(steps):
+        inputs, labels = jobs.training_rows(job, steps)
+        labels = labels["masked_lm"] if job["kind"] == "pretraining" else labels
+        model.fit(as_theirs(inputs), labels, batch_size=job["batch"], shuffle=False, verbose=0)
+
+    return jobs.many_steps(job, fit)
+
+
 def epoch(job):
     classifier = make_classifier(job)
     compile_to_train(classifier)

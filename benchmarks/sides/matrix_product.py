@@ -5,6 +5,8 @@ import time
 
 import numpy as np
 
+from sides import jobs
+
 # A feed-forward layer of BERT-base on 8 x 128 tokens.
 ROWS, INNER, COLUMNS = 1024, 768, 3072
 TIMES = 20
@@ -12,13 +14,38 @@ FLOPS = 2 * ROWS * INNER * COLUMNS * TIMES
 
 
 def ceiling(job):
-    generator = np.random.default_rng(0)
-    first = generator.standard_normal((ROWS, INNER)).astype("float32")
-    second = generator.standard_normal((INNER, COLUMNS)).astype("float32")
-    ways = {"jax": by_jax, "torch": by_torch, "tensorflow": by_tensorflow}
-    functions = ways[os.environ["KERAS_BACKEND"]](first, second, job["dtype"])
-    fastest = min(functions, key=seconds)
+    fastest = min(ways(ROWS, INNER, COLUMNS, job["dtype"]), key=seconds)
     return lambda: [fastest() for _ in range(TIMES)] and None
+
+
+def ways(rows, inner, columns, dtype):
+    """Returns functions that multiply matrices of these sizes, each a way of the library's."""
+    generator = np.random.default_rng(0)
+    first = generator.standard_normal((rows, inner)).astype("float32")
+    second = generator.standard_normal((inner, columns)).astype("float32")
+    libraries = {"jax": by_jax, "torch": by_torch, "tensorflow": by_tensorflow}
+    return libraries[os.environ["KERAS_BACKEND"]](first, second, dtype)
+
+
+def by_size(job):
+    """Products of square matrices so large that an accelerator cannot do better, many in a row."""
+    size = job["matrix_size"]
+    fastest = min(ways(size, size, size, job["dtype"]), key=seconds)
+
+    def fit(steps):
+        for _ in range(steps):
+            product = fastest()
+        wait(product)
+
+    return jobs.many_steps(job, fit)
+
+
+fine_tuning = pretraining = by_size
+
+
+def wait(product):
+    """Returns when a product is there, of which devices tell when they have begun."""
+    float(product[(0,) * product.ndim])
 
 
 def seconds(function):
@@ -26,7 +53,7 @@ def seconds(function):
     found = []
     for _ in range(6):
         started = time.perf_counter()
-        function()
+        wait(function())
         found.append(time.perf_counter() - started)
     return min(found[1:])
 
@@ -46,7 +73,8 @@ def by_jax(first, second, dtype):
 def by_torch(first, second, dtype):
     import torch
 
-    first, second = (torch.tensor(x).to(getattr(torch, dtype)) for x in (first, second))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    first, second = (torch.tensor(x).to(device, getattr(torch, dtype)) for x in (first, second))
     # As F.linear has it: the weights are stored output by input. As a convolution it is oneDNN's.
     second = second.T.contiguous()
     rows, kernel = first.T[None, :, :, None], second[:, :, None, None]

@@ -1,0 +1,155 @@
+"""Train bert-base on this machine's device: tokens a second, and the share of its matrix rate.
+
+    KERAS_BACKEND=torch python benchmarks/gpu.py
+    KERAS_BACKEND=jax python benchmarks/gpu.py --layers 2 --hidden_dim 64 --batch 2 --seconds 1
+
+Fine-tuning (classification, 32 rows of 128 tokens) and pre-training (masked tokens and next
+sentences, 4 rows of 512) by this package's `compile` and `fit` on the backend that KERAS_BACKEND
+names, beside transformers with its fused attention, with flash_attn's where that is installed and
+through torch.compile, and KerasHub, which guesses masked tokens alone. All have weights in float32
+and compute in `--dtype`. Each side is a process, in turn with the others; so is the product of two
+large square matrices, in the same precision, by the same backend and by PyTorch: the faster of them
+in a round is the device's matrix rate. The share of it is that of the arithmetic which the task
+asks for, see `flops.forward`, the same for all sides, though transformers guesses every token.
+
+Where there is no accelerator the processor computes, and the table says so.
+"""
+
+import importlib.util
+import os
+import statistics
+
+import bench
+import flops
+import turns
+from absl import app, flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("jobs", ["fine_tuning", "pretraining"], "What to train.")
+flags.DEFINE_integer("layers", 12, "Encoder layers.", 1)
+flags.DEFINE_integer("hidden_dim", 768, "Width; a head has 64 of it, the feed-forward 4 times.", 64)
+flags.DEFINE_integer("batch", None, "Rows of a batch, in place of 32 and 4.", 1)
+flags.DEFINE_integer("length", None, "Tokens of a row, in place of 128 and 512.", 16, 512)
+flags.DEFINE_float("attention_dropout", 0.1, "Of all sides.", 0)
+flags.DEFINE_enum("dtype", "bfloat16", ["bfloat16", "float32"], "Precision of the arithmetic.")
+flags.DEFINE_float("seconds", 10, "How long a turn of a side lasts.", 0.1)
+flags.DEFINE_bool("by_cpu", False, "Processor's seconds, for one thread on a busy machine.")
+flags.DEFINE_integer("matrix_size", None, "8192 on an accelerator, 2048 on a processor.", 16)
+flags.register_validator("hidden_dim", lambda width: width % 64 == 0, "must be a multiple of 64")
+
+SHAPES = {"fine_tuning": (32, 128), "pretraining": (4, 512)}
+flags.register_validator("jobs", lambda names: {*names} <= {*SHAPES}, f"must be of {[*SHAPES]}")
+# Several sides hold memory of the device at once, so none may take all of it.
+SHARED_MEMORY = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
+
+
+def main(argv):
+    os.environ.update(SHARED_MEMORY)
+    os.makedirs(FLAGS.output_dir, exist_ok=True)
+    for kind in FLAGS.jobs:
+        job = make_job(kind)
+        job["folder"] = bench.weights(job["model"])
+        results, discarded, trusted = turns.take_turns(
+            job, sides(), FLAGS.rounds, FLAGS.threads, FLAGS.output_dir
+        )
+        print(as_markdown(job, results), flush=True)
+        print(
+            f"{discarded} rounds were discarded{'' if trusted else ', and those left are busy'}.\n"
+        )
+
+
+def make_job(kind):
+    """Returns what the sides are told; its model's sizes are in `bench.MODELS`."""
+    model = f"bert_{FLAGS.layers}x{FLAGS.hidden_dim}_{FLAGS.attention_dropout}"
+    bench.MODELS[model] = {
+        "num_hidden_layers": FLAGS.layers,
+        "num_attention_heads": FLAGS.hidden_dim // 64,
+        "hidden_size": FLAGS.hidden_dim,
+        "attention_probs_dropout_prob": FLAGS.attention_dropout,
+    }
+    batch, length = SHAPES[kind]
+    return {
+        "kind": kind,
+        "model": model,
+        "batch": FLAGS.batch or batch,
+        "length": FLAGS.length or length,
+        "dtype": FLAGS.dtype,
+        "seconds": FLAGS.seconds,
+        "by_cpu": FLAGS.by_cpu,
+        "matrix_size": FLAGS.matrix_size or (8192 if has_accelerator() else 2048),
+    }
+
+
+def has_accelerator():
+    return any(os.path.exists(path) for path in ("/dev/nvidia0", "/dev/kfd", "/dev/accel0"))
+
+
+def sides():
+    """Returns those of `--sides`, or all, and the products of matrices."""
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    names = ["hugging_face", "hugging_face_compiled", f"bert_keras-{backend}"]
+    names += ["bert_keras_compiled-torch"] if backend == "torch" else []
+    names += ["hugging_face_flash"] if importlib.util.find_spec("flash_attn") else []
+    names += [f"keras_hub-{backend}"]
+    matrices = dict.fromkeys([f"matrix_product-{backend}", "matrix_product-torch"])
+    return [*(name for name in names if name in (FLAGS.sides or names)), *matrices]
+
+
+def training_flops(job):
+    """Returns the arithmetic of a training step, see `flops`: 15 % of the tokens are guessed."""
+    guesses = job["batch"] * round(0.15 * job["length"]) * (job["kind"] == "pretraining")
+    sizes = bench.MODELS[job["model"]]
+    return 3 * flops.forward(sizes, job["batch"], job["length"], guesses, pooled=True)
+
+
+def matrix_rate(job, results):
+    """Returns the arithmetic a second of matrix products in each round, the fastest library's."""
+    found = [r for r in results if r.side.startswith("matrix_product") and r.error is None]
+    seconds = zip(*([s / r.steps for s in r.seconds] for r in found), strict=True)
+    return [2 * job["matrix_size"] ** 3 / min(each) for each in seconds]
+
+
+def as_markdown(job, results):
+    """Returns the table of a job."""
+    rates, tokens, work = (
+        matrix_rate(job, results),
+        job["batch"] * job["length"],
+        training_flops(job),
+    )
+    lines = [
+        f"### {job['kind']}, {job['model']}, {job['batch']} x {job['length']}, {job['dtype']}",
+        "",
+        f"{work / tokens:.3g} FLOP a token. Matrix rate in TFLOP/s: "
+        f"{spread([rate / 1e12 for rate in rates], '.4g')}, {job['matrix_size']} squared.",
+        "",
+        "| side | device | step ms (range) | tokens/s | of the matrix rate | times | MB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for result in results:
+        if result.error:
+            lines.append(f"| {result.side} | {result.error} | | | | | |")
+        elif not result.side.startswith("matrix_product"):
+            lines.append(row(result, results[0], work, tokens, rates))
+    return "\n".join([*lines, ""])
+
+
+def row(result, first, work, tokens, rates):
+    steps = [seconds / result.steps for seconds in result.seconds]
+    shares = [work / step / rate for step, rate in zip(steps, rates, strict=True)]
+    found = zip(first.seconds, steps, strict=True)
+    times = [seconds / first.steps / step for seconds, step in found]
+    milliseconds = [1e3 * step for step in steps]
+    return (
+        f"| {result.side} | {result.device or bench.processor()} | {spread(milliseconds, '.4g')} | "
+        f"{tokens / statistics.median(steps):.0f} | {statistics.median(shares):.0%} | "
+        f"{spread(times, '.2f')} | {result.megabytes:.0f} |"
+    )
+
+
+def spread(values, form):
+    middle = statistics.median(values)
+    return f"{middle:{form}} ({min(values):{form}} to {max(values):{form}})"
+
+
+if __name__ == "__main__":
+    app.run(main)
