@@ -1,5 +1,6 @@
 """Text files to a folder of pre-training examples, by any number of processes."""
 
+import bisect
 import collections
 import itertools
 import os
@@ -16,7 +17,9 @@ from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import check_tensorflow, write_records
 from bert_keras.files import read_json, remove_if_left, write_json
 from bert_keras.preprocessing import sentence_pairs
+from bert_keras.preprocessing.columns import Columns
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
+from bert_keras.preprocessing.shuffling import shuffled
 from bert_keras.preprocessing.token_store import open_tokens, store_tokens
 from bert_keras.preprocessing.workers import STATE, Workers
 
@@ -27,6 +30,7 @@ SETTINGS += ("random_probability", "short_per", "seed", "format", "examples_per_
 # Holds what an unfinished run needs to go on.
 UNFINISHED_FOLDER = ".unfinished"
 TOKENS_PER_TASK = 1 << 20
+EXAMPLES_PER_PART = 1 << 16
 # Below this a second process costs more than it saves: starting one takes seconds.
 BYTES_PER_PROCESS = 1 << 24
 # A vocabulary that knows less of a text was made from another language or case.
@@ -34,6 +38,10 @@ MOST_UNKNOWN = 0.1
 # Shards, and what a killed process leaves of the files it was writing.
 _SHARD = re.compile(r"examples-\d{5,}-of-\d{5,}\.\w+")
 _PARTIAL = re.compile(r"\.(examples-|manifest\.).*\.partial")
+# A row of `Segments` on the disk.
+_SEGMENT = np.dtype(
+    [("first", "<i8", 2), ("second", "<i8", 2), ("not_next", "i1"), ("is_short", "?")]
+)
 # What random numbers are for: the seed's second part keeps them apart.
 _ORDER, _MASKS = range(2)
 
@@ -171,16 +179,16 @@ def _make(workers, texts, progress):
     try:
         counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), progress)
         _check_known(counts)
-        segments = _cut(workers, settings, progress)
+        cut = _cut(workers, settings, progress)
     except ValueError:
         # Refused: nothing here is of use to another call.
         STATE.pop("corpus", None)
         _remove_leftovers(output_dir)
         raise
-    entries, statistics = _write_shards(workers, segments, settings, progress)
+    entries, statistics = _write_shards(workers, cut, settings, progress)
     return {
-        "num_examples": len(segments.not_next),
-        "counts": counts | {"skipped_sentences": segments.num_skipped},
+        "num_examples": cut["examples"],
+        "counts": counts | {"skipped_sentences": cut["skipped_sentences"]},
         "statistics": statistics,
         "shards": entries,
     }
@@ -273,34 +281,57 @@ def _corpus():
 
 
 def _cut(workers, settings, progress):
-    """Returns the `Segments` of all passes over all documents, shuffled."""
-    documents, _ = _corpus()
-    if settings["objective"] == "full_sentences":
-        layout = STATE["tokenizer"].layout
-        part = sentence_pairs.full_sentence_segments(documents, settings["sequence_length"], layout)
-        parts = [part] * settings["duplicates"]
-    else:
-        tasks = itertools.product(range(settings["duplicates"]), _document_ranges(documents))
-        parts = []
-        for part in workers.map(_cut_documents, tasks):
-            parts.append(part)
-            progress(f"{sum(len(part.not_next) for part in parts):,} examples cut")
-    *columns, skipped = zip(*parts, strict=True)
-    columns = [np.concatenate(column) for column in columns]
-    if not len(columns[0]):
+    """Cuts all passes over all documents into segments, in order; returns counts of them."""
+    columns = _segment_columns()
+    if not columns.is_whole:
+        parts = _cut_parts(workers, settings, columns.num_parts)
+        for _ in columns.extend(map(_segment_rows, parts)):
+            progress(f"{columns.counts['examples']:,} examples cut")
+    if not columns.counts["examples"]:
         raise ValueError(
             "The text must give at least one example. Received: none, since pairs need documents "
             "of two sentences. Do blank lines end documents where they should not?"
         )
-    order = np.random.default_rng([settings["seed"], _ORDER]).permutation(len(columns[0]))
-    return sentence_pairs.Segments(*(column[order] for column in columns), sum(skipped))
+    return columns.counts
+
+
+def _cut_parts(workers, settings, num_there):
+    """Yields `Segments` of all passes over all documents, behind the parts that are there."""
+    (documents, _), passes = _corpus(), range(settings["duplicates"])
+    if settings["objective"] == "full_sentences":
+        options = settings["sequence_length"], STATE["tokenizer"].layout, EXAMPLES_PER_PART
+        each = (sentence_pairs.full_sentence_parts(documents, *options) for _ in passes)
+        return itertools.islice(itertools.chain.from_iterable(each), num_there, None)
+    tasks = ((duplicate, which) for duplicate in passes for which in _document_ranges(documents))
+    return workers.map(_cut_documents, itertools.islice(tasks, num_there, None))
+
+
+def _segment_columns():
+    return Columns(os.path.join(STATE["unfinished"], "segments"), {"segments": _SEGMENT})
+
+
+def _segment_rows(segments):
+    """Returns a part for `Columns`."""
+    rows = np.empty(len(segments.not_next), _SEGMENT)
+    for name in _SEGMENT.names:
+        rows[name] = getattr(segments, name)
+    counts = {"examples": len(rows), "skipped_sentences": segments.num_skipped}
+    counts |= {name: int(rows[name].sum()) for name in ("not_next", "is_short")}
+    return {"segments": rows}, counts
 
 
 def _document_ranges(documents):
-    """Returns ranges of documents of about a task's tokens, by the data alone."""
-    first_tokens = documents.sentence_starts[documents.first_sentences[:-1]]
-    borders = np.flatnonzero(np.diff(first_tokens // TOKENS_PER_TASK, prepend=-1)).tolist()
-    return list(itertools.starmap(range, itertools.pairwise([*borders, documents.num_documents])))
+    """Yields ranges of documents of about a task's tokens, by the data alone."""
+    begin, count = 0, documents.num_documents
+
+    def first_token(document):
+        return documents.sentence_starts[documents.first_sentences[document]]
+
+    while begin < count:
+        least = first_token(begin) + TOKENS_PER_TASK
+        behind = bisect.bisect_left(range(count), least, begin + 1, key=first_token)
+        yield range(begin, behind)
+        begin = behind
 
 
 def _cut_documents(task):
@@ -318,22 +349,18 @@ def _cut_documents(task):
 # Examples to shards
 
 
-def _write_shards(workers, segments, settings, progress):
+def _write_shards(workers, cut, settings, progress):
     """Writes all shards that are not there yet; returns their entries and the statistics."""
-    size, total = settings["examples_per_shard"], len(segments.not_next)
-    count = -(-total // size)
-    tasks = (
-        (index, count, [column[index * size : (index + 1) * size] for column in segments[:4]])
-        for index in range(count)
-    )
+    total = cut["examples"]
+    count = -(-total // settings["examples_per_shard"])
     entries, sums = [], collections.Counter()
-    for entry, part in workers.map(_write_shard, tasks):
+    for entry, part in workers.map(_write_shard, ((index, count) for index in range(count))):
         entries.append(entry)
         sums.update(part)
         progress(f"{len(entries)} of {count} shards written")
-    statistics = {"short_share": round(float(np.mean(segments.is_short)), 5)}
+    statistics = {"short_share": round(cut["is_short"] / total, 5)}
     if settings["objective"] != "full_sentences":
-        statistics["not_next_share"] = round(float(np.mean(segments.not_next)), 5)
+        statistics["not_next_share"] = round(cut["not_next"] / total, 5)
     return entries, statistics | token_statistics(sums, total)
 
 
@@ -348,7 +375,7 @@ def token_statistics(sums, num_examples):
 
 def _write_shard(task):
     """Writes one shard unless it is there; returns its entry in the manifest and its counts."""
-    index, count, columns = task
+    index, count = task
     settings, folder = STATE["settings"], STATE["output_dir"]
     name = shards.shard_name(index, count, settings["format"])
     path = os.path.join(folder, name)
@@ -357,17 +384,28 @@ def _write_shard(task):
         entry, sums = read_json(note_path, list)
         if entry["sha256"] == file_sha256(path):
             return entry, sums
-    arrays = _shard_arrays(index, sentence_pairs.Segments(*columns))
+    segments = _shuffled_segments(index, settings)
+    arrays = _shard_arrays(index, segments)
     if settings["format"] == "tfrecord":
         write_records(path, arrays, settings["sequence_length"], settings["num_predictions"])
     else:
         write_shard(path, arrays)
-    entry = describe_shard(path, len(columns[0]))
+    entry = describe_shard(path, len(segments.not_next))
     sums = {"example_tokens": int(arrays["offsets"][-1])}
     if "mask_offsets" in arrays:
         sums["predictions"] = int(arrays["mask_offsets"][-1])
     write_json(note_path, [entry, sums])
     return entry, sums
+
+
+def _shuffled_segments(index, settings):
+    """Returns the `Segments` of a shard: all examples were shuffled, and these stand here then."""
+    if "segments" not in STATE:
+        STATE["segments"] = _segment_columns().open("segments")
+    rows, size = STATE["segments"], settings["examples_per_shard"]
+    places = range(index * size, min(len(rows), (index + 1) * size))
+    rows = rows[shuffled(places, len(rows), [settings["seed"], _ORDER])]
+    return sentence_pairs.Segments(*map(rows.__getitem__, _SEGMENT.names))
 
 
 def _shard_arrays(index, segments):

@@ -9,6 +9,7 @@ FORMATS: tuple[str, ...]
 SETTINGS: tuple[str, ...]
 UNFINISHED_FOLDER: str
 TOKENS_PER_TASK: int
+EXAMPLES_PER_PART: int
 BYTES_PER_PROCESS: int
 MOST_UNKNOWN: float
 

@@ -172,7 +172,8 @@ def test_a_killed_run_goes_on_where_it_was(corpus, tmp_path, monkeypatch):
     damaged.write_bytes(b"x" + damaged.read_bytes()[1:])
     with monkeypatch.context() as patches:
         written = kill_after(patches, 100)
-        patches.setattr("bert_keras.preprocessing.token_store._write_tokens", None)
+        patches.setattr("bert_keras.preprocessing.token_store.tokenize_documents", None)
+        patches.setattr(pretraining_data, "_cut_documents", None)
         manifest = create(corpus, folder)
     names = [os.path.basename(path) for path in written]
     assert names == [shard["file"] for shard in manifest["shards"]][1:]

@@ -1,0 +1,91 @@
+"""Arrays that grow on the disk, so that a run that is killed goes on behind the last whole part."""
+
+import collections
+import contextlib
+import json
+import os
+
+import numpy as np
+
+from bert_keras.files import write_text
+
+JOURNAL_FILE = "journal.jsonl"
+
+
+class Columns:
+    """Arrays of a folder, a file each, and a journal with a line for each part that is whole.
+
+    They are read as memory maps: however long they are, only counts are in memory.
+
+    Args:
+        folder: str, made if needed.
+        dtypes: dict of str to dtype, the columns.
+
+    Attributes:
+        lengths: dict of str to int, rows of each column.
+        counts: `collections.Counter`, the sums of all parts' counts.
+        num_parts: int, parts that are there.
+        is_whole: bool, whether the last part is.
+    """
+
+    def __init__(self, folder, dtypes):
+        self.folder, self.dtypes = folder, {name: np.dtype(dtypes[name]) for name in dtypes}
+        self.lengths, self.counts = dict.fromkeys(dtypes, 0), collections.Counter()
+        self.num_parts, self.is_whole = 0, False
+        os.makedirs(folder, exist_ok=True)
+        sizes = {name: self._size_of_file(name) for name in dtypes}
+        with contextlib.suppress(FileNotFoundError), open(self._path(JOURNAL_FILE), "rb") as lines:
+            for line in lines:
+                found = json.loads(line) if line.endswith(b"\n") else None
+                # Files are shorter than told where the machine went down before they were written.
+                if not found or any(sizes[name] < self._bytes(name, found) for name in sizes):
+                    break
+                vars(self).update(found, counts=collections.Counter(found["counts"]))
+
+    def extend(self, parts):
+        """Appends parts, and yields after each; the columns are whole when there are no more.
+
+        Args:
+            parts: iterable of `(arrays, counts)`: a dict with rows of each column, and a dict of
+                ints.
+        """
+        write_text(self._path(JOURNAL_FILE), self._line() if self.num_parts else "")
+        with contextlib.ExitStack() as opened:
+            journal = opened.enter_context(open(self._path(JOURNAL_FILE), "a", encoding="utf-8"))
+            files = {}
+            for name in self.dtypes:
+                files[name] = opened.enter_context(open(self._path(f"{name}.bin"), "r+b"))
+                files[name].truncate(self._bytes(name, vars(self)))
+                files[name].seek(0, os.SEEK_END)
+            for arrays, counts in parts:
+                for name, file in files.items():
+                    file.write(np.ascontiguousarray(arrays[name], self.dtypes[name]))
+                    file.flush()
+                    self.lengths[name] += len(arrays[name])
+                self.counts.update(counts)
+                self.num_parts += 1
+                print(self._line(), end="", file=journal, flush=True)
+                yield
+            self.is_whole = True
+            print(self._line(), end="", file=journal, flush=True)
+
+    def open(self, name):
+        """Returns a column, a memory map that cannot be written."""
+        length, dtype = self.lengths[name], self.dtypes[name]
+        if not length:
+            return np.empty(0, dtype)
+        return np.memmap(self._path(f"{name}.bin"), dtype, "r", shape=(length,))
+
+    def _path(self, name):
+        return os.path.join(self.folder, name)
+
+    def _bytes(self, name, state):
+        return state["lengths"][name] * self.dtypes[name].itemsize
+
+    def _size_of_file(self, name):
+        with open(self._path(f"{name}.bin"), "ab") as file:
+            return file.tell()
+
+    def _line(self):
+        names = ("lengths", "counts", "num_parts", "is_whole")
+        return json.dumps({name: getattr(self, name) for name in names}) + "\n"
