@@ -16,6 +16,7 @@ examples, masked as they are, for training without TensorFlow. Without any pair 
 they count as rows of full sentences.
 """
 
+import contextlib
 import glob
 import importlib
 import json
@@ -111,6 +112,19 @@ flags.DEFINE_integer(
     "num_workers", None, "Processes; without it by the size of the input.", flag_values=FLAGS
 )
 flags.DEFINE_enum(
+    "runner",
+    "local",
+    ["local", "ray", "beam"],
+    "Processes of this machine, of Ray, or of Apache Beam.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_multi_string(
+    "runner_option",
+    [],
+    "name=value, an argument of ray.init or a pipeline option of Beam; may be repeated.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_enum(
     "invalid_bytes", "strict", ["strict", "replace"], "What is not UTF-8.", flag_values=FLAGS
 )
 flags.mark_flags_as_required(["vocabulary", "output_dir"], flag_values=FLAGS)
@@ -180,7 +194,19 @@ def make_examples(tokenizer):
         num_workers=FLAGS.num_workers,
         errors=FLAGS.invalid_bytes,
         progress=report,
+        runner=FLAGS.runner,
+        runner_options=dict(map(runner_option, FLAGS.runner_option)),
     )
+
+
+def runner_option(text):
+    """Returns the name and the value of a `name=value`: what is JSON, such as 8, is read so."""
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise ValueError(f"--runner_option takes name=value. Received: {text!r}.")
+    with contextlib.suppress(ValueError):
+        value = json.loads(value)
+    return name, value
 
 
 def report(message):

@@ -7,8 +7,6 @@ import os
 
 import numpy as np
 
-from bert_keras.files import write_text
-
 JOURNAL_FILE = "journal.jsonl"
 
 
@@ -33,14 +31,18 @@ class Columns:
         self.lengths, self.counts = dict.fromkeys(dtypes, 0), collections.Counter()
         self.num_parts, self.is_whole = 0, False
         os.makedirs(folder, exist_ok=True)
-        sizes = {name: self._size_of_file(name) for name in dtypes}
-        with contextlib.suppress(FileNotFoundError), open(self._path(JOURNAL_FILE), "rb") as lines:
+        for name in (*map(_file, dtypes), JOURNAL_FILE):
+            open(self._path(name), "ab").close()
+        sizes = {name: os.path.getsize(self._path(_file(name))) for name in dtypes}
+        self._journal_size = 0
+        with open(self._path(JOURNAL_FILE), "rb") as lines:
             for line in lines:
                 found = json.loads(line) if line.endswith(b"\n") else None
                 # Files are shorter than told where the machine went down before they were written.
                 if not found or any(sizes[name] < self._bytes(name, found) for name in sizes):
                     break
                 vars(self).update(found, counts=collections.Counter(found["counts"]))
+                self._journal_size += len(line)
 
     def extend(self, parts):
         """Appends parts, and yields after each; the columns are whole when there are no more.
@@ -49,14 +51,17 @@ class Columns:
             parts: iterable of `(arrays, counts)`: a dict with rows of each column, and a dict of
                 ints.
         """
-        write_text(self._path(JOURNAL_FILE), self._line() if self.num_parts else "")
         with contextlib.ExitStack() as opened:
-            journal = opened.enter_context(open(self._path(JOURNAL_FILE), "a", encoding="utf-8"))
-            files = {}
-            for name in self.dtypes:
-                files[name] = opened.enter_context(open(self._path(f"{name}.bin"), "r+b"))
-                files[name].truncate(self._bytes(name, vars(self)))
-                files[name].seek(0, os.SEEK_END)
+
+            def opened_at(name, size):
+                file = opened.enter_context(open(self._path(name), "r+b"))
+                file.truncate(size)
+                file.seek(size)
+                return file
+
+            journal = opened_at(JOURNAL_FILE, self._journal_size)
+            sizes = {name: self._bytes(name, vars(self)) for name in self.dtypes}
+            files = {name: opened_at(_file(name), sizes[name]) for name in sizes}
             for arrays, counts in parts:
                 for name, file in files.items():
                     file.write(np.ascontiguousarray(arrays[name], self.dtypes[name]))
@@ -64,17 +69,17 @@ class Columns:
                     self.lengths[name] += len(arrays[name])
                 self.counts.update(counts)
                 self.num_parts += 1
-                print(self._line(), end="", file=journal, flush=True)
+                self._note(journal)
                 yield
             self.is_whole = True
-            print(self._line(), end="", file=journal, flush=True)
+            self._note(journal)
 
     def open(self, name):
         """Returns a column, a memory map that cannot be written."""
         length, dtype = self.lengths[name], self.dtypes[name]
         if not length:
             return np.empty(0, dtype)
-        return np.memmap(self._path(f"{name}.bin"), dtype, "r", shape=(length,))
+        return np.memmap(self._path(_file(name)), dtype, "r", shape=(length,))
 
     def _path(self, name):
         return os.path.join(self.folder, name)
@@ -82,10 +87,12 @@ class Columns:
     def _bytes(self, name, state):
         return state["lengths"][name] * self.dtypes[name].itemsize
 
-    def _size_of_file(self, name):
-        with open(self._path(f"{name}.bin"), "ab") as file:
-            return file.tell()
-
-    def _line(self):
+    def _note(self, journal):
         names = ("lengths", "counts", "num_parts", "is_whole")
-        return json.dumps({name: getattr(self, name) for name in names}) + "\n"
+        line = json.dumps({name: getattr(self, name) for name in names}) + "\n"
+        journal.write(line.encode())
+        journal.flush()
+
+
+def _file(name):
+    return f"{name}.bin"

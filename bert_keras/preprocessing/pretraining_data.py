@@ -19,9 +19,10 @@ from bert_keras.files import read_json, remove_if_left, write_json
 from bert_keras.preprocessing import sentence_pairs
 from bert_keras.preprocessing.columns import Columns
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
+from bert_keras.preprocessing.runners import check_runner
 from bert_keras.preprocessing.shuffling import shuffled
 from bert_keras.preprocessing.token_store import open_tokens, store_tokens
-from bert_keras.preprocessing.workers import STATE, Workers
+from bert_keras.preprocessing.workers import STATE
 
 FORMATS = ("safetensors", "tfrecord")
 # The arguments that tell one set of examples from another, beside the text and the tokenizer.
@@ -67,6 +68,8 @@ def create_pretraining_data(
     num_workers=None,
     errors="strict",
     progress=None,
+    runner="local",
+    runner_options=None,
 ):
     """Writes a folder that `PretrainingBatches` reads.
 
@@ -105,6 +108,9 @@ def create_pretraining_data(
         num_workers: int; None takes one process for every 16 MB of input, at most one a core.
         errors: `"strict"` or `"replace"`, for bytes that are not UTF-8.
         progress: function of a str, called now and then; or None.
+        runner: `"local"`, processes of this machine; `"ray"` or `"beam"`, whose processes may stand
+            on machines that see `output_dir` under the same path. The bytes are the same.
+        runner_options: dict, arguments of `ray.init`, or Beam's pipeline options; or None.
 
     Returns:
         The manifest, a dict.
@@ -114,12 +120,14 @@ def create_pretraining_data(
             no partner document, no `[MASK]`, no room for two tokens, a word segmenter loses text,
             or `output_dir` holds other data.
         FileNotFoundError: an input is no file.
-        ImportError: `format="tfrecord"` without TensorFlow.
+        ImportError: `format="tfrecord"` without TensorFlow, or a `runner` without its package.
+        ChildProcessError: a process was killed; the same call goes on where it was.
     """
     given = locals()
     settings = {name: given[name] for name in SETTINGS}
     settings["masking"] = None if masking is None else masking.get_config()
     _check(settings, tokenizer)
+    workers_of = check_runner(runner, runner_options)
     settings["num_predictions"] = masking and masking.num_predictions(sequence_length)
     files = find_text_files(input_files)
     sizes = sum(map(os.path.getsize, files))
@@ -133,11 +141,11 @@ def create_pretraining_data(
         state = {name: given[name] for name in ("sentences_per_line", "word_segmenter")} | {
             "tokenizer": tokenizer.plain(),
             "settings": settings,
-            "output_dir": os.fspath(output_dir),
-            "unfinished": os.path.join(output_dir, UNFINISHED_FOLDER, fingerprint),
+            "output_dir": os.path.abspath(output_dir),
+            "unfinished": os.path.abspath(os.path.join(output_dir, UNFINISHED_FOLDER, fingerprint)),
         }
         count = max(1, min(os.cpu_count() or 1, sizes // BYTES_PER_PROCESS))
-        with Workers(num_workers or count, **state) as workers:
+        with workers_of(num_workers or count, runner_options, **state) as workers:
             passages = "line" if sentences_per_line else "paragraph"
             texts = read_documents(files, documents, passages, errors)
             made = _make(workers, texts, progress or (lambda message: None))

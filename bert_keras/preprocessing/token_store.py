@@ -73,9 +73,10 @@ def _columns(folder, tokenizer):
 def _placed(part, lengths):
     """Returns a part for `Columns`, its borders moved behind what is there already."""
     arrays, counts = part
-    arrays["sentence_starts"] += lengths["token_ids"]
-    arrays["sentence_ends"] += lengths["token_ids"]
-    arrays["first_sentences"] += lengths["sentence_starts"]
+    # Not in place: what comes from Ray cannot be written.
+    before = [lengths[name] for name in ("token_ids", "token_ids", "sentence_starts")]
+    for name, length in zip(Documents._fields[1:], before, strict=True):
+        arrays[name] = arrays[name] + length
     if lengths["first_sentences"]:  # The last entry there is the first of these.
         arrays["first_sentences"] = arrays["first_sentences"][1:]
     return arrays, counts
