@@ -26,12 +26,16 @@ import time
 from absl import flags, logging
 
 from bert_keras.cli import options
+from bert_keras.datasets.remote import is_remote
 from bert_keras.preprocessing import Masking, create_pretraining_data, import_records
 from bert_keras.tokenizers import Tokenizer
 
 FLAGS = flags.FlagValues()
 flags.DEFINE_list(
-    "input", None, "Text files, folders of .txt and .txt.gz, or patterns with *.", flag_values=FLAGS
+    "input",
+    None,
+    "Text files, folders of .txt and .txt.gz, or patterns with *; addresses such as s3:// too.",
+    flag_values=FLAGS,
 )
 flags.DEFINE_list(
     "records", None, "TFRecord files of Google's script, in place of --input.", flag_values=FLAGS
@@ -218,7 +222,7 @@ def expand(patterns):
     """Returns the files and folders that patterns name; a pattern must match something."""
     paths = []
     for pattern in patterns:
-        found = sorted(glob.glob(pattern))
+        found = [pattern] if is_remote(pattern) else sorted(glob.glob(pattern))
         if not found:
             raise FileNotFoundError(f"Input must be files. Received: {pattern}, no such file.")
         paths += found

@@ -12,6 +12,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice, check_int, check_number
 from bert_keras.datasets import shards
+from bert_keras.datasets.remote import check_local, file_size
 from bert_keras.datasets.shards import FORMAT_VERSION, file_sha256, json_sha256, write_shard
 from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import check_tensorflow, write_records
@@ -83,7 +84,8 @@ def create_pretraining_data(
     tokenizer does elsewhere.
 
     Args:
-        input_files: path, or list of paths, of text files, plain or gzip, or folders of them.
+        input_files: path, or list of paths, of text files, plain or gzip, or folders of them; or
+            addresses of such, see `find_text_files`. Each is read twice: first for its checksum.
         tokenizer: `Tokenizer` with a mask token.
         output_dir: str, the folder to write, made if needed.
         sequence_length: int, the longest row, special tokens included.
@@ -118,7 +120,7 @@ def create_pretraining_data(
     Raises:
         ValueError: an argument is out of range, there is no text, none that the vocabulary knows,
             no partner document, no `[MASK]`, no room for two tokens, a word segmenter loses text,
-            or `output_dir` holds other data.
+            or `output_dir` holds other data or is an address.
         FileNotFoundError: an input is no file.
         ImportError: `format="tfrecord"` without TensorFlow, or a `runner` without its package.
         ChildProcessError: a process was killed; the same call goes on where it was.
@@ -126,11 +128,12 @@ def create_pretraining_data(
     given = locals()
     settings = {name: given[name] for name in SETTINGS}
     settings["masking"] = None if masking is None else masking.get_config()
+    check_local("`output_dir`", output_dir)
     _check(settings, tokenizer)
     workers_of = check_runner(runner, runner_options)
     settings["num_predictions"] = masking and masking.num_predictions(sequence_length)
     files = find_text_files(input_files)
-    sizes = sum(map(os.path.getsize, files))
+    sizes = sum(map(file_size, files))
     reading = {"documents": documents, "errors": errors, "word_segmenter": _name(word_segmenter)}
     reading["sentences_per_line"] = bool(sentences_per_line)
     about = {"vocabulary": describe_vocabulary(tokenizer), "reading": reading}

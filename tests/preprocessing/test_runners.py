@@ -1,7 +1,8 @@
 """Ray's and Beam's processes give what this machine's do; small fakes stand in where they are not.
 
 The fakes hold what `runners` calls, and pickle what goes between processes. Where the packages are
-installed (they are extras, and the tests' environment has neither), the same tests run them.
+installed (they are extras, and the tests' environment has neither), the same tests run them, with
+PYTHONPATH=tests/preprocessing, since Ray's processes import what they run.
 """
 
 import importlib.util
