@@ -38,7 +38,7 @@ class Columns:
         with open(self._path(JOURNAL_FILE), "rb") as lines:
             for line in lines:
                 found = json.loads(line) if line.endswith(b"\n") else None
-                # Files are shorter than told where the machine went down before they were written.
+                # Where the machine went down, files may be shorter than this tells.
                 if not found or any(sizes[name] < self._bytes(name, found) for name in sizes):
                     break
                 vars(self).update(found, counts=collections.Counter(found["counts"]))

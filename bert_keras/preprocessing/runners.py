@@ -17,7 +17,7 @@ from bert_keras.files import replacing
 from bert_keras.preprocessing.workers import KILLED, STATE, Workers, set_up
 
 MODULES = {"local": "concurrent.futures", "ray": "ray", "beam": "apache_beam"}
-# Tasks of one pipeline: they and their results lie on the disk meanwhile, some 8 MB each.
+# Tasks of one pipeline: they and their results lie on the disk meanwhile, some 2 MB each.
 TASKS_PER_PIPELINE = 512
 _ONE_AT_A_TIME = threading.Lock()
 

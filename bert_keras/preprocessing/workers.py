@@ -52,15 +52,17 @@ class Workers:
             ChildProcessError: a process was killed.
         """
         running = collections.deque()
-        for task in tasks:
-            running.append(self._submit(function, task))
-            if len(running) > 2 * self.count:
+        try:
+            for task in tasks:
+                running.append(self._submit(function, task))
+                if len(running) > 2 * self.count:
+                    yield self._result(running.popleft())
+            while running:
                 yield self._result(running.popleft())
-        while running:
-            yield self._result(running.popleft())
+        except process.BrokenProcessPool as error:
+            raise ChildProcessError(KILLED) from error
 
     def _start(self):
-        self._pool = None
         if self.count > 1:
             # Spawned, because a forked process may hang where the backend has threads.
             context = multiprocessing.get_context("spawn")
@@ -69,24 +71,16 @@ class Workers:
             )
 
     def _stop(self):
-        if self._pool is not None:
+        if self.count > 1:
             self._pool.shutdown(cancel_futures=True)
 
     def _submit(self, function, task):
-        if self._pool is None:
-            return functools.partial(function, task)
-        try:
-            return self._pool.submit(function, task)
-        except process.BrokenProcessPool as error:
-            raise ChildProcessError(KILLED) from error
+        if self.count > 1:
+            return self._pool.submit(function, task).result
+        return functools.partial(function, task)
 
     def _result(self, submitted):
-        if self._pool is None:
-            return submitted()
-        try:
-            return submitted.result()
-        except process.BrokenProcessPool as error:
-            raise ChildProcessError(KILLED) from error
+        return submitted()
 
 
 def set_up(state):
