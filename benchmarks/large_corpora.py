@@ -7,7 +7,7 @@
 `--folder` gets a text of each size, always the same: sentences of the shipped vocabulary's words,
 as often as Zipf says, one word of fifty a new one, since in real text their number has no end. Then
 `bert-keras pretraining-data` runs on the first size by each number of processes, and on the others
-by the largest. What its processes hold is read from /proc, ten times a second: their peak (VmHWM),
+by the largest. What its processes hold is read from /proc, four times a second: their peak (VmHWM),
 and the peak of what is theirs alone (RssAnon), without the pages of mapped files, which the system
 takes back when it wants; and each second the whole tree's, with pages that are shared counted once
 (PSS). `--output` gets a JSON line for each run. The table is printed in Markdown.
@@ -105,12 +105,12 @@ def measured(path, num_workers):
         for pid in tree:
             told = told_by(f"/proc/{pid}/status", ("VmHWM", "RssAnon"))
             peaks[pid] = np.maximum(peaks.get(pid, 0), told)
-        if samples % 10 == 0:
+        if samples % 4 == 0:
             whole = max(
                 whole, sum(told_by(f"/proc/{pid}/smaps_rollup", ["Pss"])[0] for pid in tree)
             )
         samples += 1
-        time.sleep(0.1)
+        time.sleep(0.25)
     seconds, after = time.perf_counter() - started, os.times()
     out, _ = process.communicate()
     if process.returncode:
@@ -188,6 +188,7 @@ def draw(found, path):
         memory.plot(sizes, [run[of]["peak"] for run in runs], "o:", color=color, label=label)
     memory.set(title="megabytes", xlabel="gigabytes of text", xscale="log", ylim=0)
     memory.set_xticks(sizes, [f"{size:g}" for size in sizes])
+    memory.minorticks_off()
     memory.legend(fontsize="small")
     runs = [run for run in found if run["gigabytes"] == found[0]["gigabytes"]]
     counts = [run["workers"] for run in runs]

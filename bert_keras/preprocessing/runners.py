@@ -136,6 +136,7 @@ class BeamWorkers(Workers):
 def _run_on_ray(run, state, function, task):
     import ray
 
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # As in processes of our own.
     return _run_task(run, lambda: ray.get(state[0]), function, task)
 
 

@@ -124,6 +124,7 @@ def die(number):
 @pytest.mark.once
 def test_every_runner_writes_the_same_bytes(runner, tmp_path, monkeypatch):
     monkeypatch.setattr(token_store, "CHARACTERS_PER_TASK", 300)
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")  # Which a fake would leave so.
     monkeypatch.setattr(runners, "TASKS_PER_PIPELINE", 7)
     corpus = write_corpus(tmp_path / "corpus")
     create(corpus, tmp_path / "local")
