@@ -8,6 +8,8 @@ import os
 import numpy as np
 
 JOURNAL_FILE = "journal.jsonl"
+# What a line of it holds, of all parts up to then.
+_NOTED = ("lengths", "counts", "num_parts", "is_whole")
 
 
 class Columns:
@@ -41,7 +43,8 @@ class Columns:
                 # Where the machine went down, files may be shorter than this tells.
                 if not found or any(sizes[name] < self._bytes(name, found) for name in sizes):
                     break
-                vars(self).update(found, counts=collections.Counter(found["counts"]))
+                vars(self).update({name: found[name] for name in _NOTED})
+                self.counts = collections.Counter(found["counts"])
                 self._journal_size += len(line)
 
     def extend(self, parts):
@@ -88,8 +91,7 @@ class Columns:
         return state["lengths"][name] * self.dtypes[name].itemsize
 
     def _note(self, journal):
-        names = ("lengths", "counts", "num_parts", "is_whole")
-        line = json.dumps({name: getattr(self, name) for name in names}) + "\n"
+        line = json.dumps({name: getattr(self, name) for name in _NOTED}) + "\n"
         journal.write(line.encode())
         journal.flush()
 
