@@ -16,6 +16,7 @@ examples, masked as they are, for training without TensorFlow. Without any pair 
 they count as rows of full sentences.
 """
 
+import contextlib
 import glob
 import importlib
 import json
@@ -25,12 +26,16 @@ import time
 from absl import flags, logging
 
 from bert_keras.cli import options
+from bert_keras.datasets.remote import is_remote
 from bert_keras.preprocessing import Masking, create_pretraining_data, import_records
 from bert_keras.tokenizers import Tokenizer
 
 FLAGS = flags.FlagValues()
 flags.DEFINE_list(
-    "input", None, "Text files, folders of .txt and .txt.gz, or patterns with *.", flag_values=FLAGS
+    "input",
+    None,
+    "Text files, folders of .txt and .txt.gz, or patterns with *; addresses such as s3:// too.",
+    flag_values=FLAGS,
 )
 flags.DEFINE_list(
     "records", None, "TFRecord files of Google's script, in place of --input.", flag_values=FLAGS
@@ -111,6 +116,19 @@ flags.DEFINE_integer(
     "num_workers", None, "Processes; without it by the size of the input.", flag_values=FLAGS
 )
 flags.DEFINE_enum(
+    "runner",
+    "local",
+    ["local", "ray", "beam"],
+    "Processes of this machine, of Ray, or of Apache Beam.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_multi_string(
+    "runner_option",
+    [],
+    "name=value, an argument of ray.init or a pipeline option of Beam; may be repeated.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_enum(
     "invalid_bytes", "strict", ["strict", "replace"], "What is not UTF-8.", flag_values=FLAGS
 )
 flags.mark_flags_as_required(["vocabulary", "output_dir"], flag_values=FLAGS)
@@ -180,7 +198,19 @@ def make_examples(tokenizer):
         num_workers=FLAGS.num_workers,
         errors=FLAGS.invalid_bytes,
         progress=report,
+        runner=FLAGS.runner,
+        runner_options=dict(map(runner_option, FLAGS.runner_option)),
     )
+
+
+def runner_option(text):
+    """Returns the name and the value of a `name=value`: what is JSON, such as 8, is read so."""
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise ValueError(f"--runner_option takes name=value. Received: {text!r}.")
+    with contextlib.suppress(ValueError):
+        value = json.loads(value)
+    return name, value
 
 
 def report(message):
@@ -192,7 +222,7 @@ def expand(patterns):
     """Returns the files and folders that patterns name; a pattern must match something."""
     paths = []
     for pattern in patterns:
-        found = sorted(glob.glob(pattern))
+        found = [pattern] if is_remote(pattern) else sorted(glob.glob(pattern))
         if not found:
             raise FileNotFoundError(f"Input must be files. Received: {pattern}, no such file.")
         paths += found

@@ -15,6 +15,7 @@ from absl import flags
 
 from bert_keras.cli import options
 from bert_keras.datasets import find_text_files, read_documents
+from bert_keras.datasets.remote import is_remote
 from bert_keras.tokenizers import train_wordpiece, write_vocabulary
 
 FLAGS = flags.FlagValues()
@@ -68,7 +69,7 @@ def main(arguments):
 
 def expand(pattern):
     """Returns the files and folders that a pattern names; it must match something."""
-    found = sorted(glob.glob(pattern))
+    found = [pattern] if is_remote(pattern) else sorted(glob.glob(pattern))
     if not found:
         raise FileNotFoundError(f"--input must name files. Received: {pattern}, no such file.")
     return found

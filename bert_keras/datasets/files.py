@@ -8,6 +8,7 @@ import warnings
 import zlib
 
 from bert_keras.checks import check_choice
+from bert_keras.datasets.remote import is_remote, open_bytes
 
 # Longest first: the mark of UTF-16 (little endian) opens that of UTF-32.
 BYTE_ORDER_MARKS = (
@@ -26,7 +27,8 @@ def read_lines(path, errors="strict"):
     larger than memory.
 
     Args:
-        path: the file; gzip is recognised by its first bytes, not by its name.
+        path: the file, or an address such as `s3://bucket/file`, see `remote`; gzip is recognised
+            by its first bytes, not by its name.
         errors: `"strict"` or `"replace"`: what to do with bytes that are not UTF-8 (or, where the
             file opens with that byte order mark, UTF-16 or UTF-32). `"replace"` puts U+FFFD
             in their place and warns once with the number of lines touched.
@@ -151,9 +153,11 @@ def _parse_json(text, path, line=1):
 
 
 def _open_plain_or_gzip(path):
-    with open(path, "rb") as stream:
+    with open_bytes(path) as stream:
         is_gzip = stream.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if is_gzip else open(path, "rb")
+    if not is_gzip:
+        return open_bytes(path)
+    return gzip.open(open_bytes(path) if is_remote(path) else path, "rb")
 
 
 def _decode_whole(raw, path, encoding, errors):

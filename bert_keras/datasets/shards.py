@@ -23,6 +23,7 @@ import re
 import numpy as np
 import safetensors.numpy
 
+from bert_keras.datasets.remote import check_local, open_bytes
 from bert_keras.files import read_json, replacing, write_json
 
 MANIFEST_FILE = "manifest.json"
@@ -101,8 +102,8 @@ def _tensor(data, entry):
 
 
 def file_sha256(path):
-    """Returns the SHA-256 of a file in hexadecimal digits."""
-    with open(path, "rb") as file:
+    """Returns the SHA-256 of a file, of this machine or another, in hexadecimal digits."""
+    with open_bytes(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -128,9 +129,11 @@ def read_manifest(folder):
 
     Raises:
         FileNotFoundError: the folder has no manifest, or a shard is missing.
-        ValueError: the manifest is damaged, of another version, or a shard has another length.
+        ValueError: the manifest is damaged, of another version, or a shard has another length, or
+            `folder` is an address such as `s3://bucket/data`.
     """
     folder = os.fspath(folder)
+    check_local("A folder of pre-training data", folder)
     path = os.path.join(folder, MANIFEST_FILE)
     if not os.path.isfile(path):
         raise FileNotFoundError(

@@ -4,6 +4,7 @@ import os
 
 from bert_keras.checks import check_choice
 from bert_keras.datasets.files import read_lines
+from bert_keras.datasets.remote import find_remote, is_remote
 
 _ENDINGS = (".txt", ".txt.gz")
 
@@ -13,33 +14,39 @@ def find_text_files(paths):
 
     Args:
         paths: str or path, or a list of them: files of any name, and folders, of which the
-            `.txt` and `.txt.gz` files are taken.
+            `.txt` and `.txt.gz` files are taken. Addresses such as `s3://bucket/books/` too, of
+            folders with `/` at their end, or with `*`; fsspec and its package for such an address
+            read them.
 
     Returns:
         List of str.
 
     Raises:
         FileNotFoundError: a path does not exist, or a folder holds no text file.
+        ImportError: fsspec, or its package for an address, is missing.
     """
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     files = []
     for path in map(os.fspath, paths):
-        if os.path.isdir(path):
-            found = [
-                os.path.join(folder, name)
-                for folder, _, names in os.walk(path)
-                for name in names
-                if name.lower().endswith(_ENDINGS)
-            ]
+        is_address = is_remote(path)
+        if (is_address and path.endswith("/")) or os.path.isdir(path):
+            found = find_remote(path) if is_address else _files_below(path)
+            found = [file for file in found if file.lower().endswith(_ENDINGS)]
             if not found:
                 raise FileNotFoundError(f"{path} holds no {' or '.join(_ENDINGS)} file.")
             files += sorted(found)
+        elif is_address:
+            files += find_remote(path)
         elif os.path.isfile(path):
             files.append(path)
         else:
             raise FileNotFoundError(f"There is no file or folder {path}.")
     return files
+
+
+def _files_below(path):
+    return [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
 
 
 def read_documents(paths, documents="file", passages="paragraph", errors="strict"):

@@ -6,6 +6,7 @@ import os
 import numpy as np
 
 from bert_keras.datasets import shards
+from bert_keras.datasets.remote import check_local
 from bert_keras.datasets.tfrecord import read_records, record_sizes
 from bert_keras.preprocessing import pretraining_data
 
@@ -29,7 +30,8 @@ def import_records(paths, tokenizer, output_dir, progress=None):
     Raises:
         ImportError: there is no TensorFlow.
         ValueError: a file is damaged or has other features, a row is wrong, rows have different
-            lengths or are not of this vocabulary, or `output_dir` holds data already.
+            lengths or are not of this vocabulary, or `output_dir` holds data already; it or a file
+            is an address such as `s3://bucket/file`.
     """
     paths = [os.fspath(path) for path in paths]
     if not paths:
@@ -39,6 +41,8 @@ def import_records(paths, tokenizer, output_dir, progress=None):
             f"`output_dir` must be new. Received: {output_dir}, which holds data. Choose another "
             "folder or remove it."
         )
+    for path in (output_dir, *paths):
+        check_local("What is imported, and `output_dir`,", path)
     sizes = {path: record_sizes(path) for path in paths}
     if len(set(sizes.values())) > 1:
         rule = "All files must have rows of one length and one number of predictions"

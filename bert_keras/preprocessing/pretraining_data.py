@@ -1,5 +1,6 @@
 """Text files to a folder of pre-training examples, by any number of processes."""
 
+import bisect
 import collections
 import itertools
 import os
@@ -11,14 +12,18 @@ import numpy as np
 
 from bert_keras.checks import check_choice, check_int, check_number
 from bert_keras.datasets import shards
+from bert_keras.datasets.remote import check_local, file_size
 from bert_keras.datasets.shards import FORMAT_VERSION, file_sha256, json_sha256, write_shard
 from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import check_tensorflow, write_records
 from bert_keras.files import read_json, remove_if_left, write_json
 from bert_keras.preprocessing import sentence_pairs
+from bert_keras.preprocessing.columns import Columns
 from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
+from bert_keras.preprocessing.runners import check_runner
+from bert_keras.preprocessing.shuffling import shuffled
 from bert_keras.preprocessing.token_store import open_tokens, store_tokens
-from bert_keras.preprocessing.workers import STATE, Workers
+from bert_keras.preprocessing.workers import STATE
 
 FORMATS = ("safetensors", "tfrecord")
 # The arguments that tell one set of examples from another, beside the text and the tokenizer.
@@ -27,6 +32,7 @@ SETTINGS += ("random_probability", "short_per", "seed", "format", "examples_per_
 # Holds what an unfinished run needs to go on.
 UNFINISHED_FOLDER = ".unfinished"
 TOKENS_PER_TASK = 1 << 20
+EXAMPLES_PER_PART = 1 << 16
 # Below this a second process costs more than it saves: starting one takes seconds.
 BYTES_PER_PROCESS = 1 << 24
 # A vocabulary that knows less of a text was made from another language or case.
@@ -34,6 +40,10 @@ MOST_UNKNOWN = 0.1
 # Shards, and what a killed process leaves of the files it was writing.
 _SHARD = re.compile(r"examples-\d{5,}-of-\d{5,}\.\w+")
 _PARTIAL = re.compile(r"\.(examples-|manifest\.).*\.partial")
+# A row of `Segments` on the disk.
+_SEGMENT = np.dtype(
+    [("first", "<i8", 2), ("second", "<i8", 2), ("not_next", "i1"), ("is_short", "?")]
+)
 # What random numbers are for: the seed's second part keeps them apart.
 _ORDER, _MASKS = range(2)
 
@@ -59,6 +69,8 @@ def create_pretraining_data(
     num_workers=None,
     errors="strict",
     progress=None,
+    runner="local",
+    runner_options=None,
 ):
     """Writes a folder that `PretrainingBatches` reads.
 
@@ -72,7 +84,8 @@ def create_pretraining_data(
     tokenizer does elsewhere.
 
     Args:
-        input_files: path, or list of paths, of text files, plain or gzip, or folders of them.
+        input_files: path, or list of paths, of text files, plain or gzip, or folders of them; or
+            addresses of such, see `find_text_files`. Each is read twice: first for its checksum.
         tokenizer: `Tokenizer` with a mask token.
         output_dir: str, the folder to write, made if needed.
         sequence_length: int, the longest row, special tokens included.
@@ -97,6 +110,9 @@ def create_pretraining_data(
         num_workers: int; None takes one process for every 16 MB of input, at most one a core.
         errors: `"strict"` or `"replace"`, for bytes that are not UTF-8.
         progress: function of a str, called now and then; or None.
+        runner: `"local"`, processes of this machine; `"ray"` or `"beam"`, whose processes may stand
+            on machines that see `output_dir` under the same path. The bytes are the same.
+        runner_options: dict, arguments of `ray.init`, or Beam's pipeline options; or None.
 
     Returns:
         The manifest, a dict.
@@ -104,17 +120,20 @@ def create_pretraining_data(
     Raises:
         ValueError: an argument is out of range, there is no text, none that the vocabulary knows,
             no partner document, no `[MASK]`, no room for two tokens, a word segmenter loses text,
-            or `output_dir` holds other data.
+            or `output_dir` holds other data or is an address.
         FileNotFoundError: an input is no file.
-        ImportError: `format="tfrecord"` without TensorFlow.
+        ImportError: `format="tfrecord"` without TensorFlow, or a `runner` without its package.
+        ChildProcessError: a process was killed; the same call goes on where it was.
     """
     given = locals()
     settings = {name: given[name] for name in SETTINGS}
     settings["masking"] = None if masking is None else masking.get_config()
+    check_local("`output_dir`", output_dir)
     _check(settings, tokenizer)
+    workers_of = check_runner(runner, runner_options)
     settings["num_predictions"] = masking and masking.num_predictions(sequence_length)
     files = find_text_files(input_files)
-    sizes = sum(map(os.path.getsize, files))
+    sizes = sum(map(file_size, files))
     reading = {"documents": documents, "errors": errors, "word_segmenter": _name(word_segmenter)}
     reading["sentences_per_line"] = bool(sentences_per_line)
     about = {"vocabulary": describe_vocabulary(tokenizer), "reading": reading}
@@ -125,11 +144,11 @@ def create_pretraining_data(
         state = {name: given[name] for name in ("sentences_per_line", "word_segmenter")} | {
             "tokenizer": tokenizer.plain(),
             "settings": settings,
-            "output_dir": os.fspath(output_dir),
-            "unfinished": os.path.join(output_dir, UNFINISHED_FOLDER, fingerprint),
+            "output_dir": os.path.abspath(output_dir),
+            "unfinished": os.path.abspath(os.path.join(output_dir, UNFINISHED_FOLDER, fingerprint)),
         }
         count = max(1, min(os.cpu_count() or 1, sizes // BYTES_PER_PROCESS))
-        with Workers(num_workers or count, **state) as workers:
+        with workers_of(num_workers or count, runner_options, **state) as workers:
             passages = "line" if sentences_per_line else "paragraph"
             texts = read_documents(files, documents, passages, errors)
             made = _make(workers, texts, progress or (lambda message: None))
@@ -171,16 +190,16 @@ def _make(workers, texts, progress):
     try:
         counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), progress)
         _check_known(counts)
-        segments = _cut(workers, settings, progress)
+        cut = _cut(workers, settings, progress)
     except ValueError:
         # Refused: nothing here is of use to another call.
         STATE.pop("corpus", None)
         _remove_leftovers(output_dir)
         raise
-    entries, statistics = _write_shards(workers, segments, settings, progress)
+    entries, statistics = _write_shards(workers, cut, settings, progress)
     return {
-        "num_examples": len(segments.not_next),
-        "counts": counts | {"skipped_sentences": segments.num_skipped},
+        "num_examples": cut["examples"],
+        "counts": counts | {"skipped_sentences": cut["skipped_sentences"]},
         "statistics": statistics,
         "shards": entries,
     }
@@ -273,34 +292,57 @@ def _corpus():
 
 
 def _cut(workers, settings, progress):
-    """Returns the `Segments` of all passes over all documents, shuffled."""
-    documents, _ = _corpus()
-    if settings["objective"] == "full_sentences":
-        layout = STATE["tokenizer"].layout
-        part = sentence_pairs.full_sentence_segments(documents, settings["sequence_length"], layout)
-        parts = [part] * settings["duplicates"]
-    else:
-        tasks = itertools.product(range(settings["duplicates"]), _document_ranges(documents))
-        parts = []
-        for part in workers.map(_cut_documents, tasks):
-            parts.append(part)
-            progress(f"{sum(len(part.not_next) for part in parts):,} examples cut")
-    *columns, skipped = zip(*parts, strict=True)
-    columns = [np.concatenate(column) for column in columns]
-    if not len(columns[0]):
+    """Cuts all passes over all documents into segments, in order; returns counts of them."""
+    columns = _segment_columns()
+    if not columns.is_whole:
+        parts = _cut_parts(workers, settings, columns.num_parts)
+        for _ in columns.extend(map(_segment_rows, parts)):
+            progress(f"{columns.counts['examples']:,} examples cut")
+    if not columns.counts["examples"]:
         raise ValueError(
             "The text must give at least one example. Received: none, since pairs need documents "
             "of two sentences. Do blank lines end documents where they should not?"
         )
-    order = np.random.default_rng([settings["seed"], _ORDER]).permutation(len(columns[0]))
-    return sentence_pairs.Segments(*(column[order] for column in columns), sum(skipped))
+    return columns.counts
+
+
+def _cut_parts(workers, settings, num_there):
+    """Yields `Segments` of all passes over all documents, behind the parts that are there."""
+    (documents, _), passes = _corpus(), range(settings["duplicates"])
+    if settings["objective"] == "full_sentences":
+        options = settings["sequence_length"], STATE["tokenizer"].layout, EXAMPLES_PER_PART
+        each = (sentence_pairs.full_sentence_parts(documents, *options) for _ in passes)
+        return itertools.islice(itertools.chain.from_iterable(each), num_there, None)
+    tasks = ((duplicate, which) for duplicate in passes for which in _document_ranges(documents))
+    return workers.map(_cut_documents, itertools.islice(tasks, num_there, None))
+
+
+def _segment_columns():
+    return Columns(os.path.join(STATE["unfinished"], "segments"), {"segments": _SEGMENT})
+
+
+def _segment_rows(segments):
+    """Returns a part for `Columns`."""
+    rows = np.empty(len(segments.not_next), _SEGMENT)
+    for name in _SEGMENT.names:
+        rows[name] = getattr(segments, name)
+    counts = {"examples": len(rows), "skipped_sentences": segments.num_skipped}
+    counts |= {name: int(rows[name].sum()) for name in ("not_next", "is_short")}
+    return {"segments": rows}, counts
 
 
 def _document_ranges(documents):
-    """Returns ranges of documents of about a task's tokens, by the data alone."""
-    first_tokens = documents.sentence_starts[documents.first_sentences[:-1]]
-    borders = np.flatnonzero(np.diff(first_tokens // TOKENS_PER_TASK, prepend=-1)).tolist()
-    return list(itertools.starmap(range, itertools.pairwise([*borders, documents.num_documents])))
+    """Yields ranges of documents of about a task's tokens, by the data alone."""
+    begin, count = 0, documents.num_documents
+
+    def first_token(document):
+        return documents.sentence_starts[documents.first_sentences[document]]
+
+    while begin < count:
+        least = first_token(begin) + TOKENS_PER_TASK
+        behind = bisect.bisect_left(range(count), least, begin + 1, key=first_token)
+        yield range(begin, behind)
+        begin = behind
 
 
 def _cut_documents(task):
@@ -318,22 +360,18 @@ def _cut_documents(task):
 # Examples to shards
 
 
-def _write_shards(workers, segments, settings, progress):
+def _write_shards(workers, cut, settings, progress):
     """Writes all shards that are not there yet; returns their entries and the statistics."""
-    size, total = settings["examples_per_shard"], len(segments.not_next)
-    count = -(-total // size)
-    tasks = (
-        (index, count, [column[index * size : (index + 1) * size] for column in segments[:4]])
-        for index in range(count)
-    )
+    total = cut["examples"]
+    count = -(-total // settings["examples_per_shard"])
     entries, sums = [], collections.Counter()
-    for entry, part in workers.map(_write_shard, tasks):
+    for entry, part in workers.map(_write_shard, ((index, count) for index in range(count))):
         entries.append(entry)
         sums.update(part)
         progress(f"{len(entries)} of {count} shards written")
-    statistics = {"short_share": round(float(np.mean(segments.is_short)), 5)}
+    statistics = {"short_share": round(cut["is_short"] / total, 5)}
     if settings["objective"] != "full_sentences":
-        statistics["not_next_share"] = round(float(np.mean(segments.not_next)), 5)
+        statistics["not_next_share"] = round(cut["not_next"] / total, 5)
     return entries, statistics | token_statistics(sums, total)
 
 
@@ -348,7 +386,7 @@ def token_statistics(sums, num_examples):
 
 def _write_shard(task):
     """Writes one shard unless it is there; returns its entry in the manifest and its counts."""
-    index, count, columns = task
+    index, count = task
     settings, folder = STATE["settings"], STATE["output_dir"]
     name = shards.shard_name(index, count, settings["format"])
     path = os.path.join(folder, name)
@@ -357,17 +395,28 @@ def _write_shard(task):
         entry, sums = read_json(note_path, list)
         if entry["sha256"] == file_sha256(path):
             return entry, sums
-    arrays = _shard_arrays(index, sentence_pairs.Segments(*columns))
+    segments = _shuffled_segments(index, settings)
+    arrays = _shard_arrays(index, segments)
     if settings["format"] == "tfrecord":
         write_records(path, arrays, settings["sequence_length"], settings["num_predictions"])
     else:
         write_shard(path, arrays)
-    entry = describe_shard(path, len(columns[0]))
+    entry = describe_shard(path, len(segments.not_next))
     sums = {"example_tokens": int(arrays["offsets"][-1])}
     if "mask_offsets" in arrays:
         sums["predictions"] = int(arrays["mask_offsets"][-1])
     write_json(note_path, [entry, sums])
     return entry, sums
+
+
+def _shuffled_segments(index, settings):
+    """Returns the `Segments` of a shard: all examples were shuffled, and these stand here then."""
+    if "segments" not in STATE:
+        STATE["segments"] = _segment_columns().open("segments")
+    rows, size = STATE["segments"], settings["examples_per_shard"]
+    places = range(index * size, min(len(rows), (index + 1) * size))
+    rows = rows[shuffled(places, len(rows), [settings["seed"], _ORDER])]
+    return sentence_pairs.Segments(*map(rows.__getitem__, _SEGMENT.names))
 
 
 def _shard_arrays(index, segments):

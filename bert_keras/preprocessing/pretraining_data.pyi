@@ -9,6 +9,7 @@ FORMATS: tuple[str, ...]
 SETTINGS: tuple[str, ...]
 UNFINISHED_FOLDER: str
 TOKENS_PER_TASK: int
+EXAMPLES_PER_PART: int
 BYTES_PER_PROCESS: int
 MOST_UNKNOWN: float
 
@@ -33,6 +34,8 @@ def create_pretraining_data(
     num_workers: int | None = None,
     errors: Literal["strict", "replace"] = "strict",
     progress: Callable[[str], object] | None = None,
+    runner: Literal["local", "ray", "beam"] = "local",
+    runner_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]: ...
 def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]: ...
 def describe_shard(path: Path, count: int) -> dict[str, Any]: ...

@@ -1,5 +1,6 @@
 """Documents to pre-training examples: pairs of segments, or rows of full sentences."""
 
+import itertools
 import random
 from bisect import bisect_left
 from typing import NamedTuple
@@ -146,17 +147,31 @@ def full_sentence_segments(documents, sequence_length, layout):
 
     Reference: Liu et al. 2019, https://arxiv.org/abs/1907.11692, section 4.2.
     """
-    budget = _budget(sequence_length, layout.num_special())
+    rows = _full_sentences(documents, _budget(sequence_length, layout.num_special()))
+    return _without_second(rows)
+
+
+def full_sentence_parts(documents, sequence_length, layout, size):
+    """Yields the same as `full_sentence_segments`, `Segments` of `size` rows at a time."""
+    rows = _full_sentences(documents, _budget(sequence_length, layout.num_special()))
+    while part := list(itertools.islice(rows, size)):
+        yield _without_second(part)
+
+
+def _full_sentences(documents, budget):
     starts, ends = memoryview(documents.sentence_starts), memoryview(documents.sentence_ends)
-    rows, begin, sentence = [], 0, 0
+    begin, sentence = 0, 0
     while sentence < len(ends):
         behind = bisect_left(ends, begin + budget + 1, sentence)
         end = ends[behind - 1] if behind > sentence else begin + budget
-        rows.append((begin, end))
+        yield begin, end
         sentence = behind
         if sentence < len(ends):
             begin = max(end, starts[sentence])
-    first = np.array(rows, np.int64).reshape(-1, 2)
+
+
+def _without_second(rows):
+    first = np.array(list(rows), np.int64).reshape(-1, 2)
     count = len(first)
     return Segments(
         first, np.zeros((count, 2), np.int64), np.zeros(count, np.int8), np.zeros(count, bool)
@@ -241,7 +256,7 @@ class _Cutter:
         # Memory views give plain ints, several times quicker than scalars of NumPy.
         self.starts = memoryview(np.ascontiguousarray(documents.sentence_starts))
         self.ends = memoryview(np.ascontiguousarray(documents.sentence_ends))
-        self.firsts = documents.first_sentences.tolist()
+        self.firsts = memoryview(np.ascontiguousarray(documents.first_sentences))
         self.num_documents = documents.num_documents
         self.budget = _budget(sequence_length, layout.num_special(is_pair=True))
         self.short_probability = short_probability

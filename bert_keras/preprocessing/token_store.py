@@ -1,13 +1,11 @@
 """A corpus tokenized into files that any number of processes read as memory maps."""
 
-import collections
 import itertools
-import os
 
 import numpy as np
 
 from bert_keras.datasets.sentences import split_sentences
-from bert_keras.files import read_json, write_json
+from bert_keras.preprocessing.columns import Columns
 from bert_keras.preprocessing.documents import (
     CachedTokenizer,
     Documents,
@@ -18,8 +16,6 @@ from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.sentence_pairs import copy_slices
 from bert_keras.preprocessing.workers import STATE
 
-IDS_FILE, WORD_STARTS_FILE = "token_ids.bin", "word_starts.bin"
-BORDERS_FILE, STORE_FILE = "borders.npz", "store.json"
 # One task of a process: enough to outweigh its transport, little enough to share out evenly.
 CHARACTERS_PER_TASK = 1 << 20
 # What has no end of sentence for so long is cut, see `cut_long_sentences`.
@@ -27,7 +23,7 @@ LONGEST_SENTENCE = 512
 
 
 def store_tokens(workers, texts, folder, progress):
-    """Tokenizes a corpus into a folder, unless it is there already.
+    """Tokenizes a corpus into a folder, or what is not there yet of it.
 
     Args:
         workers: `Workers` with the state `tokenizer`, `word_segmenter`, `sentences_per_line`.
@@ -41,15 +37,15 @@ def store_tokens(workers, texts, folder, progress):
     Raises:
         ValueError: there is no text.
     """
-    store_path = os.path.join(folder, STORE_FILE)
-    if os.path.exists(store_path):
-        return read_json(store_path)
-    os.makedirs(folder, exist_ok=True)
-    counts = _write_tokens(workers, texts, folder, progress)
-    if not counts.get("documents"):
+    columns = _columns(folder, STATE["tokenizer"])
+    if not columns.is_whole:
+        tasks = itertools.islice(_tasks(texts), columns.num_parts, None)
+        parts = workers.map(tokenize_documents, tasks)
+        for _ in columns.extend(_placed(part, columns.lengths) for part in parts):
+            progress(f"{columns.counts['bytes'] / 1e6:,.1f} MB of text tokenized")
+    if not columns.counts["documents"]:
         raise ValueError("Pre-training needs text. Received: files without any token.")
-    write_json(store_path, counts)
-    return counts
+    return dict(columns.counts)
 
 
 def open_tokens(folder, tokenizer):
@@ -60,39 +56,35 @@ def open_tokens(folder, tokenizer):
         tokenizer: the `Tokenizer` it was written with.
 
     Returns:
-        documents: `Documents` on a memory map.
+        documents: `Documents` on memory maps.
         word_starts: bool `(total,)`, a memory map, or None where the vocabulary tells.
     """
-    with np.load(os.path.join(folder, BORDERS_FILE)) as saved:
-        borders = sentence_borders(saved["lengths"], saved["per_document"])
-    ids = np.memmap(os.path.join(folder, IDS_FILE), id_dtype(tokenizer), "r")
-    starts_path = os.path.join(folder, WORD_STARTS_FILE)
-    has_words = os.path.getsize(starts_path) > 0
-    return Documents(ids, *borders), np.memmap(starts_path, bool, "r") if has_words else None
+    columns = _columns(folder, tokenizer)
+    has_words = columns.lengths["word_starts"] > 0
+    documents = Documents(*map(columns.open, Documents._fields))
+    return documents, columns.open("word_starts") if has_words else None
+
+
+def _columns(folder, tokenizer):
+    dtypes = dict.fromkeys(Documents._fields, np.int64)
+    return Columns(folder, dtypes | {"token_ids": id_dtype(tokenizer), "word_starts": bool})
+
+
+def _placed(part, lengths):
+    """Returns a part for `Columns`, its borders moved behind what is there already."""
+    arrays, counts = part
+    # Not in place: what comes from Ray cannot be written.
+    before = [lengths[name] for name in ("token_ids", "token_ids", "sentence_starts")]
+    for name, length in zip(Documents._fields[1:], before, strict=True):
+        arrays[name] = arrays[name] + length
+    if lengths["first_sentences"]:  # The last entry there is the first of these.
+        arrays["first_sentences"] = arrays["first_sentences"][1:]
+    return arrays, counts
 
 
 def id_dtype(tokenizer):
     """Returns the smallest dtype of files that holds the ids of a vocabulary."""
     return np.uint16 if tokenizer.vocabulary_size <= 1 << 16 else np.int32
-
-
-def _write_tokens(workers, texts, folder, progress):
-    counts, lengths, per_document = collections.Counter(), [], []
-    with (
-        open(os.path.join(folder, IDS_FILE), "wb") as ids_file,
-        open(os.path.join(folder, WORD_STARTS_FILE), "wb") as starts_file,
-    ):
-        for part in workers.map(tokenize_documents, _tasks(texts)):
-            ids_file.write(part["token_ids"].data)
-            starts_file.write(part["word_starts"].data)
-            lengths.append(part["lengths"])
-            per_document.append(part["per_document"])
-            counts.update(part["counts"])
-            progress(f"{counts['bytes'] / 1e6:,.1f} MB of text tokenized")
-    if lengths:
-        lengths, per_document = np.concatenate(lengths), np.concatenate(per_document)
-        np.savez(os.path.join(folder, BORDERS_FILE), lengths=lengths, per_document=per_document)
-    return dict(counts)
 
 
 def _tasks(documents):
@@ -109,15 +101,15 @@ def _tasks(documents):
 
 
 def tokenize_documents(documents):
-    """Returns the ids of some documents, for `Documents`, and counts.
+    """Tokenizes some documents.
 
     Args:
         documents: list of documents, each a list of passages.
 
     Returns:
-        A dict: `token_ids`, a separator behind each document; `word_starts`, bool of the same
-        shape, or of none where the vocabulary tells; `lengths`, tokens of each sentence;
-        `per_document`, sentences of each document that has any; `counts`, a dict of ints.
+        arrays: dict, the fields of `Documents`, of those that have a sentence, and `word_starts`,
+            bool of the shape of `token_ids`, or of none where the vocabulary tells.
+        counts: dict of ints.
     """
     tokenizer = STATE["tokenizer"]
     rows = [_sentences(passages) for passages in documents]
@@ -138,18 +130,18 @@ def tokenize_documents(documents):
         "bytes": sum(len(text.encode("utf-8", "replace")) for row in rows for text in row),
     }
     per_document = per_document[per_document > 0]
-    starts, ends, _ = sentence_borders(pieces, per_document)
+    starts, ends, _ = borders = sentence_borders(pieces, per_document)
     begins = np.cumsum(pieces) - pieces
-    part = {"lengths": pieces, "per_document": per_document, "counts": counts}
+    arrays = dict(zip(Documents._fields[1:], borders, strict=True))
     for name, values, separator, dtype in (
         ("token_ids", ids, tokenizer.sep_token_id, id_dtype(tokenizer)),
         ("word_starts", word_starts, True, bool),
     ):
         size = 0 if values is None else len(ids) + len(per_document)
-        part[name] = np.full(size, separator, dtype)
+        arrays[name] = np.full(size, separator, dtype)
         if size:
-            copy_slices(values, begins, part[name], starts, ends - starts)
-    return part
+            copy_slices(values, begins, arrays[name], starts, ends - starts)
+    return arrays, counts
 
 
 def _sentences(passages):

@@ -1,13 +1,20 @@
 """Functions run on tasks by one process or several, with the same results in the same order."""
 
 import collections
+import functools
 import multiprocessing
 import os
 import threading
 from concurrent import futures
+from concurrent.futures import process
 
 # What a process knows: set once, since sending it with each task would cost more than the task.
 STATE = {}
+KILLED = (
+    "A process ended before its task, as one that was killed or had no memory left; it may have "
+    "said more above. What was done is kept: the same call, or command, goes on there. Fewer "
+    "`num_workers` need less memory."
+)
 
 
 class Workers:
@@ -15,6 +22,7 @@ class Workers:
 
     Args:
         count: int. 1 runs everything in this process.
+        options: dict, for what is made of this elsewhere, see `runners`.
         **state: what `STATE` shall hold, able to be pickled.
 
     Example:
@@ -25,39 +33,58 @@ class Workers:
     ```
     """
 
-    def __init__(self, count, **state):
-        self.count, self.state, self._pool = count, state, None
+    def __init__(self, count, options=None, **state):
+        self.count, self.options, self.state = count, options or {}, state
 
     def __enter__(self):
-        _set_up(self.state)
+        set_up(self.state)
+        self._start()
+        return self
+
+    def __exit__(self, *error):
+        self._stop()
+        STATE.clear()
+
+    def map(self, function, tasks):
+        """Yields `function(task)` for each task, in their order, a few tasks read ahead.
+
+        Raises:
+            ChildProcessError: a process was killed.
+        """
+        running = collections.deque()
+        try:
+            for task in tasks:
+                running.append(self._submit(function, task))
+                if len(running) > 2 * self.count:
+                    yield self._result(running.popleft())
+            while running:
+                yield self._result(running.popleft())
+        except process.BrokenProcessPool as error:
+            raise ChildProcessError(KILLED) from error
+
+    def _start(self):
         if self.count > 1:
             # Spawned, because a forked process may hang where the backend has threads.
             context = multiprocessing.get_context("spawn")
             self._pool = futures.ProcessPoolExecutor(
                 self.count, context, _set_up_process, (self.state,)
             )
-        return self
 
-    def __exit__(self, *error):
-        if self._pool is not None:
+    def _stop(self):
+        if self.count > 1:
             self._pool.shutdown(cancel_futures=True)
-        STATE.clear()
 
-    def map(self, function, tasks):
-        """Yields `function(task)` for each task, in their order, a few tasks read ahead."""
-        if self._pool is None:
-            yield from map(function, tasks)
-            return
-        running = collections.deque()
-        for task in tasks:
-            running.append(self._pool.submit(function, task))
-            if len(running) > 2 * self.count:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
+    def _submit(self, function, task):
+        if self.count > 1:
+            return self._pool.submit(function, task).result
+        return functools.partial(function, task)
+
+    def _result(self, submitted):
+        return submitted()
 
 
-def _set_up(state):
+def set_up(state):
+    """Makes `STATE` of this process hold a state."""
     STATE.clear()
     STATE.update(state)
 
@@ -66,7 +93,7 @@ def _set_up_process(state):
     # The tokenizers library's own threads would compete with the other processes.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _set_up(state)
+    set_up(state)
 
 
 def _end_with_parent():

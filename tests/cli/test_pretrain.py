@@ -325,6 +325,17 @@ def test_the_folder_of_a_vocabulary_is_there_before_it_is_trained(run, text, tmp
     assert (tmp_path / "new").is_dir()
 
 
+@pytest.mark.once
+def test_the_options_of_a_runner_are_those_of_its_own(run, text, data, tmp_path):
+    given = [f"--input={text}", f"--vocabulary={data('plain')}", f"--output_dir={tmp_path / 'x'}"]
+    assert pretraining_data.runner_option("num_cpus=2") == ("num_cpus", 2)
+    assert pretraining_data.runner_option("address=ray://a=b:1") == ("address", "ray://a=b:1")
+    with pytest.raises(ValueError, match=r"--runner_option takes name=value. Received: 'num_cpus'"):
+        run(pretraining_data, *given, "--runner_option=num_cpus")
+    with pytest.raises(ValueError, match=r"Received: \{'num_cpus': 2\} for 'local'"):
+        run(pretraining_data, *given, "--runner_option=num_cpus=2")
+
+
 def segment(sentence):
     return [sentence[:1], sentence[1:]]
 
@@ -335,6 +346,7 @@ def segment(sentence):
         (["--input=x", "--mask_rate=0.3"], "for --static_masking.*Received: --mask_rate"),
         (["--input=x", "--max_predictions=3"], "Received: --max_predictions"),
         (["--records=x", "--seed=1"], "as they are. Received: --seed"),
+        (["--records=x", "--runner=ray"], "as they are. Received: --runner"),
         (["--records=x", "--sequence_length=64"], "Received: --sequence_length"),
         (["--records=x", "--static_masking"], "Received: --static_masking"),
     ],

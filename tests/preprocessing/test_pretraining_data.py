@@ -1,10 +1,13 @@
 import functools
 import gzip
 import itertools
+import multiprocessing
 import os
 import pathlib
 import random
+import signal
 import sys
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -125,8 +128,69 @@ def test_the_number_of_processes_changes_no_byte(corpus, tmp_path, monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "jax")  # Which processes that import Keras have soonest.
     options = {"masking": Masking(strategy="whole_words"), "duplicates": 2}
     create(corpus, tmp_path / "one", num_workers=1, **options)
-    create(corpus, tmp_path / "two", num_workers=2, **options)
+    # One of two is killed while it writes shards; another one goes on.
+    with pytest.raises(ChildProcessError, match="the same call, or command, goes on there"):
+        create(corpus, tmp_path / "two", num_workers=2, progress=kill_a_worker, **options)
+    assert not (tmp_path / "two" / "manifest.json").exists()
+    create(corpus, tmp_path / "two", num_workers=1, **options)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.once
+def test_six_times_the_text_takes_no_more_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("bert_keras.preprocessing.token_store.CHARACTERS_PER_TASK", 3000)
+    monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 1000)
+    peaks = []
+    for num_documents in (50, 300):
+        folder = tmp_path / str(num_documents)
+        text = write_corpus(folder, num_documents)
+        tracemalloc.start()
+        create(text, folder / "out", examples_per_shard=500)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.3 * peaks[0]
+
+
+def kill_a_worker(message):
+    if message.endswith("shards written"):
+        for process in multiprocessing.active_children()[:1]:
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+
+
+@pytest.mark.once
+def test_a_run_that_is_killed_after_each_step_repeats_none(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("bert_keras.preprocessing.token_store.CHARACTERS_PER_TASK", 1000)
+    monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 300)
+    steps = []
+    create(corpus, tmp_path / "whole", progress=steps.append)
+    num_kills = 0
+    while is_killed_at_a_step(corpus, tmp_path / "killed"):
+        num_kills += 1
+    # Shards that are there are told of once more, at the end all of them at the last start.
+    num_shards = len(read_manifest(tmp_path / "whole")["shards"])
+    assert len(steps) - num_shards > 6 and num_kills == len(steps)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+def is_killed_at_a_step(corpus, folder):
+    """Makes data in a process that is killed as soon as it has done what was not done before."""
+    before = set(folder.glob("examples-*"))
+
+    def progress(message):
+        if not message.endswith("shards written") or set(folder.glob("examples-*")) != before:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if not child:
+        try:
+            create(corpus, folder, progress=progress)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
 
 
 def test_seeds_and_duplicates_give_other_examples(corpus, tmp_path):
@@ -172,7 +236,8 @@ def test_a_killed_run_goes_on_where_it_was(corpus, tmp_path, monkeypatch):
     damaged.write_bytes(b"x" + damaged.read_bytes()[1:])
     with monkeypatch.context() as patches:
         written = kill_after(patches, 100)
-        patches.setattr("bert_keras.preprocessing.token_store._write_tokens", None)
+        patches.setattr("bert_keras.preprocessing.token_store.tokenize_documents", None)
+        patches.setattr(pretraining_data, "_cut_documents", None)
         manifest = create(corpus, folder)
     names = [os.path.basename(path) for path in written]
     assert names == [shard["file"] for shard in manifest["shards"]][1:]

@@ -1,0 +1,100 @@
+"""Arrays that grow on the disk, so that a run that is killed goes on behind the last whole part."""
+
+import collections
+import contextlib
+import json
+import os
+
+import numpy as np
+
+JOURNAL_FILE = "journal.jsonl"
+# What a line of it holds, of all parts up to then.
+_NOTED = ("lengths", "counts", "num_parts", "is_whole")
+
+
+class Columns:
+    """Arrays of a folder, a file each, and a journal with a line for each part that is whole.
+
+    They are read as memory maps: however long they are, only counts are in memory.
+
+    Args:
+        folder: str, made if needed.
+        dtypes: dict of str to dtype, the columns.
+
+    Attributes:
+        lengths: dict of str to int, rows of each column.
+        counts: `collections.Counter`, the sums of all parts' counts.
+        num_parts: int, parts that are there.
+        is_whole: bool, whether the last part is.
+    """
+
+    def __init__(self, folder, dtypes):
+        self.folder, self.dtypes = folder, {name: np.dtype(dtypes[name]) for name in dtypes}
+        self.lengths, self.counts = dict.fromkeys(dtypes, 0), collections.Counter()
+        self.num_parts, self.is_whole = 0, False
+        os.makedirs(folder, exist_ok=True)
+        for name in (*map(_file, dtypes), JOURNAL_FILE):
+            open(self._path(name), "ab").close()
+        sizes = {name: os.path.getsize(self._path(_file(name))) for name in dtypes}
+        self._journal_size = 0
+        with open(self._path(JOURNAL_FILE), "rb") as lines:
+            for line in lines:
+                found = json.loads(line) if line.endswith(b"\n") else None
+                # Where the machine went down, files may be shorter than this tells.
+                if not found or any(sizes[name] < self._bytes(name, found) for name in sizes):
+                    break
+                vars(self).update({name: found[name] for name in _NOTED})
+                self.counts = collections.Counter(found["counts"])
+                self._journal_size += len(line)
+
+    def extend(self, parts):
+        """Appends parts, and yields after each; the columns are whole when there are no more.
+
+        Args:
+            parts: iterable of `(arrays, counts)`: a dict with rows of each column, and a dict of
+                ints.
+        """
+        with contextlib.ExitStack() as opened:
+
+            def opened_at(name, size):
+                file = opened.enter_context(open(self._path(name), "r+b"))
+                file.truncate(size)
+                file.seek(size)
+                return file
+
+            journal = opened_at(JOURNAL_FILE, self._journal_size)
+            sizes = {name: self._bytes(name, vars(self)) for name in self.dtypes}
+            files = {name: opened_at(_file(name), sizes[name]) for name in sizes}
+            for arrays, counts in parts:
+                for name, file in files.items():
+                    file.write(np.ascontiguousarray(arrays[name], self.dtypes[name]))
+                    file.flush()
+                    self.lengths[name] += len(arrays[name])
+                self.counts.update(counts)
+                self.num_parts += 1
+                self._note(journal)
+                yield
+            self.is_whole = True
+            self._note(journal)
+
+    def open(self, name):
+        """Returns a column, a memory map that cannot be written."""
+        length, dtype = self.lengths[name], self.dtypes[name]
+        if not length:
+            return np.empty(0, dtype)
+        return np.memmap(self._path(_file(name)), dtype, "r", shape=(length,))
+
+    def _path(self, name):
+        return os.path.join(self.folder, name)
+
+    def _bytes(self, name, state):
+        return state["lengths"][name] * self.dtypes[name].itemsize
+
+    def _note(self, journal):
+        line = json.dumps({name: getattr(self, name) for name in _NOTED}) + "\n"
+        journal.write(line.encode())
+        journal.flush()
+
+
+def _file(name):
+    return f"{name}.bin"
