@@ -49,8 +49,8 @@ PRESETS = {
         ("package://bert_keras/presets/bert_mini_en_gutenberg",),
     ),
     "modernbert_mini_en_gutenberg": RegisteredPreset(
-        "4 layers, 256 wide, in this package. ModernBERT, pre-trained on the same books for half an "
-        "hour. English, lowercased, up to 8,192 tokens.",
+        "4 layers, 256 wide, in this package. ModernBERT, pre-trained on the same books in "
+        "half an hour. English, lowercased, up to 8,192 tokens.",
         5_246_208,
         ("package://bert_keras/presets/modernbert_mini_en_gutenberg",),
     ),
