@@ -127,7 +127,10 @@ class ExportedTask:
         paths = [os.path.join(folder, name) for name in ("tokenizer.json", "model.onnx")]
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(paths[0])
-            self._session = onnxruntime.InferenceSession(paths[1], providers=list(providers))
+            options = onnxruntime.SessionOptions()
+            # As everywhere else on a CPU; by itself it takes all cores.
+            options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
+            self._session = onnxruntime.InferenceSession(paths[1], options, list(providers))
         except Exception as error:  # Both libraries raise what has no class of its own.
             raise ValueError(f"{folder} cannot be read ({error}). Export it again.") from error
         self._input_names = [value.name for value in self._session.get_inputs()]

@@ -125,7 +125,7 @@ flags.DEFINE_enum(
 flags.DEFINE_multi_string(
     "runner_option",
     [],
-    "name=value, an argument of ray.init or a pipeline option of Beam; may be repeated.",
+    "name=value, an argument of ray.init or a pipeline option of Beam; for several repeated.",
     flag_values=FLAGS,
 )
 flags.DEFINE_enum(
@@ -199,8 +199,19 @@ def make_examples(tokenizer):
         errors=FLAGS.invalid_bytes,
         progress=report,
         runner=FLAGS.runner,
-        runner_options=dict(map(runner_option, FLAGS.runner_option)),
+        runner_options=runner_options(FLAGS.runner_option),
     )
+
+
+def runner_options(texts):
+    """Returns the options as a dict; each may stand there once."""
+    pairs = list(map(runner_option, texts))
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError(
+            "--runner_option sets each name once; a list is name=[1,2]. Received: "
+            f"{' '.join(texts)}."
+        )
+    return dict(pairs)
 
 
 def runner_option(text):

@@ -123,7 +123,7 @@ def models_of(named_sources, settings):
     return list(models.values())
 
 
-def loaded(source, wanted="keras"):
+def loaded(source, wanted="auto"):
     """Returns the model of a source.
 
     Args:
@@ -136,19 +136,24 @@ def loaded(source, wanted="keras"):
     """
     import keras
 
+    from bert_keras.preprocessing import TextPreprocessor
     from bert_keras.tokenizers import Tokenizer
 
     model, warned = sources.load(source)
     if warned:
         raise ValueError(f"{source} has not all that it needs to answer. {warned[0]}")
     if isinstance(model, runtime.ExportedTask):
+        if wanted == "keras":
+            raise ValueError(
+                f"{source} is a program, by which Keras cannot answer. Serve its task."
+            )
         model.tokenizer = Tokenizer.load(os.path.join(source, "tokenizer.json"))
         return model
     program = None if wanted == "keras" else _program_of(model, wanted == "onnx")
     if program is not None:
         program.whole = model  # Whose inside can be shown.
         return program
-    if keras.backend.backend() == "torch" and hasattr(model.preprocessor, "unpadded"):
+    if keras.backend.backend() == "torch" and type(model.preprocessor) is TextPreprocessor:
         # What is asked at the same time differs in length. Other backends would compile each way to
         # lay texts into rows.
         model.preprocessor.unpadded = True
@@ -159,18 +164,23 @@ def _program_of(model, is_asked_for):
     """Returns a task as a program of ONNX Runtime, or `None` where Keras is to answer."""
     from bert_keras import distribution
 
-    if not is_asked_for and distribution.has_accelerator():
+    answers = runtime.answers_of(model)
+    # The program would decode every token, not the masks alone.
+    is_slower = distribution.has_accelerator() or "fill_mask" in answers
+    if is_slower and not is_asked_for:
         return None
     try:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             model.export(folder, format="onnx", verbose=False)
-            program = loaded(folder)
+            program = loaded(folder, "onnx")
+        if program.answers != answers:
+            raise ValueError(f"The program answers by {program.answers}, the task by {answers}.")
+        return program
     except Exception as error:
         if is_asked_for:
             raise
-        logging.warning("Keras answers, not ONNX Runtime: %s", error)
+        logging.warning("Keras answers, as with --runtime=keras, not ONNX Runtime: %s", error)
         return None
-    return program if runtime.answers_of(program) == runtime.answers_of(model) else None
 
 
 def _allow_many_connections():

@@ -10,7 +10,8 @@ _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")
 
 def is_remote(path):
     """Whether a path is an address, with a scheme, instead of a place in this file system."""
-    return _ADDRESS.match(os.fspath(path)) is not None
+    path = os.fspath(path)
+    return isinstance(path, str) and _ADDRESS.match(path) is not None
 
 
 def check_local(name, folder):
@@ -31,6 +32,12 @@ def open_bytes(path):
     return io.BufferedReader(system.open(inside, "rb"))
 
 
+def file_name(path):
+    """Returns the name of a file, of an address without what may be a signature behind it."""
+    name = os.path.basename(path)
+    return re.split("[?#]", name)[0] if is_remote(path) else name
+
+
 def file_size(path):
     """Returns the bytes of a file, 0 where a server does not tell."""
     if not is_remote(path):
@@ -47,7 +54,7 @@ def find_remote(address):
     """
     system, inside = _file_system(address)
     if "*" in address:
-        found = sorted(system.glob(inside))
+        found = sorted(filter(system.isfile, system.glob(inside)))
     elif address.endswith("/"):
         found = sorted(system.find(inside))
     else:
@@ -62,7 +69,7 @@ def _file_system(address):
     try:
         from fsspec.core import url_to_fs
 
-        return url_to_fs(os.fspath(address))
+        return url_to_fs(re.sub(":/+", "://", os.fspath(address), count=1))
     except ImportError as error:
         raise ImportError(
             f"{address} is on another machine, which needs fsspec: pip install "

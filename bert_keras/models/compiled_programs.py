@@ -1,5 +1,6 @@
 """Programs that JAX has compiled are kept in files, so that the next run starts at once."""
 
+import importlib.util
 import os
 
 import keras
@@ -26,11 +27,15 @@ def keep_compiled_programs():
         return
     folder = os.path.join(os.path.expanduser("~"), ".cache", "bert_keras", "jax")
     try:
-        os.makedirs(folder, exist_ok=True)
+        if os.path.isabs(folder):  # Else there is no home.
+            os.makedirs(folder, exist_ok=True)
     except OSError:
-        return  # A home that cannot be written, or none: everything is compiled anew.
+        pass
+    if not os.access(folder, os.W_OK):
+        return  # Everything is compiled anew.
     jax.config.update("jax_compilation_cache_dir", folder)
-    jax.config.update("jax_compilation_cache_max_size", AT_MOST)
+    if importlib.util.find_spec("filelock"):  # JAX counts and deletes by it.
+        jax.config.update("jax_compilation_cache_max_size", AT_MOST)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING)
     # What was compiled before has had JAX note that there is no folder.
     compilation_cache.reset_cache()

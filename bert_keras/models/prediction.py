@@ -17,6 +17,7 @@ from bert_keras import distribution
 from bert_keras.checks import check_int
 from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
 from bert_keras.models import structure
+from bert_keras.models.compiled_programs import keep_compiled_programs
 from bert_keras.models.forked import check_not_forked
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.training.interrupts import signals_wait
@@ -34,6 +35,7 @@ class Prediction:
     """
 
     def __init__(self, model, call=None):
+        keep_compiled_programs()
         self._compiled_for = _compiled_for(model)
         self._run = _FUNCTIONS[keras.backend.backend()](model, call or _inference(model))
         self._shapes = set()

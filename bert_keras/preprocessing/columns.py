@@ -39,7 +39,7 @@ class Columns:
         self._journal_size = 0
         with open(self._path(JOURNAL_FILE), "rb") as lines:
             for line in lines:
-                found = json.loads(line) if line.endswith(b"\n") else None
+                found = _parsed(line)
                 # Where the machine went down, files may be shorter than this tells.
                 if not found or any(sizes[name] < self._bytes(name, found) for name in sizes):
                     break
@@ -98,3 +98,11 @@ class Columns:
 
 def _file(name):
     return f"{name}.bin"
+
+
+def _parsed(line):
+    """Returns what a line of the journal says, `None` where only a part of it was written."""
+    try:
+        return json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None

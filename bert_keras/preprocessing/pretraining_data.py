@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice, check_int, check_number
 from bert_keras.datasets import shards
-from bert_keras.datasets.remote import check_local, file_size
+from bert_keras.datasets.remote import check_local, file_name, file_size
 from bert_keras.datasets.shards import FORMAT_VERSION, file_sha256, json_sha256, write_shard
 from bert_keras.datasets.text import find_text_files, read_documents
 from bert_keras.datasets.tfrecord import check_tensorflow, write_records
@@ -137,7 +137,7 @@ def create_pretraining_data(
     reading = {"documents": documents, "errors": errors, "word_segmenter": _name(word_segmenter)}
     reading["sentences_per_line"] = bool(sentences_per_line)
     about = {"vocabulary": describe_vocabulary(tokenizer), "reading": reading}
-    about["input"] = {"files": [os.path.basename(path) for path in files], "bytes": sizes}
+    about["input"] = {"files": list(map(file_name, files)), "bytes": sizes}
     fingerprint = json_sha256([list(map(file_sha256, files)), about, settings, FORMAT_VERSION])
     manifest = _finished(output_dir, fingerprint)
     if manifest is None:
@@ -191,7 +191,9 @@ def _make(workers, texts, progress):
         counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), progress)
         _check_known(counts)
         cut = _cut(workers, settings, progress)
-    except ValueError:
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise  # Of a file, which may be mended.
         # Refused: nothing here is of use to another call.
         STATE.pop("corpus", None)
         _remove_leftovers(output_dir)

@@ -201,7 +201,9 @@ class AdamW(keras.optimizers.Optimizer):
     def frozen_paths(self):
         """Paths of the variables that are frozen now."""
         return [
-            path for path, gate in zip(self._paths, self._gates, strict=True) if not float(gate)
+            path
+            for path, gate in zip(self._paths, self._gates, strict=True)
+            if not ops.convert_to_numpy(gate)
         ]
 
     def _set_gates(self, patterns, value):
@@ -220,7 +222,7 @@ class AdamW(keras.optimizers.Optimizer):
                 )
             groups.append(found)
         for i in itertools.chain.from_iterable(groups):
-            if self.gradient_accumulation_steps and value > float(self._gates[i]):
+            if self.gradient_accumulation_steps and value > ops.convert_to_numpy(self._gates[i]):
                 # Gradients from when it was frozen, of an update that is not yet made.
                 accumulated = self._accumulated_gradients[i]
                 accumulated.assign(ops.zeros(accumulated.shape, accumulated.dtype))

@@ -24,11 +24,13 @@ from huggingface_hub import InferenceClient
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
+from bert_keras import runtime
 from bert_keras.cli import serve
 from bert_keras.serving.app import make_app
 from bert_keras.serving.batcher import Batcher, Overloaded
 from bert_keras.serving.connection import Connection
 from bert_keras.serving.guard import Guard
+from bert_keras.serving.inside import attention, instruments_of
 from bert_keras.serving.rows import Refusal
 from bert_keras.serving.served import Served, Settings
 from bert_keras.serving.server import Server
@@ -845,16 +847,27 @@ def test_files_that_cannot_be_loaded_are_not_tried_again_before_they_change(tmp_
     assert tried == ["good", "bad", "good again"]
 
 
-def test_a_program_answers_as_its_task_which_shows_its_inside(tasks, tmp_path):
-    tasks["filler"].save_to_preset(tmp_path / "filler")
+def test_a_program_answers_where_it_is_sooner_and_its_task_shows_the_inside(tasks, tmp_path):
+    for name in ("classifier", "filler"):
+        tasks[name].save_to_preset(tmp_path / name)
+    program = serve.loaded(str(tmp_path / "classifier"))
+    assert isinstance(program, runtime.ExportedTask)
+    assert set(instruments_of(program)) == {"saliency", "attention"}
+    assert attention(program, ("a",), 0)["tokens"] == ["[CLS]", "a", "[SEP]"]
+    assert isinstance(serve.loaded(str(tmp_path / "filler")), bert_keras.MaskedLM)
+    assert serve.loaded(str(tmp_path / "filler"), "keras").preprocessor.unpadded
     tasks["filler"].export(tmp_path / "program", format="onnx", verbose=False)
-    with commanded(tmp_path / "filler", tmp_path / "program") as (_, address):
-        described, exported = httpx.get(f"{address}/answers").json()
-        assert described["instruments"]["attention"] and exported["instruments"] == {}
-        refused = httpx.post(f"{address}/attention/program", json={"row": ["a"]})
+    with pytest.raises(ValueError, match="Serve its task"):
+        serve.loaded(str(tmp_path / "program"), "keras")
+
+
+def test_an_exported_program_answers_as_its_task_and_shows_nothing_of_its_inside(tasks, tmp_path):
+    tasks["filler"].export(tmp_path / "filler", format="onnx", verbose=False)
+    with commanded(tmp_path / "filler") as (_, address):
+        [described] = httpx.get(f"{address}/answers").json()
+        assert described["instruments"] == {}
+        refused = httpx.post(f"{address}/attention/filler", json={"row": ["a"]})
         assert refused.status_code == 422 and "neither" in refused.json()["error"]
-        shown = httpx.post(f"{address}/attention/filler", json={"row": ["a"]}).json()
-        assert shown["tokens"] == ["[CLS]", "a", "[SEP]"]
         body = {"rows": [["a [MASK] b"], ["[MASK]"]], "top_k": 3}
         found = httpx.post(f"{address}/answers/filler", json=body).json()
         expected = tasks["filler"].fill_mask(["a [MASK] b", "[MASK]"], top_k=3)
