@@ -34,6 +34,7 @@ import bert_keras
 from bert_keras import distribution, plots
 from bert_keras.cli import devices, options
 from bert_keras.datasets import read_manifest
+from bert_keras.datasets.remote import check_local
 from bert_keras.host_memory import keep_freed_memory
 from bert_keras.preprocessing import Masking, PretrainingBatches
 from bert_keras.training import (
@@ -223,6 +224,7 @@ def main(arguments):
     options.read(FLAGS, "pretrain", __doc__, arguments)
     keep_freed_memory()
     devices.share(FLAGS.devices, ["pretrain", *arguments])
+    check_local("--output_dir", FLAGS.output_dir)
     phases = plan_phases()
     check_steps()
     peak_rates(len(phases))

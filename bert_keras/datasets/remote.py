@@ -15,10 +15,10 @@ def is_remote(path):
 
 
 def check_local(name, folder):
-    """Raises `ValueError` for an address where files are to be mapped into memory."""
+    """Raises `ValueError` for an address where files are mapped into memory, or replaced whole."""
     if is_remote(folder):
         raise ValueError(
-            f"{name} must be on this machine, since such files are mapped into memory. "
+            f"{name} must be on this machine, where files can be mapped or replaced whole. "
             f"Received: {os.fspath(folder)!r}. Write or read it here, and copy it there or from "
             "there, for example by `aws s3 sync`, `gcloud storage rsync` or `rclone`; or mount it."
         )

@@ -118,6 +118,8 @@ def test_faults_of_later_phases_are_told_before_the_first_step(pretrain, data, t
     few = tmp_path / "few.txt"
     few.write_text("a b .\nc d .\n\ne f .\ng h .\n", encoding="utf-8")
     small = data("small", source=few)
+    with pytest.raises(ValueError, match="--output_dir must be on this machine"):
+        pretrain(output_dir="s3://bucket/run", data_dir=[folder])
     refused(pretrain, tmp_path, "must be a batch of examples", data_dir=[folder, small])
     message = "must fit the model's 16 positions"
     short = {"max_sequence_length": 16}
