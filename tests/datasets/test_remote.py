@@ -12,6 +12,7 @@ import pytest
 
 from bert_keras.cli.pretraining_data import expand
 from bert_keras.datasets import find_text_files, read_documents, read_manifest
+from bert_keras.datasets.remote import file_name
 from bert_keras.datasets.shards import file_sha256
 from bert_keras.preprocessing import create_pretraining_data
 from bert_keras.tokenizers import WordPieceTokenizer
@@ -95,3 +96,9 @@ def test_a_folder_of_another_machine_is_no_folder_to_map(local, folder):
     with pytest.raises(ValueError, match=message):
         read_manifest(folder)
     assert not pathlib.Path(str(folder)).exists()
+
+
+@pytest.mark.once
+def test_a_signature_behind_an_address_is_no_part_of_the_name():
+    assert file_name("https://host/books/a.txt.gz?X-Signature=secret#part") == "a.txt.gz"
+    assert file_name("folder/what?.txt") == "what?.txt"

@@ -51,3 +51,12 @@ def test_whatever_was_cut_off_is_written_again(tmp_path):
                 assert path.read_bytes() == files[path.name]
             shutil.rmtree(tmp_path / "cut")
     assert beginnings == {0, 1, 2, 3}
+
+
+@pytest.mark.once
+def test_a_line_of_the_journal_that_is_damaged_ends_what_is_there(tmp_path):
+    extend(tmp_path)
+    whole = (tmp_path / "journal.jsonl").read_bytes().splitlines()
+    (tmp_path / "journal.jsonl").write_bytes(b"\n".join([whole[0], b"\x00{", *whole[1:], b""]))
+    assert Columns(tmp_path, DTYPES).num_parts == 1
+    assert extend(tmp_path).open("ids").tolist() == [1, 2, 3, 4, 5]
