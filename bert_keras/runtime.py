@@ -129,7 +129,8 @@ class ExportedTask:
             self._tokenizer = tokenizers.Tokenizer.from_file(paths[0])
             options = onnxruntime.SessionOptions()
             # As everywhere else on a CPU; by itself it takes all cores.
-            options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
+            threads = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+            options.intra_op_num_threads = int(threads) if threads.isdigit() else 0
             self._session = onnxruntime.InferenceSession(paths[1], options, list(providers))
         except Exception as error:  # Both libraries raise what has no class of its own.
             raise ValueError(f"{folder} cannot be read ({error}). Export it again.") from error

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import itertools
 import math
 import re
 import warnings
@@ -212,7 +211,7 @@ class AdamW(keras.optimizers.Optimizer):
                 "The optimizer must be built before it can freeze. It knows no variables yet: call "
                 "`optimizer.build(model.trainable_variables)` first."
             )
-        groups = []
+        chosen = []
         for pattern in patterns:
             found = [i for i, path in enumerate(self._paths) if re.search(pattern, path)]
             if not found:
@@ -220,8 +219,8 @@ class AdamW(keras.optimizers.Optimizer):
                     f"The pattern must be found in the path of a trainable variable. Received: "
                     f"{pattern!r}. Paths look like {self._paths[0]!r}."
                 )
-            groups.append(found)
-        for i in itertools.chain.from_iterable(groups):
+            chosen += found
+        for i in chosen:
             if self.gradient_accumulation_steps and value > ops.convert_to_numpy(self._gates[i]):
                 # Gradients from when it was frozen, of an update that is not yet made.
                 accumulated = self._accumulated_gradients[i]
