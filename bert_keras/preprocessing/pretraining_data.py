@@ -313,7 +313,7 @@ def _cut_parts(workers, settings, num_there):
     (documents, _), passes = _corpus(), range(settings["duplicates"])
     if settings["objective"] == "full_sentences":
         options = settings["sequence_length"], STATE["tokenizer"].layout, EXAMPLES_PER_PART
-        each = (sentence_pairs.full_sentence_parts(documents, *options) for _ in passes)
+        each = (sentence_pairs.full_sentence_segments(documents, *options) for _ in passes)
         return itertools.islice(itertools.chain.from_iterable(each), num_there, None)
     tasks = ((duplicate, which) for duplicate in passes for which in _document_ranges(documents))
     return workers.map(_cut_documents, itertools.islice(tasks, num_there, None))

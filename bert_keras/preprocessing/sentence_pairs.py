@@ -128,7 +128,7 @@ def sentence_order_segments(
     return cutter.segments()
 
 
-def full_sentence_segments(documents, sequence_length, layout):
+def full_sentence_segments(documents, sequence_length, layout, size):
     """Cuts the corpus into rows of whole sentences, as many as fit: RoBERTa's FULL-SENTENCES.
 
     A row goes on into the next document, behind a separator. A sentence that is longer than a row
@@ -138,9 +138,10 @@ def full_sentence_segments(documents, sequence_length, layout):
         documents: `Documents`.
         sequence_length: int, the longest row, special tokens included.
         layout: `Layout`, the special tokens of a row.
+        size: int, rows at a time.
 
-    Returns:
-        `Segments`.
+    Yields:
+        `Segments` of `size` rows, the last of fewer.
 
     Raises:
         ValueError: there is no room for two tokens.
@@ -148,14 +149,10 @@ def full_sentence_segments(documents, sequence_length, layout):
     Reference: Liu et al. 2019, https://arxiv.org/abs/1907.11692, section 4.2.
     """
     rows = _full_sentences(documents, _budget(sequence_length, layout.num_special()))
-    return _without_second(rows)
-
-
-def full_sentence_parts(documents, sequence_length, layout, size):
-    """Yields the same as `full_sentence_segments`, `Segments` of `size` rows at a time."""
-    rows = _full_sentences(documents, _budget(sequence_length, layout.num_special()))
     while part := list(itertools.islice(rows, size)):
-        yield _without_second(part)
+        first = np.array(part, np.int64)
+        none = np.zeros(len(part), np.int8)
+        yield Segments(first, np.zeros_like(first), none, none.astype(bool))
 
 
 def _full_sentences(documents, budget):
@@ -168,14 +165,6 @@ def _full_sentences(documents, budget):
         sentence = behind
         if sentence < len(ends):
             begin = max(end, starts[sentence])
-
-
-def _without_second(rows):
-    first = np.array(list(rows), np.int64).reshape(-1, 2)
-    count = len(first)
-    return Segments(
-        first, np.zeros((count, 2), np.int64), np.zeros(count, np.int8), np.zeros(count, bool)
-    )
 
 
 def document_generator(seed, duplicate, document):

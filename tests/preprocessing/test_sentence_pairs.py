@@ -21,6 +21,16 @@ CLS, SEP = 1, 2
 LAYOUT = Layout((CLS,), (SEP,), (SEP,), 1)
 
 
+def full_sentences(documents, sequence_length, layout):
+    """Returns all rows at once; those of two at a time must be the same."""
+    [whole] = full_sentence_segments(documents, sequence_length, layout, 1 << 20)
+    parts = list(full_sentence_segments(documents, sequence_length, layout, 2))
+    for name in ("first", "second", "not_next", "is_short"):
+        together = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(together, getattr(whole, name))
+    return whole
+
+
 def make_documents(num_documents, seed=0, longest=40, most_sentences=30):
     """Returns documents whose every token is a different id."""
     generator = random.Random(seed)
@@ -207,7 +217,7 @@ def test_a_single_document_has_no_random_partner():
     with pytest.raises(ValueError, match="needs at least two documents"):
         next_sentence_segments(documents, 16, LAYOUT)
     assert len(sentence_order_segments(documents, 16, LAYOUT).not_next) == 1
-    assert len(full_sentence_segments(documents, 16, LAYOUT).not_next) == 1
+    assert len(full_sentences(documents, 16, LAYOUT).not_next) == 1
 
 
 def test_a_row_needs_room_for_two_tokens():
@@ -243,7 +253,7 @@ def test_sentence_order_leaves_out_a_sentence_that_has_no_other():
 def test_full_sentences_use_every_token_once():
     lists = make_documents(30, longest=60)
     documents = join_documents(lists, SEP)
-    segments = full_sentence_segments(documents, 34, LAYOUT)
+    segments = full_sentences(documents, 34, LAYOUT)
     rows, second_starts = pack_segments(documents, segments, LAYOUT)
     tokens = [id for row in rows.to_lists() for id in row if id > SEP]
     assert tokens == [id for document in lists for sentence in document for id in sentence]
@@ -254,14 +264,14 @@ def test_full_sentences_use_every_token_once():
 
 def test_full_sentences_go_on_into_the_next_document_behind_a_separator():
     documents = join_documents([[[10, 11], [12]], [[20], [21, 22, 23]]], SEP)
-    segments = full_sentence_segments(documents, 8, LAYOUT)
+    segments = full_sentences(documents, 8, LAYOUT)
     rows, _ = pack_segments(documents, segments, LAYOUT)
     assert rows.to_lists() == [[1, 10, 11, 12, 2, 20, 2], [1, 21, 22, 23, 2]]
 
 
 def test_full_sentences_cut_a_sentence_that_is_longer_than_a_row():
     documents = join_documents([[list(range(10, 27)), [50]]], SEP)
-    rows, _ = pack_segments(documents, full_sentence_segments(documents, 10, LAYOUT), LAYOUT)
+    rows, _ = pack_segments(documents, full_sentences(documents, 10, LAYOUT), LAYOUT)
     assert [row[1:-1] for row in rows.to_lists()] == [
         list(range(10, 18)),
         list(range(18, 26)),
