@@ -105,25 +105,43 @@ def alone(model, texts):
 @contextlib.contextmanager
 def serving(side, folder):
     """Runs a server; yields its port and its process when it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    own = [sys.executable, "-m", "bert_keras", "serve", f"x={folder}/preset", f"--port={port}"]
-    command = {x: [*own, f"--runtime={x}"] for x in ("keras", "onnx")}.get(
+    port = free_port()
+    command = {x: [*own(folder, port), f"--runtime={x}"] for x in ("keras", "onnx")}.get(
         side, [sys.executable, str(PEERS), side, f"{folder}/huggingface", str(port)]
     )
-    # LitServe's workers are processes, which end with their group.
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    process = launched(command)
     try:
-        while not is_up(port):
-            if process.poll() is not None:
-                raise RuntimeError(f"The server {side} ended with {process.returncode}.")
-            time.sleep(0.1)
+        wait_until_up(port, process)
         yield port, process
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
         process.wait()
+
+
+def free_port():
+    """Returns a port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def own(folder, port):
+    """Returns the command of this package's server."""
+    return [sys.executable, "-m", "bert_keras", "serve", f"x={folder}/preset", f"--port={port}"]
+
+
+def launched(command):
+    """Starts a command as a group, which LitServe's processes end with."""
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+
+
+def wait_until_up(port, process):
+    """Returns when a server answers; raises `RuntimeError` where it ended."""
+    while not is_up(port):
+        if process.poll() is not None:
+            raise RuntimeError(f"The server ended with {process.returncode}.")
+        time.sleep(0.1)
 
 
 def is_up(port):
@@ -167,12 +185,13 @@ def request(text):
 
 
 async def answer(reader):
-    """Reads an answer to its end; raises where it is none."""
+    """Reads an answer to its end, returns its head in lower case; raises where it is none."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     if b" 200 " not in head[:16]:
         raise RuntimeError(f"The server did not answer. Received: {head[:80]}.")
     length = head.partition(b"content-length:")[2].split(b"\r", 1)[0]
     await reader.readexactly(int(length))
+    return head
 
 
 def soak(port, process):

@@ -3,6 +3,8 @@
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+CLOSE_HEADER = (b"connection", b"close")
+
 
 class Connection(H11Protocol):
     """HTTP over a connection that is cut some seconds after its client's turn began.
@@ -48,6 +50,12 @@ class Connection(H11Protocol):
         """Waits for what is left to be read, or for the next request."""
         super().on_response_complete()
         self._watch()
+
+    def shutdown(self):
+        """Ends after the answer that is under way, whose head says so: a client asks elsewhere."""
+        super().shutdown()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.scope["headers"].append(CLOSE_HEADER)
 
     def _watch(self):
         waits = self.conn.their_state is h11.IDLE or self.transport.get_write_buffer_size()

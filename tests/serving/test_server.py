@@ -554,14 +554,19 @@ def test_the_command_answers_what_was_asked_before_it_ends(tmp_path):
         httpx.Client(headers={"Authorization": "Bearer key"}, timeout=60) as session,
     ):
         body = {"inputs": ["a b c"] * 1000}
-        ask = lambda: statuses.append(session.post(address, json=body).status_code)  # noqa: E731
+
+        def ask():
+            answer = session.post(address, json=body)
+            statuses.append((answer.status_code, answer.headers.get("connection")))
+
         thread = threading.Thread(target=ask)
         thread.start()
         while "bert_keras_waiting_rows" not in session.get(f"{address}/metrics").text:
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         thread.join()
-        assert statuses == [200]
+        # Who keeps the connection is told that nothing more is answered on it.
+        assert statuses == [(200, "close")]
         assert process.wait(60) in (0, -signal.SIGTERM)
 
 
