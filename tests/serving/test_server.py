@@ -15,6 +15,7 @@ import time
 
 import httpx
 import keras
+import langchain_openai
 import numpy as np
 import openai
 import pytest
@@ -145,6 +146,17 @@ def test_openais_client_gets_vectors_of_texts_and_of_ids(tasks, address):
         asked.embeddings.create(model="nothing", input="a")
     with pytest.raises(openai.UnprocessableEntityError, match="the model's own tokenizer"):
         asked.embeddings.create(model="embedder", input=[10**6])
+
+
+def test_langchains_embeddings_are_those_of_the_model(tasks, address):
+    texts = ["a", "b c"]
+    vectors = tasks["embedder"].embed(texts)
+    unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    # Else it cuts texts into ids of another tokenizer.
+    options = {"model": "embedder", "api_key": "none", "check_embedding_ctx_length": False}
+    asked = langchain_openai.OpenAIEmbeddings(base_url=f"{address}/v1", **options)
+    np.testing.assert_allclose(asked.embed_documents(texts), unit, atol=1e-5)
+    np.testing.assert_allclose(asked.embed_query("b c"), unit[1], atol=1e-5)
 
 
 @pytest.mark.parametrize("is_binary", [True, False])
