@@ -106,7 +106,7 @@ def alone(model, texts):
 def serving(side, folder):
     """Runs a server; yields its port and its process when it answers."""
     port = free_port()
-    command = {x: [*own(folder, port), f"--runtime={x}"] for x in ("keras", "onnx")}.get(
+    command = {x: [*own_command(folder, port), f"--runtime={x}"] for x in ("keras", "onnx")}.get(
         side, [sys.executable, str(PEERS), side, f"{folder}/huggingface", str(port)]
     )
     process = launched(command)
@@ -126,13 +126,13 @@ def free_port():
         return free.getsockname()[1]
 
 
-def own(folder, port):
+def own_command(folder, port):
     """Returns the command of this package's server."""
     return [sys.executable, "-m", "bert_keras", "serve", f"x={folder}/preset", f"--port={port}"]
 
 
 def launched(command):
-    """Starts a command as a group, which LitServe's processes end with."""
+    """Starts a command in a group of its own, with which LitServe's workers end."""
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
 
 
@@ -140,7 +140,7 @@ def wait_until_up(port, process):
     """Returns when a server answers; raises `RuntimeError` where it ended."""
     while not is_up(port):
         if process.poll() is not None:
-            raise RuntimeError(f"The server ended with {process.returncode}.")
+            raise RuntimeError(f"The server {process.args} ended with {process.returncode}.")
         time.sleep(0.1)
 
 

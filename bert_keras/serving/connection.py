@@ -1,9 +1,8 @@
 """A connection that ends when its client leaves the server waiting."""
 
 import h11
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-CLOSE_HEADER = (b"connection", b"close")
 
 
 class Connection(H11Protocol):
@@ -52,8 +51,9 @@ class Connection(H11Protocol):
         self._watch()
 
     def shutdown(self):
-        """Ends after the answer that is under way, whose head says so: a client asks elsewhere."""
+        """Ends after the answer that is under way, whose head says so where it has not gone yet."""
         super().shutdown()
+        # Uvicorn repeats in its answer that a request asked to close.
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.scope["headers"].append(CLOSE_HEADER)
 

@@ -559,13 +559,12 @@ def test_the_command_answers_what_was_asked_before_it_ends(tmp_path):
     tiny_classifier(label_names=NAMES).save_to_preset(tmp_path / "preset")
     statuses = []
     with (
-        commanded(tmp_path / "preset", "--runtime=keras", BERT_KERAS_API_KEYS="key") as (
-            process,
-            address,
-        ),
+        commanded(
+            tmp_path / "preset", "--runtime=keras", "--max_batch=1", BERT_KERAS_API_KEYS="key"
+        ) as (process, address),
         httpx.Client(headers={"Authorization": "Bearer key"}, timeout=60) as session,
     ):
-        body = {"inputs": ["a b c"] * 1000}
+        body = {"inputs": ["a b c"] * 300}
 
         def ask():
             answer = session.post(address, json=body)
@@ -573,7 +572,8 @@ def test_the_command_answers_what_was_asked_before_it_ends(tmp_path):
 
         thread = threading.Thread(target=ask)
         thread.start()
-        while "bert_keras_waiting_rows" not in session.get(f"{address}/metrics").text:
+        nothing = 'bert_keras_waiting_rows{model="preset"} 0.0'
+        while nothing in session.get(f"{address}/metrics").text:
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         thread.join()

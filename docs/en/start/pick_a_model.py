@@ -13,8 +13,11 @@
 # | RoBERTa (2019) | the same blocks; byte pairs; no segments, no next sentence; much more text | for English classification, before larger models; XLM-R for a hundred languages |
 # | ALBERT (2019) | one block shared by all layers, a narrow token table | where the file must be small; it is no faster |
 # | DistilBERT (2019) | half of BERT's layers, learned from BERT's answers; no pooler, no segments | where time matters |
-# | ELECTRA (2020) | learns on every token which ones a small generator replaced | for a good small model of one's own |
+# | ELECTRA (2020) | learns on every token which ones a small generator replaced | for a good small model of one's own, where it can be trained for days |
 # | ModernBERT (2024) | rotary positions, local attention, gated feed-forward, 8,192 tokens | for long texts, and for English in general |
+#
+# What each learned from the same books in the same half hour, at the size of a laptop, stands in a
+# [table](../guides/pretraining.md#which-family-learns-most).
 #
 # The differences that can be seen from outside, of tiny models of each class:
 
