@@ -1,7 +1,8 @@
-"""What clients of a server feel while others misuse it: what each fault gets, who is answered.
+r"""What clients of a server feel while others misuse it: what each fault gets, who is answered.
 
     ulimit -n 20000
-    KERAS_BACKEND=torch python benchmarks/serving_faults.py --source minilm_l6_en_uncased
+    KERAS_BACKEND=torch python benchmarks/serving_faults.py --seconds 8 \
+        --source minilm_l6_en_uncased
 
 Eight clients ask `bert-keras serve` for vectors of single sentences all the time. Beside them one
 fault after another is done, a hundred at once, at least `--number` times and for `--seconds`, and
@@ -30,7 +31,6 @@ import bert_keras
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("number", 1000, "Times that each fault is done at least.", 1)
-flags.DEFINE_float("seconds", 10.0, "Seconds that it is done at least, and nothing before.", 0.1)
 flags.DEFINE_integer("connections", 10_000, "Connections that are opened and left.", 1)
 CLIENTS = 8
 DEADLINE = 5
