@@ -8,7 +8,7 @@ Eight clients ask `bert-keras serve` for vectors of single sentences all the tim
 fault after another is done, a hundred at once, at least `--number` times and for `--seconds`, and
 connections are opened and left `--connections` times. What each gets is counted by status; `cut`
 is a connection that the server closed without a word, or before one was read. Of the eight it
-counts answers, failures, and milliseconds, the median and the 99th percentile; who got no answer
+counts answers, failures, and milliseconds: median, 99th percentile, longest. Who got no answer
 waits on until the next one. At last the model's files change, the server is killed and begun anew,
 and told to end. Prints a table in Markdown.
 """
