@@ -22,7 +22,7 @@ from bert_keras import datasets, plots
 
 parser = argparse.ArgumentParser()
 parser.add_argument(
-    "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
+    "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
 parser.add_argument("--epochs", type=int, default=2, help="times through the training set")
 parser.add_argument("--output_dir", default="output/custom_head", help="folder of what is written")

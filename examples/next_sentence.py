@@ -16,6 +16,7 @@
 import argparse
 import sys
 
+import keras
 import numpy as np
 
 import bert_keras
@@ -52,6 +53,7 @@ def pairs_of(path, count):
 
 train, labels = pairs_of("examples/data/books/tom_sawyer.txt.gz", flags.num_train)
 dev, right = pairs_of(flags.text, 300)
+keras.utils.set_random_seed(0)
 model = bert_keras.NextSentencePrediction.from_preset(flags.preset)
 
 

@@ -50,6 +50,42 @@ def bucket_lengths(lengths, buckets):
     return buckets[places]
 
 
+def buckets_worth_compiling(batches, buckets, num_epochs, price):
+    """Returns those of the lengths whose programs save more than they cost to compile.
+
+    Fewer lengths mean more padding, more lengths more programs; the least sum of both is found
+    exactly, by dynamic programming over the lengths.
+
+    Args:
+        batches: list of pairs of rows and padded length, as an epoch has them.
+        buckets: increasing ints, of which the padded lengths are.
+        num_epochs: int, how often they are computed.
+        price: float, how many tokens could be computed in the time that a program takes to compile.
+
+    Returns:
+        Increasing ints, with the longest of the batches last: nothing longer may come.
+
+    Example:
+
+    >>> batches = [(range(32), 16)] * 20 + [(range(32), 24), (range(32), 32)]
+    >>> buckets_worth_compiling(batches, (16, 24, 32, 40), num_epochs=1, price=8192)
+    (16, 32)
+    """
+    rows = dict.fromkeys(buckets, 0)
+    for indices, length in batches:
+        rows[length] += len(indices)
+    used = [length for length in buckets if rows[length]]
+    # For each length the least price of all batches up to it, and the lengths that have it.
+    best = [(0.0, ())]
+    for end, length in enumerate(used, start=1):
+        choices = []
+        for start, (paid, chosen) in enumerate(best):
+            num_rows = sum(rows[each] for each in used[start:end])
+            choices.append((paid + price + num_rows * length * num_epochs, (*chosen, length)))
+        best.append(min(choices))
+    return best[-1][1]
+
+
 def sorted_batches(lengths, batch_size=32, token_budget=None, buckets=None):
     """Splits rows into batches by length, the longest first, for prediction.
 

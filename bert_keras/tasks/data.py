@@ -4,10 +4,16 @@ import keras
 
 from bert_keras import distribution
 from bert_keras.inputs import check_keys
+from bert_keras.preprocessing.batching import buckets_worth_compiling
 from bert_keras.tasks import columns, parts
 from bert_keras.tasks.examples import Examples, check_class_weight
 from bert_keras.tasks.features import check_reader
 from bert_keras.tasks.other_datasets import PreparedBatches, Stream, checked, shared
+
+# Tokens trained on while XLA compiles a step for one more length, times the square of the width:
+# both grow with the layers alike. Measured on two cores, see benchmarks/first_epoch.py; an
+# accelerator computes more in that time. PyTorch compiles nothing.
+COMPILATION = {"jax": 1e9, "tensorflow": 4e8, "torch": 0}
 
 
 def are_examples(task, x):
@@ -48,8 +54,13 @@ def columns_of(task, x, y=None):
     return columns.as_columns(x, task.takes_pairs), columns.as_labels(y)
 
 
-def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0):
-    """Returns what `fit` reads of `Examples`, see `Task.batches`."""
+def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0, num_epochs=None):
+    """Returns what `fit` reads of `Examples`, see `Task.batches`.
+
+    Args:
+        num_epochs: int, how often `fit` reads them, by which XLA compiles more lengths or fewer;
+            `None` where that is not known.
+    """
     # XLA compiles a last batch of its own size anew, which costs more than rows that weigh 0. In
     # `evaluate` it does not pad: Keras's mean of the losses counts rows, not weights.
     pads = keras.backend.backend() != "torch" and shuffle and task.ignores_weight_0()
@@ -60,9 +71,16 @@ def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0):
         seed=recipe.seed or 0,
         window=recipe.sort_window if shuffle else None,
         pad_last_batch=pads,
-        epoch=epoch,
         unpadded=parts.is_unpadded(task),
     )
+    cost = COMPILATION[keras.backend.backend()]
+    if num_epochs and cost and not batches.unpadded:
+        # Those of epoch 0 in any case: a run that goes on has the lengths it began with.
+        price = cost / (task.backbone.hidden_dim**2 * examples.sequences_a_row)
+        batches.buckets = buckets_worth_compiling(
+            batches.batches, batches.buckets, num_epochs, price
+        )
+    batches.epoch = epoch
     finished = batches if examples.finish is None else examples.finish(batches)
     share = distribution.share_of(task)
     distribution.check_texts_are_shared()
@@ -82,6 +100,7 @@ def data_of(
     class_weight=None,
     shuffle=None,
     epoch=0,
+    num_epochs=None,
 ):
     """Returns the keywords for the data that Keras's `fit` and `evaluate` get, all checked.
 
@@ -90,6 +109,7 @@ def data_of(
         x, y, sample_weight, batch_size, class_weight: see `Task.fit`.
         shuffle: bool for `fit`, `None` for `evaluate`.
         epoch: int, number of the first epoch.
+        num_epochs: int, see `batches_of`.
     """
     if class_weight is not None:
         class_weight = columns.by_number(class_weight, getattr(task, "label_names", None))
@@ -98,7 +118,7 @@ def data_of(
         examples = examples_of(task, x, y, sample_weight)
         if class_weight is not None:
             examples = examples.weighted(class_weight, getattr(task, "num_classes", None))
-        batches = batches_of(task, examples, batch_size, bool(shuffle), epoch)
+        batches = batches_of(task, examples, batch_size, bool(shuffle), epoch, num_epochs)
         # They come shuffled, by the seed and the number of the epoch.
         return {"x": batches} if shuffle is None else {"x": batches, "shuffle": False}
     if class_weight is not None:
@@ -119,12 +139,13 @@ def data_of(
     return {name: value for name, value in given.items() if value is not None}
 
 
-def validation_data_of(task, given, batch_size=None):
+def validation_data_of(task, given, batch_size=None, num_epochs=None):
     """Returns what Keras validates on: batches of examples, or somebody's dataset."""
+    options = {"batch_size": batch_size, "num_epochs": num_epochs}
     if isinstance(given, list) and not task.is_raw(given):
         given = tuple(given)
     if isinstance(given, tuple) and len(given) in (2, 3) and not columns.is_text(given):
-        return data_of(task, *given, batch_size=batch_size)["x"]
+        return data_of(task, *given, **options)["x"]
     if given is None or not are_examples(task, given):
         return given if given is None else shared(task, checked(task, given))
-    return data_of(task, given, batch_size=batch_size)["x"]
+    return data_of(task, given, **options)["x"]

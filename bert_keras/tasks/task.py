@@ -347,10 +347,10 @@ class Task(BuiltModel):
             columns = (*data.columns_of(self, x, y), sample_weight)
             (x, y, sample_weight), validation_data = split_off_end(*columns, validation_split)
         given = data.data_of(
-            self, x, y, sample_weight, batch_size, class_weight, shuffle, initial_epoch
+            self, x, y, sample_weight, batch_size, class_weight, shuffle, initial_epoch, epochs
         )
         size = validation_batch_size or batch_size
-        given["validation_data"] = data.validation_data_of(self, validation_data, size)
+        given["validation_data"] = data.validation_data_of(self, validation_data, size, epochs)
         self.recipe.schedule(self, given["x"], steps_per_epoch, epochs, initial_epoch)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         given |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}

@@ -1,4 +1,5 @@
 import doctest
+import itertools
 
 import keras
 import numpy as np
@@ -13,7 +14,11 @@ from bert_keras.preprocessing import (
     length_buckets,
     sorted_batches,
 )
-from bert_keras.preprocessing.batching import bucket_lengths, restore_order
+from bert_keras.preprocessing.batching import (
+    bucket_lengths,
+    buckets_worth_compiling,
+    restore_order,
+)
 
 lengths_lists = st.lists(st.integers(1, 200), min_size=1, max_size=80)
 
@@ -84,6 +89,25 @@ def test_order_is_restored(lengths, batch_size):
     batches = sorted_batches(lengths, batch_size)
     computed = np.concatenate([rows for rows, _ in batches])
     assert restore_order(computed, batches).tolist() == list(range(len(lengths)))
+
+
+@given(
+    st.dictionaries(st.sampled_from((4, 8, 12, 16, 24)), st.integers(1, 9), min_size=1),
+    st.integers(1, 3),
+    st.integers(0, 200),
+)
+def test_lengths_are_worth_what_they_cost(rows, num_epochs, price):
+    def cost(chosen):
+        padded = sum(n * min(c for c in chosen if c >= length) for length, n in rows.items())
+        return len(chosen) * price + padded * num_epochs
+
+    batches = [(range(n), length) for length, n in rows.items()]
+    found = buckets_worth_compiling(batches, (4, 8, 12, 16, 24, 32), num_epochs, price)
+    shorter = sorted(rows)[:-1]
+    subsets = (c for size in range(len(rows)) for c in itertools.combinations(shorter, size))
+    assert cost(found) == min(cost((*subset, max(rows))) for subset in subsets)
+    assert found[-1] == max(rows)
+    assert list(found) == sorted(set(found))
 
 
 def test_no_rows_give_no_batches():

@@ -9,6 +9,7 @@ from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_pr
 
 import bert_keras
 from bert_keras.preprocessing.batching import BucketedBatches
+from bert_keras.tasks import data
 
 TEXTS = ["a b c", "d e", "h a", "g g g g g g g g", "b", "a a"] * 4
 LABELS = [int("a" in text) for text in TEXTS]
@@ -139,6 +140,25 @@ def test_backends_pad_differently_and_have_the_same_rows(monkeypatch):
     assert others.buckets == (coarse if is_torch else fine)
     for (rows, _), (same, _) in zip(found.batches, others.batches, strict=True):
         assert rows.tolist() == same.tolist()
+
+
+def test_fit_compiles_the_lengths_that_pay(monkeypatch):
+    backbone = tiny_backbone(max_sequence_length=48)
+    price = 100 * backbone.hidden_dim**2
+    monkeypatch.setitem(data.COMPILATION, keras.backend.backend(), price)
+    classifier = tiny_classifier(backbone, preprocessor=tiny_preprocessor(max_length=48))
+    examples = classifier.examples(["a " * size for size in range(1, 47)], [0, 1] * 23)
+    options = {"batch_size": 4, "shuffle": True}
+    once, often = (
+        data.batches_of(classifier, examples, **options, num_epochs=n) for n in (1, 1000)
+    )
+    assert len(once.buckets) < len(often.buckets)
+    # A run that goes on has the lengths of its first epoch, and the order of its own.
+    later = data.batches_of(classifier, examples, **options, num_epochs=1, epoch=3)
+    assert later.buckets == once.buckets
+    assert later.epoch == 3
+    for batches in (once, later):
+        assert {length for _, length in batches.batches} <= {*once.buckets}
 
 
 def test_pytorch_predicts_as_many_tokens_at_once(monkeypatch):
