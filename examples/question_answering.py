@@ -46,8 +46,8 @@ print(len(train), "to train on,", len(dev), "to measure on:", train[0].question,
 
 # %% [markdown]
 # The head scores each token as the start and as the end of the answer. Longer paragraphs are read
-# through windows that overlap. After each epoch the questions to measure on are answered too, for the
-# curves; nothing is chosen by them.
+# through windows that overlap. After each epoch the questions to measure on are answered too, for
+# the curves; nothing is chosen by them.
 
 
 # %%

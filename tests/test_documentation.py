@@ -4,10 +4,13 @@ import ast
 import importlib
 import pathlib
 import re
+import shlex
 
 import pytest
 
 import bert_keras
+from bert_keras.cli import main, pretrain, pretraining_data, train, vocabulary
+from bert_keras.cli.tasks import RECIPES
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -94,3 +97,67 @@ def test_the_readme_lists_every_preset_with_its_weights():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for row in bert_keras.presets():
         assert f"`{row['name']}`" in text and f"{row['parameters']:,}" in text
+
+
+def shell_commands():
+    """Yields (page, command as words) of every block of shell on a page, in prose or code."""
+    examples = ROOT / "examples"
+    found = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *DOCS.rglob("*.py")]
+    for path in (*found, *examples.glob("*.py"), *examples.rglob("*.md")):
+        text = re.sub(r"(?m)^# ?", "", path.read_text(encoding="utf-8"))
+        for block in re.findall(r"(?ms)^```(?:shell|bash)\n(.*?)^```", text):
+            block = re.sub(r"\\\n|\s# .*", " ", block)
+            # A text in quotes may have several lines.
+            for line in re.findall(r"(?:\"[^\"]*\"|'[^']*'|[^\n\"'])+", block):
+                words = shlex.split(line)
+                ends = [place for place, word in enumerate(words) if word in ("|", "&&", ";", "&")]
+                for start, end in zip([-1, *ends], [*ends, len(words)], strict=True):
+                    yield path, words[start + 1 : end]
+
+
+def flags_of(command):
+    """Returns the names of the flags that a command of this repository takes, or `None`."""
+    command = [word for word in command if not re.fullmatch(r"[A-Z_]+=.*", word)]
+    program = command[0].rpartition("/")[2] if command else ""
+    if program in ("python", "python3") and command[1:3] == ["-m", "bert_keras"]:
+        program, command = "bert-keras", command[2:]
+    if program == "bert-keras" and command[1] == "train":
+        options = train.groups(RECIPES[command[2]]).values()
+        return {option.name for group in options for option in group}
+    if program == "bert-keras":
+        own = {
+            "vocabulary": vocabulary,
+            "pretraining-data": pretraining_data,
+            "pretrain": pretrain,
+        }
+        if command[1] in own:
+            return set(own[command[1]].FLAGS)
+        assert command[1] in ("info", "convert", "serve", *main.COMMANDS), command
+        sources = [ROOT / "bert_keras" / "cli" / f"{n}.py" for n in ("main", "serve", "mistakes")]
+    elif program in ("python", "python3") and command[1].endswith(".py"):
+        sources = [ROOT / command[1]]
+        if not sources[0].is_file():
+            return None  # A file of the reader's.
+        imported = re.findall(r"(?m)^(?:from|import) (\w+)", sources[0].read_text(encoding="utf-8"))
+        sources += [f for n in imported if (f := sources[0].with_name(f"{n}.py")).is_file()]
+    else:
+        return None
+    text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
+    defined = re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"|add_argument\(\s*\"--([\w-]+)\"", text)
+    return {one or other for one, other in defined}
+
+
+def test_commands_on_all_pages_have_the_flags_that_they_are_given():
+    seen = 0
+    for path, command in shell_commands():
+        known = flags_of(command)
+        if known is None:
+            continue
+        words = command[: command.index("--")] if "--" in command else command
+        given = {
+            re.match(r"--?([\w-]+)", word)[1] for word in words if re.match(r"--?[a-z]\w", word)
+        }
+        unknown = given - known - {f"no{name}" for name in known} - {"help"}
+        assert not unknown, f"{path.relative_to(ROOT)}: {shlex.join(command)}: {unknown}"
+        seen += 1
+    assert seen > 150
