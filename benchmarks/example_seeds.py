@@ -34,7 +34,9 @@ def run(name, seed):
             runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
     finally:
         keras.utils.set_random_seed = original
-    return printed.getvalue().splitlines(), time.process_time() - started
+    # Of what Keras says of an epoch the losses and metrics.
+    lines = [re.sub(r"^\d+/\d+ .*/step - ", "", line) for line in printed.getvalue().splitlines()]
+    return lines, time.process_time() - started
 
 
 def summary(lines):
@@ -58,8 +60,7 @@ def main():
         runs = [run(name, int(seed)) for seed in flags.seeds.split(",")]
         print(f"{name}, seeds {flags.seeds}")
         for lines in zip(*(lines for lines, _ in runs), strict=False):
-            told = None if "/step" in lines[0] else summary(lines)
-            if told:
+            if told := summary(lines):
                 print("   ", told)
         seconds = [seconds for _, seconds in runs]
         print(f"    processor time {min(seconds):.0f} to {max(seconds):.0f} s", flush=True)

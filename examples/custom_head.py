@@ -63,6 +63,7 @@ history = model.fit(
     validation_data=(preprocessor(dev.texts), dev.labels),
     verbose=2,
 )
+print(f"accuracy {history.history['val_accuracy'][-1]:.3f} on {len(dev.texts)} sentences")
 
 # %%
 model.save(f"{flags.output_dir}.keras")

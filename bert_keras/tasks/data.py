@@ -10,10 +10,10 @@ from bert_keras.tasks.examples import Examples, check_class_weight
 from bert_keras.tasks.features import check_reader
 from bert_keras.tasks.other_datasets import PreparedBatches, Stream, checked, shared
 
-# Tokens trained on while XLA compiles a step for one more length, times the square of the width:
-# both grow with the layers alike. Measured on two cores, see benchmarks/first_epoch.py; an
-# accelerator computes more in that time. PyTorch compiles nothing.
-COMPILATION = {"jax": 1e9, "tensorflow": 4e8, "torch": 0}
+# Tokens trained on while JAX compiles a step for one more length, times the square of the width:
+# both grow with the layers alike. Measured on two cores by benchmarks/first_epoch.py; an accelerator
+# computes more in that time. TensorFlow gains nothing by fewer lengths, PyTorch compiles none.
+COMPILATION = {"jax": 1e9, "tensorflow": 0, "torch": 0}
 
 
 def are_examples(task, x):
@@ -58,7 +58,7 @@ def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0, num_epoc
     """Returns what `fit` reads of `Examples`, see `Task.batches`.
 
     Args:
-        num_epochs: int, how often `fit` reads them, by which XLA compiles more lengths or fewer;
+        num_epochs: int, how often `fit` reads them, by which JAX compiles more lengths or fewer;
             `None` where that is not known.
     """
     # XLA compiles a last batch of its own size anew, which costs more than rows that weigh 0. In
