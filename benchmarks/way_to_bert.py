@@ -13,7 +13,7 @@ tables have
 - perplexity on the last tenth, of BERT of the masked words;
 - analogies answered right, of those whose words the vectors have;
 - Spearman's correlation with people's scores of pairs of words, for each file of
-  `--similarity_dir`: a line each, two words and a score.
+  `--similarity_dir`: a line each, two words and a score; of fewer than 40 pairs none.
 
 Each chapter has a process of its own. `--output` gets a JSON line for each chapter and text; what
 it holds already is not run again. The tables are printed in Markdown.
@@ -45,6 +45,7 @@ LAST = {
     "bert": "# The perplexity is not that",
 }
 FEWEST = 1 << 12  # Words of a text.
+FEWEST_PAIRS = 40
 
 
 def main(books):
@@ -59,9 +60,10 @@ def main(books):
         for count in map(int, FLAGS.words):
             text = write_text(books, count, Path(folder, "text.txt.gz"))
             for chapter in LAST:
-                if any((row["chapter"], row["words"]) == (chapter, count) for row in found):
+                of = {"chapter": chapter, "words": count, "books": [book.name for book in books]}
+                if any(row.items() >= of.items() for row in found):
                     continue
-                found.append({"chapter": chapter, "words": count} | measured(chapter, text))
+                found.append(of | measured(chapter, text))
                 print(json.dumps(found[-1]), flush=True)
                 lines = "".join(f"{json.dumps(row)}\n" for row in found)
                 output.write_text(lines, encoding="utf-8")
@@ -126,28 +128,32 @@ def similarities(vectors, number, folder):
 def table(found):
     """Returns two tables in Markdown, of perplexities and of vectors."""
     sizes = sorted({row["words"] for row in found})
-    heads = [f"{size:,} words" for size in sizes]
-    lines = ["| perplexity | " + " | ".join(heads) + " |", "|---" * (len(sizes) + 1) + "|"]
+    lines = ["| perplexity | " + " | ".join(f"{size:,} words" for size in sizes) + " |"]
+    lines.append("|---" * (len(sizes) + 1) + "|")
     at = {(row["chapter"], row["words"]): row for row in found}
     for chapter in LAST:
         cells = [at.get((chapter, size), {}).get("perplexity") for size in sizes]
         if any(cells):
             told = " | ".join(f"{x:.0f}" if x else "" for x in cells)
             lines.append(f"| {chapter} | {told} |")
-    cells = [at.get(("ngrams", size), {}).get("vocabulary", 0) for size in sizes]
-    lines.append("| known words | " + " | ".join(f"{x:,}" for x in cells) + " |")
-    names = dict.fromkeys(name for row in found for name in row if isinstance(row[name], dict))
-    sets = list(dict.fromkeys(s for row in found for n in names if n in row for s in row[n]))[2:]
+    known = " | ".join(f"{at.get(('ngrams', x), {}).get('vocabulary', 0):,}" for x in sizes)
+    lines.append(f"| known words | {known} |")
+    rows = [(name, row["words"], row[name]) for row in found for name in row if "," in name]
+    rows += [("GloVe", row["words"], row["GloVe"]) for row in found if "GloVe" in row]
+    names = dict.fromkeys(key for _, _, of in rows for key in of if key not in ("right", "asked"))
+    sets = [name for name in names if any(enough(of, name) for _, _, of in rows)]
     lines += ["", "| vectors | words | analogies | " + " | ".join(sets) + " |"]
     lines.append("|---" * (3 + len(sets)) + "|")
-    for name in names:
-        for row in found:
-            if name in row:
-                of = row[name]
-                cells = [f"{of[s][0]:.2f} of {of[s][1]}" for s in sets]
-                cells = [f"{of['right']} of {of['asked']}", *cells]
-                lines.append(f"| {name} | {row['words']:,} | " + " | ".join(cells) + " |")
+    for name, words, of in sorted(rows, key=lambda row: (row[0], row[1])):
+        cells = [f"{of[s][0]:.2f} of {of[s][1]}" if enough(of, s) else "" for s in sets]
+        cells = [name, f"{words:,}", f"{of['right']} of {of['asked']}", *cells]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def enough(of, name):
+    """Whether so many pairs of a set have vectors that their correlation says something."""
+    return of.get(name, [0, 0])[1] >= FEWEST_PAIRS
 
 
 if __name__ == "__main__":

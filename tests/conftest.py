@@ -40,6 +40,14 @@ def without_xla(request, monkeypatch):
         monkeypatch.setattr(trainer, "model_supports_jit", lambda model: False)
 
 
+@pytest.fixture(autouse=True)
+def every_length(monkeypatch):
+    """On JAX batches have several lengths: for tiny models one alone would be worth compiling."""
+    from bert_keras.tasks import data
+
+    monkeypatch.setitem(data.COMPILATION, "jax", 0)
+
+
 def pytest_collection_modifyitems(config, items):
     """Leaves the tests marked `once` to PyTorch, which has nothing to compile."""
     if keras.backend.backend() == "torch":

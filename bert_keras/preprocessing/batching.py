@@ -9,10 +9,10 @@ from bert_keras.preprocessing.unpadding import without_padding
 
 
 def length_buckets(max_length, step=8, first=16):
-    """Returns the lengths that batches are padded to.
+    """Returns the lengths that batches may be padded to.
 
     Multiples of `step` up to 64, of twice that up to 128, of four times beyond. On JAX and
-    TensorFlow each is a shape to compile.
+    TensorFlow each is a shape to compile, see `buckets_worth_compiling`.
 
     Args:
         max_length: int, the last of them.

@@ -55,11 +55,11 @@ def columns_of(task, x, y=None):
 
 
 def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0, num_epochs=None):
-    """Returns what `fit` reads of `Examples`, see `Task.batches`.
+    """Returns what `fit` or `evaluate` read of `Examples`, see `Task.batches`.
 
     Args:
         num_epochs: int, how often `fit` reads them, by which JAX compiles more lengths or fewer;
-            `None` where that is not known.
+            `None` for the lengths of `examples`.
     """
     # XLA compiles a last batch of its own size anew, which costs more than rows that weigh 0. In
     # `evaluate` it does not pad: Keras's mean of the losses counts rows, not weights.
@@ -74,13 +74,16 @@ def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0, num_epoc
         unpadded=parts.is_unpadded(task),
     )
     cost = COMPILATION[keras.backend.backend()]
-    if num_epochs and cost and not batches.unpadded:
+    fixed = batches.unpadded or examples.depends_on_padding or examples.read_by
+    if num_epochs and cost and not fixed:
         # Those of epoch 0 in any case: a run that goes on has the lengths it began with.
         price = cost / (task.backbone.hidden_dim**2 * examples.sequences_a_row)
         batches.buckets = buckets_worth_compiling(
             batches.batches, batches.buckets, num_epochs, price
         )
-    batches.epoch = epoch
+        batches.epoch = 0
+    if epoch:
+        batches.epoch = epoch
     finished = batches if examples.finish is None else examples.finish(batches)
     share = distribution.share_of(task)
     distribution.check_texts_are_shared()
@@ -100,7 +103,6 @@ def data_of(
     class_weight=None,
     shuffle=None,
     epoch=0,
-    num_epochs=None,
 ):
     """Returns the keywords for the data that Keras's `fit` and `evaluate` get, all checked.
 
@@ -109,7 +111,6 @@ def data_of(
         x, y, sample_weight, batch_size, class_weight: see `Task.fit`.
         shuffle: bool for `fit`, `None` for `evaluate`.
         epoch: int, number of the first epoch.
-        num_epochs: int, see `batches_of`.
     """
     if class_weight is not None:
         class_weight = columns.by_number(class_weight, getattr(task, "label_names", None))
@@ -118,6 +119,7 @@ def data_of(
         examples = examples_of(task, x, y, sample_weight)
         if class_weight is not None:
             examples = examples.weighted(class_weight, getattr(task, "num_classes", None))
+        num_epochs = None if shuffle is None else task.recipe.num_epochs
         batches = batches_of(task, examples, batch_size, bool(shuffle), epoch, num_epochs)
         # They come shuffled, by the seed and the number of the epoch.
         return {"x": batches} if shuffle is None else {"x": batches, "shuffle": False}
@@ -139,13 +141,12 @@ def data_of(
     return {name: value for name, value in given.items() if value is not None}
 
 
-def validation_data_of(task, given, batch_size=None, num_epochs=None):
+def validation_data_of(task, given, batch_size=None):
     """Returns what Keras validates on: batches of examples, or somebody's dataset."""
-    options = {"batch_size": batch_size, "num_epochs": num_epochs}
     if isinstance(given, list) and not task.is_raw(given):
         given = tuple(given)
     if isinstance(given, tuple) and len(given) in (2, 3) and not columns.is_text(given):
-        return data_of(task, *given, **options)["x"]
+        return data_of(task, *given, batch_size=batch_size)["x"]
     if given is None or not are_examples(task, given):
         return given if given is None else shared(task, checked(task, given))
-    return data_of(task, given, **options)["x"]
+    return data_of(task, given, batch_size=batch_size)["x"]

@@ -31,6 +31,7 @@ class Examples:
         sequences_a_row: int, sequences of the longest row: 1 but for choices and windows.
         are_sorted: bool, whether rows of like length go into one batch; ready arrays keep together.
         read_by: backbone and pooling of the task whose `encode_features` made them, or `None`.
+        depends_on_padding: bool, whether the numbers hang on the lengths that rows are padded to.
         finish: function of the `BucketedBatches` that returns what `fit` reads, or `None`.
     """
 
@@ -41,6 +42,7 @@ class Examples:
     buckets: tuple | None = None
     sequences_a_row: int = 1
     are_sorted: bool = True
+    depends_on_padding: bool = False
     finish: Callable | None = None
     read_by: tuple | None = None
 
@@ -182,7 +184,7 @@ def _take(column, rows):
 def buckets_of(longest):
     """Returns the lengths that batches are padded to: finer where they need no compilation.
 
-    The same lengths whatever the data, so that `evaluate` compiles no new ones.
+    The same lengths whatever the data, so that one `evaluate` compiles few that another did not.
     """
     is_torch = keras.backend.backend() == "torch"
     return length_buckets(longest, step=4, first=4) if is_torch else length_buckets(longest)

@@ -204,6 +204,7 @@ class MaskedLM(Task):
             make_inputs=make_inputs,
             # On each backend the same: which tokens are masked depends on what they are padded to.
             buckets=length_buckets(self.preprocessor.max_length),
+            depends_on_padding=True,
             finish=lambda batches: MaskedBatches(
                 batches, self.masking, kinds, self.has_next_sentence
             ),

@@ -279,6 +279,7 @@ class QuestionAnswering(Task):
             windows.lengths[rows],
             lambda batch, length: windows.pack(rows[batch], length),
             buckets=buckets_of(self.preprocessor.max_length),
+            depends_on_padding=not self.mask_padding,
         )
 
     def _predict_windows(self, windows, batch_size=None, verbose=0):

@@ -4,6 +4,7 @@ import types
 
 import keras
 
+from bert_keras.checks import check_int
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.tasks import data, freezing, parts
@@ -207,7 +208,9 @@ class Task(BuiltModel):
         return data.examples_of(self, x, y, sample_weight, training)
 
     def batches(self, examples, batch_size=None, shuffle=False, epoch=0):
-        """Returns what `fit` reads of `Examples`: batches of rows of like length.
+        """Returns batches of rows of like length, as `evaluate` reads them of `Examples`.
+
+        So does `fit`, but that it may use fewer lengths on JAX.
 
         Args:
             examples: see `examples`.
@@ -310,7 +313,8 @@ class Task(BuiltModel):
             x: texts, or ready inputs, see the class; or what `encode_features` returned.
             y: labels; `None` for datasets that yield them.
             batch_size: int, 32 by default.
-            epochs: int.
+            epochs: int. Of few epochs JAX compiles fewer lengths, and pads more, see
+                `buckets_worth_compiling`.
             validation_data: `(x, y)`, `(x, y, sample_weight)`, or a dataset.
             validation_split: float, share of the examples, taken from the end, to validate on.
             sample_weight: float, `(num_examples,)`.
@@ -342,15 +346,17 @@ class Task(BuiltModel):
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
         parts.check_sort_window(self, sort_window, x, shuffle)
-        self.recipe.begin(initial_epoch, sort_window)
+        check_int("epochs", epochs, 0)
+        planned = epochs if steps_per_epoch is None else None
+        self.recipe.begin(initial_epoch, sort_window, planned)
         if validation_split and validation_data is None and data.are_examples(self, x):
             columns = (*data.columns_of(self, x, y), sample_weight)
             (x, y, sample_weight), validation_data = split_off_end(*columns, validation_split)
         given = data.data_of(
-            self, x, y, sample_weight, batch_size, class_weight, shuffle, initial_epoch, epochs
+            self, x, y, sample_weight, batch_size, class_weight, shuffle, initial_epoch
         )
         size = validation_batch_size or batch_size
-        given["validation_data"] = data.validation_data_of(self, validation_data, size, epochs)
+        given["validation_data"] = data.validation_data_of(self, validation_data, size)
         self.recipe.schedule(self, given["x"], steps_per_epoch, epochs, initial_epoch)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         given |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}

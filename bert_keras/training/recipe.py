@@ -60,6 +60,7 @@ class Recipe:
         label_smoothing: float that `compile` was given.
         seed: int, of the order of examples in the run under way, or `None` before the first.
         sort_window: int or `None`, see `BucketedBatches`.
+        num_epochs: int, epochs that the run was begun for, or `None` where they are not whole ones.
         is_running: bool, whether `fit` is under way.
 
     Raises:
@@ -78,7 +79,7 @@ class Recipe:
         self._loss, self.label_smoothing, self._metrics = loss, label_smoothing, weighted_metrics
         check_arguments(kwargs, keras.Model.compile)
         self._others = kwargs
-        self.seed = self.sort_window = self._random_state = None
+        self.seed = self.sort_window = self.num_epochs = self._random_state = None
         self.is_running = False
 
     def _check(self, optimizer):
@@ -171,10 +172,10 @@ class Recipe:
             ]
         return multipliers
 
-    def begin(self, initial_epoch, sort_window=None):
-        """Notes the beginning of a run, or that one goes on: with its order of examples."""
+    def begin(self, initial_epoch, sort_window=None, num_epochs=None):
+        """Notes the beginning of a run, or that one goes on: with its order and its lengths."""
         if initial_epoch == 0:
-            self._random_state = None
+            self._random_state, self.num_epochs = None, num_epochs
         if initial_epoch == 0 or self.seed is None:
             self.seed = distribution.of_first(random.getrandbits(31))
         if sort_window is not None or initial_epoch == 0:
@@ -262,6 +263,7 @@ class Recipe:
             "has_optimizer_state": task.optimizer.built,
             "shuffle_seed": self.seed,
             "sort_window": self.sort_window,
+            "num_epochs": self.num_epochs,
             "random_state": self._random_state or as_json(task),
         }
 
@@ -277,7 +279,7 @@ class Recipe:
         arguments = keras.saving.deserialize_keras_object(config["arguments"])
         recipe = cls(asked.pop("optimizer") or optimizer, **asked, **arguments)
         recipe.seed, recipe.sort_window = config["shuffle_seed"], config["sort_window"]
-        recipe._random_state = config["random_state"]
+        recipe.num_epochs, recipe._random_state = config["num_epochs"], config["random_state"]
         return recipe, optimizer
 
 

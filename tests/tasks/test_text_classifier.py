@@ -8,7 +8,7 @@ from checks import check_config_round_trip, check_everything_is_built, check_sav
 from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.preprocessing.batching import BucketedBatches
+from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
 from bert_keras.tasks import data
 
 TEXTS = ["a b c", "d e", "h a", "g g g g g g g g", "b", "a a"] * 4
@@ -142,23 +142,36 @@ def test_backends_pad_differently_and_have_the_same_rows(monkeypatch):
         assert rows.tolist() == same.tolist()
 
 
-def test_fit_compiles_the_lengths_that_pay(monkeypatch):
+def test_fit_compiles_the_lengths_that_pay(monkeypatch, tmp_path):
+    def noted(batches, buckets, num_epochs, price):
+        chosen = buckets_worth_compiling(batches, buckets, num_epochs, price)
+        calls.append((num_epochs, price, chosen))
+        return chosen
+
+    calls = []
+    monkeypatch.setattr(data, "buckets_worth_compiling", noted)
     backbone = tiny_backbone(max_sequence_length=48)
-    price = 100 * backbone.hidden_dim**2
-    monkeypatch.setitem(data.COMPILATION, keras.backend.backend(), price)
-    classifier = tiny_classifier(backbone, preprocessor=tiny_preprocessor(max_length=48))
-    examples = classifier.examples(["a " * size for size in range(1, 47)], [0, 1] * 23)
-    options = {"batch_size": 4, "shuffle": True}
-    once, often = (
-        data.batches_of(classifier, examples, **options, num_epochs=n) for n in (1, 1000)
+    cost = 100 * backbone.hidden_dim**2
+    monkeypatch.setitem(data.COMPILATION, keras.backend.backend(), cost)
+    preprocessor = tiny_preprocessor(max_length=48)
+    classifier = tiny_classifier(backbone, preprocessor=preprocessor)
+    texts, labels = ["a " * size for size in range(1, 47)], [0, 1] * 23
+    given = {"batch_size": 4, "verbose": 0}
+    classifier.fit(texts, labels, epochs=1, validation_data=(texts, labels), **given)
+    classifier.save(tmp_path / "model.keras")
+    classifier = keras.models.load_model(tmp_path / "model.keras")
+    classifier.fit(texts, labels, epochs=3, initial_epoch=1, **given)
+    # A run that goes on has the lengths with which it began.
+    assert calls == [(1, 100, calls[0][2])] * 2
+    classifier.fit(texts, labels, epochs=3, **given)
+    assert calls[2][0] == 3 and len(calls[2][2]) > len(calls[0][2])
+    # Where epochs are no whole ones, or the numbers hang on the lengths, these are as ever.
+    classifier.fit(texts, labels, steps_per_epoch=2, **given)
+    bert_keras.MaskedLM(backbone, preprocessor).fit(texts, **given)
+    bert_keras.QuestionAnswering(backbone, preprocessor, mask_padding=False).fit(
+        (["a b"], ["c d"]), [("c", 0)], **given
     )
-    assert len(once.buckets) < len(often.buckets)
-    # A run that goes on has the lengths of its first epoch, and the order of its own.
-    later = data.batches_of(classifier, examples, **options, num_epochs=1, epoch=3)
-    assert later.buckets == once.buckets
-    assert later.epoch == 3
-    for batches in (once, later):
-        assert {length for _, length in batches.batches} <= {*once.buckets}
+    assert len(calls) == 3
 
 
 def test_pytorch_predicts_as_many_tokens_at_once(monkeypatch):
