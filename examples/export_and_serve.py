@@ -64,7 +64,7 @@ def load(target):
     import tensorflow as tf
 
     loaded = tf.saved_model.load(target)
-    return lambda inputs: loaded.serve(inputs).numpy()
+    return lambda inputs: loaded.serve(inputs)["logits"].numpy()
 
 
 tokenizer = tokenizers.Tokenizer.from_file(f"{flags.output_dir}/tokenizer.json")

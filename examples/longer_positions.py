@@ -55,9 +55,7 @@ for old, new in zip(short.backbone.variables, backbone.variables, strict=True):
     new.assign(value)
 preprocessor = bert_keras.TextPreprocessor(short.tokenizer, max_length=flags.positions)
 long = bert_keras.MaskedLM(backbone, preprocessor=preprocessor)
-head = zip(short.head.variables, long.head.variables, strict=True)
-for old, new in head:
-    new.assign(old)
+long.head.set_weights(short.head.get_weights())
 
 # %%
 first = "She opened the [MASK] and went in."
