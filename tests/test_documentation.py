@@ -112,39 +112,48 @@ def shell_commands():
                 words = shlex.split(line)
                 ends = [place for place, word in enumerate(words) if word in ("|", "&&", ";", "&")]
                 for start, end in zip([-1, *ends], [*ends, len(words)], strict=True):
-                    yield path, words[start + 1 : end]
+                    command = words[start + 1 : end]
+                    # Variables, and what starts another program.
+                    while command and re.fullmatch(r"[A-Z_]+=.*|do|time|nohup", command[0]):
+                        del command[0]
+                    yield path, command[3:] if command[:2] == ["taskset", "-c"] else command
 
 
 def flags_of(command):
     """Returns the names of the flags that a command of this repository takes, or `None`."""
-    command = [word for word in command if not re.fullmatch(r"[A-Z_]+=.*", word)]
-    program = command[0].rpartition("/")[2] if command else ""
-    if program in ("python", "python3") and command[1:3] == ["-m", "bert_keras"]:
-        program, command = "bert-keras", command[2:]
-    if program == "bert-keras" and command[1] == "train":
-        options = train.groups(RECIPES[command[2]]).values()
-        return {option.name for group in options for option in group}
-    if program == "bert-keras":
-        own = {
-            "vocabulary": vocabulary,
-            "pretraining-data": pretraining_data,
-            "pretrain": pretrain,
-        }
-        if command[1] in own:
-            return set(own[command[1]].FLAGS)
-        assert command[1] in ("info", "convert", "serve", *main.COMMANDS), command
-        sources = [ROOT / "bert_keras" / "cli" / f"{n}.py" for n in ("main", "serve", "mistakes")]
-    elif program in ("python", "python3") and command[1].endswith(".py"):
-        sources = [ROOT / command[1]]
-        if not sources[0].is_file():
-            return None  # A file of the reader's.
-        imported = re.findall(r"(?m)^(?:from|import) (\w+)", sources[0].read_text(encoding="utf-8"))
-        sources += [f for n in imported if (f := sources[0].with_name(f"{n}.py")).is_file()]
-    else:
+    program, *arguments = [*command, ""]
+    if program in ("python", "python3", ".venv/bin/python"):
+        if arguments[:2] == ["-m", "bert_keras"]:
+            return flags_of(["bert-keras", *arguments[2:]])
+        path = ROOT / arguments[0]
+        if path.suffix != ".py" or not path.is_file():
+            return None  # The reader's.
+        text = path.read_text(encoding="utf-8")
+        names = re.findall(r"(?m)^(?:from|import) (\w+)", text)
+        beside = (path.with_name(f"{name}.py") for name in names)
+        return defined_by(path, *(other for other in beside if other.is_file()))
+    if program != "bert-keras" or not arguments[0]:
         return None
-    text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
-    defined = re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"|add_argument\(\s*\"--([\w-]+)\"", text)
-    return {one or other for one, other in defined}
+    if arguments[0] == "train":
+        options = train.groups(RECIPES[arguments[1]]).values()
+        return {option.name for group in options for option in group}
+    own = {"vocabulary": vocabulary, "pretraining-data": pretraining_data, "pretrain": pretrain}
+    if arguments[0] in own:
+        return set(own[arguments[0]].FLAGS)
+    of_all, of_main, of_serve = (
+        defined_by(ROOT / "bert_keras" / "cli" / f"{name}.py")
+        for name in ("mistakes", "main", "serve")
+    )
+    of_convert = {"to", "overwrite"}
+    taken = {"info": set(), "convert": of_convert, "serve": of_serve}
+    taken |= dict.fromkeys(main.COMMANDS, of_main - of_convert)
+    return of_all | taken[arguments[0]]
+
+
+def defined_by(*paths):
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    found = re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"|add_argument\(\s*\"--([\w-]+)\"", text)
+    return {one or other for one, other in found}
 
 
 def test_commands_on_all_pages_have_the_flags_that_they_are_given():
