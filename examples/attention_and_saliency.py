@@ -8,8 +8,8 @@
 # python examples/attention_and_saliency.py
 # ```
 #
-# Expected: accuracy 0.908 on 600 sentences, and scores that add up to a logit but for 0.001;
-# PyTorch, one seed, below a minute.
+# Expected: accuracy 0.900 ± 0.010 on 600 sentences, and scores that add up to a logit but for
+# 0.003; PyTorch, three seeds, 20 seconds of one core each.
 
 # %%
 import argparse

@@ -10,8 +10,8 @@
 #     --num_train 1000000 --epochs 3
 # ```
 #
-# Expected: perplexity 259.1 before and 101.8 after, of a student with 71 % of its teacher's
-# parameters; the teacher has 93.7; PyTorch, one seed, below a minute.
+# Expected: perplexity 259.1 before and 100.5 ± 1.3 after, of a student with 71 % of its teacher's
+# parameters; the teacher has 93.7; PyTorch, three seeds, 25 seconds of one core each.
 
 # %%
 import argparse

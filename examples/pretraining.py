@@ -9,8 +9,9 @@
 # python examples/pretraining.py --text 'books/*.txt' --num_steps 100000
 # ```
 #
-# Expected: in training the perplexity of masked tokens falls from 820 to 421, and guesses are
-# frequent tokens: so few steps learn little else; PyTorch, one seed, below a minute.
+# Expected: in training the perplexity of masked tokens falls from 827 ± 9 to 419 ± 1, and guesses
+# are frequent tokens: so few steps learn little else; PyTorch, three seeds, 23 seconds of one core
+# each.
 
 # %%
 import argparse
