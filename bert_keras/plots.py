@@ -38,7 +38,7 @@ MOST_COLOURS = 10
 
 
 def learning_curves(history, path=None):
-    """Draws every value of a training run over its epochs; of one epoch, bars.
+    """Draws every value of a training run over its epochs, four a row; of one epoch, bars.
 
     Args:
         history: a Keras `History`, or a dict of a list of floats by name; `val_loss` goes with
@@ -48,8 +48,13 @@ def learning_curves(history, path=None):
     values = getattr(history, "history", history)
     names = list(dict.fromkeys(name.removeprefix("val_") for name in values))
     with _drawing() as plt:
-        figure, axes = plt.subplots(1, len(names), figsize=(3.6 * len(names), 3.2), squeeze=False)
-        for axis, name in zip(axes[0], names, strict=True):
+        width, height = min(4, len(names)), -(-len(names) // 4)
+        figure, axes = plt.subplots(
+            height, width, figsize=(3.6 * width, 3.2 * height), squeeze=False
+        )
+        for axis in axes.flat[len(names) :]:
+            axis.remove()
+        for axis, name in zip(axes.flat, names, strict=False):
             for label, key in (("train", name), ("dev", f"val_{name}")):
                 found = values.get(key, ())
                 epochs = range(1, len(found) + 1)

@@ -79,6 +79,9 @@ def test_learning_curves_are_lines_and_of_one_epoch_bars(tmp_path):
     path = tmp_path / "new" / "x.png"
     (axis,) = panels(plots.learning_curves({"loss": [2.0], "val_loss": [3.0]}, path=path))
     assert [bar.get_height() for bar in axis.patches] == [2.0, 3.0] and path.exists()
+    many = plots.learning_curves({name: [1.0, 2.0] for name in "abcdef"})
+    assert [axis.get_title() for axis in panels(many)] == [*"abcdef"]
+    assert len({axis.get_position().y0 for axis in panels(many)}) == 2
 
 
 def test_a_confusion_matrix_counts_names_and_numbers():
