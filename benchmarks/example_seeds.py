@@ -3,8 +3,8 @@
     KERAS_BACKEND=torch OMP_NUM_THREADS=1 python benchmarks/example_seeds.py text_classification
 
 Of each line that the runs print alike but for its numbers, it prints these as means and standard
-deviations over seeds, and last the seconds of processor time of a run, of the first
-with the imports. With `--seeds 0` it says how long an example takes on a backend.
+deviations over seeds, and last the seconds of processor time of a run, of the first with the
+imports. With `--seeds 0` it says how long an example takes on a backend.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """What the forerunners of BERT reach, and how each grows with the text it learns from.
 
-    KERAS_BACKEND=torch python benchmarks/way_to_bert.py --books books/*.txt.gz \
-        --words 20000,80000,320000 --similarity_dir word_similarity --output way_to_bert.jsonl
+    KERAS_BACKEND=torch python benchmarks/way_to_bert.py --words 20000,80000,320000 \
+        --similarity_dir word_similarity dracula.txt.gz dorian_gray.txt.gz sherlock_holmes.txt.gz
 
 Each chapter of docs/en/way_to_bert is run as far as its model is trained, with another text in
 place of its own: the last so many words of the books, read in the order in which they are given. As

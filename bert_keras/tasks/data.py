@@ -13,7 +13,7 @@ from bert_keras.tasks.other_datasets import PreparedBatches, Stream, checked, sh
 # Tokens trained on while JAX compiles a step for one more length, times the square of the width:
 # both grow with the layers alike. Measured on two cores by benchmarks/first_epoch.py; a GPU
 # computes more in that time. TensorFlow gains nothing by fewer lengths, PyTorch compiles none.
-COMPILATION = {"jax": 1e9, "tensorflow": 0, "torch": 0}
+COMPILATION = {"jax": 1e9}
 
 
 def are_examples(task, x):
@@ -73,7 +73,7 @@ def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0, num_epoc
         pad_last_batch=pads,
         unpadded=parts.is_unpadded(task),
     )
-    cost = COMPILATION[keras.backend.backend()]
+    cost = COMPILATION.get(keras.backend.backend(), 0)
     fixed = batches.unpadded or examples.depends_on_padding or examples.read_by
     if num_epochs and cost and not fixed:
         # Those of epoch 0 in any case: a run that goes on has the lengths it began with.
