@@ -71,6 +71,8 @@ class Worker:
             "TOKENIZERS_PARALLELISM": "true",
             **{name: str(threads) for name in THREADS},
             "KERAS_BACKEND": backend or "torch",
+            # As `bert-keras train` has it; see bert_keras/host_memory.py.
+            "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         }
         self._log = open(os.path.join(folder, f"{side}.log"), "a", encoding="utf-8")  # noqa: SIM115
         self._process = subprocess.Popen(

@@ -39,6 +39,30 @@ def assert_same_structure_close(actual, expected, atol=1e-6):
         assert_close(a, b, atol)
 
 
+def gradients(function, *inputs):
+    """Returns the gradients of the sum of `function(*inputs)` squared, float32 arrays."""
+    backend = keras.backend.backend()
+    if backend == "torch":
+        import torch
+
+        leaves = [torch.tensor(x, requires_grad=True) for x in inputs]
+        loss = (function(*leaves) ** 2).sum()
+        found = torch.autograd.grad(loss, leaves)
+    elif backend == "jax":
+        import jax
+
+        found = jax.grad(lambda leaves: (function(*leaves) ** 2).sum())(list(inputs))
+    else:
+        import tensorflow as tf
+
+        leaves = [tf.convert_to_tensor(x) for x in inputs]
+        with tf.GradientTape() as tape:
+            tape.watch(leaves)
+            loss = tf.reduce_sum(function(*leaves) ** 2)
+        found = tape.gradient(loss, leaves)
+    return [to_numpy(x) for x in found]
+
+
 def perplexity(labels, logits, weights):
     """Exp of the mean negative log-probability of the labels, positions of weight 0 left out."""
     is_masked = np.asarray(weights) > 0

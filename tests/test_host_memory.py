@@ -9,6 +9,7 @@ import keras
 import pytest
 
 from bert_keras import host_memory
+from bert_keras.cli import start
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = 16384
@@ -96,3 +97,46 @@ def test_nothing_is_done_with_another_c_library(monkeypatch):
     assert host_memory.keep_freed_memory() == host_memory.has_glibc()
     monkeypatch.setattr(host_memory, "has_glibc", lambda: False)
     assert not host_memory.keep_freed_memory()
+
+
+@pytest.fixture
+def gains(tmp_path, monkeypatch):
+    """Whether huge pages are asked for, by what the kernel says and by glibc's version."""
+
+    def gains(kernel="always [madvise] never", glibc="glibc 2.36", **environment):
+        (tmp_path / "enabled").write_text(kernel)
+        monkeypatch.setattr(host_memory, "KERNEL_GIVES", tmp_path / "enabled")
+        monkeypatch.setattr(host_memory, "has_glibc", lambda: True)
+        monkeypatch.setattr(os, "confstr", lambda name: glibc, raising=False)
+        return host_memory.would_gain_by_huge_pages(environment)
+
+    return gains
+
+
+@pytest.mark.once
+def test_huge_pages_are_asked_for_where_kernel_and_glibc_give_them(gains):
+    assert gains() and gains(glibc="glibc 3.0")
+    assert not gains(glibc="glibc 2.34")
+    assert not gains(kernel="[always] madvise never")  # They come unasked.
+    assert not gains(kernel="always madvise [never]")
+    # What the user said stays, and a process that has begun anew does not again.
+    assert not gains(BERT_KERAS_KEEP_MEMORY="0")
+    assert not gains(GLIBC_TUNABLES=host_memory.HUGE_PAGES)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("command", "begins"), [("train", True), ("info", False)])
+def test_training_commands_begin_anew_with_what_they_were_called_with(command, begins, monkeypatch):
+    calls = []
+    monkeypatch.setattr(host_memory, "would_gain_by_huge_pages", lambda environment: True)
+    monkeypatch.setattr(os, "execve", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(sys, "argv", ["bert-keras", command, "--traceback"])
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-X", "dev", "-m", "bert_keras", command])
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
+    start.prepare()
+    if not begins:
+        assert not calls
+        return
+    ((program, arguments, environment),) = calls
+    assert [program, *arguments] == [sys.executable] * 2 + sys.orig_argv[1:]
+    assert environment["GLIBC_TUNABLES"] == f"glibc.pthread.rseq=0:{host_memory.HUGE_PAGES}"

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 
+from bert_keras import host_memory
 from bert_keras.runtime import is_exported
 
 
@@ -14,6 +15,8 @@ def prepare():
     The package calls it when its command imports it, `bert-keras` or `python -m bert_keras`. Until
     `started` Ctrl-C ends the process at once.
     """
+    if sys.argv[1:2] in (["train"], ["pretrain"]):
+        _begin_with_huge_pages()
     if "--traceback" not in sys.argv:
         _let_python_alone_tell()
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -33,6 +36,16 @@ def started():
     """Has Ctrl-C raise `KeyboardInterrupt` again."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _begin_with_huge_pages():
+    """Begins the process anew where glibc would save time, and must be told so from the start."""
+    if not host_memory.would_gain_by_huge_pages(os.environ):
+        return
+    tunables = [os.environ.get("GLIBC_TUNABLES"), host_memory.HUGE_PAGES]
+    environment = {**os.environ, "GLIBC_TUNABLES": ":".join(filter(None, tunables))}
+    with contextlib.suppress(OSError):  # Then it goes on as it is.
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
 def _let_python_alone_tell():

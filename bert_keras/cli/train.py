@@ -89,7 +89,7 @@ def main(arguments):
     given = parse(
         f"train {name}", ABOUT.format(name=name, about=recipe.about), groups(recipe), rest
     )
-    keep_freed_memory()  # Saves time on JAX and PyTorch; nothing else runs in the process.
+    keep_freed_memory()  # Where the process did not begin with huge pages.
     # JAX tells of accelerators that are not there in words that look like errors.
     logging.getLogger("jax").setLevel(logging.WARNING)
     devices.share(given.devices, ["train", *arguments])

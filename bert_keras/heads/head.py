@@ -7,6 +7,7 @@ import keras
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import get_activation
 from bert_keras.layers.initializer import head_initializer
+from bert_keras.layers.layer_norm import LayerNorm
 
 
 class Head(keras.layers.Layer):
@@ -45,9 +46,7 @@ class Head(keras.layers.Layer):
 
     def make_norm(self, epsilon, name="layer_norm", use_bias=True):
         """Returns a norm of this head, see `keras.layers.LayerNormalization`."""
-        return keras.layers.LayerNormalization(
-            epsilon=epsilon, center=use_bias, dtype=self.dtype_policy, name=name
-        )
+        return LayerNorm(epsilon=epsilon, center=use_bias, dtype=self.dtype_policy, name=name)
 
     def add_hidden(self):
         """Adds the hidden layer that `hidden_activation`, `norm` and `layer_norm_epsilon` ask for.

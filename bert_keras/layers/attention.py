@@ -8,6 +8,7 @@ from bert_keras.layers import backends
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.lora import AdaptableDense
+from bert_keras.layers.remat import computed_again
 
 # The lowest float32. Adding a score does not change it: where all is masked, all scores are alike.
 MASKED = float(np.finfo("float32").min)
@@ -22,8 +23,8 @@ class SelfAttention(keras.layers.Layer):
     acts on the attention probabilities, as in the original code.
 
     JAX's and PyTorch's own function computes it whenever dropout is inactive and the probabilities
-    are not asked for; the explicit formula does otherwise, and on TensorFlow, which has none. Both
-    give the same numbers up to rounding.
+    are not asked for, PyTorch's on accelerators with dropout too; the explicit formula does
+    otherwise, and on TensorFlow, which has none. Both give the same numbers up to rounding.
     A row in which every key is masked attends to all keys alike and stays finite.
 
     Args:
@@ -113,17 +114,33 @@ def attend(query, key, value, attention_mask, dropout, return_attentions=False, 
         `(context, attentions)`: float `(batch, num_queries, num_heads, head_dim)`, and float
         `(batch, num_heads, num_queries, num_keys)` before dropout, or `None`.
     """
-    is_explicit = return_attentions or (training and dropout.rate)
-    if not is_explicit and backends.has_fused_attention(dropout.compute_dtype):
-        return backends.fused_attention(query, key, value, attention_mask), None
+    drops = training and dropout.rate
+    if backends.has_fused_attention(query, dropout if drops else None) and not return_attentions:
+        rate = dropout.rate if drops else 0.0
+        return backends.fused_attention(query, key, value, attention_mask, rate), None
+    shape = (*ops.shape(query)[::2], ops.shape(query)[1], ops.shape(key)[1])
+    kept = dropout.mask(query, shape) if drops and not return_attentions else None
+    if return_attentions or not training or (drops and kept is None):
+        attentions = _probabilities(query, key, attention_mask)
+        context = backends.mixed(dropout(attentions, training=training), value)
+        return context, attentions if return_attentions else None
+
+    def attended(query, key, value, attention_mask, kept):
+        attentions = _probabilities(query, key, attention_mask)
+        return backends.mixed(attentions, value, kept, dropout.rate)
+
+    if keras.backend.backend() == "tensorflow":
+        attended = computed_again(attended)
+    return attended(query, key, value, attention_mask, kept), None
+
+
+def _probabilities(query, key, attention_mask):
+    """Returns `softmax(Q K^T / sqrt(head_dim))`, `(batch, num_heads, num_queries, num_keys)`."""
     scores = ops.einsum("bqhd,bkhd->bhqk", query * query.shape[-1] ** -0.5, key)
     # float16 overflows at 65,504 and bfloat16 has three digits: the softmax is in float32.
     scores = ops.cast(scores, "float32")
     if attention_mask is not None:
         # Added, since a selection would have to be made again in the backward pass. A product,
         # since `torch.compile` cannot trace `where` with a NumPy number.
-        scores = scores + ops.cast(ops.logical_not(attention_mask), "float32") * MASKED
-    attentions = ops.cast(ops.softmax(scores, axis=-1), dropout.compute_dtype)
-    dropped = dropout(attentions, training=training)
-    context = ops.einsum("bhqk,bkhd->bqhd", dropped, value)
-    return context, attentions if return_attentions else None
+        scores += ops.cast(ops.logical_not(attention_mask), "float32") * MASKED
+    return ops.cast(ops.softmax(scores, axis=-1), query.dtype)

@@ -11,11 +11,13 @@ is not named here computes as `keras.ops` does.
   result, which is rounded afterwards, it is faster. That has no forward-mode derivative
   (`jax.jvp`).
 - Local attention: in blocks from so many blocks on (`LEAST_BLOCKS`), by a mask below.
-- Dropout: cheap random numbers on JAX, and on PyTorch's CPU.
+- Dropout: cheap random numbers on JAX, TensorFlow, and on PyTorch's CPU.
 """
 
 import functools
+import math
 import platform
+import types
 
 import keras
 import numpy as np
@@ -32,23 +34,40 @@ IMAGES = 16
 LEAST_ROWS = 512
 
 
-def has_fused_attention(dtype):
-    """Returns whether `fused_attention` is the way to attention in that dtype."""
+def has_fused_attention(query, dropout=None):
+    """Returns whether `fused_attention` is the way to attention.
+
+    Args:
+        query: float tensor, `(batch, seq_len, num_heads, head_dim)`.
+        dropout: the layer that is to act on the probabilities, or `None`.
+    """
     backend = keras.backend.backend()
+    if dropout is not None:
+        # PyTorch's kernels for CPUs have no dropout, and know no seed of its own anywhere.
+        return backend == "torch" and dropout.seed is None and not query.is_cpu
     # JAX's attention refuses float16 on the CPU.
+    dtype = keras.backend.standardize_dtype(query.dtype)
     return FUSED.get(backend, True) and (backend, dtype) != ("jax", "float16")
 
 
-def fused_attention(query, key, value, mask):
+def fused_attention(query, key, value, mask, dropout_rate=0.0):
     """Returns `softmax(Q K^T / sqrt(head_dim)) V` by the backend's own function.
 
     Args:
         query, key, value: float, `(batch, seq_len, num_heads, head_dim)`.
         mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
+        dropout_rate: float, of the probabilities; 0 but on PyTorch.
 
     Returns:
         float, `(batch, seq_len, num_heads, head_dim)`.
     """
+    if dropout_rate:
+        import torch
+
+        query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+        return torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropout_rate
+        ).transpose(1, 2)
     # PyTorch chooses among its kernels by itself. Keras would ask it about each call beforehand, a
     # question that `torch.compile` cannot trace: it cuts the graph in every layer.
     flash = False if keras.backend.backend() == "torch" else None
@@ -170,27 +189,61 @@ def _rounded_afterwards():
     return matmul
 
 
-def dropped(inputs, layer):
-    """Returns the inputs after dropout by cheap random numbers, `None` where Keras's are as cheap.
+def dropout_mask(layer, like, shape):
+    """Returns what tells the elements that dropout keeps, by cheap random numbers.
 
     Args:
-        inputs: float tensor of any shape.
         layer: the `keras.layers.Dropout`, for its rate and its seeds.
+        like: tensor, on whose device the mask is to be.
+        shape: tuple, of what is dropped from.
 
     Returns:
-        float tensor of the shape of `inputs`, or `None`.
+        A tensor for `masked`: on JAX a seed, uint32 `(2,)`, from which the mask follows where it is
+        used; on TensorFlow and PyTorch bool of the shape. `None` where Keras's numbers are as
+        cheap.
     """
     backend = keras.backend.backend()
     if backend == "jax":
-        return _dropped_on_jax(inputs, layer.rate, layer.seed_generator.next())
+        return layer.seed_generator.next()
+    if backend == "tensorflow":
+        return _kept_on_tensorflow(layer.rate, shape, layer.seed_generator.next())
     # With a seed of its own, the layer cannot read PyTorch's global generator.
-    if backend == "torch" and layer.seed is None and _is_for_short_draws(inputs):
-        return _dropped_on_torch(inputs, layer.rate)
+    if backend == "torch" and layer.seed is None and _is_for_short_draws(like):
+        return _kept_on_torch(layer.rate, shape, like.device)
     return None
 
 
-def _dropped_on_jax(inputs, rate, seed):
-    """Returns the inputs after dropout, by the seed, uint32 `(2,)`."""
+def masked(inputs, mask, rate):
+    """Returns `inputs * kept / (1 - rate)`, the mask one of `dropout_mask` for that rate."""
+    backend = keras.backend.backend()
+    if backend == "jax":
+        return _masked_on_jax(inputs, mask, rate)
+    if backend == "torch":
+        return _functions_of_torch().masked(inputs, mask, _scale_of_short(rate))
+    scaled = ops.cast(ops.cast(inputs, "float32") * _scale_of_short(rate), inputs.dtype)
+    return ops.where(mask, scaled, ops.zeros((), inputs.dtype))
+
+
+def mixed(attentions, value, mask=None, rate=0.0):
+    """Returns the values mixed by the attention probabilities, with dropout where a mask is given.
+
+    Args:
+        attentions: float, `(batch, num_heads, num_queries, num_keys)`.
+        value: float, `(batch, num_keys, num_heads, head_dim)`.
+        mask: one of `dropout_mask` for `attentions` and the rate, or `None`.
+        rate: float.
+
+    Returns:
+        float, `(batch, num_queries, num_heads, head_dim)`.
+    """
+    if mask is not None and keras.backend.backend() == "torch":
+        return _functions_of_torch().mixed(attentions, value, mask, _scale_of_short(rate))
+    if mask is not None:
+        attentions = masked(attentions, mask, rate)
+    return ops.einsum("bhqk,bkhd->bqhd", attentions, value)
+
+
+def _masked_on_jax(inputs, seed, rate):
     import jax
 
     places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
@@ -229,27 +282,46 @@ def _is_for_short_draws(inputs):
     return inputs.is_cpu and not torch.compiler.is_compiling()
 
 
-def _dropped_on_torch(inputs, rate):
-    """Returns the inputs after dropout, by the global generator of the CPU."""
+def _share_of_short(rate):
+    """Returns how many of the 65,536 numbers of 16 bits are dropped."""
+    return min(round(rate * 2**16), 2**16 - 1)
+
+
+def _scale_of_short(rate):
+    return 2**16 / (2**16 - _share_of_short(rate))
+
+
+def _kept_on_torch(rate, shape, device):
+    """Draws from the global generator of the CPU."""
     import torch
 
-    draws = torch.empty(-(-inputs.numel() // 4), dtype=torch.int64, device=inputs.device)
-    bits = draws.random_(-(2**63), None).view(torch.int16)[: inputs.numel()].view(inputs.shape)
-    share = min(round(rate * 2**16), 2**16 - 1)
-    kept, scale = bits >= share - 2**15, 2**16 / (2**16 - share)
-    return _masked_scale()(inputs, kept, scale)
+    size = math.prod(shape)
+    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=device)
+    bits = draws.random_(-(2**63), None).view(torch.int16)[:size].view(shape)
+    return bits >= _share_of_short(rate) - 2**15
+
+
+def _kept_on_tensorflow(rate, shape, seed):
+    import tensorflow as tf
+
+    size = tf.reduce_prod(shape)
+    draws = tf.random.stateless_uniform(
+        [(size + 3) // 4], tf.cast(seed, "int32"), minval=None, maxval=None, dtype="uint64"
+    )
+    bits = tf.reshape(tf.bitcast(draws, tf.uint16), [-1])[:size]
+    return tf.reshape(bits >= tf.constant(_share_of_short(rate), tf.uint16), shape)
 
 
 @functools.cache
-def _masked_scale():
-    """Returns a function for `inputs * scale * kept`.
+def _functions_of_torch():
+    """Returns `masked` and `mixed` for PyTorch, which keep the mask as it is, a byte an element.
 
-    For its gradient it keeps `kept`, a byte an element, where the formula would keep `kept` as
-    float, and it makes one float tensor where the formula makes three.
+    The formulas would keep it as float beside the masked inputs. Of attention's probabilities those
+    before dropout are kept, which the softmax keeps anyway.
     """
     import torch
 
-    class MaskedScale(torch.autograd.Function):
+    class Masked(torch.autograd.Function):
         generate_vmap_rule = True
 
         @staticmethod
@@ -266,4 +338,25 @@ def _masked_scale():
             (kept,) = ctx.saved_tensors
             return (gradient * ctx.scale).mul_(kept), None, None
 
-    return MaskedScale.apply
+    class Mixed(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(attentions, value, kept, scale):
+            # The scale where there are fewer numbers.
+            return torch.einsum("bhqk,bkhd->bqhd", attentions * kept, value) * scale
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            *tensors, ctx.scale = inputs
+            ctx.save_for_backward(*tensors)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            attentions, value, kept = ctx.saved_tensors
+            gradient = gradient * ctx.scale
+            of_value = torch.einsum("bhqk,bqhd->bkhd", attentions * kept, gradient)
+            of_attentions = torch.einsum("bqhd,bkhd->bhqk", gradient, value).mul_(kept)
+            return of_attentions, of_value, None, None
+
+    return types.SimpleNamespace(masked=Masked.apply, mixed=Mixed.apply)

@@ -1,6 +1,7 @@
 """Dropout whose random numbers cost little."""
 
 import keras
+from keras import ops
 
 from bert_keras.layers import backends
 
@@ -15,13 +16,13 @@ class Dropout(keras.layers.Dropout):
 
     - JAX: a hash of each element's place and of the seed instead of threefry, cheap enough that
       XLA computes it where the mask is used.
-    - PyTorch on the CPU: 16 bits a number, four of a 64-bit draw, instead of one Bernoulli draw
-      for each. The rate is rounded to a multiple of 1 / 65,536 below 1 then, and the scale is that
-      of the rounded rate.
-    - TensorFlow, and PyTorch on accelerators or under `torch.compile`: as in Keras.
+    - TensorFlow, and PyTorch on the CPU: 16 bits a number, four of a 64-bit draw, instead of a
+      draw for each. The rate is rounded to a multiple of 1 / 65,536 below 1 then, and the scale is
+      that of the rounded rate.
+    - PyTorch on accelerators or under `torch.compile`, or with a seed: as in Keras.
 
-    Of these, JAX and PyTorch on the CPU round half precision after scaling; the scale itself is
-    not rounded, which at a rate of 0.1 would make all values 0.2 % too large or too small.
+    Where Keras's is not used, half precision is rounded after scaling; the scale itself is not
+    rounded, which at a rate of 0.1 would make all values 0.2 % too large or too small.
 
     Args:
         rate: float in [0, 1].
@@ -36,8 +37,18 @@ class Dropout(keras.layers.Dropout):
     """
 
     def call(self, inputs, training=False):
-        if training and 0 < self.rate < 1 and self.noise_shape is None:
-            outputs = backends.dropped(inputs, self)
-            if outputs is not None:
-                return outputs
-        return super().call(inputs, training=training)
+        mask = self.mask(inputs, ops.shape(inputs)) if training else None
+        if mask is None:
+            return super().call(inputs, training=training)
+        return backends.masked(inputs, mask, self.rate)
+
+    def mask(self, like, shape):
+        """Draws which elements are kept: a tensor for `backends.masked`, `None` if Keras draws.
+
+        Args:
+            like: tensor, on whose device the mask is to be.
+            shape: tuple, of what is dropped from.
+        """
+        if 0 < self.rate < 1 and self.noise_shape is None:
+            return backends.dropout_mask(self, like, shape)
+        return None

@@ -5,6 +5,7 @@ from keras import ops
 
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, bert_initializer
+from bert_keras.layers.layer_norm import LayerNorm
 
 _SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_norm")
 
@@ -80,7 +81,7 @@ class BertEmbeddings(keras.layers.Layer):
         self.position_embedding = self._table(first + max_sequence_length, "position_embedding")
         if num_segments:
             self.segment_embedding = self._table(num_segments, "segment_embedding")
-        self.layer_norm = keras.layers.LayerNormalization(
+        self.layer_norm = LayerNorm(
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")

@@ -7,6 +7,7 @@ import keras
 from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import FeedForward
+from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.remat import rematerialized, warn_where_useless
 from bert_keras.sizes import note_variable
 
@@ -67,7 +68,7 @@ class EncoderBlock(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="attention",
         )
-        self.attention_norm = keras.layers.LayerNormalization(
+        self.attention_norm = LayerNorm(
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="attention_norm"
         )
         self.feed_forward = FeedForward(
@@ -78,7 +79,7 @@ class EncoderBlock(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="feed_forward",
         )
-        self.feed_forward_norm = keras.layers.LayerNormalization(
+        self.feed_forward_norm = LayerNorm(
             epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="feed_forward_norm"
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")

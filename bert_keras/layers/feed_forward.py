@@ -1,19 +1,20 @@
 """The position-wise feed-forward network, and the activations that checkpoints name."""
 
+import functools
+import math
+
 import keras
 from keras import ops
 
+from bert_keras.layers.backends import dense
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.lora import AdaptableDense
+from bert_keras.layers.remat import computed_again, with_gradient
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-def gelu_tanh(x):
-    """GELU by its tanh approximation, as Google's BERT code computes it.
-
-    `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`. It differs from the exact GELU,
-    `x Phi(x)`, which Hugging Face calls "gelu", by up to 5e-4, enough to shift a model's outputs
-    by 1e-3.
+def gelu(x):
+    """The exact GELU, `x Phi(x)`, Hugging Face's "gelu", of which `x` alone is kept in training.
 
     Args:
         x: float tensor of any shape.
@@ -24,14 +25,53 @@ def gelu_tanh(x):
     Reference:
         [Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415).
     """
-    return ops.gelu(x, approximate=True)
+    return _with_own_gradient(x, False, _gelu_gradient)
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+def gelu_tanh(x):
+    """GELU by its tanh approximation, as Google's BERT code computes it.
+
+    `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`. It differs from the exact GELU by up to
+    5e-4, enough to shift a model's outputs by 1e-3.
+
+    Args:
+        x: float tensor of any shape.
+
+    Returns:
+        float tensor of the shape of `x`.
+
+    Reference:
+        [Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415).
+    """
+    return _with_own_gradient(x, True, _gelu_tanh_gradient)
+
+
+def _with_own_gradient(x, approximate, gradient):
+    function = functools.partial(ops.gelu, approximate=approximate)
+    if keras.backend.backend() == "torch":  # It keeps nothing else by itself.
+        return function(x)
+    return with_gradient(lambda x: function(x), gradient)(ops.convert_to_tensor(x))
+
+
+def _gelu_gradient(upstream, x):
+    phi = ops.exp(-0.5 * x * x) * (2 * math.pi) ** -0.5
+    return [upstream * (0.5 + 0.5 * ops.erf(x * 0.5**0.5) + x * phi)]
+
+
+def _gelu_tanh_gradient(upstream, x):
+    square, scale = x * x, (2 / math.pi) ** 0.5
+    tanh = ops.tanh(scale * x * (1 + 0.044715 * square))
+    inner = scale * (1 + 3 * 0.044715 * square)
+    return [upstream * 0.5 * (1 + tanh + x * (1 - tanh * tanh) * inner)]
 
 
 def get_activation(activation):
     """Returns the function for an activation's name: `"gelu"` is exact, `"gelu_tanh"` is not.
 
     Args:
-        activation: `"gelu_tanh"`, any name that `keras.activations.get` knows, or a callable.
+        activation: `"gelu"`, `"gelu_tanh"`, any name that `keras.activations.get` knows, or a
+            callable.
 
     Returns:
         A callable.
@@ -39,8 +79,9 @@ def get_activation(activation):
     Raises:
         ValueError: the name is unknown.
     """
-    if activation == "gelu_tanh":
-        return gelu_tanh
+    own = {"gelu": gelu, "gelu_tanh": gelu_tanh}
+    if isinstance(activation, str) and activation in own:
+        return own[activation]
     return keras.activations.get(activation)
 
 
@@ -74,10 +115,8 @@ class FeedForward(keras.layers.Layer):
         self.intermediate_dim = intermediate_dim
         self.hidden_dim = hidden_dim
         self.initializer_range = initializer_range
-        activation = get_activation(activation)
-        self.intermediate = bert_dense(
-            self, intermediate_dim, "intermediate", AdaptableDense, activation=activation
-        )
+        self.activation = get_activation(activation)
+        self.intermediate = bert_dense(self, intermediate_dim, "intermediate", AdaptableDense)
         self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense)
 
     def build(self, input_shape=None):
@@ -85,7 +124,15 @@ class FeedForward(keras.layers.Layer):
         self.output_dense.build((None, None, self.intermediate_dim))
 
     def call(self, hidden_states):
-        return self.output_dense(self.intermediate(hidden_states))
+        x = self.intermediate(hidden_states)
+        if keras.backend.backend() != "tensorflow" or not self.output_dense.is_plain:
+            return self.output_dense(self.activation(x))
+        # Kept are the values before the activation alone, not those after it too.
+        weights = self.output_dense.kernel, self.output_dense.bias
+        return computed_again(self._output)(x, *weights)
+
+    def _output(self, x, kernel, bias):
+        return dense(self.activation(x), kernel, bias)
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -39,6 +39,11 @@ class AdaptableDense(keras.layers.Dense):
         """Whether the layer has an adapter now."""
         return self.lora_a is not None
 
+    @property
+    def is_plain(self):
+        """Whether the layer has neither an adapter nor a quantized kernel."""
+        return not (self.has_adapter or self.lora_enabled or self.quantization_mode)
+
     def add_adapter(self, rank, alpha):
         """Adds `lora_a (input_dim, rank)` and `lora_b (rank, units)`, which is 0.
 

@@ -1,4 +1,4 @@
-"""Layers whose inner values are computed again in the backward pass instead of kept."""
+"""Inner values that are computed again in the backward pass instead of kept: less memory."""
 
 import os
 import warnings
@@ -69,3 +69,76 @@ def rematerialized(layer, inputs, **arguments):
     for state, value in zip(states, new_states, strict=True):
         state.assign(value)
     return output
+
+
+def with_gradient(function, gradient):
+    """Returns a function of the same values, whose gradient is given and computed late.
+
+    TensorFlow would compute of the gradient what it can in the forward pass, and keep it; here all
+    of it waits for what the backward pass begins with. XLA does so too, and computes once what is
+    equal in both passes: a gradient that is to keep little has other expressions than the function.
+
+    Args:
+        function: function of tensors of JAX or TensorFlow, some of which may be `None`, that
+            returns a float tensor.
+        gradient: function of the gradient of that output and of the same tensors, which returns
+            their gradients, of integers `None`.
+    """
+    on_backend = _on_jax if keras.backend.backend() == "jax" else _on_tensorflow
+    return on_backend(function, gradient)
+
+
+def computed_again(function):
+    """Returns a function of TensorFlow tensors that keeps those alone for its gradient.
+
+    For what is cheap to compute and large to keep. Unlike `keras.remat` it copies nothing.
+
+    Args:
+        function: function of tensors, some of which may be `None`, that returns a float tensor. It
+            draws no random numbers, and reads no tensors but its arguments.
+    """
+    import tensorflow as tf
+
+    def gradient(upstream, *inputs):
+        tensors = [x for x in inputs if x is not None]
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([x for x in tensors if x.dtype.is_floating])
+            output = function(*inputs)
+        found = iter(tape.gradient(output, tensors, upstream))
+        return [None if x is None else next(found) for x in inputs]
+
+    return with_gradient(function, gradient)
+
+
+def _on_jax(function, gradient):
+    import jax
+
+    own_gradient = jax.custom_vjp(function)
+    own_gradient.defvjp(
+        lambda *inputs: (function(*inputs), inputs),
+        lambda inputs, upstream: tuple(gradient(upstream, *inputs)),
+    )
+    return own_gradient
+
+
+def _on_tensorflow(function, gradient):
+    import tensorflow as tf
+
+    def late_gradient(*inputs):
+        def filled(tensors):
+            tensors = iter(tensors)
+            return [None if x is None else next(tensors) for x in inputs]
+
+        @tf.custom_gradient
+        def of_tensors(*tensors):
+            def backward(upstream):
+                with tf.control_dependencies([upstream]):
+                    found = gradient(upstream, *filled([tf.identity(x) for x in tensors]))
+                return [g for g, x in zip(found, inputs, strict=True) if x is not None]
+
+            return function(*filled(tensors)), backward
+
+        # A variable is read now: what it is later, or in another scope, may differ.
+        return of_tensors(*(tf.convert_to_tensor(x) for x in inputs if x is not None))
+
+    return late_gradient

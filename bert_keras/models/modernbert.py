@@ -10,6 +10,7 @@ from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.encoder import Encoder
 from bert_keras.layers.gated_feed_forward import GatedFeedForward
 from bert_keras.layers.initializer import bert_initializer
+from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.backbone import Backbone, own_arguments
@@ -111,7 +112,7 @@ class ModernBertBackbone(Backbone):
         self.encoder = Encoder(
             [self._block(i) for i in range(self.num_layers)],
             remat=remat,
-            norm=keras.layers.LayerNormalization(center=False, name="final_norm", **options),
+            norm=LayerNorm(center=False, name="final_norm", **options),
             dtype=self.dtype_policy,
             name="encoder",
         )
@@ -168,7 +169,7 @@ class ModernBertEmbeddings(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="token_embedding",
         )
-        self.layer_norm = keras.layers.LayerNormalization(
+        self.layer_norm = LayerNorm(
             epsilon=layer_norm_epsilon, center=False, dtype=self.dtype_policy, name="layer_norm"
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
@@ -219,9 +220,7 @@ class ModernBertBlock(keras.layers.Layer):
         options = {"epsilon": layer_norm_epsilon, "dtype": self.dtype_policy}
         self.attention_norm = None
         if has_attention_norm:
-            self.attention_norm = keras.layers.LayerNormalization(
-                center=False, name="attention_norm", **options
-            )
+            self.attention_norm = LayerNorm(center=False, name="attention_norm", **options)
         self.attention = RotaryAttention(
             num_heads,
             hidden_dim,
@@ -232,9 +231,7 @@ class ModernBertBlock(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="attention",
         )
-        self.feed_forward_norm = keras.layers.LayerNormalization(
-            center=False, name="feed_forward_norm", **options
-        )
+        self.feed_forward_norm = LayerNorm(center=False, name="feed_forward_norm", **options)
         self.feed_forward = GatedFeedForward(
             intermediate_dim,
             hidden_dim,

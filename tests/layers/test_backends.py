@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from checks import gradients
 from keras import ops
 
 from bert_keras.layers import backends
@@ -13,29 +14,6 @@ GENERATOR = np.random.default_rng(0)
 
 def arrays(*shapes):
     return [GENERATOR.standard_normal(shape).astype("float32") for shape in shapes]
-
-
-def gradients(function, *inputs):
-    """Returns the gradients of the sum of `function(*inputs)` squared, float32 arrays."""
-    backend = keras.backend.backend()
-    if backend == "torch":
-        import torch
-
-        leaves = [torch.tensor(x, requires_grad=True) for x in inputs]
-        found = torch.autograd.grad((function(*leaves) ** 2).sum(), leaves)
-    elif backend == "jax":
-        import jax
-
-        found = jax.grad(lambda leaves: (function(*leaves) ** 2).sum())(list(inputs))
-    else:
-        import tensorflow as tf
-
-        leaves = [tf.convert_to_tensor(x) for x in inputs]
-        with tf.GradientTape() as tape:
-            tape.watch(leaves)
-            loss = tf.reduce_sum(function(*leaves) ** 2)
-        found = tape.gradient(loss, leaves)
-    return [ops.convert_to_numpy(x) for x in found]
 
 
 @pytest.mark.parametrize("shape", [(5, 8), (2, 3, 8), (4, LEAST_ROWS // 4, 8), (3, 512, 8)])

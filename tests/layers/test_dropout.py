@@ -118,14 +118,12 @@ def test_the_gradient_has_the_mask_of_the_forward_pass():
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_keeps_the_mean(dtype):
-    # TensorFlow has Keras's own, which rounds the scale too.
-    bound = 3e-3 if keras.backend.backend() == "tensorflow" else 5e-4
     keras.utils.set_random_seed(0)
     x = np.linspace(1, 2, 100_000, dtype="float32")
     x = ops.convert_to_numpy(ops.cast(ops.cast(x, dtype), "float32"))
     y = dropped(Dropout(0.1, dtype=dtype), x)
     kept = y != 0
-    assert abs(y[kept].mean() / (x[kept].mean() / 0.9) - 1) < bound
+    assert abs(y[kept].mean() / (x[kept].mean() / 0.9) - 1) < 5e-4
 
 
 def test_cheap_numbers_are_in_use_where_they_are_cheaper(monkeypatch):
@@ -133,12 +131,7 @@ def test_cheap_numbers_are_in_use_where_they_are_cheaper(monkeypatch):
         raise AssertionError("Keras's own dropout was called")
 
     monkeypatch.setattr(keras.layers.Dropout, "call", refuse)
-    x = np.ones((8, 8), "float32")
-    if keras.backend.backend() == "tensorflow":
-        with pytest.raises(AssertionError, match="own dropout"):
-            Dropout(0.5)(x, training=True)
-    else:
-        dropped(Dropout(0.5), x)
+    dropped(Dropout(0.5), np.ones((8, 8), "float32"))
 
 
 def test_hashes_of_like_seeds_have_nothing_in_common():

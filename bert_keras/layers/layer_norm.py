@@ -1,0 +1,64 @@
+"""Layer normalization that keeps little for its gradient."""
+
+import keras
+from keras import ops
+
+from bert_keras.layers.remat import with_gradient
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class LayerNorm(keras.layers.LayerNormalization):
+    """`keras.layers.LayerNormalization` over the last axis, of which training keeps the input only.
+
+    `output = gamma (x - mean) / sqrt(variance + epsilon) + beta`. The gradient is the known one,
+    with `h` the normalised input and `d = gamma * upstream`:
+
+    `(d - mean(d) - h mean(d h)) / sqrt(variance + epsilon)`.
+
+    JAX and TensorFlow would derive it from Keras's formula, and keep five tensors of the size of
+    the input for it. PyTorch has a kernel, which is used there.
+
+    Args:
+        center: bool, whether `beta` is added.
+        **kwargs: `epsilon`, `name`, `dtype`, `trainable`, see `keras.layers.LayerNormalization`.
+
+    Call arguments:
+        inputs: float tensor `(..., hidden_dim)`.
+
+    Returns:
+        float tensor of the shape of `inputs`.
+
+    Reference:
+        [Ba et al., 2016](https://arxiv.org/abs/1607.06450).
+    """
+
+    def call(self, inputs):
+        if keras.backend.backend() == "torch":
+            return super().call(inputs)
+        weights = (w if w is None else ops.convert_to_tensor(w) for w in (self.gamma, self.beta))
+        normalize = with_gradient(self._normalize, self._gradient)
+        outputs = normalize(ops.convert_to_tensor(inputs), *weights)
+        return ops.cast(outputs, self.compute_dtype)
+
+    def _normalize(self, x, gamma, beta):
+        return ops.layer_normalization(x, gamma, beta, axis=-1, epsilon=self.epsilon)
+
+    def _gradient(self, upstream, x, gamma, beta):
+        dtypes = x.dtype, gamma.dtype
+        dtype = keras.backend.result_type(x.dtype, "float32")
+        upstream, x, gamma = (ops.cast(tensor, dtype) for tensor in (upstream, x, gamma))
+        centred = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(centred * centred, axis=-1, keepdims=True)
+        # The zeros hang on what the backward pass begins with. Without them XLA would compute what
+        # follows in the forward pass, and keep it.
+        inverse = ops.rsqrt(variance + self.epsilon + 0 * upstream[..., :1])
+        normal = centred * inverse
+        along = upstream * normal
+        # The means of `d` and of `d h`, as products: XLA would write `gamma` out for each row.
+        weights = ops.expand_dims(gamma / x.shape[-1], -1)
+        means = ops.matmul(upstream, weights), ops.matmul(along, weights)
+        of_x = inverse * (upstream * gamma - means[0] - normal * means[1])
+        rows = tuple(range(len(x.shape) - 1))
+        of_gamma = ops.cast(ops.sum(along, axis=rows), dtypes[1])
+        of_beta = None if beta is None else ops.cast(ops.sum(upstream, axis=rows), beta.dtype)
+        return ops.cast(of_x, dtypes[0]), of_gamma, of_beta

@@ -1,0 +1,175 @@
+"""What keeps little for the gradient has the values and gradients of the plain formula."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+from checks import gradients, to_numpy
+from keras import ops
+
+from bert_keras.layers import attention, backends
+from bert_keras.layers.attention import attend
+from bert_keras.layers.dropout import Dropout
+from bert_keras.layers.feed_forward import FeedForward, gelu, gelu_tanh
+from bert_keras.layers.layer_norm import LayerNorm
+
+GENERATOR = np.random.default_rng(0)
+
+
+def assert_like(ours, plain, *inputs, atol=2e-6):
+    """Asserts the values alike, and each gradient up to `atol` of its largest element."""
+    values = (to_numpy(function(*map(ops.convert_to_tensor, inputs))) for function in (ours, plain))
+    np.testing.assert_allclose(*values, rtol=0, atol=1e-6)
+    pairs = zip(gradients(ours, *inputs), gradients(plain, *inputs), strict=True)
+    for found, expected in pairs:
+        np.testing.assert_allclose(found, expected, rtol=0, atol=atol * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("function", "approximate"), [(gelu, False), (gelu_tanh, True)])
+def test_gelu(function, approximate):
+    x = np.concatenate([np.linspace(-15, 15, 601), [0.0, 1e-8, -1e-8]]).astype("float32")
+    plain = functools.partial(ops.gelu, approximate=approximate)
+    assert_like(function, lambda x: plain(x), x)
+    (slope,) = gradients(lambda x: ops.sqrt(function(x) + 10.0), x)  # The sum of g(x) + 10.
+    exact = np.float64(x)
+    # Central differences in float64 of the formula that SciPy or NumPy gives.
+    reference = _gelu_tanh if approximate else _gelu
+    differences = (reference(exact + 1e-6) - reference(exact - 1e-6)) / 2e-6
+    np.testing.assert_allclose(slope, differences, rtol=0, atol=2e-5)
+
+
+def _gelu(x):
+    import scipy.special
+
+    return x * scipy.special.ndtr(x)
+
+
+def _gelu_tanh(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_layer_norm(center):
+    x = GENERATOR.standard_normal((3, 5, 16)).astype("float32") * 3 + 1
+    x[0, 0] = 2.0  # No variance.
+    norm = LayerNorm(center=center, epsilon=1e-5)
+    norm.build(x.shape)
+    weights = [GENERATOR.standard_normal(16).astype("float32") for _ in norm.weights]
+
+    def of(layer_class):
+        def function(x, *weights):
+            with keras.StatelessScope(zip(norm.weights, weights, strict=True)):
+                return layer_class.call(norm, x)
+
+        return function
+
+    assert_like(of(LayerNorm), of(keras.layers.LayerNormalization), x, *weights, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "bfloat16"])
+def test_half_precision_has_gradients_of_its_dtype(dtype):
+    layer = keras.Sequential([keras.Input((8,)), LayerNorm(dtype=dtype)])
+    layer.compile(keras.optimizers.SGD(1.0), loss=lambda _, y: ops.sum(ops.square(y), axis=-1))
+    before = to_numpy(ops.cast(layer.layers[0].gamma, "float32"))
+    layer.train_on_batch(np.arange(16.0).reshape(2, 8), np.zeros((2, 8)))
+    after = to_numpy(ops.cast(layer.layers[0].gamma, "float32"))
+    # Each row's squares of the normalised values, twice, averaged over two rows.
+    normal = (np.arange(8) - 3.5) / np.arange(8).std()
+    np.testing.assert_allclose(before - after, 2 * normal**2, rtol=0.03, atol=0.03)
+
+
+@pytest.mark.parametrize("has_mask", [True, False])
+def test_attention_with_dropout(has_mask):
+    shape = (2, 6, 3, 4)
+    inputs = [GENERATOR.standard_normal(shape).astype("float32") for _ in range(3)]
+    mask = None
+    if has_mask:
+        mask = np.arange(6) < np.array([4, 0])[:, None]  # The second text has no token.
+        mask = ops.convert_to_tensor(mask[:, None, None])
+    dropout = Dropout(0.3)
+    kept = dropout.mask(ops.convert_to_tensor(inputs[0]), (2, 3, 6, 6))
+    dropout.mask = lambda *_: kept  # The same for both.
+
+    def plain(query, key, value):
+        probabilities = attention._probabilities(query, key, mask)
+        return ops.einsum("bhqk,bkhd->bqhd", backends.masked(probabilities, kept, 0.3), value)
+
+    def ours(*vectors):
+        return attend(*vectors, mask, dropout, training=True)[0]
+
+    assert_like(ours, plain, *inputs)
+    assert np.abs(to_numpy(ours(*map(ops.convert_to_tensor, inputs)))).max() > 0.1
+
+
+def test_less_is_kept():
+    """What a backend keeps for the gradient: JAX of norms and GELUs, the others of attention."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        x = GENERATOR.standard_normal((64, 32, 64)).astype("float32")
+        layers = [(FeedForward(256, 64), LayerNorm()) for _ in range(6)]
+        for layer in keras.tree.flatten(layers):
+            layer.build(x.shape)
+        variables = [v for layer in keras.tree.flatten(layers) for v in layer.variables]
+
+        def loss(values, x):
+            with keras.StatelessScope(zip(variables, values, strict=True)):
+                for feed_forward, norm in layers:
+                    x = norm(x + feed_forward(x))
+            return ops.sum(x * x)
+
+        values = [v.value for v in variables]
+        memory = jax.jit(jax.grad(loss)).lower(values, x).compile().memory_analysis()
+        # Each layer's input, the sum, and four times as much before and after the activation; by
+        # Keras's own twice as much is kept.
+        assert memory.temp_size_in_bytes < 12 * 6 * x.nbytes
+        return
+    layers, shape = 6, (2, 256, 2, 2)
+    inputs = [GENERATOR.standard_normal(shape).astype("float32") for _ in range(3)]
+    dropouts = [Dropout(0.3) for _ in range(layers)]
+
+    def stack(query, key, value):
+        for dropout in dropouts:
+            value = attend(query, key, value, None, dropout, training=True)[0]
+        return value
+
+    if keras.backend.backend() == "torch":
+        import torch
+
+        sizes = {}
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda x: sizes.update({x.data_ptr(): x.nbytes}) or x, lambda x: x
+        ):
+            stack(*(torch.tensor(x, requires_grad=True) for x in inputs))
+        # A float and a byte each, and what is small.
+        assert sum(sizes.values()) < 1.3 * layers * 4 * 2 * 2 * 256 * 256
+        return
+    import tensorflow as tf
+
+    @tf.function
+    def traced(*inputs):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            loss = tf.reduce_sum(stack(*inputs) ** 2)
+        return tape.gradient(loss, inputs)
+
+    graph = traced.get_concrete_function(*map(tf.constant, inputs)).graph
+    softmaxes = [op for op in graph.get_operations() if op.type == "Softmax"]
+    assert len(softmaxes) == 2 * layers
+    # The second ones wait for the backward pass.
+    assert sum(_waits(op) for op in softmaxes) == layers
+
+
+def _waits(operation):
+    """Whether a tensor that it is computed from waits for another operation."""
+    seen, left = set(), [operation]
+    while left:
+        operation = left.pop()
+        if operation.control_inputs and operation.type == "Identity":
+            return True
+        for tensor in operation.inputs:
+            if tensor.op not in seen and tensor.op.type != "IdentityN":
+                seen.add(tensor.op)
+                left.append(tensor.op)
+    return False
