@@ -142,5 +142,5 @@ def _probabilities(query, key, attention_mask):
     if attention_mask is not None:
         # Added, since a selection would have to be made again in the backward pass. A product,
         # since `torch.compile` cannot trace `where` with a NumPy number.
-        scores += ops.cast(ops.logical_not(attention_mask), "float32") * MASKED
+        scores = scores + ops.cast(ops.logical_not(attention_mask), "float32") * MASKED
     return ops.cast(ops.softmax(scores, axis=-1), query.dtype)

@@ -145,11 +145,50 @@ def _by_onednn(x, kernel, bias):
     """Reads rows as pixels of `IMAGES` images with `input_dim` channels, without a copy."""
     import torch
 
-    input_dim, units = kernel.shape
-    images = x.reshape(IMAGES, -1, 1, input_dim).permute(0, 3, 1, 2)
-    filters = kernel.t().reshape(units, input_dim, 1, 1)
-    result = torch.nn.functional.conv2d(images, filters, bias)
-    return result.permute(0, 2, 3, 1).reshape(*x.shape[:-1], units)
+    result = torch.nn.functional.conv2d(_as_images(x), _as_filters(kernel), bias)
+    return result.permute(0, 2, 3, 1).reshape(*x.shape[:-1], kernel.shape[1])
+
+
+def _as_images(x):
+    return x.reshape(IMAGES, -1, 1, x.shape[-1]).permute(0, 3, 1, 2)
+
+
+def _as_filters(kernel):
+    return kernel.t().reshape(*kernel.shape[::-1], 1, 1)
+
+
+def _dense_gradients(gradient, x, kernel):
+    """Returns the gradients of `x`, `kernel` and bias of PyTorch's `dense`, by its own way."""
+    import torch
+
+    if _is_for_onednn(x, kernel):
+        of_x, of_filters, of_bias = torch.ops.aten.convolution_backward(
+            *(_as_images(gradient), _as_images(x), _as_filters(kernel), [kernel.shape[1]]),
+            *([1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, True, True]),
+        )
+        of_x = of_x.permute(0, 2, 3, 1).reshape(x.shape)
+        return of_x, of_filters.flatten(1).t(), of_bias
+    rows = gradient.flatten(0, -2)
+    return gradient @ kernel.t(), x.flatten(0, -2).t() @ rows, rows.sum(0)
+
+
+def gelu_dense(x, kernel, bias, approximate):
+    """Returns `dense(gelu(x), kernel, bias)` of PyTorch; training keeps `x` and the kernel alone.
+
+    Args:
+        x: float tensor `(..., input_dim)`.
+        kernel, bias: float tensors or variables `(input_dim, units)` and `(units,)`.
+        approximate: bool, whether the GELU is that by tanh.
+
+    Returns:
+        float tensor `(..., units)`, or `None` in a graph, where the compiler decides.
+    """
+    import torch
+
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return None
+    tensors = (ops.convert_to_tensor(tensor) for tensor in (x, kernel, bias))
+    return _functions_of_torch().gelu_dense(*tensors, "tanh" if approximate else "none")
 
 
 def _is_bfloat16_on_a_cpu(x, kernel):
@@ -314,10 +353,10 @@ def _kept_on_tensorflow(rate, shape, seed):
 
 @functools.cache
 def _functions_of_torch():
-    """Returns `masked` and `mixed` for PyTorch, which keep the mask as it is, a byte an element.
+    """Returns `masked`, `mixed` and `gelu_dense` for PyTorch, which keep less than their formulas.
 
-    The formulas would keep it as float beside the masked inputs. Of attention's probabilities those
-    before dropout are kept, which the softmax keeps anyway.
+    Of a mask a byte an element, not a float; of attention's probabilities those before dropout,
+    which the softmax keeps anyway; of what a GELU gives nothing.
     """
     import torch
 
@@ -354,9 +393,32 @@ def _functions_of_torch():
         @staticmethod
         def backward(ctx, gradient):
             attentions, value, kept = ctx.saved_tensors
+            kept = kept.to(attentions.dtype)  # Once for both products.
             gradient = gradient * ctx.scale
             of_value = torch.einsum("bhqk,bqhd->bkhd", attentions * kept, gradient)
             of_attentions = torch.einsum("bqhd,bkhd->bhqk", gradient, value).mul_(kept)
             return of_attentions, of_value, None, None
 
-    return types.SimpleNamespace(masked=Masked.apply, mixed=Mixed.apply)
+    class GeluDense(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, kernel, bias, approximate):
+            activated = torch.nn.functional.gelu(x, approximate=approximate)
+            return dense(activated, kernel, bias)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, kernel, _, ctx.approximate = inputs
+            ctx.save_for_backward(x, kernel)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            x, kernel = ctx.saved_tensors
+            activated = torch.nn.functional.gelu(x, approximate=ctx.approximate)
+            of_x, *of_weights = _dense_gradients(gradient, activated, kernel)
+            of_x = torch.ops.aten.gelu_backward(of_x, x, approximate=ctx.approximate)
+            return of_x, *of_weights, None
+
+    functions = {"masked": Masked, "mixed": Mixed, "gelu_dense": GeluDense}
+    return types.SimpleNamespace(**{name: cls.apply for name, cls in functions.items()})

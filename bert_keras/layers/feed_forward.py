@@ -6,7 +6,7 @@ import math
 import keras
 from keras import ops
 
-from bert_keras.layers.backends import dense
+from bert_keras.layers.backends import dense, gelu_dense
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.lora import AdaptableDense
 from bert_keras.layers.remat import computed_again, with_gradient
@@ -125,11 +125,15 @@ class FeedForward(keras.layers.Layer):
 
     def call(self, hidden_states):
         x = self.intermediate(hidden_states)
-        if keras.backend.backend() != "tensorflow" or not self.output_dense.is_plain:
-            return self.output_dense(self.activation(x))
-        # Kept are the values before the activation alone, not those after it too.
-        weights = self.output_dense.kernel, self.output_dense.bias
-        return computed_again(self._output)(x, *weights)
+        backend, output = keras.backend.backend(), None
+        # Of what is before and after the activation, the first alone is kept; XLA does as it likes.
+        if self.output_dense.is_plain and backend != "jax":
+            weights = self.output_dense.kernel, self.output_dense.bias
+            if backend == "tensorflow":
+                output = computed_again(self._output)(x, *weights)
+            elif self.activation in (gelu, gelu_tanh):
+                output = gelu_dense(x, *weights, approximate=self.activation is gelu_tanh)
+        return self.output_dense(self.activation(x)) if output is None else output
 
     def _output(self, x, kernel, bias):
         return dense(self.activation(x), kernel, bias)

@@ -10,6 +10,7 @@ from keras import ops
 
 from bert_keras.layers import attention, backends
 from bert_keras.layers.attention import attend
+from bert_keras.layers.backends import LEAST_ROWS
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import FeedForward, gelu, gelu_tanh
 from bert_keras.layers.layer_norm import LayerNorm
@@ -77,6 +78,30 @@ def test_half_precision_has_gradients_of_its_dtype(dtype):
     # Each row's squares of the normalised values, twice, averaged over two rows.
     normal = (np.arange(8) - 3.5) / np.arange(8).std()
     np.testing.assert_allclose(before - after, 2 * normal**2, rtol=0.03, atol=0.03)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])
+@pytest.mark.parametrize("rows", [3, LEAST_ROWS])
+def test_feed_forward(activation, rows, monkeypatch):
+    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: True)  # Where there are many rows.
+    layer = FeedForward(12, 8, activation=activation)
+    layer.build((None, None, 8))
+    x = GENERATOR.standard_normal((2, rows, 8)).astype("float32")
+    weights = [GENERATOR.standard_normal(w.shape).astype("float32") for w in layer.weights]
+
+    def ours(x, *weights):
+        with keras.StatelessScope(zip(layer.weights, weights, strict=True)):
+            return layer(x)
+
+    def plain(x, kernel, bias, output_kernel, output_bias):
+        inner = ops.matmul(x, kernel) + bias
+        gelu_of = functools.partial(ops.gelu, approximate=activation == "gelu_tanh")
+        activated = ops.relu(inner) if activation == "relu" else gelu_of(inner)
+        return ops.matmul(activated, output_kernel) + output_bias
+
+    found, expected = (gradients(function, x, *weights) for function in (ours, plain))
+    for ours_, plain_ in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours_, plain_, rtol=0, atol=1e-5 * np.abs(plain_).max())
 
 
 @pytest.mark.parametrize("has_mask", [True, False])
