@@ -49,6 +49,9 @@ class Result:
     error: str | None = None
 
 
+# Kinds of jobs whose processes begin with huge pages.
+TRAINING = ("train_step", "pretraining_step", "epoch", "fine_tuning", "pretraining")
+HUGE_PAGES = "glibc.malloc.hugetlb=1"
 # Where OpenMP, TensorFlow, XLA and tokenizers look how many threads they may use.
 THREADS = (
     "OMP_NUM_THREADS",
@@ -61,7 +64,7 @@ THREADS = (
 class Worker:
     """A side in its own process, which does what it is told by lines of JSON."""
 
-    def __init__(self, side, folder, threads):
+    def __init__(self, side, folder, threads, huge_pages=False):
         name, _, backend = side.partition("-")
         self.side = side
         environment = {
@@ -72,7 +75,7 @@ class Worker:
             **{name: str(threads) for name in THREADS},
             "KERAS_BACKEND": backend or "torch",
             # As `bert-keras train` has it; see bert_keras/host_memory.py.
-            "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+            **({"GLIBC_TUNABLES": HUGE_PAGES} if huge_pages else {}),
         }
         self._log = open(os.path.join(folder, f"{side}.log"), "a", encoding="utf-8")  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -127,7 +130,7 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
     workers, results = [], [Result(side) for side in sides]
     try:
         for result in results:
-            worker = Worker(result.side, folder, threads)
+            worker = Worker(result.side, folder, threads, job["kind"] in TRAINING)
             reply = worker.tell(prepare=job)
             result.error = reply.get("error")
             result.load_seconds = reply.get("load_seconds")

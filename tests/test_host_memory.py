@@ -139,4 +139,8 @@ def test_training_commands_begin_anew_with_what_they_were_called_with(command, b
         return
     ((program, arguments, environment),) = calls
     assert [program, *arguments] == [sys.executable] * 2 + sys.orig_argv[1:]
+    # Where another program takes the tunables out, it begins no third time.
+    monkeypatch.setattr(os, "environ", {**environment, "GLIBC_TUNABLES": ""})
+    start.prepare()
+    assert len(calls) == 1
     assert environment["GLIBC_TUNABLES"] == f"glibc.pthread.rseq=0:{host_memory.HUGE_PAGES}"

@@ -8,6 +8,9 @@ import sys
 from bert_keras import host_memory
 from bert_keras.runtime import is_exported
 
+# The process that has begun anew.
+_BEGUN = "BERT_KERAS_BEGUN_ANEW"
+
 
 def prepare():
     """Silences libraries, and leaves Keras out where an exported folder is to answer.
@@ -40,10 +43,15 @@ def started():
 
 def _begin_with_huge_pages():
     """Begins the process anew where glibc would save time, and must be told so from the start."""
-    if not host_memory.would_gain_by_huge_pages(os.environ):
+    begun = os.environ.get(_BEGUN) == str(os.getpid())  # It may be that the tunables get lost.
+    if begun or not sys.executable or not host_memory.would_gain_by_huge_pages(os.environ):
         return
     tunables = [os.environ.get("GLIBC_TUNABLES"), host_memory.HUGE_PAGES]
-    environment = {**os.environ, "GLIBC_TUNABLES": ":".join(filter(None, tunables))}
+    environment = {
+        **os.environ,
+        "GLIBC_TUNABLES": ":".join(filter(None, tunables)),
+        _BEGUN: str(os.getpid()),
+    }
     with contextlib.suppress(OSError):  # Then it goes on as it is.
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 

@@ -64,6 +64,13 @@ def fused_attention(query, key, value, mask, dropout_rate=0.0):
     if dropout_rate:
         import torch
 
+        if (
+            mask is not None
+        ):  # No infinity: a row without any key stays finite, as it does in Keras.
+            lowest = torch.finfo(query.dtype).min
+            mask = torch.zeros(mask.shape, dtype=query.dtype, device=mask.device).masked_fill(
+                ~mask, lowest
+            )
         query, key, value = (x.transpose(1, 2) for x in (query, key, value))
         return torch.nn.functional.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=dropout_rate
@@ -157,19 +164,26 @@ def _as_filters(kernel):
     return kernel.t().reshape(*kernel.shape[::-1], 1, 1)
 
 
-def _dense_gradients(gradient, x, kernel):
-    """Returns the gradients of `x`, `kernel` and bias of PyTorch's `dense`, by its own way."""
+def _dense_gradients(gradient, x, kernel, needed):
+    """Returns the gradients of `x`, `kernel` and bias of PyTorch's `dense`, by its own way.
+
+    `needed` tells of each whether it is; `None` stands for one that is not, of a frozen weight.
+    """
     import torch
 
     if _is_for_onednn(x, kernel):
         of_x, of_filters, of_bias = torch.ops.aten.convolution_backward(
             *(_as_images(gradient), _as_images(x), _as_filters(kernel), [kernel.shape[1]]),
-            *([1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, True, True]),
+            *([1, 1], [0, 0], [1, 1], False, [0, 0], 1, list(needed)),
         )
-        of_x = of_x.permute(0, 2, 3, 1).reshape(x.shape)
-        return of_x, of_filters.flatten(1).t(), of_bias
+        of_x = of_x.permute(0, 2, 3, 1).reshape(x.shape) if needed[0] else None
+        return of_x, of_filters.flatten(1).t() if needed[1] else None, of_bias
     rows = gradient.flatten(0, -2)
-    return gradient @ kernel.t(), x.flatten(0, -2).t() @ rows, rows.sum(0)
+    return (
+        gradient @ kernel.t() if needed[0] else None,
+        x.flatten(0, -2).t() @ rows if needed[1] else None,
+        rows.sum(0) if needed[2] else None,
+    )
 
 
 def gelu_dense(x, kernel, bias, approximate):
@@ -181,11 +195,12 @@ def gelu_dense(x, kernel, bias, approximate):
         approximate: bool, whether the GELU is that by tanh.
 
     Returns:
-        float tensor `(..., units)`, or `None` in a graph, where the compiler decides.
+        float tensor `(..., units)`, or `None` where the plain formulas are to be computed: in a
+        graph, and under autocast. It has no forward-mode derivative.
     """
     import torch
 
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or _is_autocast(x):
         return None
     tensors = (ops.convert_to_tensor(tensor) for tensor in (x, kernel, bias))
     return _functions_of_torch().gelu_dense(*tensors, "tanh" if approximate else "none")
@@ -228,6 +243,13 @@ def _rounded_afterwards():
     return matmul
 
 
+def _is_autocast(x):
+    """Whether PyTorch would change the dtypes within a function, and not in its backward pass."""
+    import torch
+
+    return torch.is_autocast_enabled(x.device.type)
+
+
 def dropout_mask(layer, like, shape):
     """Returns what tells the elements that dropout keeps, by cheap random numbers.
 
@@ -238,8 +260,8 @@ def dropout_mask(layer, like, shape):
 
     Returns:
         A tensor for `masked`: on JAX a seed, uint32 `(2,)`, from which the mask follows where it is
-        used; on TensorFlow and PyTorch bool of the shape. `None` where Keras's numbers are as
-        cheap.
+        used; on TensorFlow and PyTorch bool of the shape. `None` where Keras draws: on PyTorch's
+        accelerators, in its graphs, and with a seed.
     """
     backend = keras.backend.backend()
     if backend == "jax":
@@ -259,7 +281,8 @@ def masked(inputs, mask, rate):
         return _masked_on_jax(inputs, mask, rate)
     if backend == "torch":
         return _functions_of_torch().masked(inputs, mask, _scale_of_short(rate))
-    scaled = ops.cast(ops.cast(inputs, "float32") * _scale_of_short(rate), inputs.dtype)
+    dtype = keras.backend.result_type(inputs.dtype, "float32")
+    scaled = ops.cast(ops.cast(inputs, dtype) * _scale_of_short(rate), inputs.dtype)
     return ops.where(mask, scaled, ops.zeros((), inputs.dtype))
 
 
@@ -275,7 +298,8 @@ def mixed(attentions, value, mask=None, rate=0.0):
     Returns:
         float, `(batch, num_queries, num_heads, head_dim)`.
     """
-    if mask is not None and keras.backend.backend() == "torch":
+    is_torch = keras.backend.backend() == "torch"
+    if mask is not None and is_torch and not _is_autocast(attentions):
         return _functions_of_torch().mixed(attentions, value, mask, _scale_of_short(rate))
     if mask is not None:
         attentions = masked(attentions, mask, rate)
@@ -287,7 +311,8 @@ def _masked_on_jax(inputs, seed, rate):
 
     places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
     kept = _hashed(places, seed) >= np.uint32(min(round(rate * 2**32), 2**32 - 1))
-    scaled = inputs.astype("float32") * np.float32(1 / (1 - rate))
+    dtype = keras.backend.result_type(inputs.dtype, "float32")
+    scaled = inputs.astype(dtype) * np.asarray(1 / (1 - rate), dtype)
     return jax.numpy.where(kept, scaled, 0).astype(inputs.dtype)
 
 
@@ -343,7 +368,7 @@ def _kept_on_torch(rate, shape, device):
 def _kept_on_tensorflow(rate, shape, seed):
     import tensorflow as tf
 
-    size = tf.reduce_prod(shape)
+    size = tf.reduce_prod(tf.cast(tf.stack(shape), tf.int64)) if len(shape) else 1
     draws = tf.random.stateless_uniform(
         [(size + 3) // 4], tf.cast(seed, "int32"), minval=None, maxval=None, dtype="uint64"
     )
@@ -415,9 +440,11 @@ def _functions_of_torch():
         @staticmethod
         def backward(ctx, gradient):
             x, kernel = ctx.saved_tensors
+            needed = ctx.needs_input_grad[:3]
             activated = torch.nn.functional.gelu(x, approximate=ctx.approximate)
-            of_x, *of_weights = _dense_gradients(gradient, activated, kernel)
-            of_x = torch.ops.aten.gelu_backward(of_x, x, approximate=ctx.approximate)
+            of_x, *of_weights = _dense_gradients(gradient, activated, kernel, needed)
+            if needed[0]:
+                of_x = torch.ops.aten.gelu_backward(of_x, x, approximate=ctx.approximate)
             return of_x, *of_weights, None
 
     functions = {"masked": Masked, "mixed": Mixed, "gelu_dense": GeluDense}

@@ -19,7 +19,7 @@ class Dropout(keras.layers.Dropout):
     - TensorFlow, and PyTorch on the CPU: 16 bits a number, four of a 64-bit draw, instead of a
       draw for each. The rate is rounded to a multiple of 1 / 65,536 below 1 then, and the scale is
       that of the rounded rate.
-    - PyTorch on accelerators or under `torch.compile`, or with a seed: as in Keras.
+    - PyTorch on accelerators, under `torch.compile`, or with a seed: as in Keras.
 
     Where Keras's is not used, half precision is rounded after scaling; the scale itself is not
     rounded, which at a rate of 0.1 would make all values 0.2 % too large or too small.

@@ -49,7 +49,8 @@ def gelu_tanh(x):
 
 def _with_own_gradient(x, approximate, gradient):
     function = functools.partial(ops.gelu, approximate=approximate)
-    if keras.backend.backend() == "torch":  # It keeps nothing else by itself.
+    # PyTorch keeps nothing else by itself.
+    if keras.backend.backend() == "torch" or isinstance(x, keras.KerasTensor):
         return function(x)
     return with_gradient(lambda x: function(x), gradient)(ops.convert_to_tensor(x))
 
@@ -127,11 +128,11 @@ class FeedForward(keras.layers.Layer):
         x = self.intermediate(hidden_states)
         backend, output = keras.backend.backend(), None
         # Of what is before and after the activation, the first alone is kept; XLA does as it likes.
-        if self.output_dense.is_plain and backend != "jax":
+        if self.output_dense.is_plain and self.activation in (gelu, gelu_tanh):
             weights = self.output_dense.kernel, self.output_dense.bias
             if backend == "tensorflow":
                 output = computed_again(self._output)(x, *weights)
-            elif self.activation in (gelu, gelu_tanh):
+            elif backend == "torch":
                 output = gelu_dense(x, *weights, approximate=self.activation is gelu_tanh)
         return self.output_dense(self.activation(x)) if output is None else output
 

@@ -15,12 +15,12 @@ class LayerNorm(keras.layers.LayerNormalization):
 
     `(d - mean(d) - h mean(d h)) / sqrt(variance + epsilon)`.
 
-    JAX and TensorFlow would derive it from Keras's formula, and keep five tensors of the size of
-    the input for it. PyTorch has a kernel, which is used there.
+    JAX and TensorFlow would derive it from Keras's formula, and keep up to five tensors of the size
+    of the input for it. PyTorch has a kernel, which is used there. With another axis, without
+    `gamma` or with `rms_scaling` it is Keras's layer in all respects.
 
     Args:
-        center: bool, whether `beta` is added.
-        **kwargs: `epsilon`, `name`, `dtype`, `trainable`, see `keras.layers.LayerNormalization`.
+        **kwargs: those of `keras.layers.LayerNormalization`.
 
     Call arguments:
         inputs: float tensor `(..., hidden_dim)`.
@@ -33,7 +33,8 @@ class LayerNorm(keras.layers.LayerNormalization):
     """
 
     def call(self, inputs):
-        if keras.backend.backend() == "torch":
+        is_last = self.axis in (-1, [-1], [len(inputs.shape) - 1])
+        if keras.backend.backend() == "torch" or not (is_last and self.scale) or self.rms_scaling:
             return super().call(inputs)
         weights = (w if w is None else ops.convert_to_tensor(w) for w in (self.gamma, self.beta))
         normalize = with_gradient(self._normalize, self._gradient)

@@ -77,6 +77,7 @@ def with_gradient(function, gradient):
     TensorFlow would compute of the gradient what it can in the forward pass, and keep it; here all
     of it waits for what the backward pass begins with. XLA does so too, and computes once what is
     equal in both passes: a gradient that is to keep little has other expressions than the function.
+    On JAX such a function has no forward-mode derivative (`jax.jvp`).
 
     Args:
         function: function of tensors of JAX or TensorFlow, some of which may be `None`, that

@@ -7,7 +7,6 @@ from checks import assert_close, check_config_round_trip, to_numpy
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
-from bert_keras.layers import encoder
 from bert_keras.layers.encoder import EncoderBlock
 from bert_keras.layers.remat import rematerialized
 
@@ -118,12 +117,8 @@ def test_a_layer_alone_has_the_same_output_and_moves_its_generators_on_as_far():
 
 @pytest.mark.once
 def test_each_block_is_computed_twice_in_training_only(monkeypatch):
-    calls = []
-    monkeypatch.setattr(
-        encoder,
-        "rematerialized",
-        lambda *args, **kw: calls.append(args) or rematerialized(*args, **kw),
-    )
+    rematerialize, calls = keras.remat, []
+    monkeypatch.setattr(keras, "remat", lambda f: calls.append(f) or rematerialize(f))
     inputs, labels = ready_batch()
     model = classifier(remat=True)
     model.predict(inputs, verbose=0)
