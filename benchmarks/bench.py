@@ -158,7 +158,7 @@ SUITES = {
     "memory": jobs_of(
         "train_step",
         "minilm",
-        [(32, 128)],
+        [(32, 128), (32, 384)],
         (*OURS, "bert_keras_remat-tensorflow", "bert_keras_remat-torch"),
     ),
     # Our dense layer beside Keras's, where it goes a way of its own.

@@ -36,7 +36,10 @@ parser.add_argument("--epochs", type=int, default=1, help="times through the tra
 parser.add_argument(
     "--output_dir", default="output/multiple_choice", help="folder of the model and the picture"
 )
+parser.add_argument("--devices", type=int, help="to share a batch; PyTorch's by torchrun")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
+if flags.devices:
+    bert_keras.distribution.initialize(flags.devices)
 
 # %% [markdown]
 # Data: contexts, the choices of each, and the number of the right one.

@@ -34,7 +34,10 @@ parser.add_argument("--epochs", type=int, default=2, help="times through the tra
 parser.add_argument(
     "--output_dir", default="output/question_answering", help="folder of the model and the picture"
 )
+parser.add_argument("--devices", type=int, help="to share a batch; PyTorch's by torchrun")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
+if flags.devices:
+    bert_keras.distribution.initialize(flags.devices)
 
 # %% [markdown]
 # Data: questions with their paragraph, and where in it the answer stands.

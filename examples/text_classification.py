@@ -32,7 +32,10 @@ parser.add_argument("--epochs", type=int, default=1, help="times through the tra
 parser.add_argument(
     "--output_dir", default="output/text_classification", help="folder of the model and the picture"
 )
+parser.add_argument("--devices", type=int, help="to share a batch; PyTorch's by torchrun")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
+if flags.devices:
+    bert_keras.distribution.initialize(flags.devices)
 
 # %% [markdown]
 # Data: texts and labels, in two parts that share no text.

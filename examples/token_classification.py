@@ -35,7 +35,10 @@ parser.add_argument(
     default="output/token_classification",
     help="folder of the model and the picture",
 )
+parser.add_argument("--devices", type=int, help="to share a batch; PyTorch's by torchrun")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
+if flags.devices:
+    bert_keras.distribution.initialize(flags.devices)
 
 # %% [markdown]
 # Data: words with a tag each. This set has no split of its own.

@@ -247,7 +247,8 @@ def _is_autocast(x):
     """Whether PyTorch would change the dtypes within a function, and not in its backward pass."""
     import torch
 
-    return torch.is_autocast_enabled(x.device.type)
+    device = x.device.type  # Or "meta", by which Keras finds out shapes.
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 def dropout_mask(layer, like, shape):

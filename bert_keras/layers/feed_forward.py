@@ -1,6 +1,5 @@
 """The position-wise feed-forward network, and the activations that checkpoints name."""
 
-import functools
 import math
 
 import keras
@@ -9,7 +8,7 @@ from keras import ops
 from bert_keras.layers.backends import dense, gelu_dense
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.lora import AdaptableDense
-from bert_keras.layers.remat import computed_again, with_gradient
+from bert_keras.layers.remat import with_gradient
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -25,7 +24,7 @@ def gelu(x):
     Reference:
         [Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415).
     """
-    return _with_own_gradient(x, False, _gelu_gradient)
+    return _keeping_its_input(x, _exact, _exact_with_slope)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -44,27 +43,43 @@ def gelu_tanh(x):
     Reference:
         [Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415).
     """
-    return _with_own_gradient(x, True, _gelu_tanh_gradient)
+    return _keeping_its_input(x, _by_tanh, _by_tanh_with_slope)
 
 
-def _with_own_gradient(x, approximate, gradient):
-    function = functools.partial(ops.gelu, approximate=approximate)
+def _keeping_its_input(x, function, with_slope):
     # PyTorch keeps nothing else by itself.
     if keras.backend.backend() == "torch" or isinstance(x, keras.KerasTensor):
         return function(x)
-    return with_gradient(lambda x: function(x), gradient)(ops.convert_to_tensor(x))
+    gradient = with_gradient(function, lambda upstream, x: [upstream * with_slope(x)[1]])
+    return gradient(ops.convert_to_tensor(x))
 
 
-def _gelu_gradient(upstream, x):
-    phi = ops.exp(-0.5 * x * x) * (2 * math.pi) ** -0.5
-    return [upstream * (0.5 + 0.5 * ops.erf(x * 0.5**0.5) + x * phi)]
+def _exact(x):
+    if keras.backend.backend() != "tensorflow":
+        return ops.gelu(x, approximate=False)
+    return x * _phi(x * 0.5**0.5)  # TensorFlow's own takes a slower function, and more of them.
 
 
-def _gelu_tanh_gradient(upstream, x):
+def _phi(scaled):
+    """Returns the probability below `x` of a standard normal, of `x / sqrt(2)`."""
+    return 0.5 + 0.5 * ops.erf(scaled)
+
+
+def _exact_with_slope(x):
+    scaled = x * 0.5**0.5
+    phi = _phi(scaled)
+    return x * phi, phi + scaled * ops.exp(-scaled * scaled) * math.pi**-0.5
+
+
+def _by_tanh(x):
+    return ops.gelu(x, approximate=True)
+
+
+def _by_tanh_with_slope(x):
     square, scale = x * x, (2 / math.pi) ** 0.5
     tanh = ops.tanh(scale * x * (1 + 0.044715 * square))
     inner = scale * (1 + 3 * 0.044715 * square)
-    return [upstream * 0.5 * (1 + tanh + x * (1 - tanh * tanh) * inner)]
+    return 0.5 * x * (1 + tanh), 0.5 * (1 + tanh + x * (1 - tanh * tanh) * inner)
 
 
 def get_activation(activation):
@@ -131,13 +146,23 @@ class FeedForward(keras.layers.Layer):
         if self.output_dense.is_plain and self.activation in (gelu, gelu_tanh):
             weights = self.output_dense.kernel, self.output_dense.bias
             if backend == "tensorflow":
-                output = computed_again(self._output)(x, *weights)
+                output = with_gradient(self._output, self._gradient)(x, *weights)
             elif backend == "torch":
                 output = gelu_dense(x, *weights, approximate=self.activation is gelu_tanh)
         return self.output_dense(self.activation(x)) if output is None else output
 
     def _output(self, x, kernel, bias):
-        return dense(self.activation(x), kernel, bias)
+        return dense((_by_tanh if self.activation is gelu_tanh else _exact)(x), kernel, bias)
+
+    def _gradient(self, upstream, x, kernel, bias):
+        is_tanh = self.activation is gelu_tanh
+        activated, slope = (_by_tanh_with_slope if is_tanh else _exact_with_slope)(x)
+        inner, outer = (
+            ops.reshape(tensor, (-1, units))
+            for tensor, units in ((activated, x.shape[-1]), (upstream, kernel.shape[1]))
+        )
+        of_x = ops.reshape(ops.matmul(outer, ops.transpose(kernel)), ops.shape(x)) * slope
+        return of_x, ops.matmul(ops.transpose(inner), outer), ops.sum(outer, axis=0)
 
     def compute_output_shape(self, input_shape):
         return input_shape

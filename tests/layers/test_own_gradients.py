@@ -196,11 +196,10 @@ def test_less_is_kept():
     graph = traced.get_concrete_function(*map(tf.constant, inputs)).graph
     operations = graph.get_operations()
     softmaxes = [op for op in operations if op.type == "Softmax"]
-    # Half of them are computed in the backward pass, for which they wait; so it is with GELUs, of
-    # each of which there is one more for its own gradient.
+    # Half of them are computed in the backward pass, for which they wait; so it is with GELUs.
     assert [_waits(op) for op in softmaxes] == [False] * layers + [True] * layers
     gelus = [_waits(op) for op in operations if op.type in ("Erf", "Erfc")]
-    assert gelus.count(False) == layers and gelus.count(True) == 2 * layers
+    assert gelus.count(False) == layers and gelus.count(True) == layers
 
 
 def _waits(operation):
