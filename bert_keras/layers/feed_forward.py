@@ -55,19 +55,12 @@ def _keeping_its_input(x, function, with_slope):
 
 
 def _exact(x):
-    if keras.backend.backend() != "tensorflow":
-        return ops.gelu(x, approximate=False)
-    return x * _phi(x * 0.5**0.5)  # TensorFlow's own takes a slower function, and more of them.
-
-
-def _phi(scaled):
-    """Returns the probability below `x` of a standard normal, of `x / sqrt(2)`."""
-    return 0.5 + 0.5 * ops.erf(scaled)
+    return ops.gelu(x, approximate=False)
 
 
 def _exact_with_slope(x):
     scaled = x * 0.5**0.5
-    phi = _phi(scaled)
+    phi = 0.5 + 0.5 * ops.erf(scaled)  # The probability below `x` of a standard normal.
     return x * phi, phi + scaled * ops.exp(-scaled * scaled) * math.pi**-0.5
 
 
@@ -116,6 +109,7 @@ class FeedForward(keras.layers.Layer):
 
     Call arguments:
         hidden_states: float, `(batch, seq_len, hidden_dim)`.
+        training: bool, whether less is to be kept for the gradient, where that takes more time.
 
     Returns:
         float, `(batch, seq_len, hidden_dim)`.
@@ -139,11 +133,11 @@ class FeedForward(keras.layers.Layer):
         self.intermediate.build((None, None, self.hidden_dim))
         self.output_dense.build((None, None, self.intermediate_dim))
 
-    def call(self, hidden_states):
+    def call(self, hidden_states, training=None):
         x = self.intermediate(hidden_states)
         backend, output = keras.backend.backend(), None
         # Of what is before and after the activation, the first alone is kept; XLA does as it likes.
-        if self.output_dense.is_plain and self.activation in (gelu, gelu_tanh):
+        if training and self.output_dense.is_plain and self.activation in (gelu, gelu_tanh):
             weights = self.output_dense.kernel, self.output_dense.bias
             if backend == "tensorflow":
                 output = with_gradient(self._output, self._gradient)(x, *weights)
@@ -151,12 +145,15 @@ class FeedForward(keras.layers.Layer):
                 output = gelu_dense(x, *weights, approximate=self.activation is gelu_tanh)
         return self.output_dense(self.activation(x)) if output is None else output
 
+    def _activated(self, x):
+        """Returns the activation and its slope. TensorFlow's own GELU takes a slower function."""
+        return (_by_tanh_with_slope if self.activation is gelu_tanh else _exact_with_slope)(x)
+
     def _output(self, x, kernel, bias):
-        return dense((_by_tanh if self.activation is gelu_tanh else _exact)(x), kernel, bias)
+        return dense(self._activated(x)[0], kernel, bias)
 
     def _gradient(self, upstream, x, kernel, bias):
-        is_tanh = self.activation is gelu_tanh
-        activated, slope = (_by_tanh_with_slope if is_tanh else _exact_with_slope)(x)
+        activated, slope = self._activated(x)
         inner, outer = (
             ops.reshape(tensor, (-1, units))
             for tensor, units in ((activated, x.shape[-1]), (upstream, kernel.shape[1]))

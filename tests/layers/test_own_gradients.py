@@ -92,7 +92,7 @@ def test_feed_forward(activation, rows, monkeypatch):
 
     def ours(x, *weights):
         with keras.StatelessScope(zip(layer.weights, weights, strict=True)):
-            return layer(x)
+            return layer(x, training=True)
 
     def plain(x, kernel, bias, output_kernel, output_bias):
         inner = ops.matmul(x, kernel) + bias
@@ -151,7 +151,7 @@ def test_less_is_kept():
         def loss(values, x):
             with keras.StatelessScope(zip(variables, values, strict=True)):
                 for feed_forward, norm in layers:
-                    x = norm(x + feed_forward(x))
+                    x = norm(x + feed_forward(x, training=True))
             return ops.sum(x * x)
 
         values = [v.value for v in variables]
@@ -169,7 +169,7 @@ def test_less_is_kept():
     def stack(query, key, value):
         for dropout in dropouts:
             value = attend(query, key, value, None, dropout, training=True)[0]
-            value = value + feed_forward(value)
+            value = value + feed_forward(value, training=True)
         return value
 
     if keras.backend.backend() == "torch":
