@@ -16,7 +16,9 @@ of all devices together, and a run gives the same weights on one device as on ma
 import contextlib
 import os
 import re
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -35,7 +37,7 @@ CUT_AXES = {
 _BACKEND = keras.backend.backend()
 
 
-def initialize(devices=None):
+def initialize(devices: int | None = None) -> int:
     """Shares the work of all models that are made from now on among devices.
 
     - JAX: sets `keras.distribution.DataParallel` over the devices of all processes, which it joins
@@ -110,7 +112,7 @@ def _start_tensorflow(devices):
     return len(found[:devices])
 
 
-def has_accelerator():
+def has_accelerator() -> bool:
     """Returns whether the backend computes on something else than a CPU."""
     backend = keras.backend.backend()
     if backend == "jax":
@@ -132,7 +134,9 @@ def _check_there_are(devices, found, needs_all, advice):
         )
 
 
-def layout_map(backbone, mesh, axis="model"):
+def layout_map(
+    backbone: keras.Model, mesh: keras.distribution.DeviceMesh, axis: str = "model"
+) -> keras.distribution.LayoutMap:
     """Returns where each large weight of a backbone lies on several devices.
 
     For `keras.distribution.ModelParallel`, with JAX, where a model is too large for one device.
@@ -198,7 +202,7 @@ def layout_map(backbone, mesh, axis="model"):
 # Processes
 
 
-def process():
+def process() -> tuple[int, int]:
     """Returns the number of this process and how many share a run, two ints.
 
     Raises:
@@ -223,14 +227,14 @@ def process():
     return 0, 1
 
 
-def is_launched():
+def is_launched() -> bool:
     """Returns whether a launcher has started this process as one of several, joined or not yet."""
     if _BACKEND == "torch":
         return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ["WORLD_SIZE"]) > 1
     return _BACKEND == "jax" and "KERAS_DISTRIBUTION_NUM_PROCESSES" in os.environ
 
 
-def of_first(value):
+def of_first(value: Any) -> Any:
     """Returns what the first process gave, an int below 2^31 or a list of such, in all of them."""
     if process()[1] == 1:
         return value
@@ -245,7 +249,7 @@ def of_first(value):
     return multihost_utils.broadcast_one_to_all(np.asarray(value, "int32")).tolist()
 
 
-def begin_alike(model):
+def begin_alike(model: keras.Model) -> None:
     """Gives a compiled model the weights and moments of the first process; on JAX it has them."""
     if _torch_processes() > 1:
         import torch
@@ -265,7 +269,7 @@ def _torch_processes():
     return distributed.get_world_size() if is_joined else 1
 
 
-def as_numpy(variable):
+def as_numpy(variable: keras.Variable) -> np.ndarray:
     """Returns a variable's value as a NumPy array, of parts on other processes' devices too."""
     value = variable.value
     if _BACKEND == "jax" and not (value.is_fully_addressable or value.is_fully_replicated):
@@ -294,7 +298,7 @@ class Share(NamedTuple):
     replicas: int = 1
     fills: bool = True
 
-    def __call__(self, batch, index=None):
+    def __call__(self, batch: Any, index: int | None = None) -> Any:
         """Returns the rows of a batch `(inputs[, labels[, weights]])` of NumPy arrays."""
         if self.replicas == 1:
             return batch
@@ -321,7 +325,7 @@ class Share(NamedTuple):
             )
         return tuple(taken)
 
-    def check_rows(self, num_rows):
+    def check_rows(self, num_rows: int) -> None:
         """Raises `ValueError` for a batch that must be filled up and may not be."""
         if num_rows % self.replicas and not self.fills:
             raise ValueError(
@@ -332,7 +336,7 @@ class Share(NamedTuple):
             )
 
 
-def share_of(model):
+def share_of(model: keras.Model) -> Share:
     """Returns the `Share` of this process in the batches of a model's `fit` and `evaluate`.
 
     Raises:
@@ -360,7 +364,7 @@ def share_of(model):
     return Share(found.data_shard_id, count, found.num_model_replicas, fills)
 
 
-def check_texts_are_shared():
+def check_texts_are_shared() -> None:
     """Raises `ValueError` where JAX's processes would make batches of unlike lengths of texts."""
     found = keras.distribution.distribution() if _BACKEND == "jax" else None
     if found is not None and found.num_processes > 1 and not found.auto_shard_dataset:
@@ -383,7 +387,7 @@ def _replicas(model):
     return strategy.num_replicas_in_sync
 
 
-def check_engine():
+def check_engine() -> None:
     """Raises `ValueError` for a `keras.distribution` that the backend would not heed."""
     if _BACKEND != "jax" and keras.distribution.distribution() is not None:
         way = {
@@ -399,7 +403,7 @@ def check_engine():
 
 
 @contextlib.contextmanager
-def batches_are_shares():
+def batches_are_shares() -> AbstractContextManager[None]:
     """Within it JAX's distribution knows that a process yields its own rows."""
     found = keras.distribution.distribution()
     if found is None or not found.auto_shard_dataset:
@@ -412,14 +416,14 @@ def batches_are_shares():
         found.auto_shard_dataset = True
 
 
-def scope_of(model):
+def scope_of(model: keras.Model) -> AbstractContextManager[Any]:
     """Returns the context in which variables of TensorFlow are made for a model's devices."""
     return (
         model.distribute_strategy.scope() if _BACKEND == "tensorflow" else contextlib.nullcontext()
     )
 
 
-def over_devices(compute):
+def over_devices(compute: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function like `compute(weights, inputs)`, compiled by JAX for its distribution.
 
     Args:
@@ -460,7 +464,7 @@ def _replica():
     return found if found is not None and found.num_replicas_in_sync > 1 else None
 
 
-def summed(gradients):
+def summed(gradients: Sequence[Any]) -> Sequence[Any]:
     """Returns gradients over the rows of all devices.
 
     Of PyTorch's processes it is their mean; TensorFlow's losses are divided already.
@@ -482,7 +486,7 @@ def summed(gradients):
     return gradients
 
 
-def times_share(loss, weights):
+def times_share(loss: Any, weights: Any) -> Any:
     """Returns a mean over this device's weights, such that the mean over devices is one over all.
 
     `loss * (sum of weights here) * (number of devices) / (sum of weights everywhere)`: a device
@@ -512,7 +516,7 @@ def times_share(loss, weights):
     return loss * ops.cast(ops.divide_no_nan(here * count, everywhere), loss.dtype)
 
 
-def sum_states(variables):
+def sum_states(variables: Iterable[keras.Variable]) -> None:
     """Adds up what PyTorch's processes have counted, in place; others' devices have one count."""
     if _torch_processes() > 1:
         import torch

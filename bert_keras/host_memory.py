@@ -16,6 +16,7 @@ TensorFlow keeps memory of its own.
 import ctypes
 import os
 import sys
+from collections.abc import Mapping
 
 # In the environment variable GLIBC_TUNABLES when the process begins; glibc has it from 2.35 on.
 HUGE_PAGES = "glibc.malloc.hugetlb=1"
@@ -35,7 +36,7 @@ SET_BY_USER = (
 )
 
 
-def keep_freed_memory():
+def keep_freed_memory() -> bool:
     """Has glibc keep freed memory for the process, instead of giving it back, on JAX and PyTorch.
 
     For a program that trains or answers on a CPU: call it once, right after the imports. It saves
@@ -78,7 +79,7 @@ def keep_freed_memory():
     return True
 
 
-def would_gain_by_huge_pages(environment):
+def would_gain_by_huge_pages(environment: Mapping[str, str]) -> bool:
     """Returns whether a process that begins with that environment should begin with `HUGE_PAGES`.
 
     Args:
@@ -96,12 +97,12 @@ def would_gain_by_huge_pages(environment):
         return False
 
 
-def has_glibc():
+def has_glibc() -> bool:
     """Returns whether the C library is glibc: on Linux only, and there not if it is musl."""
     return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "gnu_get_libc_version")
 
 
-def is_set_by_user(environment):
+def is_set_by_user(environment: Mapping[str, str]) -> bool:
     """Returns whether environment variables say how memory is to be handled.
 
     Args:

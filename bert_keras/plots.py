@@ -21,13 +21,20 @@ import contextlib
 import html
 import os
 import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import keras
 import numpy as np
 import tokenizers
 from keras import ops
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from bert_keras.files import replacing
+from bert_keras.tasks.saliency import Saliency
+from bert_keras.tasks.task import Task
+from bert_keras.types import Array, Path, Texts
 
 # Longer texts make pictures that nobody can read.
 MOST_TOKENS = 28
@@ -37,7 +44,9 @@ MOST_COLOURS = 10
 # Training
 
 
-def learning_curves(history, path=None):
+def learning_curves(
+    history: keras.callbacks.History | Mapping[str, Sequence[float]], path: Path | None = None
+) -> Figure:
     """Draws every value of a training run over its epochs, four a row; of one epoch, bars.
 
     Args:
@@ -70,7 +79,7 @@ def learning_curves(history, path=None):
     return _finished(figure, path)
 
 
-def training_log(lines, path=None):
+def training_log(lines: Sequence[Mapping[str, float]], path: Path | None = None) -> Figure:
     """Draws losses, accuracies and the learning rate of a pre-training over its steps.
 
     Args:
@@ -91,7 +100,9 @@ def training_log(lines, path=None):
     return _finished(figure, path)
 
 
-def seeds(rows, first_seed=0, path=None):
+def seeds(
+    rows: Sequence[Mapping[str, float]], first_seed: int = 0, path: Path | None = None
+) -> Figure:
     """Draws each metric's value for every seed, their mean, and a standard deviation around it.
 
     Args:
@@ -113,7 +124,7 @@ def seeds(rows, first_seed=0, path=None):
     return _finished(figure, path)
 
 
-def settings(rows, path=None):
+def settings(rows: Mapping[str, Mapping[str, float | None]], path: Path | None = None) -> Figure:
     """Draws the first score of each setting, the best above, with the spread of its seeds.
 
     Args:
@@ -134,7 +145,12 @@ def settings(rows, path=None):
 # Answers
 
 
-def confusion_matrix(true, predicted, label_names, path=None):
+def confusion_matrix(
+    true: Sequence[str | int] | Array,
+    predicted: Sequence[str | int] | Array,
+    label_names: Sequence[str],
+    path: Path | None = None,
+) -> Figure:
     """Draws how often each class was taken for which.
 
     Args:
@@ -162,7 +178,7 @@ def confusion_matrix(true, predicted, label_names, path=None):
     return _finished(figure, path)
 
 
-def similarities(cosines, alike, path=None):
+def similarities(cosines: ArrayLike, alike: ArrayLike, path: Path | None = None) -> Figure:
     """Draws the cosines of pairs: a histogram of those that are alike and one of the others.
 
     Args:
@@ -184,7 +200,13 @@ def similarities(cosines, alike, path=None):
 # What a model looks at
 
 
-def attention(task, text, pair=None, layer=None, path=None):
+def attention(
+    task: Task,
+    text: str,
+    pair: str | None = None,
+    layer: int | None = None,
+    path: Path | None = None,
+) -> Figure:
     """Draws heat maps of attention, tokens on both axes, row looks at column.
 
     Args:
@@ -229,7 +251,7 @@ def attention(task, text, pair=None, layer=None, path=None):
     return _finished(figure, path)
 
 
-def attention_of(task, text, pair=None):
+def attention_of(task: Task, text: str, pair: str | None = None) -> tuple[list[str], Array]:
     """Returns a text's tokens, and who looks at whom in each layer and head.
 
     Returns:
@@ -244,7 +266,9 @@ def attention_of(task, text, pair=None):
     return tokens, ops.convert_to_numpy(weights)
 
 
-def saliency(found, labels=None, path=None):
+def saliency(
+    found: Sequence[Saliency], labels: Sequence[str] | None = None, path: Path | None = None
+) -> Figure:
     """Draws texts with each token shaded by its score, blue for the class and red against it.
 
     Args:
@@ -313,7 +337,7 @@ def _lines(plt, tokens, width):
     return lines
 
 
-def as_written(tokens):
+def as_written(tokens: Sequence[str]) -> list[tuple[str, bool]]:
     """Returns of each token its text, and whether it goes on with the word of the one before.
 
     A token says so by `##`, as those of WordPiece, or by the sign of a space that it lacks.
@@ -331,7 +355,7 @@ def as_written(tokens):
     ]
 
 
-def layer_vectors(task, texts):
+def layer_vectors(task: Task, texts: Texts) -> Array:
     """Returns each text's mean vector after each layer, `(num_texts, num_layers + 1, hidden_dim)`.
 
     Args:
@@ -369,7 +393,12 @@ def _principal_components(vectors, count=2):
     return places, shares
 
 
-def projection(vectors, labels, scores=None, path=None):
+def projection(
+    vectors: ArrayLike,
+    labels: Sequence[str],
+    scores: ArrayLike | None = None,
+    path: Path | None = None,
+) -> Figure:
     """Draws texts as points, layer by layer: the first two principal components.
 
     Args:
@@ -433,7 +462,7 @@ class Html(str):
         return str(self)
 
 
-def tags(answers):
+def tags(answers: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Html:
     """Returns sentences with their entities in colours, a colour a type.
 
     Args:
@@ -448,7 +477,7 @@ def tags(answers):
     return Html("".join(f"<p>{line}</p>" for line in lines))
 
 
-def answer(context, found):
+def answer(context: str, found: Mapping[str, Any]) -> Html:
     """Returns a context with the answer marked.
 
     Args:

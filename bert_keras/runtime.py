@@ -15,14 +15,21 @@ What a folder holds:
 | `runtime.py` | this file |
 """
 
+from __future__ import annotations
+
 import functools
 import json
 import os
 import sys
 import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 import tokenizers
+from numpy.typing import NDArray
+
+from bert_keras.types import Choice, IsNext, JudgedToken, OneText, Path, TaggedText, Texts
 
 # Raised where a `config.json` means something else than before.
 FORMAT = 1
@@ -35,7 +42,7 @@ _LOGITS_AT_ONCE = 2**25
 _SYNONYMS = {"M": "I", "L": "E", "U": "S"}
 
 
-def load(folder, providers=("CPUExecutionProvider",)):
+def load(folder: Path, providers: Iterable[str] = ("CPUExecutionProvider",)) -> ExportedTask:
     """Returns the exported task of a folder.
 
     Args:
@@ -60,7 +67,7 @@ def load(folder, providers=("CPUExecutionProvider",)):
     return ExportedTask(folder, providers)
 
 
-def is_exported(folder):
+def is_exported(folder: Path) -> bool:
     """Whether a folder is one that an export wrote: others have files of the same names."""
     return "format" in _config_of(folder)
 
@@ -99,7 +106,7 @@ def _check_config(config, folder):
         )
 
 
-def answers_of(task):
+def answers_of(task: Any) -> list[str]:
     """Returns by which of `ANSWERS` a task answers, a list of str."""
     if isinstance(task, ExportedTask):
         return task.answers
@@ -118,7 +125,7 @@ class ExportedTask:
         folder, providers: see `load`.
     """
 
-    def __init__(self, folder, providers=("CPUExecutionProvider",)):
+    def __init__(self, folder: Path, providers: Iterable[str] = ("CPUExecutionProvider",)) -> None:
         import onnxruntime
 
         self.config = _config_of(folder)
@@ -140,7 +147,26 @@ class ExportedTask:
 
     # Answers: texts are a str, or a list, tuple or column of str; answers are the task's.
 
-    def classify(self, texts, batch_size=32, threshold=0.5):
+    @overload
+    def classify(
+        self,
+        texts: OneText,
+        batch_size: int = 32,
+        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+    ) -> dict[str, Any]: ...
+    @overload
+    def classify(
+        self,
+        texts: Texts,
+        batch_size: int = 32,
+        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+    ) -> list[dict[str, Any]]: ...
+    def classify(
+        self,
+        texts: OneText | Texts,
+        batch_size: int = 32,
+        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+    ) -> dict[str, Any] | list[dict[str, Any]]:
         """Returns classes, labels or scores, see `bert_keras.TextClassifier.classify`."""
         self._check("classify", batch_size=batch_size)
         is_pair = isinstance(texts, tuple) and len(texts) == 2
@@ -159,7 +185,11 @@ class ExportedTask:
             logits = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
         return [self._class_of(row, threshold) for row in logits]
 
-    def tag(self, sentences, batch_size=32):
+    @overload
+    def tag(self, sentences: str, batch_size: int = 32) -> TaggedText: ...
+    @overload
+    def tag(self, sentences: Texts, batch_size: int = 32) -> list[TaggedText]: ...
+    def tag(self, sentences: str | Texts, batch_size: int = 32) -> TaggedText | list[TaggedText]:
         """Returns words, tags and entities, see `bert_keras.TokenClassifier.tag`."""
         self._check("tag", batch_size=batch_size)
         if isinstance(sentences, str):
@@ -172,7 +202,9 @@ class ExportedTask:
             for place, *found in zip(placed, words, logits, strict=True)
         ]
 
-    def answer(self, question, context, top_k=1, batch_size=32):
+    def answer(
+        self, question: str | Texts, context: str | Texts, top_k: int = 1, batch_size: int = 32
+    ) -> Any:
         """Returns spans of contexts, see `bert_keras.QuestionAnswering.answer`."""
         self._check("answer", top_k=top_k, batch_size=batch_size)
         if isinstance(question, str):
@@ -184,7 +216,15 @@ class ExportedTask:
             for texts in zip(questions, contexts, strict=True)
         ]
 
-    def choose(self, context, choices, batch_size=32):
+    @overload
+    def choose(self, context: str, choices: Texts, batch_size: int = 32) -> Choice: ...
+    @overload
+    def choose(
+        self, context: Texts, choices: Iterable[Texts], batch_size: int = 32
+    ) -> list[Choice]: ...
+    def choose(
+        self, context: str | Texts, choices: Texts | Iterable[Texts], batch_size: int = 32
+    ) -> Choice | list[Choice]:
         """Returns the choices that fit best, see `bert_keras.MultipleChoice.choose`."""
         self._check("choose", batch_size=batch_size)
         if isinstance(context, str):
@@ -203,7 +243,7 @@ class ExportedTask:
             answers.append(dict(zip(("choice", "index", "probabilities"), answer, strict=True)))
         return answers
 
-    def embed(self, texts, batch_size=32):
+    def embed(self, texts: str | Texts, batch_size: int = 32) -> NDArray[np.float32]:
         """Returns the vectors of texts, see `bert_keras.TextEmbedder.embed`."""
         self._check("embed", batch_size=batch_size)
         if isinstance(texts, str):
@@ -214,7 +254,17 @@ class ExportedTask:
             len(rows), self._session.get_outputs()[0].shape[-1]
         )
 
-    def fill_mask(self, text, top_k=5, batch_size=32):
+    @overload
+    def fill_mask(
+        self, text: str, top_k: int = 5, batch_size: int = 32
+    ) -> list[list[tuple[str, float]]]: ...
+    @overload
+    def fill_mask(
+        self, text: Texts, top_k: int = 5, batch_size: int = 32
+    ) -> list[list[list[tuple[str, float]]]]: ...
+    def fill_mask(
+        self, text: str | Texts, top_k: int = 5, batch_size: int = 32
+    ) -> list[list[tuple[str, float]]] | list[list[list[tuple[str, float]]]]:
         """Returns the likeliest tokens, see `bert_keras.MaskedLM.fill_mask`."""
         self._check("fill_mask", top_k=top_k, batch_size=batch_size)
         if isinstance(text, str):
@@ -241,7 +291,13 @@ class ExportedTask:
                 answers.append([self._likeliest(logits[place], top_k) for place in places])
         return answers
 
-    def is_next(self, first, second, batch_size=32):
+    @overload
+    def is_next(self, first: str, second: str, batch_size: int = 32) -> IsNext: ...
+    @overload
+    def is_next(self, first: Texts, second: Texts, batch_size: int = 32) -> list[IsNext]: ...
+    def is_next(
+        self, first: str | Texts, second: str | Texts, batch_size: int = 32
+    ) -> IsNext | list[IsNext]:
         """Returns whether texts follow others, see `bert_keras.NextSentencePrediction.is_next`."""
         self._check("is_next", batch_size=batch_size)
         if isinstance(first, str):
@@ -254,7 +310,13 @@ class ExportedTask:
             answers.append({"is_next": chance > 0.5, "probability": chance})
         return answers
 
-    def is_replaced(self, text, batch_size=32):
+    @overload
+    def is_replaced(self, text: str, batch_size: int = 32) -> list[JudgedToken]: ...
+    @overload
+    def is_replaced(self, text: Texts, batch_size: int = 32) -> list[list[JudgedToken]]: ...
+    def is_replaced(
+        self, text: str | Texts, batch_size: int = 32
+    ) -> list[JudgedToken] | list[list[JudgedToken]]:
         """Returns how likely tokens were replaced, see `ReplacedTokenDetector.is_replaced`."""
         self._check("is_replaced", batch_size=batch_size)
         if isinstance(text, str):
@@ -280,7 +342,7 @@ class ExportedTask:
         return answers
 
     @property
-    def mask_token(self):
+    def mask_token(self) -> str | None:
         """The token that `fill_mask` guesses, or `None`."""
         id = self.config["mask_token_id"]
         return None if id is None else self._tokenizer.id_to_token(id)
@@ -361,7 +423,7 @@ class ExportedTask:
 
     # Rows to outputs
 
-    def run(self, inputs):
+    def run(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Returns the program's outputs, a dict of arrays, for a dict of arrays."""
         return dict(zip(self._output_names, self._session.run(None, inputs), strict=True))
 
@@ -557,7 +619,7 @@ def _whole_characters(text):
     return [_whole_characters(each) for each in text]
 
 
-def with_marks(text, spans):
+def with_marks(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Lengthens spans over the marks that follow them and that no span covers.
 
     A lower-casing tokenizer strips accents, so where an accent is a character of its own
@@ -640,22 +702,24 @@ def _log_sum_exp(values):
     return highest + np.log(np.exp(values - highest).sum(axis=-1, keepdims=True))
 
 
-def log_softmax(logits):
+def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
     """Returns the logarithms of `softmax(logits)` over the last axis."""
     return logits - _log_sum_exp(logits)
 
 
-def softmax(logits):
+def softmax(logits: NDArray[Any]) -> NDArray[Any]:
     """Returns probabilities that sum to 1 over the last axis, in the dtype of the logits."""
     return np.exp(log_softmax(logits))
 
 
-def sigmoid(logits):
+def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
     """Returns the probability of each logit by itself, in the dtype of the logits."""
     return 0.5 * (1 + np.tanh(0.5 * logits))
 
 
-def ask(task, name, rows, **options):
+def ask(
+    task: Any, name: str, rows: Sequence[Sequence[str]], **options: Any
+) -> list[Any] | NDArray[np.float32]:
     """Returns the answers to rows of texts, by the method of a task that a name says.
 
     Args:

@@ -3,11 +3,13 @@
 import dataclasses
 import itertools
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
 from bert_keras.datasets.any_table import as_text, read_any_rows
 from bert_keras.datasets.examples import Examples
+from bert_keras.types import Array, Path
 
 TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
 
@@ -58,12 +60,12 @@ class ClassificationTask:
     undecided: str | None = None
 
     @property
-    def label_names(self):
+    def label_names(self) -> tuple[str, ...]:
         """Tuple of str: the readable name of each class, in the order of its number."""
         return tuple(name for _, name in self.labels)
 
 
-def read_examples(path, task):
+def read_examples(path: Path, task: ClassificationTask) -> Examples:
     """Reads one file of a labelled text set.
 
     Args:
@@ -106,7 +108,9 @@ def read_examples(path, task):
     )
 
 
-def find_layout(path, first_row, task):
+def find_layout(
+    path: Path, first_row: Sequence[str], task: ClassificationTask
+) -> tuple[Layout, tuple[str | int, ...], bool]:
     """Returns `(layout, column positions, whether the first row is a header)` of a file.
 
     The positions are those of the texts and, where the file has it, of the label.
@@ -130,7 +134,9 @@ def find_layout(path, first_row, task):
     )
 
 
-def encode_labels(values, task, path, places):
+def encode_labels(
+    values: Sequence[str], task: ClassificationTask, path: Path, places: Sequence[str]
+) -> Array:
     """Returns the labels of a file as the array that `Examples` describes.
 
     Args:

@@ -5,9 +5,11 @@ import itertools
 import os
 import re
 import warnings
+from collections.abc import Sequence
 
 from bert_keras.datasets.examples import Rows
 from bert_keras.datasets.files import read_lines
+from bert_keras.types import Path
 
 # Columns of CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
 _CONLLU_WORD, _CONLLU_TAG = 1, 3
@@ -32,7 +34,13 @@ class TaggedSentences(Rows):
     columns = ("words", "tags")
 
 
-def read_conll(path, word_column=None, tag_column=None, segment_index=None, may_lack_tags=False):
+def read_conll(
+    path: Path,
+    word_column: int | None = None,
+    tag_column: int | None = None,
+    segment_index: bool | None = None,
+    may_lack_tags: bool = False,
+) -> TaggedSentences:
     r"""Reads a column file: one word and its tags a line, a blank line after each sentence.
 
     One rule reads CoNLL-2003, WNUT-17, the Broad Twitter Corpus, Wikigold, MSRA, People's Daily,
@@ -105,7 +113,9 @@ def read_conll(path, word_column=None, tag_column=None, segment_index=None, may_
     return TaggedSentences(words, [[tag for _, tag in sentence] for sentence in sentences])
 
 
-def find_tag(path, tag, word_column=None, tag_column=None):
+def find_tag(
+    path: Path, tag: str, word_column: int | None = None, tag_column: int | None = None
+) -> int | None:
     """Returns the first line of a column file whose word has a tag, None where there is none.
 
     Args:
@@ -118,7 +128,7 @@ def find_tag(path, tag, word_column=None, tag_column=None):
     return next((line for line, _, found in words if found == tag), None)
 
 
-def tag_names(*parts):
+def tag_names(*parts: TaggedSentences | Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Returns the tags that occur, `"O"` first and the others in alphabetical order.
 
     Args:

@@ -1,8 +1,10 @@
 """Texts with their labels: what every reader of a classification set returns."""
 
 import dataclasses
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class Rows:
@@ -13,11 +15,11 @@ class Rows:
 
     columns = ()
 
-    def __len__(self):
+    def __len__(self) -> int:
         first = getattr(self, self.columns[0])
         return len(first[0] if isinstance(first, tuple) else first)
 
-    def take(self, indices):
+    def take(self, indices: ArrayLike | slice) -> Self:
         """Returns the same of the rows at the given positions, in the given order.
 
         Args:
@@ -66,7 +68,7 @@ class Examples(Rows):
 
     columns = ("texts", "labels")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         texts = self.texts if isinstance(self.texts, tuple) else (self.texts,)
         lengths = [len(column) for column in texts]
         if self.labels is not None:

@@ -15,7 +15,9 @@ from bert_keras.checks import check_choice
 from bert_keras.datasets import classification
 from bert_keras.datasets.any_table import has_names
 from bert_keras.datasets.classification import ClassificationTask, Layout
+from bert_keras.datasets.examples import Examples
 from bert_keras.datasets.table import read_rows
+from bert_keras.types import Path
 
 
 def _numbered(*names):
@@ -153,7 +155,7 @@ GLUE_TASKS = types.MappingProxyType(
 )
 
 
-def load_glue(task, data_dir, split):
+def load_glue(task: str | None, data_dir: Path, split: str) -> Examples:
     """Reads one split of a GLUE task, or of another task of `GLUE_TASKS`, from its original files.
 
     Args:
@@ -198,7 +200,7 @@ def load_glue(task, data_dir, split):
     return examples
 
 
-def get_glue_task(name):
+def get_glue_task(name: str) -> ClassificationTask:
     """Returns the `ClassificationTask` of a name; `"SST-2"` and `"sst2"` are one.
 
     Raises:
@@ -210,7 +212,7 @@ def get_glue_task(name):
     return GLUE_TASKS[known]
 
 
-def detect_glue_task(data_dir):
+def detect_glue_task(data_dir: Path) -> str:
     """Returns the name of the task that a folder holds, by the folder's name or else its content.
 
     Raises:

@@ -11,18 +11,20 @@ import os
 import re
 import tarfile
 import zlib
+from typing import Literal
 
 import numpy as np
 
 from bert_keras.checks import check_choice
 from bert_keras.datasets.examples import Examples
 from bert_keras.datasets.files import decode_lines
+from bert_keras.types import Path
 
 _LABELS = {"neg": 0, "pos": 1}
 _REVIEW = re.compile(r"(?:^|/)(train|test)/(neg|pos)/(\d+)_(\d+)\.txt$")
 
 
-def load_imdb(path, split):
+def load_imdb(path: Path, split: Literal["train", "test"]) -> Examples:
     """Reads one split of the IMDB reviews from the original folder layout or its archive.
 
     Reviews are in the order of their ids, a negative and a positive one in turn, so that the first

@@ -2,27 +2,29 @@
 
 import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
 from bert_keras.datasets.any_table import as_text, has_names, read_any_rows
 from bert_keras.datasets.examples import Examples
+from bert_keras.types import Path, ProblemType
 
 # What may stand between the columns of a CSV file, beside the comma.
 _DELIMITERS = (";", "|", "\t")
 
 
 def read_texts(
-    path,
-    text_columns,
-    label_column,
-    label_names=None,
-    problem_type="single_label",
-    score_range=(-math.inf, math.inf),
-    may_lack_labels=False,
-    label_separator=",",
-    separator=None,
-):
+    path: Path,
+    text_columns: Sequence[str | None],
+    label_column: str,
+    label_names: Sequence[str] | None = None,
+    problem_type: ProblemType = "single_label",
+    score_range: tuple[float, float] = (-math.inf, math.inf),
+    may_lack_labels: bool = False,
+    label_separator: str = ",",
+    separator: str | None = None,
+) -> Examples:
     """Reads a file of texts, or pairs of texts, with a label each.
 
     Columns are named in the first row, unless all of them are given by number.

@@ -6,6 +6,7 @@ import numpy as np
 
 from bert_keras.datasets.any_table import read_objects
 from bert_keras.datasets.examples import Rows
+from bert_keras.types import Path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,12 +26,12 @@ class MultipleChoiceExamples(Rows):
     columns = ("contexts", "choices", "labels")
 
     @property
-    def num_choices(self):
+    def num_choices(self) -> int:
         """How many choices each context has."""
         return len(self.choices[0])
 
 
-def read_multiple_choice(path):
+def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
     """Reads a multiple choice set; the first row's fields tell which.
 
     - SWAG (CSV with a header, or JSON lines): the context is the first sentence, and a choice is

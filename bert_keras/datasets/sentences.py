@@ -27,7 +27,7 @@ _ABBREVIATIONS = frozenset(_ABBREVIATED.split())
 _MAY_END = frozenset(("etc", "esq", "jr", "sr", "inc", "ltd", "co", "a.m", "p.m", "u.s", "u.k"))
 
 
-def split_sentences(text):
+def split_sentences(text: str) -> list[str]:
     """Splits a passage into sentences.
 
     A sentence ends after `.`, `!`, `?` or an ellipsis, with the closing quotes behind it, where

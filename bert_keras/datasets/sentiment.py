@@ -11,6 +11,7 @@ import numpy as np
 from bert_keras.datasets.classification import ClassificationTask, Layout, read_examples
 from bert_keras.datasets.examples import Examples
 from bert_keras.datasets.split import split_examples
+from bert_keras.types import Path
 
 SENTIMENT_SENTENCES_FILES = (
     "amazon_cells_labelled.txt",
@@ -24,7 +25,9 @@ _TASK = ClassificationTask(
 )
 
 
-def load_sentiment_sentences(folder, test_size=600, seed=0):
+def load_sentiment_sentences(
+    folder: Path, test_size: int = 600, seed: int = 0
+) -> tuple[Examples, Examples]:
     """Reads the Sentiment Labelled Sentences and splits them in a training and a test part.
 
     The set comes without a split. This one is fixed by `seed`, keeps the share of each site and

@@ -19,12 +19,15 @@ import json
 import math
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
 
 from bert_keras.datasets.remote import check_local, open_bytes
 from bert_keras.files import read_json, replacing, write_json
+from bert_keras.types import Array, Path
 
 MANIFEST_FILE = "manifest.json"
 FORMAT_VERSION = 1
@@ -40,12 +43,12 @@ _DTYPES = {
 _MAKE_AGAIN = "Make the data again, or copy the folder again."
 
 
-def shard_name(index, count, format="safetensors"):
+def shard_name(index: int, count: int, format: str = "safetensors") -> str:
     """Returns the file name of a shard, such as `examples-00002-of-00010.safetensors`."""
     return f"examples-{index:05d}-of-{count:05d}.{format}"
 
 
-def write_shard(path, arrays):
+def write_shard(path: Path, arrays: Mapping[str, Array]) -> None:
     """Writes arrays as one safetensors file, whole or not at all.
 
     Args:
@@ -58,7 +61,7 @@ def write_shard(path, arrays):
         file.write(safetensors.numpy.save(arrays))
 
 
-def open_shard(path):
+def open_shard(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     """Opens a shard without reading it.
 
     Args:
@@ -101,23 +104,23 @@ def _tensor(data, entry):
     return np.frombuffer(data[begin:end], dtype).reshape(shape)
 
 
-def file_sha256(path):
+def file_sha256(path: Path) -> str:
     """Returns the SHA-256 of a file, of this machine or another, in hexadecimal digits."""
     with open_bytes(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def json_sha256(value):
+def json_sha256(value: Any) -> str:
     """Returns the SHA-256 of a value of plain Python types, by its JSON with sorted keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def write_manifest(folder, manifest):
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Writes `manifest.json`, whole or not at all: its presence says that the data is complete."""
     write_json(os.path.join(folder, MANIFEST_FILE), manifest)
 
 
-def read_manifest(folder):
+def read_manifest(folder: Path) -> dict[str, Any]:
     """Reads and checks `manifest.json`, and that every shard is there in full length.
 
     Args:
@@ -178,7 +181,7 @@ def _check_shard_file(folder, name, size):
         )
 
 
-def check_shard(folder, shard):
+def check_shard(folder: Path, shard: Mapping[str, Any]) -> None:
     """Compares a shard with the checksum in the manifest.
 
     Args:

@@ -2,13 +2,15 @@
 
 import collections
 import hashlib
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert_keras.datasets.examples import Examples
 
 
-def normalize_text(text):
+def normalize_text(text: str) -> str:
     """Returns a text as duplicates are compared: case folded, white space runs as one space.
 
     Example:
@@ -19,7 +21,12 @@ def normalize_text(text):
     return " ".join(text.casefold().split())
 
 
-def split_indices(texts, test_size, seed=0, strata=None):
+def split_indices(
+    texts: Sequence[str] | tuple[Sequence[str], Sequence[str]],
+    test_size: float,
+    seed: int | str = 0,
+    strata: Iterable[Hashable] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Splits positions in two parts, by the text, so that no text is in both.
 
     Random splits of sets that repeat sentences test a model on what it has learned by heart. Here
@@ -73,7 +80,12 @@ def split_indices(texts, test_size, seed=0, strata=None):
     return train, test
 
 
-def split_examples(examples, test_size, seed=0, strata=None):
+def split_examples(
+    examples: Examples,
+    test_size: float,
+    seed: int | str = 0,
+    strata: Iterable[Hashable] | None = None,
+) -> tuple[Examples, Examples]:
     """Splits `Examples` in two, stratified by label unless told otherwise; see `split_indices`.
 
     Returns:
@@ -85,7 +97,7 @@ def split_examples(examples, test_size, seed=0, strata=None):
     return examples.take(train), examples.take(test)
 
 
-def count_shared_texts(first, second):
+def count_shared_texts(first: Examples | Sequence[str], second: Examples | Sequence[str]) -> int:
     """Returns how many different texts (or pairs) are in both, compared by `normalize_text`."""
     first, second = (part.texts if isinstance(part, Examples) else part for part in (first, second))
     return len(set(_keys(first)) & set(_keys(second)))

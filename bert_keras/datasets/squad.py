@@ -4,6 +4,7 @@ import dataclasses
 from typing import NamedTuple
 
 from bert_keras.datasets.files import read_json
+from bert_keras.types import Path
 
 
 class Answer(NamedTuple):
@@ -33,7 +34,7 @@ class QuestionExample:
     is_impossible: bool = False
 
     @property
-    def spans(self):
+    def spans(self) -> tuple[Answer, ...]:
         """Tuple of the `answers` that stand in the context where they say: those to train on."""
         return tuple(answer for answer in self.answers if _stands_in(self.context, answer))
 
@@ -54,7 +55,7 @@ class QuestionSet(NamedTuple):
     mismatches: list
 
 
-def read_squad(path):
+def read_squad(path: Path) -> QuestionSet:
     """Reads a file in SQuAD's JSON format and checks every answer against its span.
 
     CMRC 2018 has 200 answers (of 9,657 in its dev file) whose start is -1 or whose text is not

@@ -3,15 +3,20 @@
 import contextlib
 import csv
 import os
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from bert_keras.checks import check_choice
 from bert_keras.datasets.files import read_lines
+from bert_keras.types import Path
 
 # The largest value that fits a C long on every platform: csv refuses fields over 128 KiB otherwise.
 _LONGEST_FIELD = 2**31 - 1
 
 
-def read_rows(path, delimiter=None, quoting=None):
+def read_rows(
+    path: Path, delimiter: str | None = None, quoting: bool | None = None
+) -> Iterator[tuple[int, list[str]]]:
     r"""Yields `(line number, fields)` for every row of a TSV or CSV file that is not blank.
 
     In a TSV a quotation mark is a letter like any other: MRPC and QNLI hold thousands of
@@ -46,13 +51,19 @@ def read_rows(path, delimiter=None, quoting=None):
     return split(path, read_lines(path), delimiter)
 
 
-def guess_delimiter(path, first_line):
+def guess_delimiter(path: Path, first_line: str) -> str:
     """Returns the delimiter of a table by its first line or, without a tab there, by its name."""
     name = os.fspath(path).lower().removesuffix(".gz")
     return "," if name.endswith(".csv") and "\t" not in first_line else "\t"
 
 
-def read_table(path, columns=None, delimiter=None, header="auto", quoting=None):
+def read_table(
+    path: Path,
+    columns: Sequence[str | int] | int | None = None,
+    delimiter: str | None = None,
+    header: bool | Literal["auto"] = "auto",
+    quoting: bool | None = None,
+) -> dict[str | int, list[str]]:
     """Reads columns of a TSV or CSV file, by name or by number.
 
     Args:
@@ -82,7 +93,13 @@ def read_table(path, columns=None, delimiter=None, header="auto", quoting=None):
     return read_numbered_table(path, columns, delimiter, header, quoting)[0]
 
 
-def read_numbered_table(path, columns=None, delimiter=None, header="auto", quoting=None):
+def read_numbered_table(
+    path: Path,
+    columns: Sequence[str | int] | int | None = None,
+    delimiter: str | None = None,
+    header: bool | Literal["auto"] = "auto",
+    quoting: bool | None = None,
+) -> tuple[dict[str | int, list[str]], list[int]]:
     """Reads columns as `read_table` does, and the line on which each row begins.
 
     Args:
@@ -123,7 +140,7 @@ def read_numbered_table(path, columns=None, delimiter=None, header="auto", quoti
     return table, lines
 
 
-def find_column(path, first_row, column, header):
+def find_column(path: Path, first_row: Sequence[str], column: str | int, header: bool) -> int:
     """Returns the position of a column that is named in the first row, or counted from 0.
 
     Raises:

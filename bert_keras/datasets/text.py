@@ -1,15 +1,18 @@
 """Raw text corpora as documents made of passages: what pre-training reads."""
 
 import os
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from bert_keras.checks import check_choice
 from bert_keras.datasets.files import read_lines
 from bert_keras.datasets.remote import find_remote, is_remote
+from bert_keras.types import Path
 
 _ENDINGS = (".txt", ".txt.gz")
 
 
-def find_text_files(paths):
+def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
     """Returns the text files that `paths` names, those below a folder sorted by path.
 
     Args:
@@ -49,7 +52,12 @@ def _files_below(path):
     return [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
 
 
-def read_documents(paths, documents="file", passages="paragraph", errors="strict"):
+def read_documents(
+    paths: Path | Iterable[Path],
+    documents: Literal["file", "blank_line"] = "file",
+    passages: Literal["paragraph", "line"] = "paragraph",
+    errors: Literal["strict", "replace"] = "strict",
+) -> Iterator[list[str]]:
     r"""Yields the documents of text files, each a list of passages.
 
     Three conventions cover most corpora:

@@ -12,13 +12,16 @@
 """
 
 import contextlib
+from collections.abc import Mapping
+from types import ModuleType
 
 import numpy as np
 
 from bert_keras.files import replacing
+from bert_keras.types import Array, Path
 
 
-def check_tensorflow():
+def check_tensorflow() -> ModuleType:
     """Returns the module `tensorflow`, or raises an ImportError that says what to do."""
     try:
         import tensorflow
@@ -30,7 +33,9 @@ def check_tensorflow():
     return tensorflow
 
 
-def write_records(path, arrays, sequence_length, num_predictions):
+def write_records(
+    path: Path, arrays: Mapping[str, Array], sequence_length: int, num_predictions: int
+) -> None:
     """Writes the examples of a shard as a TFRecord file, whole or not at all.
 
     Args:
@@ -79,7 +84,7 @@ def _padded(values, width):
     return row.tolist()
 
 
-def record_sizes(path):
+def record_sizes(path: Path) -> tuple[int, ...]:
     """Returns the lengths that the rows of a TFRecord file are padded to, by its first record.
 
     Args:
@@ -119,7 +124,7 @@ def _whole(tensorflow, path):
         ) from error
 
 
-def read_records(path):
+def read_records(path: Path) -> dict[str, Array]:
     """Reads a TFRecord file of google-research/bert or of `write_records`.
 
     Args:

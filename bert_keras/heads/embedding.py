@@ -6,6 +6,7 @@ from keras import ops
 from bert_keras.checks import check_choice
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.training.losses import of_length_1
+from bert_keras.types import Outputs, Pooling, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -30,7 +31,7 @@ class EmbeddingHead(keras.layers.Layer):
         [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3.
     """
 
-    def __init__(self, pooling="mean", normalize=True, **kwargs):
+    def __init__(self, pooling: Pooling = "mean", normalize: bool = True, **kwargs) -> None:
         super().__init__(**kwargs)
         self.pooling = check_choice("pooling", pooling, POOLINGS)
         self.normalize = normalize
@@ -38,7 +39,7 @@ class EmbeddingHead(keras.layers.Layer):
     def build(self, input_shape=None):
         self.built = True
 
-    def call(self, outputs, padding_mask=None):
+    def call(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
         # Small differences of cosines want float32, so nothing is rounded after the pooling.
         outputs = {
             key: ops.cast(outputs[key], "float32")

@@ -1,6 +1,7 @@
 """The base class of heads."""
 
 import inspect
+from typing import Any
 
 import keras
 
@@ -8,6 +9,7 @@ from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import get_activation
 from bert_keras.layers.initializer import head_initializer
 from bert_keras.layers.layer_norm import LayerNorm
+from bert_keras.types import Activation, Tensor
 
 
 class Head(keras.layers.Layer):
@@ -23,13 +25,19 @@ class Head(keras.layers.Layer):
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
     """
 
-    def __init__(self, arguments, **kwargs):
+    def __init__(self, arguments: dict[str, Any], **kwargs) -> None:
         super().__init__(**kwargs)
         for name, value in arguments.items():
             setattr(self, name, value)
         self.hidden = self.hidden_norm = None
 
-    def make_dense(self, units, activation=None, name="dense", use_bias=True):
+    def make_dense(
+        self,
+        units: int,
+        activation: Activation | None = None,
+        name: str = "dense",
+        use_bias: bool = True,
+    ) -> keras.layers.Dense:
         """Returns a dense layer of this head, see `keras.layers.Dense`."""
         return keras.layers.Dense(
             units,
@@ -40,15 +48,17 @@ class Head(keras.layers.Layer):
             name=name,
         )
 
-    def make_dropout(self, rate):
+    def make_dropout(self, rate: float) -> keras.layers.Dropout:
         """Returns the dropout layer of this head."""
         return Dropout(rate, dtype=self.dtype_policy, name="dropout")
 
-    def make_norm(self, epsilon, name="layer_norm", use_bias=True):
+    def make_norm(
+        self, epsilon: float, name: str = "layer_norm", use_bias: bool = True
+    ) -> keras.layers.LayerNormalization:
         """Returns a norm of this head, see `keras.layers.LayerNormalization`."""
         return LayerNorm(epsilon=epsilon, center=use_bias, dtype=self.dtype_policy, name=name)
 
-    def add_hidden(self):
+    def add_hidden(self) -> None:
         """Adds the hidden layer that `hidden_activation`, `norm` and `layer_norm_epsilon` ask for.
 
         Without a `hidden_activation` there is none. With a norm, neither has a bias.
@@ -67,7 +77,7 @@ class Head(keras.layers.Layer):
         if norm:
             self.hidden_norm = self.make_norm(self.layer_norm_epsilon, "hidden_norm", False)
 
-    def through_hidden(self, vectors):
+    def through_hidden(self, vectors: Tensor) -> Tensor:
         """Returns float vectors `(..., hidden_dim)` behind the hidden layer, where there is one."""
         for layer in (self.hidden, self.hidden_norm):
             vectors = vectors if layer is None else layer(vectors)
@@ -83,7 +93,7 @@ class Head(keras.layers.Layer):
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
-def own_arguments(settings):
+def own_arguments(settings: dict[str, Any]) -> dict[str, Any]:
     """Returns what a head takes itself: the `locals()` of its constructor without `**kwargs`."""
     others = ("self", "kwargs", "__class__")
     return {name: value for name, value in settings.items() if name not in others}

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.heads.head import Head, own_arguments
+from bert_keras.types import Activation, Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -44,15 +45,15 @@ class MaskedLMHead(Head):
 
     def __init__(
         self,
-        vocabulary_size,
-        hidden_dim,
-        activation="gelu",
-        layer_norm_epsilon=1e-12,
-        initializer_range=0.02,
-        embedding_dim=None,
-        use_bias=True,
+        vocabulary_size: int,
+        hidden_dim: int,
+        activation: Activation = "gelu",
+        layer_norm_epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
+        embedding_dim: int | None = None,
+        use_bias: bool = True,
         **kwargs,
-    ):
+    ) -> None:
         embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         super().__init__(own_arguments(locals()), **kwargs)
         self.dense = self.make_dense(embedding_dim, activation, use_bias=use_bias)
@@ -63,7 +64,12 @@ class MaskedLMHead(Head):
         self.layer_norm.build((None, None, self.embedding_dim))
         self.bias = self.add_weight((self.vocabulary_size,), initializer="zeros", name="bias")
 
-    def call(self, outputs, token_embedding, mask_positions=None):
+    def call(
+        self,
+        outputs: Outputs,
+        token_embedding: keras.layers.ReversibleEmbedding,
+        mask_positions: Tensor | None = None,
+    ) -> Tensor:
         hidden_states = outputs["sequence_output"]
         if mask_positions is not None:
             hidden_states = gather_positions(hidden_states, mask_positions)
@@ -71,7 +77,7 @@ class MaskedLMHead(Head):
         return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
 
 
-def gather_positions(hidden_states, positions):
+def gather_positions(hidden_states: Tensor, positions: Tensor) -> Tensor:
     """Returns the vectors at some positions of each row.
 
     Args:

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.heads.head import Head, own_arguments
+from bert_keras.types import Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -30,9 +31,9 @@ class NextSentenceHead(Head):
         `get_next_sentence_output` in google-research/bert, `run_pretraining.py`.
     """
 
-    def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
+    def __init__(self, hidden_dim: int, initializer_range: float = 0.02, **kwargs) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         self.dense = self.make_dense(2)
 
-    def call(self, outputs):
+    def call(self, outputs: Outputs) -> Tensor:
         return ops.cast(self.dense(outputs["pooled_output"]), "float32")

@@ -2,6 +2,11 @@
 
 import keras
 
+from bert_keras.heads.masked_lm import MaskedLMHead
+from bert_keras.heads.next_sentence import NextSentenceHead
+from bert_keras.heads.span_boundary import SpanBoundaryHead
+from bert_keras.types import Outputs, Tensor
+
 NAMES = ("masked_lm", "next_sentence", "span_boundary")
 
 
@@ -22,7 +27,13 @@ class PretrainingHead(keras.layers.Layer):
         `(batch, num_predictions, vocabulary_size)`, and `next_sentence`, float32 `(batch, 2)`.
     """
 
-    def __init__(self, masked_lm, next_sentence=None, span_boundary=None, **kwargs):
+    def __init__(
+        self,
+        masked_lm: MaskedLMHead,
+        next_sentence: NextSentenceHead | None = None,
+        span_boundary: SpanBoundaryHead | None = None,
+        **kwargs,
+    ) -> None:
         super().__init__(**kwargs)
         self.masked_lm = masked_lm
         self.next_sentence = next_sentence
@@ -33,7 +44,12 @@ class PretrainingHead(keras.layers.Layer):
             if head is not None and not head.built:
                 head.build()
 
-    def call(self, outputs, token_embedding, mask_positions=None):
+    def call(
+        self,
+        outputs: Outputs,
+        token_embedding: keras.layers.ReversibleEmbedding,
+        mask_positions: Tensor | None = None,
+    ) -> dict[str, Tensor]:
         tokens = {"token_embedding": token_embedding, "mask_positions": mask_positions}
         logits = {"masked_lm": self.masked_lm(outputs, **tokens)}
         if self.next_sentence is not None:

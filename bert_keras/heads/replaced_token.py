@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.heads.head import Head, own_arguments
+from bert_keras.types import Activation, Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -30,11 +31,17 @@ class ReplacedTokenHead(Head):
         `_get_discriminator_output` in google-research/electra, `run_pretraining.py`.
     """
 
-    def __init__(self, hidden_dim, activation="gelu", initializer_range=0.02, **kwargs):
+    def __init__(
+        self,
+        hidden_dim: int,
+        activation: Activation = "gelu",
+        initializer_range: float = 0.02,
+        **kwargs,
+    ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
         self.dense = self.make_dense(1)
 
-    def call(self, outputs):
+    def call(self, outputs: Outputs) -> Tensor:
         logits = self.dense(self.through_hidden(outputs["sequence_output"]))
         return ops.cast(ops.squeeze(logits, -1), "float32")

@@ -6,6 +6,7 @@ from keras import ops
 from bert_keras.checks import check_choice
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.pooler import POOLINGS, pool
+from bert_keras.types import Activation, Outputs, Pooling, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -50,17 +51,17 @@ class SequenceHead(Head):
 
     def __init__(
         self,
-        num_outputs,
-        hidden_dim,
-        dropout=0.1,
-        pooling="pooler",
-        initializer_range=0.02,
-        hidden_activation=None,
-        dropout_first=False,
-        norm=False,
-        layer_norm_epsilon=1e-12,
+        num_outputs: int,
+        hidden_dim: int,
+        dropout: float = 0.1,
+        pooling: Pooling = "pooler",
+        initializer_range: float = 0.02,
+        hidden_activation: Activation | None = None,
+        dropout_first: bool = False,
+        norm: bool = False,
+        layer_norm_epsilon: float = 1e-12,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         if dropout_first and hidden_activation is None:
             raise ValueError(
@@ -72,11 +73,13 @@ class SequenceHead(Head):
         self.add_hidden()
         self.dense = self.make_dense(num_outputs)
 
-    def read(self, outputs, padding_mask=None):
+    def read(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
         """Returns what the head reads of a backbone: float `(batch, hidden_dim)`."""
         return pool(outputs, padding_mask, self.pooling)
 
-    def call(self, outputs, padding_mask=None, training=None):
+    def call(
+        self, outputs: Outputs, padding_mask: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
         vector = self.read(outputs, padding_mask)
         if self.num_masks > 1:
             vector = ops.concatenate([vector] * self.num_masks)

@@ -5,6 +5,7 @@ from keras import ops
 
 from bert_keras.checks import check_bool
 from bert_keras.heads.head import Head, own_arguments
+from bert_keras.types import Activation, Outputs, Tensor
 
 # Far below every logit, and still finite: a difference of two of them is 0, not NaN.
 MASKED_LOGIT = -1e9
@@ -42,22 +43,24 @@ class SpanHead(Head):
 
     def __init__(
         self,
-        hidden_dim,
-        initializer_range=0.02,
-        dropout=0.0,
-        mask_padding=True,
-        hidden_activation=None,
-        norm=False,
-        layer_norm_epsilon=1e-12,
+        hidden_dim: int,
+        initializer_range: float = 0.02,
+        dropout: float = 0.0,
+        mask_padding: bool = True,
+        hidden_activation: Activation | None = None,
+        norm: bool = False,
+        layer_norm_epsilon: float = 1e-12,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         check_bool("mask_padding", mask_padding)
         self.add_hidden()
         self.drop = self.make_dropout(dropout)
         self.dense = self.make_dense(2)
 
-    def call(self, outputs, padding_mask=None, training=None):
+    def call(
+        self, outputs: Outputs, padding_mask: Tensor | None = None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
         vectors = self.through_hidden(outputs["sequence_output"])
         vectors = self.drop(vectors, training=training)
         # In float16 the logit of padding would overflow.

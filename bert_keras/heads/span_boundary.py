@@ -6,6 +6,7 @@ from keras import ops
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.heads.masked_lm import gather_positions
 from bert_keras.layers.initializer import bert_initializer
+from bert_keras.types import Activation, Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -52,16 +53,16 @@ class SpanBoundaryHead(Head):
 
     def __init__(
         self,
-        vocabulary_size,
-        hidden_dim,
-        activation="gelu",
-        layer_norm_epsilon=1e-12,
-        initializer_range=0.02,
-        embedding_dim=None,
-        num_places=15,
-        place_dim=200,
+        vocabulary_size: int,
+        hidden_dim: int,
+        activation: Activation = "gelu",
+        layer_norm_epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
+        embedding_dim: int | None = None,
+        num_places: int = 15,
+        place_dim: int = 200,
         **kwargs,
-    ):
+    ) -> None:
         embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         super().__init__(own_arguments(locals()), **kwargs)
         self.place_embedding = keras.layers.Embedding(
@@ -83,7 +84,12 @@ class SpanBoundaryHead(Head):
         self.layer_norm.build((None, None, self.embedding_dim))
         self.bias = self.add_weight((self.vocabulary_size,), initializer="zeros", name="bias")
 
-    def call(self, outputs, token_embedding, mask_positions):
+    def call(
+        self,
+        outputs: Outputs,
+        token_embedding: keras.layers.ReversibleEmbedding,
+        mask_positions: Tensor,
+    ) -> Tensor:
         positions = ops.cast(mask_positions, "int32")
         first, last = spans_of(positions)
         hidden_states = outputs["sequence_output"]
@@ -96,7 +102,7 @@ class SpanBoundaryHead(Head):
         return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
 
 
-def spans_of(positions):
+def spans_of(positions: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the first and the last position of the run of positions that each is in.
 
     Spans that touch are one run.

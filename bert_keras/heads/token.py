@@ -4,6 +4,7 @@ import keras
 
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.crf import LinearChainCRF
+from bert_keras.types import Activation, Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -33,16 +34,16 @@ class TokenHead(Head):
 
     def __init__(
         self,
-        num_outputs,
-        hidden_dim,
-        dropout=0.1,
-        crf=False,
-        initializer_range=0.02,
-        hidden_activation=None,
-        norm=False,
-        layer_norm_epsilon=1e-12,
+        num_outputs: int,
+        hidden_dim: int,
+        dropout: float = 0.1,
+        crf: bool = False,
+        initializer_range: float = 0.02,
+        hidden_activation: Activation | None = None,
+        norm: bool = False,
+        layer_norm_epsilon: float = 1e-12,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         self.add_hidden()
         self.drop = self.make_dropout(dropout)
@@ -54,11 +55,11 @@ class TokenHead(Head):
         if self.crf is not None:
             self.crf.build()
 
-    def read(self, outputs, padding_mask=None):
+    def read(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
         """Returns what the head reads of a backbone: float `(batch, seq_len, hidden_dim)`."""
         return outputs["sequence_output"]
 
-    def call(self, outputs, training=None):
+    def call(self, outputs: Outputs, training: bool | None = None) -> Tensor:
         vectors = self.through_hidden(self.read(outputs))
         return self.dense(self.drop(vectors, training=training))
 

@@ -1,11 +1,14 @@
 """The head for one prediction a document that was read in windows."""
 
+from typing import Literal
+
 import keras
 
 from bert_keras.checks import check_choice
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.attention_pooling import AttentionPooling
 from bert_keras.layers.pooler import pool
+from bert_keras.types import Tensor
 
 COMBINATIONS = ("mean", "max", "self_attention")
 
@@ -42,13 +45,13 @@ class WindowHead(Head):
 
     def __init__(
         self,
-        num_outputs,
-        hidden_dim,
-        combine="mean",
-        dropout=0.1,
-        initializer_range=0.02,
+        num_outputs: int,
+        hidden_dim: int,
+        combine: Literal["mean", "max", "self_attention"] = "mean",
+        dropout: float = 0.1,
+        initializer_range: float = 0.02,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         check_choice("combine", combine, COMBINATIONS)
         self.attention = None
@@ -64,7 +67,9 @@ class WindowHead(Head):
             self.attention.build()
         super().build()
 
-    def call(self, vectors, exists=None, training=None):
+    def call(
+        self, vectors: Tensor, exists: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
         if self.attention is None:
             document = pool({"sequence_output": vectors}, exists, self.combine)
         else:

@@ -9,6 +9,7 @@ from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.lora import AdaptableDense
 from bert_keras.layers.remat import computed_again
+from bert_keras.types import Tensor
 
 # The lowest float32. Adding a score does not change it: where all is masked, all scores are alike.
 MASKED = float(np.finfo("float32").min)
@@ -52,7 +53,14 @@ class SelfAttention(keras.layers.Layer):
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762).
     """
 
-    def __init__(self, num_heads, hidden_dim, dropout=0.1, initializer_range=0.02, **kwargs):
+    def __init__(
+        self,
+        num_heads: int,
+        hidden_dim: int,
+        dropout: float = 0.1,
+        initializer_range: float = 0.02,
+        **kwargs,
+    ) -> None:
         super().__init__(**kwargs)
         if hidden_dim % num_heads:
             raise ValueError(
@@ -73,7 +81,13 @@ class SelfAttention(keras.layers.Layer):
         for projection in (self.query, self.key, self.value, self.output_dense):
             projection.build((None, None, self.hidden_dim))
 
-    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
+    def call(
+        self,
+        hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        return_attentions: bool = False,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
         query = self._split_heads(self.query(hidden_states))
         key = self._split_heads(self.key(hidden_states))
         value = self._split_heads(self.value(hidden_states))

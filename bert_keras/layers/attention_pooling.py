@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.layers.initializer import bert_dense
+from bert_keras.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -30,7 +31,7 @@ class AttentionPooling(keras.layers.Layer):
         [Lin et al., 2017](https://arxiv.org/abs/1703.03130), section 2.1, with one hop.
     """
 
-    def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
+    def __init__(self, hidden_dim: int, initializer_range: float = 0.02, **kwargs) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.initializer_range = initializer_range
@@ -41,7 +42,7 @@ class AttentionPooling(keras.layers.Layer):
         self.dense.build((None, None, self.hidden_dim))
         self.query.build((None, None, self.hidden_dim))
 
-    def call(self, x, exists=None):
+    def call(self, x: Tensor, exists: Tensor | None = None) -> Tensor:
         scores = ops.cast(self.query(self.dense(x)), "float32")
         if exists is not None:
             scores = ops.where(ops.expand_dims(exists, -1), scores, -1e9)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from bert_keras.sizes import note_variable
+from bert_keras.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -52,7 +53,7 @@ class LinearChainCRF(keras.layers.Layer):
         [Lample et al., 2016](https://arxiv.org/abs/1603.01360), section 2.2.
     """
 
-    def __init__(self, num_tags, **kwargs):
+    def __init__(self, num_tags: int, **kwargs) -> None:
         # Sums of exponentials over a whole sentence do not fit half precision.
         super().__init__(**{**kwargs, "dtype": "float32"})
         self.num_tags = num_tags
@@ -64,13 +65,15 @@ class LinearChainCRF(keras.layers.Layer):
         self.start = self.add_weight(shape=(n,), initializer="zeros", name="start")
         self.end = self.add_weight(shape=(n,), initializer="zeros", name="end")
 
-    def call(self, emissions, position_mask=None):
+    def call(self, emissions: Tensor, position_mask: Tensor | None = None) -> Tensor:
         return self.decode(emissions, position_mask)
 
     def compute_output_spec(self, emissions, position_mask=None):
         return keras.KerasTensor(emissions.shape[:-1], "int32")
 
-    def log_likelihood(self, emissions, tags, position_mask=None):
+    def log_likelihood(
+        self, emissions: Tensor, tags: Tensor, position_mask: Tensor | None = None
+    ) -> Tensor:
         """Returns the log-probability of each sequence of tags, `score(tags) - log Z`.
 
         Args:
@@ -88,7 +91,7 @@ class LinearChainCRF(keras.layers.Layer):
         likelihood = score - self._log_partition(chain)
         return ops.where(chain.is_empty, 0.0, likelihood)
 
-    def marginals(self, emissions, position_mask=None):
+    def marginals(self, emissions: Tensor, position_mask: Tensor | None = None) -> Tensor:
         """Returns the probability of each tag at each position, whatever the other tags are.
 
         Args:
@@ -104,7 +107,7 @@ class LinearChainCRF(keras.layers.Layer):
         marginals = ops.softmax(before + after - chain.emissions)
         return chain.to_places(marginals * chain.counted[..., None])
 
-    def decode(self, emissions, position_mask=None):
+    def decode(self, emissions: Tensor, position_mask: Tensor | None = None) -> Tensor:
         """Returns the most probable sequence of tags, by the Viterbi algorithm.
 
         Args:

@@ -6,6 +6,7 @@ from keras import ops
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, bert_initializer
 from bert_keras.layers.layer_norm import LayerNorm
+from bert_keras.types import Tensor
 
 _SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_norm")
 
@@ -56,17 +57,17 @@ class BertEmbeddings(keras.layers.Layer):
 
     def __init__(
         self,
-        vocabulary_size,
-        hidden_dim,
-        max_sequence_length=512,
-        num_segments=2,
-        dropout=0.1,
-        layer_norm_epsilon=1e-12,
-        initializer_range=0.02,
-        padding_id=None,
-        embedding_dim=None,
+        vocabulary_size: int,
+        hidden_dim: int,
+        max_sequence_length: int = 512,
+        num_segments: int = 2,
+        dropout: float = 0.1,
+        layer_norm_epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
+        padding_id: int | None = None,
+        embedding_dim: int | None = None,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
@@ -107,7 +108,13 @@ class BertEmbeddings(keras.layers.Layer):
         if self.projection is not None:
             self.projection.build((None, None, self.embedding_dim))
 
-    def call(self, token_ids, segment_ids=None, token_vectors=None, training=None):
+    def call(
+        self,
+        token_ids: Tensor,
+        segment_ids: Tensor | None = None,
+        token_vectors: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         x = self.token_embedding(token_ids) if token_vectors is None else token_vectors
         x = x + self.position_embedding(self._positions(token_ids))
         if self.num_segments:
@@ -131,7 +138,7 @@ class BertEmbeddings(keras.layers.Layer):
         return (*token_ids_shape, self.hidden_dim)
 
 
-def share_embeddings(backbone, other):
+def share_embeddings(backbone: keras.Model, other: keras.Model) -> None:
     """Gives a backbone the tables and the norm of another's embeddings in place of its own.
 
     What leads from them to the encoder stays its own.

@@ -1,5 +1,6 @@
 """The encoder: a stack of blocks of self-attention and feed-forward."""
 
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import keras
@@ -10,6 +11,7 @@ from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.remat import rematerialized, warn_where_useless
 from bert_keras.sizes import note_variable
+from bert_keras.types import Activation, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -46,16 +48,16 @@ class EncoderBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        hidden_dim,
-        intermediate_dim,
-        dropout=0.1,
-        attention_dropout=0.1,
-        activation="gelu",
-        layer_norm_epsilon=1e-12,
-        initializer_range=0.02,
+        num_heads: int,
+        hidden_dim: int,
+        intermediate_dim: int,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        activation: Activation = "gelu",
+        layer_norm_epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         # Before the layers of a thousand blocks are made, which note their kernels when built.
         note_variable((hidden_dim, 4 * hidden_dim + 2 * intermediate_dim))
@@ -85,7 +87,7 @@ class EncoderBlock(keras.layers.Layer):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     @property
-    def adaptable(self):
+    def adaptable(self) -> Mapping[str, keras.layers.Dense]:
         """The block's dense layers by name, to each of which an adapter can be added."""
         layers = {
             "query": self.attention.query,
@@ -105,7 +107,13 @@ class EncoderBlock(keras.layers.Layer):
         self.feed_forward.build(shape)
         self.feed_forward_norm.build(shape)
 
-    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
+    def call(
+        self,
+        hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        return_attentions: bool = False,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
         attended, attentions = self.attention(
             hidden_states,
             attention_mask=attention_mask,
@@ -145,7 +153,13 @@ class Encoder(keras.layers.Layer):
         tuple of `len(blocks)` floats `(batch, num_heads, seq_len, seq_len)`, or of `None`.
     """
 
-    def __init__(self, blocks, remat=False, norm=None, **kwargs):
+    def __init__(
+        self,
+        blocks: Sequence[keras.layers.Layer],
+        remat: bool = False,
+        norm: keras.layers.LayerNormalization | None = None,
+        **kwargs,
+    ) -> None:
         super().__init__(**kwargs)
         self.blocks = blocks
         self.remat = remat
@@ -154,7 +168,7 @@ class Encoder(keras.layers.Layer):
             warn_where_useless()
 
     @property
-    def layers(self):
+    def layers(self) -> list[keras.layers.Layer]:
         """The blocks, by which `summary(expand_nested=True)` finds them."""
         return list(dict.fromkeys(self.blocks))
 
@@ -164,7 +178,13 @@ class Encoder(keras.layers.Layer):
         if self.norm is not None:
             self.norm.build((None, None, self.blocks[-1].hidden_dim))
 
-    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
+    def call(
+        self,
+        hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        return_attentions: bool = False,
+        training: bool | None = None,
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
         all_hidden_states, all_attentions = [hidden_states], []
         options = {"attention_mask": attention_mask, "training": training}
         for block in self.blocks:

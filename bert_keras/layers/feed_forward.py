@@ -1,6 +1,7 @@
 """The position-wise feed-forward network, and the activations that checkpoints name."""
 
 import math
+from collections.abc import Callable
 
 import keras
 from keras import ops
@@ -9,10 +10,11 @@ from bert_keras.layers.backends import dense, gelu_dense
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.lora import AdaptableDense
 from bert_keras.layers.remat import with_gradient
+from bert_keras.types import Activation, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-def gelu(x):
+def gelu(x: Tensor) -> Tensor:
     """The exact GELU, `x Phi(x)`, Hugging Face's "gelu", of which `x` alone is kept in training.
 
     Args:
@@ -28,7 +30,7 @@ def gelu(x):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-def gelu_tanh(x):
+def gelu_tanh(x: Tensor) -> Tensor:
     """GELU by its tanh approximation, as Google's BERT code computes it.
 
     `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`. It differs from the exact GELU by up to
@@ -75,7 +77,7 @@ def _by_tanh_with_slope(x):
     return 0.5 * x * (1 + tanh), 0.5 * (1 + tanh + x * (1 - tanh * tanh) * inner)
 
 
-def get_activation(activation):
+def get_activation(activation: Activation | None) -> Callable[[Tensor], Tensor]:
     """Returns the function for an activation's name: `"gelu"` is exact, `"gelu_tanh"` is not.
 
     Args:
@@ -119,8 +121,13 @@ class FeedForward(keras.layers.Layer):
     """
 
     def __init__(
-        self, intermediate_dim, hidden_dim, activation="gelu", initializer_range=0.02, **kwargs
-    ):
+        self,
+        intermediate_dim: int,
+        hidden_dim: int,
+        activation: Activation = "gelu",
+        initializer_range: float = 0.02,
+        **kwargs,
+    ) -> None:
         super().__init__(**kwargs)
         self.intermediate_dim = intermediate_dim
         self.hidden_dim = hidden_dim
@@ -133,7 +140,7 @@ class FeedForward(keras.layers.Layer):
         self.intermediate.build((None, None, self.hidden_dim))
         self.output_dense.build((None, None, self.intermediate_dim))
 
-    def call(self, hidden_states, training=None):
+    def call(self, hidden_states: Tensor, training: bool | None = None) -> Tensor:
         x = self.intermediate(hidden_states)
         backend, output = keras.backend.backend(), None
         # Of what is before and after the activation, the first alone is kept; XLA does as it likes.

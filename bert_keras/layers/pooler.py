@@ -5,6 +5,7 @@ from keras import ops
 
 from bert_keras.checks import check_choice
 from bert_keras.layers.initializer import bert_dense
+from bert_keras.types import Outputs, Pooling, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -30,7 +31,7 @@ class Pooler(keras.layers.Layer):
         google-research/bert, `modeling.py`.
     """
 
-    def __init__(self, hidden_dim, initializer_range=0.02, **kwargs):
+    def __init__(self, hidden_dim: int, initializer_range: float = 0.02, **kwargs) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.initializer_range = initializer_range
@@ -39,7 +40,7 @@ class Pooler(keras.layers.Layer):
     def build(self, input_shape=None):
         self.dense.build((None, self.hidden_dim))
 
-    def call(self, hidden_states):
+    def call(self, hidden_states: Tensor) -> Tensor:
         return self.dense(hidden_states[:, 0])
 
     def compute_output_shape(self, input_shape):
@@ -49,7 +50,7 @@ class Pooler(keras.layers.Layer):
 POOLINGS = ("pooler", "cls", "mean", "max")
 
 
-def pool(outputs, padding_mask, pooling):
+def pool(outputs: Outputs, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:
     """Reduces a backbone's outputs to one vector a sequence; padding does not count.
 
     Args:

@@ -6,6 +6,7 @@ script; figures for it (Chinese-BERT-wwm, CLUE) are computed by this one too.
 """
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 
 from bert_keras.metrics.spans import check_texts
 
@@ -19,7 +20,7 @@ _CHINESE_OR_RUN = re.compile("[\u4e00-\u9fa5]|[^\u4e00-\u9fa5]+")
 # and without the rules for characters of `_PUNCTUATION`: neither capitals nor those arrive here.
 
 
-def split_words(text):
+def split_words(text: str) -> list[str]:
     """Splits lower-case text of a script with spaces into words, as Penn Treebank does.
 
     Double quotes become "``" and "''".
@@ -47,7 +48,7 @@ def split_words(text):
     return word_tokenize(text, preserve_line=True)
 
 
-def segment(text, word_tokenize=split_words):
+def segment(text: str, word_tokenize: Callable[[str], Iterable[str]] = split_words) -> list[str]:
     """Splits an answer into units: Chinese characters one by one, other scripts by words.
 
     The text is lower-cased and common Chinese and some ASCII punctuation removed first.
@@ -85,7 +86,7 @@ def _longest_common_run(first, second):
     return longest
 
 
-def exact_match(answer, predicted):
+def exact_match(answer: str, predicted: str) -> float:
     """1.0 if both texts are equal in lower case and without punctuation, else 0.0.
 
     White space within the text counts.
@@ -101,7 +102,9 @@ def exact_match(answer, predicted):
     return float(normalize(answer) == normalize(predicted))
 
 
-def common_run_f1(answer, predicted, word_tokenize=split_words):
+def common_run_f1(
+    answer: str, predicted: str, word_tokenize: Callable[[str], Iterable[str]] = split_words
+) -> float:
     """F1 of the longest run of units that two texts share.
 
     With `n` units in it, precision = n / units predicted, recall = n / units of the answer.
@@ -128,7 +131,11 @@ def common_run_f1(answer, predicted, word_tokenize=split_words):
     return 2 * precision * recall / (precision + recall)
 
 
-def cmrc_scores(answers, predictions, word_tokenize=split_words):
+def cmrc_scores(
+    answers: Mapping[str, Iterable[str]],
+    predictions: Mapping[str, str],
+    word_tokenize: Callable[[str], Iterable[str]] = split_words,
+) -> dict[str, float]:
     """Exact match and F1 over a data set as `cmrc2018_evaluate.py` computes them.
 
     A question without a prediction scores 0 and is counted as skipped.

@@ -16,10 +16,13 @@ seqeval's: without a scheme its default mode, which is conlleval's; with one its
 """
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from bert_keras.checks import check_choice
+from bert_keras.types import Scheme
 
 # Prefixes by position in these tables. M, L and U are other names for I, E and S.
 _PREFIXES = "OBIES"
@@ -98,7 +101,7 @@ def _split_tag(tag, scheme):
     return _PREFIXES.index(prefix), tag[2:] or "_"
 
 
-def find_odd_tags(tags, scheme=None):
+def find_odd_tags(tags: Sequence[str], scheme: Scheme | None = None) -> list[str]:
     """Returns the tags that mark no place in an entity, though the others do: typing errors.
 
     Without a scheme at least half of the tags other than `O` must be a prefix with a type, as in
@@ -124,7 +127,7 @@ def find_odd_tags(tags, scheme=None):
     return odd if scheme or num_typed >= max(1, len(odd)) else []
 
 
-def is_entity_tag(tag, scheme=None):
+def is_entity_tag(tag: str, scheme: Scheme | None = None) -> bool:
     """Whether a str is `O`, or a prefix of a scheme, alone or with a type."""
     letters = _LETTERS[scheme][0].replace("O", "")
     return re.fullmatch(f"O|[{letters}](-.+)?", tag) is not None
@@ -172,7 +175,9 @@ def _find_spans(sentences, scheme, type_ids):
     return kinds[begins + 1], begins, ends
 
 
-def extract_entities(tags, scheme=None):
+def extract_entities(
+    tags: Sequence[str], scheme: Scheme | None = None
+) -> list[tuple[str, int, int]]:
     """Reads the entities out of one sentence's tags.
 
     Without a scheme any mixture of prefixes is read as conlleval does: `B` and `S` start an
@@ -240,7 +245,9 @@ def _scores(right, predicted, true):
     return {"precision": precision, "recall": recall, "f1": f1}
 
 
-def entity_scores(true, predicted, scheme=None):
+def entity_scores(
+    true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: Scheme | None = None
+) -> dict[str, Any]:
     """Precision, recall and F1 of whole entities, over all types and for each.
 
     An entity is right if a true one has the same type, start and end. With `right` of them,

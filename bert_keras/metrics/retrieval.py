@@ -1,9 +1,12 @@
 """The similarity that semantic search ranks by."""
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from bert_keras.types import Array
 
 
-def cosine_similarity_matrix(queries, documents):
+def cosine_similarity_matrix(queries: ArrayLike, documents: ArrayLike) -> Array:
     """Cosine of the angle between each query and each document.
 
     Args:

@@ -8,12 +8,14 @@ For Chinese see `chinese_spans`.
 import re
 import string
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalize_answer(text):
+def normalize_answer(text: str) -> str:
     """Lower-cases, and removes ASCII punctuation, the articles a, an, the, and extra white space.
 
     Example:
@@ -24,7 +26,7 @@ def normalize_answer(text):
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def exact_match(answer, predicted):
+def exact_match(answer: str, predicted: str) -> float:
     """1.0 if both texts are equal once normalised, else 0.0.
 
     Example:
@@ -34,7 +36,7 @@ def exact_match(answer, predicted):
     return float(normalize_answer(answer) == normalize_answer(predicted))
 
 
-def word_f1(answer, predicted, both_empty=1.0):
+def word_f1(answer: str, predicted: str, both_empty: float = 1.0) -> float:
     """F1 of the words that two texts share, each as often as it occurs in both.
 
     Args:
@@ -61,7 +63,7 @@ def word_f1(answer, predicted, both_empty=1.0):
     return 2 * precision * recall / (precision + recall)
 
 
-def check_texts(answers, predictions):
+def check_texts(answers: Mapping[Any, Iterable[str]], predictions: Mapping[Any, str]) -> None:
     """Raises a ValueError unless answers are lists of texts and predictions are texts."""
     if not answers:
         raise ValueError("Answer scores need at least one question. Received: none.")
@@ -79,7 +81,9 @@ def check_texts(answers, predictions):
             )
 
 
-def squad_v1_scores(answers, predictions):
+def squad_v1_scores(
+    answers: Mapping[Any, Iterable[str]], predictions: Mapping[Any, str]
+) -> dict[str, float]:
     """Exact match and F1 over a data set as `evaluate-v1.1.py` computes them.
 
     A question without a prediction scores 0; predictions of unknown questions are ignored.
@@ -116,7 +120,12 @@ def squad_v1_scores(answers, predictions):
     return {"exact_match": 100.0 * exact / len(answers), "f1": 100.0 * f1 / len(answers)}
 
 
-def squad_v2_scores(answers, predictions, no_answer_scores=None, threshold=1.0):
+def squad_v2_scores(
+    answers: Mapping[Any, Iterable[str]],
+    predictions: Mapping[Any, str],
+    no_answer_scores: Mapping[Any, float] | None = None,
+    threshold: float = 1.0,
+) -> dict[str, float]:
     """Exact match and F1 over a data set with questions without answers, as `evaluate-v2.0.py`.
 
     Predict `""` for "no answer". With `no_answer_scores`, a question that scores above
@@ -199,7 +208,12 @@ def squad_v2_scores(answers, predictions, no_answer_scores=None, threshold=1.0):
     return result
 
 
-def find_best_threshold(predictions, scores, no_answer_scores, has_answer):
+def find_best_threshold(
+    predictions: Mapping[Any, str],
+    scores: Mapping[Any, float],
+    no_answer_scores: Mapping[Any, float],
+    has_answer: Mapping[Any, bool],
+) -> tuple[float, float]:
     """Finds the no-answer threshold with the best mean score, as `evaluate-v2.0.py` does.
 
     Starts with "no answer" everywhere, then lets questions answer in ascending order of their

@@ -7,10 +7,13 @@ Put all of them under `weighted_metrics`: under `metrics` Keras does not hand th
 padding would count.
 """
 
+from typing import Literal
+
 import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_int
+from bert_keras.types import Dtype, Tensor
 
 
 def _weights_like(values, sample_weight, dtype):
@@ -41,12 +44,14 @@ class TokenRate(keras.metrics.Mean):
     def __init__(self, name="rate", dtype="float32"):
         super().__init__(name=name, dtype=dtype)
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         values = self.values_of(ops.convert_to_tensor(y_true), y_pred)
         weights = _weights_like(values, sample_weight, self.dtype)
         super().update_state(ops.reshape(values, (-1,)), ops.reshape(weights, (-1,)))
 
-    def values_of(self, y_true, y_pred):
+    def values_of(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Returns what is averaged, `(batch, seq_len)`."""
         return y_true
 
@@ -81,12 +86,14 @@ class ConfusionMatrixMetric(keras.metrics.Metric):
         sample_weight: optional tensor of `y_true`'s shape, or `(batch,)`.
     """
 
-    def __init__(self, num_classes, name=None, dtype="float32"):
+    def __init__(self, num_classes: int, name: str | None = None, dtype: Dtype = "float32") -> None:
         super().__init__(name=name, dtype=dtype)
         self.num_classes = check_int("num_classes", num_classes, 2)
         self.matrix = self.add_variable((num_classes, num_classes), "zeros", name="matrix")
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         y_pred = ops.convert_to_tensor(y_pred)
         if y_pred.shape[-1] != self.num_classes:
             raise ValueError(
@@ -136,14 +143,21 @@ class SparseF1Score(ConfusionMatrixMetric):
         0.6667
     """
 
-    def __init__(self, num_classes, average="binary", positive=1, name="f1", dtype="float32"):
+    def __init__(
+        self,
+        num_classes: int,
+        average: Literal["binary", "micro", "macro"] = "binary",
+        positive: int = 1,
+        name: str | None = "f1",
+        dtype: Dtype = "float32",
+    ) -> None:
         super().__init__(num_classes, name=name, dtype=dtype)
         self.average = check_choice("average", average, ("binary", "micro", "macro"))
         if average == "binary":
             check_int("positive", positive, 0, num_classes - 1)
         self.positive = positive
 
-    def result(self):
+    def result(self) -> Tensor:
         matrix = ops.convert_to_tensor(self.matrix)
         right = ops.diagonal(matrix)
         counts = ops.sum(matrix, axis=0) + ops.sum(matrix, axis=1)
@@ -180,10 +194,12 @@ class MatthewsCorrelation(ConfusionMatrixMetric):
         1.0
     """
 
-    def __init__(self, num_classes=2, name="matthews", dtype="float32"):
+    def __init__(
+        self, num_classes: int = 2, name: str | None = "matthews", dtype: Dtype = "float32"
+    ) -> None:
         super().__init__(num_classes, name=name, dtype=dtype)
 
-    def result(self):
+    def result(self) -> Tensor:
         # Class by class against the rest: right · rest - missed · wrong sums up to the formula's
         # numerator, and unlike `c s - t·p` loses no digits in float32 where one class is rare.
         matrix = ops.convert_to_tensor(self.matrix)
@@ -223,12 +239,14 @@ class MaskedPerplexity(keras.metrics.Metric):
         4.0
     """
 
-    def __init__(self, name="perplexity", dtype="float32"):
+    def __init__(self, name: str | None = "perplexity", dtype: Dtype = "float32") -> None:
         super().__init__(name=name, dtype=dtype)
         self.loss_sum = self.add_variable((), "zeros", name="loss_sum")
         self.weight_sum = self.add_variable((), "zeros", name="weight_sum")
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         labels = ops.cast(y_true, "int32")
         logits = ops.cast(y_pred, self.dtype)
         weights = _weights_like(labels, sample_weight, self.dtype)
@@ -238,5 +256,5 @@ class MaskedPerplexity(keras.metrics.Metric):
         self.loss_sum.assign_add(ops.sum(weights * losses))
         self.weight_sum.assign_add(ops.sum(weights))
 
-    def result(self):
+    def result(self) -> Tensor:
         return ops.exp(self.loss_sum / self.weight_sum)

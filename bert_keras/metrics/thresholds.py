@@ -1,9 +1,12 @@
 """The probability from which a label is predicted, tuned for each label's F1."""
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 
-def tune_thresholds(true, scores, default=0.5):
+def tune_thresholds(
+    true: ArrayLike, scores: ArrayLike, default: float = 0.5
+) -> NDArray[np.float64]:
     """Finds each label's threshold with the best F1, for multi-label classification.
 
     A label is predicted where `scores >= threshold`. Tune on the dev set, then apply to the test

@@ -1,10 +1,14 @@
 """LoRA adapters in the encoder of a backbone: which projections have one, and their settings."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
 import keras
 
 from bert_keras.checks import check_int, check_number
 from bert_keras.models import structure
 from bert_keras.presets.assign import relative_path
+from bert_keras.types import Projection
 
 DEFAULT_TARGETS = ("query", "value")
 
@@ -26,7 +30,13 @@ class Adaptable:
     # Paths of the weights that train no more since there are adapters.
     _frozen_by_adapters = ()
 
-    def add_adapters(self, rank, alpha=None, targets=DEFAULT_TARGETS, layers=None):
+    def add_adapters(
+        self,
+        rank: int,
+        alpha: float | None = None,
+        targets: Sequence[Projection] = DEFAULT_TARGETS,
+        layers: Iterable[int] | None = None,
+    ) -> None:
         """Adds an adapter to projections of the encoder's blocks, and freezes all other weights.
 
         Args:
@@ -82,19 +92,19 @@ class Adaptable:
         ]
 
     @property
-    def adapter_weights(self):
+    def adapter_weights(self) -> list[keras.Variable]:
         """Weights of the adapters, two for each projection that has one."""
         if self.lora is None:
             return []
         return [w for layer in self._projections(self.lora) for w in (layer.lora_a, layer.lora_b)]
 
     @property
-    def frozen_by_adapters(self):
+    def frozen_by_adapters(self) -> list[keras.Variable]:
         """Weights that do not train because there are adapters."""
         paths = set(self._frozen_by_adapters)
         return [weight for weight in self.weights if relative_path(weight) in paths]
 
-    def merge_adapters(self):
+    def merge_adapters(self) -> None:
         """Folds the adapters into the kernels, and lets train what they had frozen.
 
         Raises:
@@ -109,7 +119,7 @@ class Adaptable:
         self._frozen_by_adapters, self.lora = (), None
         structure.changed()
 
-    def save(self, *args, **kwargs):
+    def save(self, *args: Any, **kwargs: Any) -> None:
         """Like `keras.Model.save`.
 
         Raises:
@@ -122,7 +132,7 @@ class Adaptable:
             )
         super().save(*args, **kwargs)
 
-    def without_adapters(self):
+    def without_adapters(self) -> Self:
         """Returns a copy with the adapters merged, or itself where there are none.
 
         The copy computes the same; this backbone stays as it is.

@@ -1,8 +1,11 @@
 """The one base class of all backbones, and what everything else may ask of them."""
 
 import contextlib
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any, Self
 
+import keras
 from keras import ops
 
 from bert_keras import inputs as contract
@@ -13,6 +16,7 @@ from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.other_names import renamed_argument
 from bert_keras.presets import presets
+from bert_keras.types import Dtype, Inputs, Outputs, Path, Tensor
 
 # More than any published encoder has, and less than what would exhaust a machine: a config read
 # from a file is data from outside.
@@ -78,7 +82,14 @@ class Backbone(Adaptable, BuiltModel):
         dropout, activation, layer_norm_epsilon, initializer_range: what heads take by default.
     """
 
-    def __init__(self, *, name=None, dtype=None, trainable=True, **arguments):
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        dtype: Dtype | None = None,
+        trainable: bool = True,
+        **arguments: Any,
+    ) -> None:
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.num_segments, self.max_sequence_length = 1, None
         self.padding_id = self.pooler = None
@@ -100,20 +111,20 @@ class Backbone(Adaptable, BuiltModel):
             )
 
     @property
-    def input_names(self):
+    def input_names(self) -> tuple[str, ...]:
         segments = (contract.SEGMENT_IDS,) if self.num_segments > 1 else ()
         return (contract.TOKEN_IDS, *segments, contract.PADDING_MASK)
 
     @property
-    def token_embedding(self):
+    def token_embedding(self) -> keras.layers.ReversibleEmbedding:
         return self.embeddings.token_embedding
 
     @property
-    def stages(self):
+    def stages(self) -> list[keras.layers.Layer]:
         return [self.embeddings, *dict.fromkeys(self.encoder.blocks)]
 
     @property
-    def adaptable(self):
+    def adaptable(self) -> Mapping[str, list[keras.layers.Dense]]:
         blocks = [block.adaptable for block in self.stages[1:]]
         # No dict, by which Keras would find the layers, and name them so in files.
         return MappingProxyType({name: [block[name] for block in blocks] for name in blocks[0]})
@@ -125,12 +136,12 @@ class Backbone(Adaptable, BuiltModel):
 
     def call(
         self,
-        inputs,
-        return_hidden_states=False,
-        return_attentions=False,
-        token_vectors=None,
-        training=None,
-    ):
+        inputs: Inputs,
+        return_hidden_states: bool = False,
+        return_attentions: bool = False,
+        token_vectors: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Outputs:
         embedded = self.embeddings(
             inputs[contract.TOKEN_IDS],
             segment_ids=inputs.get(contract.SEGMENT_IDS),
@@ -160,7 +171,7 @@ class Backbone(Adaptable, BuiltModel):
             outputs["attentions"] = attentions
         return outputs
 
-    def attention_mask(self, inputs):
+    def attention_mask(self, inputs: Inputs) -> Tensor | None:
         """Returns which keys each query sees: bool, broadcastable to all heads; `None` for all."""
         if contract.ROW_PLACES in inputs:
             return unpadding.same_text(unpadding.numbers_of_texts(inputs[contract.ROW_PLACES]))
@@ -169,7 +180,7 @@ class Backbone(Adaptable, BuiltModel):
         # bools.
         return None if mask is None else ops.cast(ops.expand_dims(mask, (1, 2)), "bool")
 
-    def check_arrays(self, inputs, num_axes=2):
+    def check_arrays(self, inputs: Inputs, num_axes: int = 2) -> None:
         """Raises `TypeError` or `ValueError` when NumPy inputs do not fit this backbone's tables.
 
         Args:
@@ -190,7 +201,7 @@ class Backbone(Adaptable, BuiltModel):
 
     @classmethod
     @of_one_state
-    def from_preset(cls, preset, load_weights=True, **kwargs):
+    def from_preset(cls, preset: Path, load_weights: bool = True, **kwargs: Any) -> Self:
         """Returns a backbone from a registered name, a folder, or a hub address.
 
         Args:
@@ -230,7 +241,7 @@ def check_no_attentions(return_attentions):
         )
 
 
-def own_arguments(settings):
+def own_arguments(settings: dict[str, Any]) -> dict[str, Any]:
     """Returns the arguments of a constructor, of its `locals()`, those of `kwargs` among them."""
     own = {name: settings[name] for name in settings if name not in ("self", "kwargs", "__class__")}
     for name in settings["kwargs"]:

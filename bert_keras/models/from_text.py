@@ -1,6 +1,7 @@
 """A program that takes texts and gives answers: a SavedModel with the tokenizer inside."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import keras
 
@@ -26,7 +27,7 @@ class TextAnswer(NamedTuple):
     num_texts: tuple
 
 
-def check(model, format, input_signature, options):
+def check(model: keras.Model, format: str, input_signature: Any, options: dict[str, Any]) -> None:
     """Raises `ValueError` where a model cannot be a program that takes texts; see `export`."""
     if (format, input_signature, options) != ("tf_saved_model", None, {}):
         raise ValueError(
@@ -72,7 +73,7 @@ def _endpoints(model):
     return dict(zip(("serve", "serve_pairs"), served, strict=False))
 
 
-def write(model, path, verbose=None):
+def write(model: keras.Model, path: str, verbose: bool | None = None) -> None:
     """Writes a model as a SavedModel that takes texts, see `BuiltModel.export`.
 
     Its endpoints are `serve(texts)` and `serve_pairs(texts, pairs)`, or for a task of pairs alone
@@ -87,7 +88,7 @@ def write(model, path, verbose=None):
     archive.write_out(path, verbose=bool(verbose))
 
 
-def program_of(model):
+def program_of(model: keras.Model) -> Callable[..., dict[str, Any]]:
     """Returns a function from string tensors `(batch,)`, texts and pairs, to a dict of answers."""
     preprocess = GraphPreprocessor(model.preprocessor)
     return lambda *texts: _answers(model, model(preprocess(*texts), training=False))

@@ -5,19 +5,23 @@ import os
 import pathlib
 import stat
 import zipfile
+from collections.abc import Mapping
 
 import h5py
 import keras
 
 from bert_keras.files import reading
 from bert_keras.sizes import filled_by
+from bert_keras.types import Path
 
 _MEMBERS = {"config.json", "metadata.json", "model.weights.h5"}
 # Keras packs nothing, and who packs a file again makes its weights hardly smaller.
 _MOST_EXPANSION = 100
 
 
-def load_model(path, custom_objects=None, compile=True):
+def load_model(
+    path: Path, custom_objects: Mapping[str, object] | None = None, compile: bool = True
+) -> keras.Model:
     """Like `keras.saving.load_model`, for a `.keras` file from whomever.
 
     Keras's own function, which loads such files as well, makes the model that the file's config

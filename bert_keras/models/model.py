@@ -5,6 +5,8 @@ import inspect
 import io
 import os
 import pathlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, Self, TypeVar
 
 import keras
 import numpy as np
@@ -22,6 +24,9 @@ from bert_keras.models.tensorflow_data import call_untuned
 from bert_keras.models.to_presets import ToPresets
 from bert_keras.models.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.other_names import WithOtherNames, check_arguments
+from bert_keras.types import Data, Inputs, Path, Verbose
+
+_Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -58,7 +63,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
         distribution.check_engine()
         super().__init__(**kwargs)
 
-    def __call__(self, inputs, *args, **kwargs):
+    def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any:
         check_not_forked()
         self.check_inputs(inputs)
         return super().__call__(inputs, *args, **kwargs)
@@ -75,7 +80,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             return super().__getattr__(name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def check_inputs(self, inputs):
+    def check_inputs(self, inputs: Inputs) -> None:
         """Raises `TypeError` or `ValueError` when a dict of inputs does not fit this model.
 
         Args:
@@ -87,7 +92,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             self.check_arrays(inputs)
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """Returns a model of a config that `get_config` made.
 
         Raises:
@@ -111,7 +116,13 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             model.trainable = False
         return model
 
-    def quantize(self, mode=None, config=None, filters=None, **kwargs):
+    def quantize(
+        self,
+        mode: Literal["int8", "int4", "float8"] | None = None,
+        config: Any = None,
+        filters: str | Sequence[str] | Callable[[keras.layers.Layer], bool] | None = None,
+        **kwargs: Any,
+    ) -> None:
         """Like `keras.Model.quantize`; a `.keras` file of the model brings its layers back so.
 
         It saves memory and files. On the CPU int8 saves time on JAX alone; TensorFlow and PyTorch
@@ -130,7 +141,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
         with quantized.replacing_weights():
             super().quantize(mode, config=config, filters=filters, **kwargs)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Returns what all models' configs have: name, dtype, and which layers are quantized."""
         return {
             "name": self.name,
@@ -139,14 +150,14 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             **quantized.quantized_config(self),
         }
 
-    def get_build_config(self):
+    def get_build_config(self) -> None:
         """Returns `None`: construction builds everything, so loading has nothing to rebuild."""
         return None
 
-    def build_from_config(self, config):
+    def build_from_config(self, config: Any) -> None:
         """Does nothing, see `get_build_config`."""
 
-    def compile(self, *args, **kwargs):
+    def compile(self, *args: Any, **kwargs: Any) -> None:
         """Like `keras.Model.compile`, also for what `predict` has compiled."""
         super().compile(*args, **kwargs)
         self._prediction = self._compiled_for = None
@@ -158,12 +169,14 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             self._compiled_for = structure.version
             self.train_function = self.test_function = self.predict_function = None
 
-    def summary(self, *args, **kwargs):
+    def summary(self, *args: Any, **kwargs: Any) -> None:
         """Like `keras.Model.summary`, with the shapes of the layers that `call` calls."""
         with output_shapes(self):
             super().summary(*args, **kwargs)
 
-    def save(self, filepath, overwrite=True, zipped=None, **kwargs):
+    def save(
+        self, filepath: Path, overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
+    ) -> None:
         """Like `keras.Model.save`; the file is whole or as it was, whatever ends the call.
 
         Raises:
@@ -182,7 +195,9 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             with replacing(filepath) as temporary:
                 super().save(temporary, zipped=zipped, **kwargs)
 
-    def save_weights(self, filepath, overwrite=True, max_shard_size=None):
+    def save_weights(
+        self, filepath: Path, overwrite: bool = True, max_shard_size: float | None = None
+    ) -> None:
         """Like `keras.Model.save_weights`; the file is whole or as it was, whatever ends the call.
 
         So are several files, which `max_shard_size` asks for. Not so is what
@@ -208,14 +223,14 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
 
     def export(
         self,
-        filepath,
-        format="tf_saved_model",
-        verbose=None,
-        input_signature=None,
+        filepath: Path,
+        format: Literal["tf_saved_model", "litert", "onnx", "openvino", "torch"] = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
         *,
-        text=False,
-        **kwargs,
-    ):
+        text: bool = False,
+        **kwargs: Any,
+    ) -> None:
         """Like `keras.Model.export`, by default for any number of rows and tokens.
 
         The program takes the dict of inputs that a task's backbone takes, int32 `(batch, seq_len)`,
@@ -273,7 +288,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             return write_folder(self, filepath, verbose)
         export.export(self, filepath, format, verbose, **options)
 
-    def fit(self, *args, **kwargs):
+    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """Like `keras.Model.fit`; whatever ends it leaves the weights of the last whole step.
 
         Where standard output is no terminal, `verbose="auto"` prints a line an epoch.
@@ -287,7 +302,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
         with whole_steps(self), whole_end(self):
             return call_untuned(super().fit, *args, **kwargs)
 
-    def evaluate(self, *args, **kwargs):
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.evaluate`; whatever ends it leaves the weights as they were."""
         if len(args) < 4:
             kwargs["verbose"] = shown(kwargs.get("verbose", "auto"))
@@ -295,20 +310,27 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
         with whole_steps(self):
             return call_untuned(super().evaluate, *args, **kwargs)
 
-    def train_on_batch(self, *args, **kwargs):
+    def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.train_on_batch`, see `fit`."""
         check_keys(_first(args, kwargs), (*self.input_names, ROW_PLACES))
         build_optimizer(self)
         with whole_steps(self):
             return super().train_on_batch(*args, **kwargs)
 
-    def test_on_batch(self, *args, **kwargs):
+    def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.test_on_batch`, see `evaluate`."""
         check_keys(_first(args, kwargs), (*self.input_names, ROW_PLACES))
         with whole_steps(self):
             return super().test_on_batch(*args, **kwargs)
 
-    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+    def predict(
+        self,
+        x: Data,
+        batch_size: int | None = None,
+        verbose: Verbose = "auto",
+        steps: int | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
+    ) -> Any:
         """Like `keras.Model.predict`, from any number of threads at once.
 
         Args:
@@ -338,12 +360,12 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
             raise ValueError("`predict` needs at least one row. Received: none.")
         return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
 
-    def predict_on_batch(self, x):
+    def predict_on_batch(self, x: Inputs) -> Any:
         """Returns the model's outputs for a dict of arrays, all at once, as NumPy arrays."""
         check_keys(x, (*self.input_names, ROW_PLACES))
         return self.predict(x, batch_size=len(next(iter(x.values()))), verbose=0)
 
-    def predict_batches(self, batches, verbose=0):
+    def predict_batches(self, batches: Iterable[Any], verbose: Verbose = 0) -> Iterator[Any]:
         """Yields the model's outputs batch by batch. The arrays in the inputs are not checked.
 
         Args:
@@ -374,7 +396,7 @@ def _first(args, kwargs):
     return args[0] if args else kwargs.get("x")
 
 
-def arguments_of(cls):
+def arguments_of(cls: type) -> set[str]:
     """Returns the names of the arguments that `cls(...)` takes, and hands on, a set of str."""
     is_model = issubclass(cls, BuiltModel)
     names = set(_MODEL_ARGUMENTS if is_model else ())
@@ -386,7 +408,7 @@ def arguments_of(cls):
     return names - {"self", *getattr(cls, "decided_arguments", ())}
 
 
-def settings_of(model, but=()):
+def settings_of(model: BuiltModel, but: Sequence[str] = ()) -> dict[str, Any]:
     """Returns the constructor's arguments but Keras's, from the attributes, a dict.
 
     Args:
@@ -398,7 +420,9 @@ def settings_of(model, but=()):
     return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
 
-def layer_for(backbone, layer_class, name, **options):
+def layer_for(
+    backbone: keras.Model, layer_class: type[_Layer], name: str, **options: Any
+) -> _Layer:
     """Returns a layer or a head with the sizes and rates of a backbone.
 
     Args:

@@ -1,7 +1,10 @@
 """A model's ways into folders from which this package, and others, load it."""
 
+from typing import Any
+
 from bert_keras.models.quantized import check_not_quantized
 from bert_keras.presets import presets
+from bert_keras.types import Card, FileDtype, Path
 
 
 class ToPresets:
@@ -11,7 +14,7 @@ class ToPresets:
     there are replaced, all or on an error none; other files stay.
     """
 
-    def save_to_preset(self, folder, card=None):
+    def save_to_preset(self, folder: Path, card: Card | None = None) -> None:
         """Writes weights and settings, of a task head and tokenizer too, for `from_preset`.
 
         Args:
@@ -24,7 +27,9 @@ class ToPresets:
         check_not_quantized(self)
         presets.save_preset(self, folder, card)
 
-    def export_to_huggingface(self, folder, dtype=None, card=None):
+    def export_to_huggingface(
+        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
+    ) -> None:
         """Writes a folder that `transformers.AutoModel...from_pretrained` loads.
 
         Args:
@@ -41,7 +46,7 @@ class ToPresets:
         check_not_quantized(self)
         presets.export_to_huggingface(self, folder, dtype=dtype, card=card)
 
-    def export_to_keras_hub(self, folder, card=None):
+    def export_to_keras_hub(self, folder: Path, card: Card | None = None) -> None:
         """Writes a preset that `keras_hub.models...from_preset` loads; it needs no KerasHub.
 
         For backbones, and for what KerasHub has of `TextClassifier`, `MaskedLM` and
@@ -67,7 +72,7 @@ class ToPresets:
         check_not_quantized(self)
         presets.export_to_keras_hub(self, folder, card)
 
-    def to_keras_hub(self):
+    def to_keras_hub(self) -> Any:
         """Returns a live model of `keras_hub` with equal outputs, see `export_to_keras_hub`.
 
         Raises:

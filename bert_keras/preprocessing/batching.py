@@ -1,14 +1,21 @@
 """Batches of texts of similar length, so that short texts do not pay for long ones."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 import keras
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.checks import check_choice, check_int
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.unpadding import without_padding
+from bert_keras.types import Array
 
 
-def length_buckets(max_length, step=8, first=16):
+def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int, ...]:
     """Returns the lengths that batches may be padded to.
 
     Multiples of `step` up to 64, of twice that up to 128, of four times beyond. On JAX and
@@ -28,7 +35,7 @@ def length_buckets(max_length, step=8, first=16):
     return (*(length for length in steps if length < max_length), max_length)
 
 
-def bucket_lengths(lengths, buckets):
+def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int64]:
     """Returns for each length the smallest bucket that holds it.
 
     Args:
@@ -86,7 +93,12 @@ def buckets_worth_compiling(batches, buckets, num_epochs, price):
     return best[-1][1]
 
 
-def sorted_batches(lengths, batch_size=32, token_budget=None, buckets=None):
+def sorted_batches(
+    lengths: ArrayLike,
+    batch_size: int = 32,
+    token_budget: int | None = None,
+    buckets: Sequence[int] | None = None,
+) -> list[tuple[NDArray[np.int64], int]]:
     """Splits rows into batches by length, the longest first, for prediction.
 
     The longest come first, so that a batch which does not fit into memory fails at once. With a
@@ -121,7 +133,7 @@ def sorted_batches(lengths, batch_size=32, token_budget=None, buckets=None):
     return batches
 
 
-def restore_order(computed, batches):
+def restore_order(computed: Array, batches: Iterable[tuple[NDArray[np.int64], int]]) -> Array:
     """Puts rows that were computed batch by batch back into the order of the data.
 
     Args:
@@ -192,21 +204,21 @@ class BucketedBatches(keras.utils.PyDataset):
 
     def __init__(
         self,
-        lengths,
-        make_inputs,
-        labels=None,
-        sample_weight=None,
+        lengths: ArrayLike,
+        make_inputs: Callable[[NDArray[np.int64], int], dict[str, Array]],
+        labels: ArrayLike | Ragged | dict[str, Any] | None = None,
+        sample_weight: ArrayLike | Ragged | dict[str, Any] | None = None,
         *,
-        batch_size=32,
-        shuffle=True,
-        seed=0,
-        window=None,
-        buckets=None,
-        pad_last_batch=False,
-        epoch=0,
-        unpadded=False,
-        token_budget=None,
-    ):
+        batch_size: int = 32,
+        shuffle: bool = True,
+        seed: int = 0,
+        window: int | None = None,
+        buckets: Sequence[int] | None = None,
+        pad_last_batch: bool = False,
+        epoch: int = 0,
+        unpadded: bool = False,
+        token_budget: int | None = None,
+    ) -> None:
         # Without `workers`: batches are cheap to make, and Keras's workers read a whole epoch ahead
         # of a model that is not built yet, which would count as one.
         super().__init__()
@@ -236,12 +248,20 @@ class BucketedBatches(keras.utils.PyDataset):
         self.epoch = epoch
 
     @property
-    def epoch(self):
+    def epoch(self) -> int: ...
+    @epoch.setter
+    def epoch(self, epoch: int) -> None: ...
+    @property
+    def epoch(self) -> int | None:
         """Number of the current epoch; setting it orders the rows as that epoch does."""
         return self._epoch
 
+    @property
+    def epoch(self) -> int: ...
     @epoch.setter
-    def epoch(self, epoch):
+    def epoch(self, epoch: int) -> None: ...
+    @epoch.setter
+    def epoch(self, epoch: int) -> int | None:
         self._epoch = epoch
         self._read = set()
         self.batches = self._order_rows()
@@ -264,10 +284,10 @@ class BucketedBatches(keras.utils.PyDataset):
         pieces = sorted_batches(lengths, self.batch_size, budget, self.buckets)
         return [(rows[piece], length) for piece, length in pieces]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.batches)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
         """Returns `(inputs,)`, `(inputs, labels)` or `(inputs, labels, sample_weight)`."""
         rows, length = self.batches[index]
         if self._within_epoch:
@@ -318,7 +338,7 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.shuffle and len(self._read) == len(self):
             self.epoch += 1
 
-    def for_prediction(self, token_budget=None):
+    def for_prediction(self, token_budget: int | None = None) -> BucketedBatches:
         """Returns batches of the same rows without labels, unshuffled, the longest first.
 
         Args:
@@ -334,7 +354,7 @@ class BucketedBatches(keras.utils.PyDataset):
             token_budget=token_budget,
         )
 
-    def restore_order(self, outputs):
+    def restore_order(self, outputs: ArrayLike) -> Array:
         """Puts the rows of `predict`'s output into the order of the data, for `shuffle=False`.
 
         Args:
@@ -352,7 +372,7 @@ class BucketedBatches(keras.utils.PyDataset):
         return restore_order(outputs, self.batches)
 
 
-def pad_labels(labels, rows, length):
+def pad_labels(labels: Any, rows: NDArray[np.int64], length: int) -> Any:
     """Returns the labels of some rows: one label per row as it is, one per token padded with 0.
 
     Args:

@@ -2,6 +2,8 @@
 
 import collections
 import os
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,9 +11,16 @@ from bert_keras.datasets import shards
 from bert_keras.datasets.remote import check_local
 from bert_keras.datasets.tfrecord import read_records, record_sizes
 from bert_keras.preprocessing import pretraining_data
+from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.types import Path
 
 
-def import_records(paths, tokenizer, output_dir, progress=None):
+def import_records(
+    paths: Sequence[Path],
+    tokenizer: Tokenizer,
+    output_dir: Path,
+    progress: Callable[[str], object] | None = None,
+) -> dict[str, Any]:
     """Converts TFRecord files into a folder that `PretrainingBatches` reads without TensorFlow.
 
     Each file becomes one shard of the same examples in the same order, masked as they are. Records

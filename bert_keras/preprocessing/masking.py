@@ -1,12 +1,17 @@
 """Which tokens are hidden for masked language modelling, and what the model sees instead."""
 
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.checks import check_choice, check_int, check_number
 from bert_keras.preprocessing.ragged import positions_of
+from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.types import Array
+
+_Strategy: TypeAlias = Literal["pieces", "whole_words", "spans", "n_grams"]
 
 STRATEGIES = ("pieces", "whole_words", "spans", "n_grams")
 
@@ -43,7 +48,7 @@ class TokenKinds(NamedTuple):
     continues_word: np.ndarray | None
 
     @classmethod
-    def from_tokenizer(cls, tokenizer):
+    def from_tokenizer(cls, tokenizer: Tokenizer) -> Self:
         """Reads them off a `Tokenizer`.
 
         Raises:
@@ -55,7 +60,7 @@ class TokenKinds(NamedTuple):
             raise ValueError("A vocabulary must hold more than special tokens.")
         return cls(mask_id, is_special, tokenizer.continues_word)
 
-    def word_starts(self, token_ids):
+    def word_starts(self, token_ids: Array) -> NDArray[np.bool_]:
         """Returns bool of the shape of the ids, whether a word begins at each token.
 
         Raises:
@@ -119,14 +124,14 @@ class Masking:
 
     def __init__(
         self,
-        rate=0.15,
-        mask_share=0.8,
-        random_share=0.1,
-        strategy="pieces",
-        max_predictions=None,
-        span_probability=0.2,
-        max_span_length=None,
-    ):
+        rate: float = 0.15,
+        mask_share: float = 0.8,
+        random_share: float = 0.1,
+        strategy: _Strategy = "pieces",
+        max_predictions: int | None = None,
+        span_probability: float = 0.2,
+        max_span_length: int | None = None,
+    ) -> None:
         self.rate = check_number("rate", rate, below=1.0, above=0.0)
         self.mask_share = check_number("mask_share", mask_share)
         self.random_share = check_number("random_share", random_share)
@@ -140,34 +145,48 @@ class Masking:
             max_span_length = 3 if strategy == "n_grams" else 10
         self.max_span_length = check_int("max_span_length", max_span_length)
 
-    def num_predictions(self, sequence_length):
+    def num_predictions(self, sequence_length: int) -> int:
         """Returns the width of the outputs for rows of this length."""
         if self.max_predictions is not None:
             return self.max_predictions
         return max(1, int(np.ceil(self.rate * sequence_length - 1e-9)))
 
-    def span_lengths(self):
+    def span_lengths(self) -> NDArray[np.float64]:
         """Returns the probabilities of spans of 1 to `max_span_length` words."""
         lengths = np.arange(1, self.max_span_length + 1)
         p = self.span_probability
         weights = 1 / lengths if self.strategy == "n_grams" else p * (1 - p) ** (lengths - 1)
         return weights / weights.sum()
 
-    def __call__(self, token_ids, kinds, generator, padding_mask=None, word_starts=None):
+    def __call__(
+        self,
+        token_ids: Array,
+        kinds: TokenKinds,
+        generator: np.random.Generator,
+        padding_mask: Array | None = None,
+        word_starts: Array | None = None,
+    ) -> MaskedTokens:
         """Masks a batch, see `mask_tokens`."""
         return mask_tokens(token_ids, kinds, generator, self, padding_mask, word_starts)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, ready for JSON."""
         return dict(vars(self))
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """Makes a `Masking` from `get_config`'s dict."""
         return cls(**config)
 
 
-def mask_rows_alike(token_ids, kinds, numbers, masking, padding_mask, word_starts=None):
+def mask_rows_alike(
+    token_ids: Array,
+    kinds: TokenKinds,
+    numbers: ArrayLike,
+    masking: Masking,
+    padding_mask: Array,
+    word_starts: Array | None = None,
+) -> MaskedTokens:
     """Masks a batch whose rows are masked always alike, for evaluation.
 
     Each row is masked by itself, without its padding, from random numbers of its own, so that its
@@ -201,7 +220,14 @@ def mask_rows_alike(token_ids, kinds, numbers, masking, padding_mask, word_start
     return masked
 
 
-def mask_tokens(token_ids, kinds, generator, masking=None, padding_mask=None, word_starts=None):
+def mask_tokens(
+    token_ids: Array,
+    kinds: TokenKinds,
+    generator: np.random.Generator,
+    masking: Masking | None = None,
+    padding_mask: Array | None = None,
+    word_starts: Array | None = None,
+) -> MaskedTokens:
     """Masks a batch of rows.
 
     Args:

@@ -1,11 +1,17 @@
 """Truncation and packing: token ids with special tokens around them, padded to a rectangle."""
 
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.checks import check_choice, check_int
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.texts import check_pairs
+from bert_keras.types import Truncation
 
 INPUT_NAMES = (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)
 
@@ -16,12 +22,17 @@ STRATEGIES = ("longest_first", "only_first", "only_second", "head", "tail", "hea
 HEAD_LENGTH = 128
 
 
-def check_input_names(names):
+def check_input_names(names: Iterable[str]) -> tuple[str, ...]:
     """Returns names of inputs as a tuple; raises `ValueError` unless text gives all of them."""
     return tuple(check_choice("input_names", name, INPUT_NAMES) for name in names)
 
 
-def truncated_lengths(first, second, budget, truncation="longest_first"):
+def truncated_lengths(
+    first: ArrayLike,
+    second: ArrayLike,
+    budget: int,
+    truncation: Literal["longest_first", "only_first", "only_second"] = "longest_first",
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns how many tokens of each text of a pair stay so that both together fit.
 
     `longest_first` removes one token at a time from the end of the longer text, of the second where
@@ -64,7 +75,9 @@ def _cut_to(lengths, room, truncation, budget):
     return np.minimum(lengths, room)
 
 
-def truncate(ids, budget, truncation="longest_first"):
+def truncate(
+    ids: Ragged | Sequence[Sequence[int]], budget: int, truncation: Truncation = "longest_first"
+) -> tuple[Ragged, Ragged]:
     """Cuts single texts down to `budget` tokens.
 
     `head` keeps the first tokens (`longest_first` and `only_first` do the same), `tail` the last
@@ -95,7 +108,13 @@ def truncate(ids, budget, truncation="longest_first"):
     return Ragged(ids.values, ids.starts, head), Ragged(ids.values, ends - tail, tail)
 
 
-def packed_lengths(ids, pair_ids=None, *, layout, max_length):
+def packed_lengths(
+    ids: Ragged | Sequence[Sequence[int]],
+    pair_ids: Ragged | Sequence[Sequence[int]] | None = None,
+    *,
+    layout: Layout,
+    max_length: int,
+) -> NDArray[np.int64]:
     """Returns how long each packed sequence is, special tokens included: int64 `(batch,)`."""
     lengths = Ragged.from_rows(ids).lengths + layout.num_special(pair_ids is not None)
     if pair_ids is not None:
@@ -104,16 +123,16 @@ def packed_lengths(ids, pair_ids=None, *, layout, max_length):
 
 
 def pack(
-    ids,
-    pair_ids=None,
+    ids: Ragged | Sequence[Sequence[int]],
+    pair_ids: Ragged | Sequence[Sequence[int]] | None = None,
     *,
-    layout,
-    pad_id,
-    max_length,
-    truncation="longest_first",
-    length=None,
-    input_names=INPUT_NAMES,
-):
+    layout: Layout,
+    pad_id: int,
+    max_length: int,
+    truncation: Truncation = "longest_first",
+    length: int | None = None,
+    input_names: Iterable[str] = INPUT_NAMES,
+) -> dict[str, NDArray[np.int32]]:
     """Packs token ids into the inputs of a model.
 
     With BERT's layout a single text becomes `[CLS] ids [SEP]`, a pair `[CLS] ids [SEP] pair_ids

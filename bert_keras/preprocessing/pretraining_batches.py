@@ -2,6 +2,8 @@
 
 import functools
 import os
+from collections.abc import Iterable
+from typing import Any
 
 import keras
 import numpy as np
@@ -17,6 +19,7 @@ from bert_keras.preprocessing.pretraining_data import describe_vocabulary
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.unpadding import without_padding
 from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.types import Path
 
 # What the random numbers are for: the seed's second part keeps them apart.
 _SHARDS, _ROWS, _MASKS = range(3)
@@ -87,21 +90,21 @@ class PretrainingBatches(keras.utils.PyDataset):
 
     def __init__(
         self,
-        folder,
-        batch_size,
-        masking=None,
-        seed=0,
-        sequence_length=None,
-        shuffle=True,
-        process_index=0,
-        process_count=1,
-        start_step=0,
-        num_predictions=None,
-        verify=True,
-        has_next_sentence=None,
-        input_names=None,
-        unpadded=False,
-    ):
+        folder: Path,
+        batch_size: int,
+        masking: Masking | None = None,
+        seed: int = 0,
+        sequence_length: int | None = None,
+        shuffle: bool = True,
+        process_index: int = 0,
+        process_count: int = 1,
+        start_step: int = 0,
+        num_predictions: int | None = None,
+        verify: bool = True,
+        has_next_sentence: bool | None = None,
+        input_names: Iterable[str] | None = None,
+        unpadded: bool = False,
+    ) -> None:
         super().__init__()
         self.folder = os.fspath(folder)
         self.manifest = read_manifest(self.folder)
@@ -173,16 +176,16 @@ class PretrainingBatches(keras.utils.PyDataset):
         return total // size
 
     @property
-    def num_batches(self):
+    def num_batches(self) -> int | None:
         """Number of batches: None, no end, where the data is shuffled; then fit needs
         `steps_per_epoch`."""
         return None if self.shuffle else len(self)
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Returns the number of batches of an epoch, or those left of data not shuffled."""
         return self.batches_per_epoch - (0 if self.shuffle else self.start_step)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[Any, Any, Any]:
         """Returns `(inputs, labels, weights)` of the batch `start_step + index`."""
         step = self.start_step + index
         if index < 0 or (not self.shuffle and step >= self.batches_per_epoch):

@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,6 +26,8 @@ from bert_keras.preprocessing.runners import check_runner
 from bert_keras.preprocessing.shuffling import shuffled
 from bert_keras.preprocessing.token_store import open_tokens, store_tokens
 from bert_keras.preprocessing.workers import STATE
+from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.types import Path
 
 FORMATS = ("safetensors", "tfrecord")
 # The arguments that tell one set of examples from another, beside the text and the tokenizer.
@@ -49,29 +53,29 @@ _ORDER, _MASKS = range(2)
 
 
 def create_pretraining_data(
-    input_files,
-    tokenizer,
-    output_dir,
+    input_files: Path | Sequence[Path],
+    tokenizer: Tokenizer,
+    output_dir: Path,
     *,
-    sequence_length=128,
-    objective="next_sentence",
-    documents="blank_line",
-    sentences_per_line=False,
-    duplicates=1,
-    masking=None,
-    short_probability=0.1,
-    random_probability=0.5,
-    short_per="example",
-    word_segmenter=None,
-    seed=0,
-    format="safetensors",
-    examples_per_shard=16384,
-    num_workers=None,
-    errors="strict",
-    progress=None,
-    runner="local",
-    runner_options=None,
-):
+    sequence_length: int = 128,
+    objective: Literal["next_sentence", "sentence_order", "full_sentences"] = "next_sentence",
+    documents: Literal["blank_line", "file"] = "blank_line",
+    sentences_per_line: bool = False,
+    duplicates: int = 1,
+    masking: Masking | None = None,
+    short_probability: float = 0.1,
+    random_probability: float = 0.5,
+    short_per: Literal["example", "document"] = "example",
+    word_segmenter: Callable[[str], Iterable[str]] | None = None,
+    seed: int = 0,
+    format: Literal["safetensors", "tfrecord"] = "safetensors",
+    examples_per_shard: int = 16384,
+    num_workers: int | None = None,
+    errors: Literal["strict", "replace"] = "strict",
+    progress: Callable[[str], object] | None = None,
+    runner: Literal["local", "ray", "beam"] = "local",
+    runner_options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Writes a folder that `PretrainingBatches` reads.
 
     The text is tokenized into one file of ids, the documents are cut into examples (see
@@ -160,7 +164,7 @@ def create_pretraining_data(
     return manifest
 
 
-def describe_vocabulary(tokenizer):
+def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
     """Returns what a manifest says of the tokenizer that made the data."""
     return {
         "size": tokenizer.vocabulary_size,
@@ -169,7 +173,7 @@ def describe_vocabulary(tokenizer):
     }
 
 
-def describe_shard(path, count):
+def describe_shard(path: Path, count: int) -> dict[str, Any]:
     """Returns what a manifest says of a shard of so many examples."""
     return {
         "file": os.path.basename(path),
@@ -377,7 +381,7 @@ def _write_shards(workers, cut, settings, progress):
     return entries, statistics | token_statistics(sums, total)
 
 
-def token_statistics(sums, num_examples):
+def token_statistics(sums: Mapping[str, int], num_examples: int) -> dict[str, float]:
     """Returns what a manifest says of the lengths of rows, and of the masks where there are any."""
     statistics = {"mean_length": round(sums["example_tokens"] / num_examples, 3), **sums}
     if "predictions" in sums:

@@ -1,11 +1,18 @@
 """Rows of different lengths in one flat array."""
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from bert_keras.types import Array
 
 
-def positions_of(lengths):
+def positions_of(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns for each value of rows of these lengths its row, and its position within the row."""
     row = np.repeat(np.arange(len(lengths)), lengths)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -29,13 +36,13 @@ class Ragged:
     ([3, 0, 1], [1, 2, 3], [[1, 2, 3], [], [4]])
     """
 
-    def __init__(self, values, starts, lengths):
+    def __init__(self, values: ArrayLike, starts: ArrayLike, lengths: ArrayLike) -> None:
         self.values = np.asarray(values)
         self.starts = np.asarray(starts, dtype=np.int64)
         self.lengths = np.asarray(lengths, dtype=np.int64)
 
     @classmethod
-    def from_flat(cls, values, lengths):
+    def from_flat(cls, values: ArrayLike, lengths: ArrayLike) -> Self:
         """Makes rows that lie one after the other in `values`."""
         lengths = np.asarray(lengths, dtype=np.int64)
         if lengths.sum() != len(values):
@@ -46,7 +53,7 @@ class Ragged:
         return cls(values, np.cumsum(lengths) - lengths, lengths)
 
     @classmethod
-    def from_rows(cls, rows, dtype=np.int32):
+    def from_rows(cls, rows: Ragged | Sequence[Iterable[int]], dtype: DTypeLike = np.int32) -> Self:
         """Makes rows from a list of lists or arrays, or returns a `Ragged` as it is."""
         if isinstance(rows, cls):
             return rows
@@ -54,28 +61,28 @@ class Ragged:
         flat = itertools.chain.from_iterable(rows)
         return cls.from_flat(np.fromiter(flat, dtype, int(lengths.sum())), lengths)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, row):
+    def __getitem__(self, row: int) -> Array:
         """Returns one row as an array."""
         start = self.starts[row]
         return self.values[start : start + self.lengths[row]]
 
-    def flat(self):
+    def flat(self) -> Array:
         """Returns the values of the rows one after the other."""
         row, position = positions_of(self.lengths)
         return self.values[self.starts[row] + position]
 
-    def take(self, rows):
+    def take(self, rows: ArrayLike) -> Ragged:
         """Returns the rows of an index array, in its order."""
         return Ragged(self.values, self.starts[rows], self.lengths[rows])
 
-    def to_lists(self):
+    def to_lists(self) -> list[list[Any]]:
         """Returns the rows as a list of lists."""
         return [self[row].tolist() for row in range(len(self))]
 
-    def scatter(self, out, columns):
+    def scatter(self, out: Array, columns: ArrayLike) -> None:
         """Writes row `i` into `out[i, columns[i] :]`.
 
         Args:
@@ -86,7 +93,7 @@ class Ragged:
         columns = np.broadcast_to(columns, len(self))
         out[row, columns[row] + position] = self.values[self.starts[row] + position]
 
-    def to_dense(self, width=None, padding=0):
+    def to_dense(self, width: int | None = None, padding: Any = 0) -> Array:
         """Returns the rows as an array `(num_rows, width)`, filled up on the right.
 
         Args:

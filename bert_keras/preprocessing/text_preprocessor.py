@@ -1,8 +1,12 @@
 """Text and pairs of texts to the inputs of a model."""
 
 import copy
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import keras
+import numpy as np
+from numpy.typing import NDArray
 
 from bert_keras.checks import check_bool, check_choice, check_int
 from bert_keras.inputs import TOKEN_IDS
@@ -10,6 +14,7 @@ from bert_keras.preprocessing import packing
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.texts import as_texts, check_pairs, describe
 from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.types import Path, Texts, Truncation
 
 DEFAULT_MAX_LENGTH = 512
 
@@ -48,13 +53,13 @@ class TextPreprocessor:
 
     def __init__(
         self,
-        tokenizer,
-        max_length=None,
-        truncation="longest_first",
-        input_names=packing.INPUT_NAMES,
-        text_columns=None,
-        unpadded=False,
-    ):
+        tokenizer: Tokenizer,
+        max_length: int | None = None,
+        truncation: Truncation = "longest_first",
+        input_names: Iterable[str] = packing.INPUT_NAMES,
+        text_columns: str | Sequence[str] | None = None,
+        unpadded: bool = False,
+    ) -> None:
         if not isinstance(tokenizer, Tokenizer):
             rule = "`tokenizer` must be a `Tokenizer`; `Tokenizer.load` reads files"
             raise TypeError(f"{rule}. Received: {describe(tokenizer)}.")
@@ -68,7 +73,7 @@ class TextPreprocessor:
         self.unpadded = check_bool("unpadded", unpadded)
         self.text_columns = [text_columns] if isinstance(text_columns, str) else text_columns
 
-    def for_inputs(self, names):
+    def for_inputs(self, names: Iterable[str]) -> Self:
         """Returns a preprocessor that makes the inputs of these names: itself, or a copy.
 
         Args:
@@ -82,11 +87,13 @@ class TextPreprocessor:
         other.input_names = names
         return other
 
-    def room(self, is_pair=False):
+    def room(self, is_pair: bool = False) -> int:
         """Returns how many tokens fit beside the special ones of a text, or of a pair."""
         return self.max_length - self.tokenizer.layout.num_special(is_pair)
 
-    def __call__(self, texts, pairs=None, length=None):
+    def __call__(
+        self, texts: str | Texts, pairs: str | Texts | None = None, length: int | None = None
+    ) -> dict[str, NDArray[np.int32]]:
         """Tokenizes, truncates, packs and pads.
 
         Args:
@@ -106,7 +113,9 @@ class TextPreprocessor:
         """
         return self.pack(*self.tokenize(texts, pairs), length=length)
 
-    def tokenize(self, texts, pairs=None):
+    def tokenize(
+        self, texts: str | Texts, pairs: str | Texts | None = None
+    ) -> tuple[Ragged, Ragged | None]:
         """Returns the token ids of the first and of the second texts, without special tokens.
 
         Args:
@@ -121,7 +130,9 @@ class TextPreprocessor:
             for column in split_pairs(texts, pairs)
         )
 
-    def word_starts(self, texts, pairs=None):
+    def word_starts(
+        self, texts: str | Texts, pairs: str | Texts | None = None
+    ) -> tuple[Ragged, Ragged | None]:
         """Returns for each token of `tokenize` whether a word begins there.
 
         Args:
@@ -137,7 +148,9 @@ class TextPreprocessor:
             found.append(None if column is None else Ragged.from_flat(*reversed(rows)))
         return tuple(found)
 
-    def pack(self, ids, pair_ids=None, length=None):
+    def pack(
+        self, ids: Ragged, pair_ids: Ragged | None = None, length: int | None = None
+    ) -> dict[str, NDArray[np.int32]]:
         """Packs what `tokenize` returned; `length` as for a call."""
         return packing.pack(
             ids,
@@ -148,7 +161,9 @@ class TextPreprocessor:
             **self._lengths(length),
         )
 
-    def pack_word_starts(self, starts, pair_starts=None, length=None):
+    def pack_word_starts(
+        self, starts: Ragged, pair_starts: Ragged | None = None, length: int | None = None
+    ) -> NDArray[np.bool_]:
         """Packs what `word_starts` returned as `pack` packs the tokens.
 
         Returns:
@@ -163,7 +178,7 @@ class TextPreprocessor:
         check_int("length", max_length, 0, self.max_length, "Raise the preprocessor's max_length.")
         return {"max_length": max_length, "length": length, "truncation": self.truncation}
 
-    def packed_lengths(self, ids, pair_ids=None):
+    def packed_lengths(self, ids: Ragged, pair_ids: Ragged | None = None) -> NDArray[np.int64]:
         """Returns how long each row of `tokenize`'s result will be: int64 `(num_texts,)`."""
         # Raises for every text that the strategy cannot fit, before the first batch is made.
         if pair_ids is None:
@@ -176,7 +191,7 @@ class TextPreprocessor:
         return packing.packed_lengths(ids, pair_ids, layout=layout, max_length=self.max_length)
 
     @classmethod
-    def from_preset(cls, preset, **kwargs):
+    def from_preset(cls, preset: Path, **kwargs) -> Self:
         """Returns a preprocessor with the tokenizer of a preset.
 
         Args:
@@ -185,15 +200,15 @@ class TextPreprocessor:
         """
         return cls(Tokenizer.from_preset(preset), **kwargs)
 
-    def save_assets(self, folder):
+    def save_assets(self, folder: Path) -> None:
         """Writes the tokenizer's tokenizer.json into an existing folder."""
         self.tokenizer.save_assets(folder)
 
-    def load_assets(self, folder):
+    def load_assets(self, folder: Path) -> None:
         """Reads the tokenizer's tokenizer.json from a folder that `save_assets` wrote."""
         self.tokenizer.load_assets(folder)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments; the vocabulary travels as an asset."""
         return {
             "tokenizer": self.tokenizer.get_config(),
@@ -205,12 +220,14 @@ class TextPreprocessor:
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """Makes a preprocessor whose tokenizer waits for its vocabulary."""
         return cls(**(config | {"tokenizer": Tokenizer.from_config(config["tokenizer"])}))
 
 
-def split_pairs(texts, pairs=None):
+def split_pairs(
+    texts: str | Texts, pairs: str | Texts | None = None
+) -> tuple[list[str], list[str] | None]:
     """Returns the columns of first and of second texts, checked.
 
     Args:

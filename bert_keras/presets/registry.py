@@ -108,7 +108,7 @@ class PresetTable(list):
         return "\n".join("  ".join(text.ljust(n) for text, n in line).rstrip() for line in lines)
 
 
-def presets():
+def presets() -> PresetTable:
     """Returns the registered presets: name, parameters, languages, licence, description.
 
     Returns:

@@ -1,6 +1,10 @@
 """Distillation: a small model learns to answer as a large one does."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Iterable
+from typing import Any
 
 import keras
 from keras import ops
@@ -12,11 +16,12 @@ from bert_keras.tasks.features import FEATURES
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
+from bert_keras.types import Dtype
 
 _KINDS = ("MaskedLM", "TextClassifier", "TokenClassifier")
 
 
-def distill(teacher, student, **options):
+def distill(teacher: Task, student: Task | Iterable[int], **options: Any) -> Distillation:
     """Returns what `fit` trains: a student that learns from a teacher, see `Distillation`.
 
     Args:
@@ -91,16 +96,16 @@ class Distillation(JointTask):
 
     def __init__(
         self,
-        teacher,
-        student,
-        temperature=2.0,
-        soft_weight=5.0,
-        hard_weight=2.0,
-        cosine_weight=1.0,
-        name=None,
-        dtype=None,
-        trainable=True,
-    ):
+        teacher: Task,
+        student: Task,
+        temperature: float = 2.0,
+        soft_weight: float = 5.0,
+        hard_weight: float = 2.0,
+        cosine_weight: float = 1.0,
+        name: str | None = None,
+        dtype: Dtype | None = None,
+        trainable: bool = True,
+    ) -> None:
         _check_pair(teacher, student, cosine_weight)
         super().__init__(student, student, name, dtype, trainable)
         self.temperature = check_number("temperature", temperature, above=0)
@@ -112,12 +117,12 @@ class Distillation(JointTask):
         self.compile()
 
     @property
-    def tasks(self):
+    def tasks(self) -> tuple[Task]:
         """The task that is trained."""
         return (self.student,)
 
     @property
-    def left_alone(self):
+    def left_alone(self) -> list[keras.Variable]:
         """The weights of the teacher, which do not train."""
         return self.teacher.weights
 

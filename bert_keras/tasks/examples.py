@@ -1,15 +1,19 @@
 """Examples of a task, all at once and in one form, whatever they came as."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Self
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bert_keras.checks import check_choice, check_int, check_number, is_int
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
 from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.types import Inputs
 
 DEFAULT_BATCH_SIZE = 32
 # Tokens of a batch that PyTorch predicts on the CPU, see docs/benchmarks.md.
@@ -47,7 +51,7 @@ class Examples:
     read_by: tuple | None = None
 
     @classmethod
-    def of_arrays(cls, inputs, labels=None, sample_weight=None):
+    def of_arrays(cls, inputs: Inputs, labels: Any = None, sample_weight: Any = None) -> Self:
         """Returns the examples of ready inputs, a dict of NumPy arrays that was checked."""
         shape = inputs[TOKEN_IDS].shape if TOKEN_IDS in inputs else (len(labels), 1)
         return cls(
@@ -59,7 +63,14 @@ class Examples:
         )
 
     @classmethod
-    def of_texts(cls, preprocessor, ids, pair_ids=None, labels=None, sample_weight=None):
+    def of_texts(
+        cls,
+        preprocessor: TextPreprocessor,
+        ids: Ragged,
+        pair_ids: Ragged | None = None,
+        labels: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Returns the examples of tokenized texts, or pairs, see `TextPreprocessor.tokenize`."""
 
         def make_inputs(rows, length):
@@ -69,10 +80,10 @@ class Examples:
         lengths = preprocessor.packed_lengths(ids, pair_ids)
         return cls(lengths, make_inputs, labels, sample_weight, buckets_of(preprocessor.max_length))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.lengths)
 
-    def take(self, rows):
+    def take(self, rows: ArrayLike) -> Self:
         """Returns the examples of some rows, an int array."""
         return dataclasses.replace(
             self,
@@ -82,7 +93,7 @@ class Examples:
             sample_weight=_take(self.sample_weight, rows),
         )
 
-    def batches(self, batch_size=None, **options):
+    def batches(self, batch_size: int | None = None, **options: Any) -> BucketedBatches:
         """Returns a `BucketedBatches` of these examples, before `finish`.
 
         Args:
@@ -100,7 +111,11 @@ class Examples:
             **options,
         )
 
-    def weighted(self, class_weight, num_classes=None):
+    def weighted(
+        self,
+        class_weight: Mapping[int, float] | Literal["balanced"],
+        num_classes: int | None = None,
+    ) -> Self:
         """Returns the same examples with weights multiplied by those of their classes.
 
         Args:
@@ -128,7 +143,7 @@ class Examples:
             weights = weights * old.reshape(old.shape + (1,) * (weights.ndim - old.ndim))
         return dataclasses.replace(self, sample_weight=weights)
 
-    def for_prediction(self, batch_size, task):
+    def for_prediction(self, batch_size: int | None, task: Any) -> BucketedBatches:
         """Returns the batches of `predict`, without labels, the longest first.
 
         Args:
@@ -181,7 +196,7 @@ def _take(column, rows):
     return np.asarray(column)[rows]
 
 
-def buckets_of(longest):
+def buckets_of(longest: int) -> tuple[int, ...]:
     """Returns the lengths that batches are padded to: finer where they need no compilation.
 
     The same lengths whatever the data, so that one `evaluate` compiles few that another did not.

@@ -1,23 +1,26 @@
 """What a frozen encoder says of each text, computed once: a head then learns from that alone."""
 
 import dataclasses
+from typing import Any
 
 import keras
 import numpy as np
 
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.models.prediction import Prediction
+from bert_keras.tasks.examples import Examples
+from bert_keras.types import Data, Inputs, Labels, Tensor, Verbose, Weights
 
 # The key of the cached vectors, which then are a task's only input.
 FEATURES = "features"
 
 
-def has_features(inputs):
+def has_features(inputs: Any) -> bool:
     """Whether `inputs` are cached features rather than token ids."""
     return isinstance(inputs, dict) and FEATURES in inputs
 
 
-def outputs_of(inputs):
+def outputs_of(inputs: Inputs) -> dict[str, Tensor]:
     """Returns cached features in the place of a backbone's outputs.
 
     Args:
@@ -36,7 +39,14 @@ def outputs_of(inputs):
     return {"sequence_output": features[:, None], "pooled_output": features}
 
 
-def encode_features(task, x, y=None, sample_weight=None, batch_size=32, verbose="auto"):
+def encode_features(
+    task: keras.Model,
+    x: Data,
+    y: Labels | None = None,
+    sample_weight: Weights | None = None,
+    batch_size: int = 32,
+    verbose: Verbose = "auto",
+) -> Examples:
     """Reads texts with a frozen encoder once; the head of the task then trains on what it said.
 
     Metrics and weights come out as if `fit` had been given the texts, in nearly the time of one
@@ -117,7 +127,7 @@ def _check(task, x):
         )
 
 
-def check_reader(task, examples):
+def check_reader(task: keras.Model, examples: Examples) -> None:
     """Raises `ValueError` where a head would learn from what another encoder said."""
     if examples.read_by is None:
         return

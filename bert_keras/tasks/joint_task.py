@@ -4,6 +4,7 @@ import keras
 
 from bert_keras.models.model import BuiltModel
 from bert_keras.tasks.task import Task
+from bert_keras.types import Dtype
 
 
 class JointTask(Task):
@@ -25,7 +26,14 @@ class JointTask(Task):
     part_names = ()
     reader_name = made_of = ""
 
-    def __init__(self, result, reader, name=None, dtype=None, trainable=True):
+    def __init__(
+        self,
+        result: Task,
+        reader: Task,
+        name: str | None = None,
+        dtype: Dtype | None = None,
+        trainable: bool = True,
+    ) -> None:
         dtype = result.dtype_policy if dtype is None else dtype
         super().__init__(result.backbone, name=name, dtype=dtype, trainable=trainable)
         self.preprocessor = reader.preprocessor
@@ -34,7 +42,7 @@ class JointTask(Task):
         """Does nothing: both parts are built."""
 
     @property
-    def reader(self):
+    def reader(self) -> Task:
         """The task that examples and labels are made for."""
         return getattr(self, self.reader_name)
 
@@ -69,7 +77,7 @@ class JointTask(Task):
         """Returns labels, outputs and weights, each a dict by the losses' names."""
         raise NotImplementedError(f"{type(self).__name__} must define `_targets`.")
 
-    def default_loss_weights(self):
+    def default_loss_weights(self) -> dict[str, float]:
         """Returns the weights of the losses, by name."""
         raise NotImplementedError(f"{type(self).__name__} must define `default_loss_weights`.")
 

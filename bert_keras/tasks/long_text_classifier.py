@@ -1,5 +1,8 @@
 """Classification of documents that are longer than a backbone can read at once."""
 
+from collections.abc import Sequence
+from typing import Literal
+
 import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
@@ -8,13 +11,16 @@ from bert_keras.checks import check_choice, check_int
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import POOLINGS, pool
+from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.document_windows import document_windows
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.preprocessing.windows import take_windows
 from bert_keras.tasks.columns import is_columns
 from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups
 from bert_keras.tasks.parts import head_for
 from bert_keras.tasks.text_classifier import TextClassifier
+from bert_keras.types import Frozen, Pooling, ProblemType
 
 _MOST_WINDOWS = 2**16
 
@@ -82,19 +88,19 @@ class LongTextClassifier(TextClassifier):
 
     def __init__(
         self,
-        backbone,
-        num_classes=2,
-        preprocessor=None,
-        num_windows=4,
-        stride=None,
-        combine="mean",
-        dropout=None,
-        problem_type="single_label",
-        label_names=None,
-        pooling=None,
-        frozen=None,
+        backbone: Backbone,
+        num_classes: int = 2,
+        preprocessor: TextPreprocessor | None = None,
+        num_windows: int = 4,
+        stride: int | None = None,
+        combine: Literal["mean", "max", "self_attention"] = "mean",
+        dropout: float | None = None,
+        problem_type: ProblemType = "single_label",
+        label_names: Sequence[str] | None = None,
+        pooling: Pooling | None = None,
+        frozen: Frozen | None = None,
         **kwargs,
-    ):
+    ) -> None:
         _check_windows(num_windows, stride, pooling)
         # First, because the parent's constructor makes the head.
         self.combine = combine

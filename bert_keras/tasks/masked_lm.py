@@ -2,18 +2,22 @@
 
 import dataclasses
 import types
+from typing import Any, overload
 
 import keras
 import numpy as np
+from numpy.typing import NDArray
 
 from bert_keras.checks import check_choice, check_int
 from bert_keras.heads.masked_lm import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
+from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.preprocessing.masked_batches import MaskedBatches
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.runtime import log_softmax, softmax
 from bert_keras.tasks.columns import as_column, as_columns, is_empty, num_examples
@@ -21,6 +25,7 @@ from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor, head_for
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
+from bert_keras.types import Array, Frozen, Labels, Texts, Verbose
 
 # Logits that are on the host at once: 128 MiB of float32.
 _LOGITS_AT_ONCE = 2**25
@@ -83,13 +88,13 @@ class MaskedLM(Task):
 
     def __init__(
         self,
-        backbone,
-        preprocessor=None,
-        masking=None,
-        frozen=None,
-        head_options=None,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        masking: Masking | dict[str, Any] | None = None,
+        frozen: Frozen | None = None,
+        head_options: dict[str, Any] | None = None,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         if not isinstance(masking, (Masking, dict, type(None))):
             raise TypeError(
@@ -104,11 +109,11 @@ class MaskedLM(Task):
         self.build()
         self.compile()
 
-    def make_head(self):
+    def make_head(self) -> keras.layers.Layer:
         """Returns a new head, not built yet."""
         return self.make_masked_lm_head("head")
 
-    def make_masked_lm_head(self, name):
+    def make_masked_lm_head(self, name: str) -> keras.layers.Layer:
         """Returns a new head for masked tokens, not built yet."""
         options = families.head_options(self.backbone, "MaskedLM")
         return head_for(self, MaskedLMHead, name, **{**options, **(self.head_options or {})})
@@ -172,7 +177,7 @@ class MaskedLM(Task):
 
     # Texts to masked batches
 
-    def row_labels(self, x, y):
+    def row_labels(self, x: Texts, y: Labels | None) -> NDArray[np.int32]:
         """Returns a label a text: none is needed here, so 0."""
         if y is not None:
             raise ValueError(
@@ -257,7 +262,17 @@ class MaskedLM(Task):
 
     # Answers
 
-    def fill_mask(self, text, top_k=5, batch_size=None, verbose=0):
+    @overload
+    def fill_mask(
+        self, text: str, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[list[tuple[str, float]]]: ...
+    @overload
+    def fill_mask(
+        self, text: Texts, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[list[list[tuple[str, float]]]]: ...
+    def fill_mask(
+        self, text: str | Texts, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[list[tuple[str, float]]] | list[list[list[tuple[str, float]]]]:
         """Answers as a person would read it: the likeliest tokens for each `[MASK]`.
 
         Args:
@@ -304,7 +319,15 @@ class MaskedLM(Task):
                 answers.append([_likeliest(scores, top_k, tokenizer) for scores in row[:count]])
         return answers
 
-    def score(self, texts, batch_size=None, verbose=0):
+    @overload
+    def score(self, texts: str, batch_size: int | None = None, verbose: Verbose = 0) -> float: ...
+    @overload
+    def score(
+        self, texts: Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[float]: ...
+    def score(
+        self, texts: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> float | list[float]:
         """Returns how likely texts are: their pseudo-log-likelihood.
 
         `score = sum over i of log p(token i | all other tokens)`: each token is masked in turn,
@@ -373,7 +396,7 @@ class MaskedLM(Task):
             found[numbers] = of_tokens[np.arange(len(numbers)), labels]
         return found
 
-    def token_logits(self, outputs):
+    def token_logits(self, outputs: Any) -> Array:
         """Returns the logits of masked tokens among the outputs."""
         return outputs
 

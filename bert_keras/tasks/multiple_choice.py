@@ -1,11 +1,16 @@
 """Which of several texts fits a context best."""
 
+from collections.abc import Iterable
+from typing import overload
+
 import keras
 import numpy as np
 from keras import ops
 
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
+from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.runtime import softmax
 from bert_keras.tasks.columns import as_column, is_empty, is_text
 from bert_keras.tasks.examples import Examples, buckets_of
@@ -16,6 +21,7 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import dropout_of, head_of
 from bert_keras.tokenizers.texts import as_texts
 from bert_keras.training.losses import SparseCrossentropy
+from bert_keras.types import Choice, Frozen, HeadOptions, Pooling, Texts, Verbose
 
 # The logit of a choice that is not there: its probability is 0, and all stays finite.
 NO_CHOICE = -1e9
@@ -70,14 +76,14 @@ class MultipleChoice(Task):
 
     def __init__(
         self,
-        backbone,
-        preprocessor=None,
-        dropout=None,
-        pooling=None,
-        head_options=None,
-        frozen=None,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        dropout: float | None = None,
+        pooling: Pooling | None = None,
+        head_options: HeadOptions | None = None,
+        frozen: Frozen | None = None,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.pooling, self.head_options = head_of(self, pooling, head_options)
         self.dropout = dropout_of(self, dropout)
@@ -170,7 +176,25 @@ class MultipleChoice(Task):
                 f"{counts.min()} to {counts.max()} choices. Compile with label_smoothing=0.0."
             )
 
-    def choose(self, context, choices, batch_size=None, verbose=0):
+    @overload
+    def choose(
+        self, context: str, choices: Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> Choice: ...
+    @overload
+    def choose(
+        self,
+        context: Texts,
+        choices: Iterable[Texts],
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> list[Choice]: ...
+    def choose(
+        self,
+        context: str | Texts,
+        choices: Texts | Iterable[Texts],
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> Choice | list[Choice]:
         """Answers as a person would read it.
 
         Args:

@@ -1,18 +1,23 @@
 """Whether one text follows another."""
 
 import types
+from typing import Any, overload
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.heads.next_sentence import NextSentenceHead
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.from_text import TextAnswer
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.runtime import softmax
 from bert_keras.tasks.columns import is_columns, is_empty
 from bert_keras.tasks.labels import one_column
 from bert_keras.tasks.parts import head_for
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
+from bert_keras.types import Array, Frozen, IsNext, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -51,7 +56,13 @@ class NextSentencePrediction(Task):
     text_answer = TextAnswer("logits", ("next", "random"), (2,))
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
 
-    def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
+    def __init__(
+        self,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        frozen: Frozen | None = None,
+        **kwargs,
+    ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.head = head_for(self, NextSentenceHead)
         self.build()
@@ -77,7 +88,21 @@ class NextSentencePrediction(Task):
         check_pairs(x)
         return super().raw_examples(x, y, sample_weight, training)
 
-    def is_next(self, first, second, batch_size=None, verbose=0):
+    @overload
+    def is_next(
+        self, first: str, second: str, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> IsNext: ...
+    @overload
+    def is_next(
+        self, first: Texts, second: Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[IsNext]: ...
+    def is_next(
+        self,
+        first: str | Texts,
+        second: str | Texts,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> IsNext | list[IsNext]:
         """Answers as a person would read it.
 
         Args:
@@ -97,7 +122,7 @@ class NextSentencePrediction(Task):
         return answers[0] if is_one else answers
 
 
-def check_pairs(x):
+def check_pairs(x: Any) -> None:
     """Raises `ValueError` unless texts are pairs: a tuple of two columns."""
     if not is_columns(x):
         raise ValueError(
@@ -106,7 +131,7 @@ def check_pairs(x):
         )
 
 
-def as_pairs(first, second):
+def as_pairs(first: str | Texts, second: str | Texts) -> tuple[tuple[list[str], list[str]], bool]:
     """Returns a tuple of two columns, and whether they hold one pair of str.
 
     Raises:
@@ -121,7 +146,7 @@ def as_pairs(first, second):
     return (([first], [second]) if is_one else (first, second)), is_one
 
 
-def encode_next_labels(labels):
+def encode_next_labels(labels: ArrayLike) -> NDArray[np.int32]:
     """Returns labels of next sentences as int32 `(num_examples,)`.
 
     Args:
@@ -141,7 +166,7 @@ def encode_next_labels(labels):
     return labels.astype("int32")
 
 
-def next_sentence_answers(logits):
+def next_sentence_answers(logits: Array) -> list[IsNext]:
     """Returns a list of dicts `is_next`, `probability` of logits `(batch, 2)`."""
     probabilities = softmax(logits)[:, 0]
     return [{"is_next": bool(p > 0.5), "probability": float(p)} for p in probabilities]

@@ -1,6 +1,7 @@
 """BERT's pre-training: masked tokens and next sentences at once."""
 
 import types
+from typing import overload
 
 import keras
 
@@ -11,6 +12,7 @@ from bert_keras.tasks.columns import is_empty
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.parts import head_for
 from bert_keras.training.losses import SparseCrossentropy
+from bert_keras.types import IsNext, Texts, Verbose
 
 OUTPUTS = ("masked_lm", "next_sentence")
 
@@ -114,7 +116,21 @@ class Pretraining(MaskedLM):
             )
         return next_sentence.encode_next_labels(y)
 
-    def is_next(self, first, second, batch_size=None, verbose=0):
+    @overload
+    def is_next(
+        self, first: str, second: str, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> IsNext: ...
+    @overload
+    def is_next(
+        self, first: Texts, second: Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[IsNext]: ...
+    def is_next(
+        self,
+        first: str | Texts,
+        second: str | Texts,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> IsNext | list[IsNext]:
         """Answers whether the second text follows the first, see `NextSentencePrediction`."""
         x, is_one = next_sentence.as_pairs(first, second)
         if is_empty(x):

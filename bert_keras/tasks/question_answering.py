@@ -1,6 +1,8 @@
 """Answers that are spans of a text: extractive question answering."""
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any, Literal, overload
 
 import keras
 import numpy as np
@@ -9,16 +11,18 @@ from bert_keras.checks import check_choice, check_int, check_number, is_number
 from bert_keras.heads.span import MASKED_LOGIT, SpanHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.spans import squad_v2_scores
+from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.question_windows import QuestionWindows
-from bert_keras.preprocessing.text_preprocessor import split_pairs
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor, split_pairs
 from bert_keras.presets import families
 from bert_keras.tasks import answer_columns
 from bert_keras.tasks.columns import as_column, as_columns
 from bert_keras.tasks.examples import Examples, buckets_of
 from bert_keras.tasks.parts import check_has_preprocessor, head_for
-from bert_keras.tasks.span_search import NORMALIZATIONS, find_spans
+from bert_keras.tasks.span_search import NORMALIZATIONS, NBest, find_spans
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SpanCrossentropy
+from bert_keras.types import Answer, Frozen, Labels, Texts, Verbose
 
 OUTPUTS = ("start_logits", "end_logits")
 
@@ -85,18 +89,18 @@ class QuestionAnswering(Task):
 
     def __init__(
         self,
-        backbone,
-        preprocessor=None,
-        stride=128,
-        max_question_length=64,
-        max_answer_length=30,
-        normalization="document",
-        no_answer_threshold=None,
-        dropout=None,
-        mask_padding=True,
-        frozen=None,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        stride: int = 128,
+        max_question_length: int = 64,
+        max_answer_length: int = 30,
+        normalization: Literal["document", "per_window"] = "document",
+        no_answer_threshold: float | None = None,
+        dropout: float | None = None,
+        mask_padding: bool = True,
+        frozen: Frozen | None = None,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.stride = check_int("stride", stride)
         self.max_question_length = check_int("max_question_length", max_question_length)
@@ -197,7 +201,7 @@ class QuestionAnswering(Task):
             return super().predict(x, batch_size=batch_size, **kwargs)
         return self._predict_windows(self.cut(as_columns(x)), batch_size, **kwargs)
 
-    def cut(self, x):
+    def cut(self, x: Any) -> QuestionWindows:
         """Returns the windows over questions and contexts, a `QuestionWindows`.
 
         Args:
@@ -293,7 +297,9 @@ class QuestionAnswering(Task):
 
     # From windows to answers
 
-    def n_best(self, x, size=20, batch_size=None, verbose=0):
+    def n_best(
+        self, x: Any, size: int = 20, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[NBest]:
         """Returns for each question the best spans, and how likely there is no answer.
 
         Args:
@@ -323,7 +329,50 @@ class QuestionAnswering(Task):
             normalization=self.normalization,
         )
 
-    def answer(self, question, context, top_k=1, batch_size=None, verbose=0):
+    @overload
+    def answer(
+        self,
+        question: str,
+        context: str,
+        top_k: Literal[1] = 1,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> Answer: ...
+    @overload
+    def answer(
+        self,
+        question: str,
+        context: str,
+        top_k: int,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> list[Answer]: ...
+    @overload
+    def answer(
+        self,
+        question: Texts,
+        context: str | Texts,
+        top_k: Literal[1] = 1,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> list[Answer]: ...
+    @overload
+    def answer(
+        self,
+        question: Texts,
+        context: str | Texts,
+        top_k: int,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> list[list[Answer]]: ...
+    def answer(
+        self,
+        question: str | Texts,
+        context: str | str | Texts,
+        top_k: Literal[1] | int = 1,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> Answer | list[Answer] | list[list[Answer]]:
         """Answers as a person would read it.
 
         Args:
@@ -363,14 +412,20 @@ class QuestionAnswering(Task):
             for span in spans[:top_k]
         ]
 
-    def has_no_answer(self, best):
+    def has_no_answer(self, best: NBest) -> bool:
         """Whether an `NBest` says "no answer" at this task's threshold."""
         threshold = self.no_answer_threshold
         return threshold is not None and best.no_answer_score > threshold
 
     def tune_no_answer_threshold(
-        self, x, y=None, metric="f1", found=None, batch_size=None, verbose=0
-    ):
+        self,
+        x: Any,
+        y: Labels | None = None,
+        metric: Literal["f1", "exact"] = "f1",
+        found: Sequence[NBest] | None = None,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> dict[str, float]:
         """Finds, and sets, the threshold that scores best on examples not trained on.
 
         The score it returns is an upper bound for these very examples; see `squad_v2_scores`,

@@ -1,6 +1,7 @@
 """ELECTRA's pre-training: a generator replaces tokens, a discriminator finds them."""
 
 import os
+from typing import overload
 
 import keras
 from keras import ops
@@ -12,6 +13,7 @@ from bert_keras.models import structure
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
+from bert_keras.types import Dtype, JudgedToken, Tensor, Texts, Verbose
 
 OUTPUTS = ("masked_lm", "detection")
 # What both must have alike: the inputs, and what the embeddings that they share depend on.
@@ -106,14 +108,14 @@ class ReplacedTokenDetection(JointTask):
 
     def __init__(
         self,
-        generator,
-        discriminator,
-        detection_weight=50.0,
-        seed=None,
-        name=None,
-        dtype=None,
-        trainable=True,
-    ):
+        generator: MaskedLM,
+        discriminator: ReplacedTokenDetector,
+        detection_weight: float = 50.0,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Dtype | None = None,
+        trainable: bool = True,
+    ) -> None:
         _check_parts(generator, discriminator)
         super().__init__(discriminator, generator, name, dtype, trainable)
         self.detection_weight = check_number("detection_weight", detection_weight)
@@ -125,7 +127,7 @@ class ReplacedTokenDetection(JointTask):
         self.compile()
 
     @property
-    def tasks(self):
+    def tasks(self) -> tuple[MaskedLM, ReplacedTokenDetector]:
         """The tasks that are trained together."""
         return (self.generator, self.discriminator)
 
@@ -200,7 +202,17 @@ class ReplacedTokenDetection(JointTask):
             )
         return super().raw_examples(x, y, sample_weight, training)
 
-    def is_replaced(self, text, batch_size=None, verbose=0):
+    @overload
+    def is_replaced(
+        self, text: str, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[JudgedToken]: ...
+    @overload
+    def is_replaced(
+        self, text: Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[list[JudgedToken]]: ...
+    def is_replaced(
+        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[JudgedToken] | list[list[JudgedToken]]:
         """Answers which tokens were replaced, see `ReplacedTokenDetector`."""
         return self.discriminator.is_replaced(text, batch_size, verbose)
 
@@ -224,7 +236,7 @@ class ReplacedTokenDetection(JointTask):
         self.generator.save_to_preset(os.path.join(folder, "generator"), card)
 
 
-def put(rows, positions, values):
+def put(rows: Tensor, positions: Tensor, values: Tensor) -> Tensor:
     """Returns rows with values at some positions.
 
     Args:

@@ -1,11 +1,15 @@
 """Which tokens of a text are not its own: ELECTRA's discriminator."""
 
+from typing import Any, overload
+
 import keras
 import numpy as np
 
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.streaming import TokenRate
+from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.runtime import sigmoid
 from bert_keras.tasks.columns import as_column
 from bert_keras.tasks.data import are_examples
@@ -13,6 +17,7 @@ from bert_keras.tasks.examples import Examples
 from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor, head_for
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SigmoidCrossentropy
+from bert_keras.types import Data, Frozen, JudgedToken, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -50,7 +55,13 @@ class ReplacedTokenDetector(Task):
     has_classes = False
     takes_pairs = False
 
-    def __init__(self, backbone, preprocessor=None, frozen=None, **kwargs):
+    def __init__(
+        self,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        frozen: Frozen | None = None,
+        **kwargs,
+    ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.head = head_for(self, ReplacedTokenHead)
         self.build()
@@ -109,7 +120,7 @@ class ReplacedTokenDetector(Task):
             sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
         return super().ready_examples(inputs, y, sample_weight, training)
 
-    def predict(self, x, batch_size=None, **kwargs):
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
         """Returns the logits of tokens.
 
         Args:
@@ -130,7 +141,17 @@ class ReplacedTokenDetector(Task):
                 logits[row] = values[: examples.lengths[row]]
         return logits
 
-    def is_replaced(self, text, batch_size=None, verbose=0):
+    @overload
+    def is_replaced(
+        self, text: str, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[JudgedToken]: ...
+    @overload
+    def is_replaced(
+        self, text: Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[list[JudgedToken]]: ...
+    def is_replaced(
+        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[JudgedToken] | list[list[JudgedToken]]:
         """Answers as a person would read it: how likely each token was replaced.
 
         Args:

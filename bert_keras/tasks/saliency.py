@@ -1,6 +1,7 @@
 """What a classifier looks at: integrated gradients of a logit, a signed score for each token."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias, overload
 
 import keras
 import numpy as np
@@ -12,6 +13,9 @@ from bert_keras.tasks.columns import as_column, is_columns, is_one_pair
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.parts import check_has_preprocessor
 from bert_keras.tasks.text_classifier import TextClassifier
+from bert_keras.types import OneText, Texts
+
+_Baseline: TypeAlias = Literal["mask", "pad", "zero"]
 
 BASELINES = ("mask", "pad", "zero")
 
@@ -35,14 +39,40 @@ class Saliency(NamedTuple):
     baseline_logit: float
 
     @property
-    def error(self):
+    def error(self) -> float:
         """What the scores leave of `logit - baseline_logit`: 0 with infinitely many steps."""
         return float(self.scores.sum() - (self.logit - self.baseline_logit))
 
 
+@overload
 def integrated_gradients(
-    classifier, texts, target=None, *, steps=32, baseline="mask", batch_size=64
-):
+    classifier: TextClassifier,
+    texts: OneText,
+    target: str | int | None = None,
+    *,
+    steps: int = 32,
+    baseline: _Baseline = "mask",
+    batch_size: int = 64,
+) -> Saliency: ...
+@overload
+def integrated_gradients(
+    classifier: TextClassifier,
+    texts: Texts,
+    target: str | int | Sequence[str | int] | None = None,
+    *,
+    steps: int = 32,
+    baseline: _Baseline = "mask",
+    batch_size: int = 64,
+) -> list[Saliency]: ...
+def integrated_gradients(
+    classifier: TextClassifier,
+    texts: OneText | Texts,
+    target: str | int | None | str | int | Sequence[str | int] | None = None,
+    *,
+    steps: int = 32,
+    baseline: _Baseline = "mask",
+    batch_size: int = 64,
+) -> Saliency | list[Saliency]:
     """Scores each token of a text by how much it moves a class's logit.
 
     With `x` the rows of the token table for a text, `(seq_len, hidden_dim)`, `x'` those of a

@@ -1,15 +1,20 @@
 """SpanBERT's pre-training: masked spans, guessed from inside and from their borders."""
 
 import types
+from typing import Any
 
 import keras
 
 from bert_keras.heads.pretraining import PretrainingHead
 from bert_keras.heads.span_boundary import SpanBoundaryHead
 from bert_keras.inputs import MASK_POSITIONS
+from bert_keras.models.backbone import Backbone
+from bert_keras.preprocessing.masking import Masking
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.parts import head_for
 from bert_keras.training.losses import SparseCrossentropy
+from bert_keras.types import Frozen
 
 OUTPUTS = ("masked_lm", "span_boundary")
 
@@ -65,13 +70,13 @@ class SpanBoundary(MaskedLM):
 
     def __init__(
         self,
-        backbone,
-        preprocessor=None,
-        masking=None,
-        frozen=None,
-        head_options=None,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        masking: Masking | dict[str, Any] | None = None,
+        frozen: Frozen | None = None,
+        head_options: dict[str, Any] | None = None,
         **kwargs,
-    ):
+    ) -> None:
         masking = {"strategy": "spans"} if masking is None else masking
         super().__init__(backbone, preprocessor, masking, frozen, head_options, **kwargs)
 

@@ -1,10 +1,12 @@
 """Finds the best spans of text, and how likely there is none, in the logits of windows."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from bert_keras.preprocessing.question_windows import QuestionWindows
 from bert_keras.preprocessing.windows import document_positions, max_context
+from bert_keras.types import Array
 
 NORMALIZATIONS = ("document", "per_window")
 # Scores of spans computed at once, which bounds the memory: 16 MB.
@@ -48,7 +50,15 @@ class NBest(NamedTuple):
     no_answer_score: float
 
 
-def find_spans(questions, start_logits, end_logits, *, size, max_answer_length, normalization):
+def find_spans(
+    questions: QuestionWindows,
+    start_logits: Array,
+    end_logits: Array,
+    *,
+    size: int,
+    max_answer_length: int,
+    normalization: Literal["document", "per_window"],
+) -> list[NBest]:
     """Returns the best spans of each question from the logits of its windows.
 
     With `S` and `E` the softmax of start and end logits, a span from token i to token j has the

@@ -1,20 +1,39 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
 import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Self, overload
 
 import keras
+import numpy as np
+from numpy.typing import NDArray
 
 from bert_keras.checks import check_int
 from bert_keras.models.adapters import DEFAULT_TARGETS
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import BuiltModel, settings_of
+from bert_keras.preprocessing.batching import BucketedBatches
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import data, freezing, parts
 from bert_keras.tasks.columns import is_texts, split_off_end
 from bert_keras.tasks.examples import Examples
 from bert_keras.tasks.features import has_features, outputs_of
 from bert_keras.tasks.from_preset import make_task
 from bert_keras.tasks.lora import LORA_ARGUMENTS, Lora
+from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.training.averages import averages_in_place
 from bert_keras.training.recipe import Recipe
+from bert_keras.types import (
+    Data,
+    Frozen,
+    Inputs,
+    Labels,
+    Outputs,
+    Path,
+    Projection,
+    Verbose,
+    Weights,
+)
 
 
 class Task(BuiltModel):
@@ -80,15 +99,15 @@ class Task(BuiltModel):
 
     def __init__(
         self,
-        backbone,
-        preprocessor=None,
-        frozen=None,
-        lora_rank=None,
-        lora_alpha=None,
-        lora_targets=DEFAULT_TARGETS,
-        lora_layers=None,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        frozen: Frozen | None = None,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
+        lora_targets: Sequence[Projection] = DEFAULT_TARGETS,
+        lora_layers: Iterable[int] | None = None,
         **kwargs,
-    ):
+    ) -> None:
         parts.check_backbone(backbone, type(self).__name__)
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
@@ -110,7 +129,7 @@ class Task(BuiltModel):
         """Names of the inputs that this task knows."""
         return self.backbone.input_names
 
-    def check_arrays(self, inputs):
+    def check_arrays(self, inputs: Inputs) -> None:
         """Raises when NumPy inputs do not fit the backbone, see `Backbone.check_arrays`."""
         self.backbone.check_arrays(inputs, num_axes=self.num_input_axes)
 
@@ -120,7 +139,9 @@ class Task(BuiltModel):
             super().check_inputs(inputs)
             parts.check_length(self.backbone, inputs)
 
-    def backbone_outputs(self, inputs, training=None, **options):
+    def backbone_outputs(
+        self, inputs: Inputs, training: bool | None = None, **options: Any
+    ) -> Outputs:
         """Calls the backbone; a frozen one runs as in inference, or has done so already."""
         if has_features(inputs):
             return outputs_of(inputs)
@@ -129,7 +150,7 @@ class Task(BuiltModel):
     # What trains, see `freezing`.
 
     @property
-    def reads_pooled_output(self):
+    def reads_pooled_output(self) -> bool:
         """Whether the task's output depends on the backbone's pooler."""
         return getattr(self, "pooling", None) == "pooler"
 
@@ -140,23 +161,23 @@ class Task(BuiltModel):
 
     # What a subclass says of itself
 
-    def default_loss(self, label_smoothing):
+    def default_loss(self, label_smoothing: float) -> Any:
         """Returns the loss that `compile(loss="auto")` stands for."""
         raise NotImplementedError(f"{type(self).__name__} must define `default_loss`.")
 
-    def default_metrics(self):
+    def default_metrics(self) -> Any:
         """Returns the weighted metrics that `compile(weighted_metrics="auto")` stands for."""
         return []
 
-    def learning_rate_multipliers(self):
+    def learning_rate_multipliers(self) -> Sequence[tuple[str, float]]:
         """Returns the multipliers of the default optimizer, see `AdamW`: none."""
         return ()
 
-    def encode_labels(self, labels):
+    def encode_labels(self, labels: Any) -> Any:
         """Returns labels as the array that the loss takes, after checking every one of them."""
         raise NotImplementedError(f"{type(self).__name__} must define `encode_labels`.")
 
-    def is_raw(self, x):
+    def is_raw(self, x: Any) -> bool:
         """Whether `x` is what the preprocessor takes: texts, or for some tasks columns of others.
 
         Args:
@@ -164,7 +185,13 @@ class Task(BuiltModel):
         """
         return is_texts(x)
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
+    def raw_examples(
+        self,
+        x: Any,
+        y: Labels | None = None,
+        sample_weight: Weights | None = None,
+        training: bool = False,
+    ) -> Examples:
         """Returns the `Examples` of raw texts, tokenized.
 
         Args:
@@ -180,20 +207,32 @@ class Task(BuiltModel):
         ids = self.preprocessor.tokenize(x)
         return Examples.of_texts(self.preprocessor, *ids, labels, sample_weight)
 
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
+    def ready_examples(
+        self,
+        inputs: Inputs,
+        y: Labels | None = None,
+        sample_weight: Weights | None = None,
+        training: bool = False,
+    ) -> Examples:
         """Returns the `Examples` of a dict of NumPy arrays, checked; as `raw_examples` else."""
         self.check_arrays(inputs)
         labels = self.encode_labels(y) if training else None
         return Examples.of_arrays(inputs, labels, sample_weight)
 
     @property
-    def tokenizer(self):
+    def tokenizer(self) -> Tokenizer | None:
         """The preprocessor's `Tokenizer`, or `None`."""
         return self.preprocessor and self.preprocessor.tokenizer
 
     # Examples and batches
 
-    def examples(self, x, y=None, sample_weight=None, training=True):
+    def examples(
+        self,
+        x: Data,
+        y: Labels | None = None,
+        sample_weight: Weights | None = None,
+        training: bool = True,
+    ) -> Examples:
         """Returns the `Examples` of texts or of ready inputs, with everything checked.
 
         Args:
@@ -207,7 +246,13 @@ class Task(BuiltModel):
         """
         return data.examples_of(self, x, y, sample_weight, training)
 
-    def batches(self, examples, batch_size=None, shuffle=False, epoch=0):
+    def batches(
+        self,
+        examples: Examples,
+        batch_size: int | None = None,
+        shuffle: bool = False,
+        epoch: int = 0,
+    ) -> BucketedBatches:
         """Returns batches of rows of like length, as `evaluate` reads them of `Examples`.
 
         So does `fit`, but that it may use fewer lengths on JAX.
@@ -220,11 +265,11 @@ class Task(BuiltModel):
         """
         return data.batches_of(self, examples, batch_size, shuffle, epoch)
 
-    def ignores_weight_0(self):
+    def ignores_weight_0(self) -> bool:
         """Whether rows that weigh 0 count neither in the loss nor in the metrics."""
         return self.recipe.ignores_weight_0
 
-    def check_class_weight(self, class_weight, x):
+    def check_class_weight(self, class_weight: Any, x: Any) -> None:
         """Raises `ValueError` where `fit(x, class_weight=...)` makes no sense for this task."""
         parts.check_has_classes(self)
 
@@ -232,13 +277,13 @@ class Task(BuiltModel):
 
     def compile(
         self,
-        optimizer="auto",
-        loss="auto",
+        optimizer: Literal["auto", "lamb"] | str | keras.optimizers.Optimizer = "auto",
+        loss: Any = "auto",
         *,
-        label_smoothing=0.0,
-        weighted_metrics="auto",
+        label_smoothing: float = 0.0,
+        weighted_metrics: Any = "auto",
         **kwargs,
-    ):
+    ) -> None:
         """Configures training; every argument has the default of BERT's recipe.
 
         Args:
@@ -272,15 +317,15 @@ class Task(BuiltModel):
         self.recipe = Recipe(optimizer, loss, label_smoothing, weighted_metrics, **kwargs)
         self.compile_with(self.recipe.make_optimizer(self) if self.recipe.is_own else optimizer)
 
-    def compile_with(self, optimizer):
+    def compile_with(self, optimizer: Any) -> None:
         """Compiles with another optimizer and all else as `compile` was told."""
         super().compile(optimizer=optimizer, **self.recipe.arguments(self))
 
-    def get_compile_config(self):
+    def get_compile_config(self) -> dict[str, Any]:
         """Returns what `compile_from_config` needs; the backend's own choices are left out."""
         return self.recipe.get_config(self)
 
-    def compile_from_config(self, config):
+    def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as `get_compile_config` says, with the optimizer's state ready to be loaded."""
         self.recipe, optimizer = Recipe.from_config(config)
         self.compile_with(optimizer)
@@ -290,23 +335,23 @@ class Task(BuiltModel):
 
     def fit(
         self,
-        x=None,
-        y=None,
-        batch_size=None,
-        epochs=1,
+        x: Data | None = None,
+        y: Labels | None = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
         *,
-        validation_data=None,
-        validation_split=0.0,
-        sample_weight=None,
-        shuffle=True,
-        initial_epoch=0,
-        steps_per_epoch=None,
-        validation_batch_size=None,
-        sort_window=None,
-        class_weight=None,
-        callbacks=None,
+        validation_data: Any = None,
+        validation_split: float = 0.0,
+        sample_weight: Weights | None = None,
+        shuffle: bool = True,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_batch_size: int | None = None,
+        sort_window: int | None = None,
+        class_weight: Mapping[int, float] | Literal["balanced"] | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         **kwargs,
-    ):
+    ) -> keras.callbacks.History:
         """Trains, from raw text or from ready inputs, like `keras.Model.fit`.
 
         Args:
@@ -374,7 +419,40 @@ class Task(BuiltModel):
         with freezing.without_gradients(freezing.idle_weights(self)):
             return super().train_step(*args)
 
-    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
+    @overload
+    def evaluate(
+        self,
+        x: Data | None = None,
+        y: Labels | None = None,
+        batch_size: int | None = None,
+        sample_weight: Weights | None = None,
+        *,
+        return_dict: Literal[True],
+        verbose: Verbose = ...,
+        steps: int | None = ...,
+        callbacks: Sequence[keras.callbacks.Callback] | None = ...,
+    ) -> dict[str, float]: ...
+    @overload
+    def evaluate(
+        self,
+        x: Data | None = None,
+        y: Labels | None = None,
+        batch_size: int | None = None,
+        sample_weight: Weights | None = None,
+        *,
+        return_dict: bool = ...,
+        verbose: Verbose = ...,
+        steps: int | None = ...,
+        callbacks: Sequence[keras.callbacks.Callback] | None = ...,
+    ) -> Any: ...
+    def evaluate(
+        self,
+        x: Data | None = None,
+        y: Labels | None = None,
+        batch_size: int | None = None,
+        sample_weight: Weights | None = None,
+        **kwargs,
+    ) -> dict[str, float] | Any:
         """Returns loss and metrics, from raw text or from ready inputs.
 
         While `fit` is under way, as for its `validation_data`, they are those of the averaged
@@ -397,7 +475,7 @@ class Task(BuiltModel):
         with averages_in_place(self, self.recipe.is_running):
             return super().evaluate(**given, **kwargs)
 
-    def predict(self, x, batch_size=None, **kwargs):
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
         """Returns the task's raw outputs, from raw text or from ready inputs, in their order.
 
         Texts are sorted by length for the computation and put back into their order.
@@ -421,7 +499,9 @@ class Task(BuiltModel):
         batches = self.examples(x, training=False).for_prediction(batch_size, self)
         return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
 
-    def predict_rows(self, examples, batch_size=None, verbose=0):
+    def predict_rows(
+        self, examples: Examples, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> Iterator[tuple[NDArray[np.int64], Any]]:
         """Yields for each batch of `Examples` the numbers of its rows and their outputs."""
         batches = examples.for_prediction(batch_size, self)
         outputs = self.predict_batches(batches, verbose=verbose)
@@ -443,7 +523,7 @@ class Task(BuiltModel):
 
     # Adapters
 
-    def merge_lora(self):
+    def merge_lora(self) -> None:
         """Folds the adapters into the kernels: a plain task that computes the same.
 
         Everything trains again then, as in a task made without `lora_rank`. The optimizer starts
@@ -456,7 +536,7 @@ class Task(BuiltModel):
         self._lora.merge()
         self._renew_optimizer()
 
-    def without_adapters(self):
+    def without_adapters(self) -> Self:
         """Returns a copy with the adapters merged, or itself where there are none.
 
         `save_to_preset` and `export_to_huggingface` write this copy, which others can read without
@@ -464,7 +544,7 @@ class Task(BuiltModel):
         """
         return self._lora.plain_copy()
 
-    def save_adapters(self, path):
+    def save_adapters(self, path: Path) -> None:
         """Writes the adapters and the head, without the backbone, into one safetensors file.
 
         The file is small and goes with the backbone that the adapters were trained on, which
@@ -479,7 +559,7 @@ class Task(BuiltModel):
         """
         self._lora.save(path)
 
-    def load_adapters(self, path):
+    def load_adapters(self, path: Path) -> None:
         """Reads the adapters and the head that `save_adapters` wrote.
 
         Args:
@@ -494,12 +574,12 @@ class Task(BuiltModel):
 
     # Files
 
-    def save_assets(self, folder):
+    def save_assets(self, folder: Path) -> None:
         """Writes the tokenizer into a `.keras` file's assets."""
         if self.preprocessor is not None:
             self.preprocessor.save_assets(folder)
 
-    def load_assets(self, folder):
+    def load_assets(self, folder: Path) -> None:
         """Reads the tokenizer from a `.keras` file's assets."""
         if self.preprocessor is not None:
             self.preprocessor.load_assets(folder)
@@ -528,7 +608,7 @@ class Task(BuiltModel):
         return task
 
     @classmethod
-    def from_preset(cls, preset, *, load_weights=True, **kwargs):
+    def from_preset(cls, preset: Path, *, load_weights: bool = True, **kwargs: Any) -> Self:
         """Returns a task on the backbone and the tokenizer of a preset.
 
         A preset that holds a head for this task, such as a fine-tuned checkpoint, brings it along

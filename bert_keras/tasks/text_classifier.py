@@ -1,13 +1,19 @@
 """Classification and regression of texts and pairs of texts."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
+
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import NDArray
 
 from bert_keras.checks import check_choice
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.from_text import TextAnswer
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.runtime import sigmoid, softmax
 from bert_keras.tasks import labels as task_labels
@@ -15,6 +21,16 @@ from bert_keras.tasks.columns import is_empty, is_one_pair
 from bert_keras.tasks.parts import head_for
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import SparseCrossentropy
+from bert_keras.types import (
+    Data,
+    Frozen,
+    HeadOptions,
+    OneText,
+    Pooling,
+    ProblemType,
+    Texts,
+    Verbose,
+)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -70,17 +86,17 @@ class TextClassifier(Task):
 
     def __init__(
         self,
-        backbone,
-        num_classes=2,
-        preprocessor=None,
-        dropout=None,
-        problem_type="single_label",
-        label_names=None,
-        pooling=None,
-        head_options=None,
-        frozen=None,
+        backbone: Backbone,
+        num_classes: int = 2,
+        preprocessor: TextPreprocessor | None = None,
+        dropout: float | None = None,
+        problem_type: ProblemType = "single_label",
+        label_names: Sequence[str] | None = None,
+        pooling: Pooling | None = None,
+        head_options: HeadOptions | None = None,
+        frozen: Frozen | None = None,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.problem_type = check_choice("problem_type", problem_type, task_labels.PROBLEM_TYPES)
         self.num_classes = task_labels.check_num_classes(num_classes, problem_type)
@@ -91,7 +107,7 @@ class TextClassifier(Task):
         self.build()
         self.compile()
 
-    def make_head(self):
+    def make_head(self) -> keras.layers.Layer:
         """Returns a new head, not built yet."""
         options = {"dropout": self.dropout, "pooling": self.pooling, **self.head_options}
         return head_for(self, SequenceHead, num_outputs=self.num_classes, **options)
@@ -134,7 +150,7 @@ class TextClassifier(Task):
         return self.problem_type == "single_label"
 
     @property
-    def text_answer(self):
+    def text_answer(self) -> TextAnswer:
         """What it answers to texts in a program, see `TextAnswer`."""
         if self.problem_type == "regression":
             return TextAnswer("scores", None, (1, 2))
@@ -145,13 +161,15 @@ class TextClassifier(Task):
         settings = self.problem_type, self.num_classes, self.label_names
         return task_labels.encode_labels(labels, *settings)
 
-    def predict(self, x, batch_size=None, **kwargs):
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> NDArray[np.float32]:
         """Returns logits or scores, see `Task.predict`; of no texts float32 `(0, num_classes)`."""
         if is_empty(x):
             return np.zeros((0, self.num_classes), "float32")
         return super().predict(x, batch_size=batch_size, **kwargs)
 
-    def probabilities(self, x, batch_size=None, verbose=0):
+    def probabilities(
+        self, x: Data, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> NDArray[np.float32]:
         """Returns class probabilities: softmax of the logits, or sigmoid for `"multi_label"`.
 
         Args:
@@ -170,7 +188,29 @@ class TextClassifier(Task):
         logits = self.predict(x, batch_size=batch_size, verbose=verbose)
         return sigmoid(logits) if self.problem_type == "multi_label" else softmax(logits)
 
-    def classify(self, texts, batch_size=None, threshold=0.5, verbose=0):
+    @overload
+    def classify(
+        self,
+        texts: OneText,
+        batch_size: int | None = None,
+        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+        verbose: Verbose = 0,
+    ) -> dict[str, Any]: ...
+    @overload
+    def classify(
+        self,
+        texts: Texts,
+        batch_size: int | None = None,
+        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+        verbose: Verbose = 0,
+    ) -> list[dict[str, Any]]: ...
+    def classify(
+        self,
+        texts: OneText | Texts,
+        batch_size: int | None = None,
+        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+        verbose: Verbose = 0,
+    ) -> dict[str, Any] | list[dict[str, Any]]:
         """Answers as a person would read it.
 
         Args:
@@ -235,7 +275,9 @@ class TextClassifier(Task):
         return {"labels": labels, "probabilities": named}
 
 
-def head_of(task, pooling, head_options):
+def head_of(
+    task: Task, pooling: Pooling | None, head_options: HeadOptions | None
+) -> tuple[Pooling, HeadOptions]:
     """Returns how a task's head pools, and its further options: as told, or as the family does.
 
     Args:
@@ -251,7 +293,7 @@ def head_of(task, pooling, head_options):
     return pooling, options if head_options is None else dict(head_options)
 
 
-def dropout_of(task, dropout):
+def dropout_of(task: Task, dropout: float | None) -> float:
     """Returns the rate before a task's last layer: as told, the family's, or the backbone's."""
     options = families.head_options(task.backbone, task)
     return options.get("dropout", task.backbone.dropout) if dropout is None else dropout

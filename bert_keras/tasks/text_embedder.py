@@ -1,8 +1,11 @@
 """Texts as vectors whose cosine says how alike the texts are."""
 
+from typing import Any, Literal, Self, overload
+
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import NDArray
 
 from bert_keras.checks import check_bool, check_choice, check_int
 from bert_keras.files import of_one_state
@@ -10,7 +13,9 @@ from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.labels import as_label_array
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.from_text import TextAnswer
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.columns import as_column, is_columns, is_empty, is_text, num_examples
@@ -20,6 +25,7 @@ from bert_keras.tasks.labels import one_column
 from bert_keras.tasks.task import Task
 from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
+from bert_keras.types import AsArray, Data, Frozen, Hit, Path, Pooling, Texts, Verbose
 
 # Objective -> its loss, the least and the most columns of texts.
 OBJECTIVES = {
@@ -86,14 +92,14 @@ class TextEmbedder(Task):
 
     def __init__(
         self,
-        backbone,
-        preprocessor=None,
-        pooling="mean",
-        normalize=True,
-        objective="ranking",
-        frozen=None,
+        backbone: Backbone,
+        preprocessor: TextPreprocessor | None = None,
+        pooling: Pooling = "mean",
+        normalize: bool = True,
+        objective: Literal["ranking", "similarity", "triplet"] = "ranking",
+        frozen: Frozen | None = None,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         check_choice("objective", objective, tuple(OBJECTIVES))
         check_bool("normalize", normalize)
@@ -226,7 +232,7 @@ class TextEmbedder(Task):
 
     # Answers
 
-    def predict(self, x, batch_size=None, **kwargs):
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> NDArray[np.float32]:
         """Returns the vectors of texts, of columns of texts, or of ready inputs.
 
         Args:
@@ -255,7 +261,9 @@ class TextEmbedder(Task):
         vectors = predict(merged, batch_size, **kwargs)
         return vectors.reshape(*np.shape(x[TOKEN_IDS])[:2], self.backbone.hidden_dim)
 
-    def embed(self, texts, batch_size=None, verbose=0):
+    def embed(
+        self, texts: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> NDArray[np.float32]:
         """Returns the vectors of texts.
 
         Args:
@@ -276,7 +284,41 @@ class TextEmbedder(Task):
             return np.zeros((0, self.backbone.hidden_dim), "float32")
         return self.predict(texts, batch_size=batch_size, verbose=verbose)
 
-    def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
+    @overload
+    def semantic_search(
+        self,
+        queries: str,
+        documents: Texts,
+        top_k: int = 5,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> list[Hit]: ...
+    @overload
+    def semantic_search(
+        self,
+        queries: AsArray,
+        documents: Texts,
+        top_k: int = 5,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> Any: ...
+    @overload
+    def semantic_search(
+        self,
+        queries: Texts,
+        documents: Texts,
+        top_k: int = 5,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> list[list[Hit]]: ...
+    def semantic_search(
+        self,
+        queries: str | AsArray | Texts,
+        documents: Texts,
+        top_k: int = 5,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> list[Hit] | Any | list[list[Hit]]:
         """Finds the documents nearest to each query, by cosine.
 
         Args:
@@ -330,7 +372,7 @@ class TextEmbedder(Task):
 
     @classmethod
     @of_one_state
-    def from_preset(cls, preset, *, load_weights=True, **kwargs):
+    def from_preset(cls, preset: Path, *, load_weights: bool = True, **kwargs) -> Self:
         """Returns an embedder on the backbone and the tokenizer of a preset, see `Task`.
 
         A folder of sentence-transformers brings its pooling, its normalisation and its longest

@@ -1,6 +1,8 @@
 """Tags for words: named entities, parts of speech, word segmentation."""
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any, overload
 
 import keras
 import numpy as np
@@ -11,8 +13,10 @@ from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics import entities
 from bert_keras.metrics.streaming import TokenAccuracy
+from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import sorted_batches
 from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.runtime import softmax
 from bert_keras.tasks.columns import as_column, is_column
@@ -23,6 +27,7 @@ from bert_keras.tasks.sentences import as_sentences, place_words
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import dropout_of, head_of
 from bert_keras.training.losses import AsComputed, SparseCrossentropy
+from bert_keras.types import Data, Frozen, Scheme, TaggedText, Tensor, Texts, Verbose
 
 # The transitions of a conditional random field start at 0 and must reach about 1 within the few
 # hundred steps of a fine-tuning. Adam moves a weight by about its learning rate a step, so at the
@@ -103,16 +108,16 @@ class TokenClassifier(Task):
 
     def __init__(
         self,
-        backbone,
-        num_classes,
-        preprocessor=None,
-        dropout=None,
-        label_names=None,
-        crf=False,
-        stride=None,
-        frozen=None,
+        backbone: Backbone,
+        num_classes: int,
+        preprocessor: TextPreprocessor | None = None,
+        dropout: float | None = None,
+        label_names: Sequence[str] | None = None,
+        crf: bool = False,
+        stride: int | None = None,
+        frozen: Frozen | None = None,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.num_classes = check_int("num_classes", num_classes, 2, 2**16)
         self.label_names = check_label_names(label_names, num_classes)
@@ -168,7 +173,14 @@ class TokenClassifier(Task):
         """Returns the optimizer's multipliers: the field learns faster than the encoder."""
         return [("head/crf/", CRF_LEARNING_RATE_MULTIPLIER)] if self.crf else []
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Tensor | None = None,
+        y_pred: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        training: bool = True,
+    ) -> Tensor:
         """Returns the loss, see `keras.Model.compute_loss` and this class's docstring.
 
         Args:
@@ -334,7 +346,7 @@ class TokenClassifier(Task):
 
     # Answers
 
-    def predict(self, x, batch_size=None, **kwargs):
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
         """Returns the logits of tokens, or for raw sentences those of their words.
 
         Args:
@@ -365,7 +377,9 @@ class TokenClassifier(Task):
             logits[words[words >= 0]] = outputs[words >= 0]
         return np.split(logits, np.cumsum(num_words)[:-1])
 
-    def predict_tags(self, sentences, batch_size=None, verbose=0):
+    def predict_tags(
+        self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[list[str]] | list[list[int]]:
         """Returns the tags of each sentence's words.
 
         Args:
@@ -380,7 +394,17 @@ class TokenClassifier(Task):
         logits = self._predict_words(self._words_of(sentences), batch_size, verbose=verbose)
         return [self._named(tags) for tags in self._decode(logits)]
 
-    def tag(self, sentences, batch_size=None, verbose=0):
+    @overload
+    def tag(
+        self, sentences: str, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> TaggedText: ...
+    @overload
+    def tag(
+        self, sentences: Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> list[TaggedText]: ...
+    def tag(
+        self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+    ) -> TaggedText | list[TaggedText]:
         """Answers as a person would read it.
 
         Args:
@@ -451,7 +475,7 @@ class TokenClassifier(Task):
         read_as = {name: "O" if name in entities.find_odd_tags(names) else name for name in names}
         return read_as if all(map(entities.is_entity_tag, read_as.values())) else {}
 
-    def answer_config(self):
+    def answer_config(self) -> dict[str, Any]:
         """Returns what `tag` needs beside the logits, for an exported folder."""
         field = self.head.crf if self.crf else None
         weights = [field.start, field.end, field.transitions] if self.crf else ()
@@ -511,7 +535,14 @@ class TokenClassifier(Task):
                 results[index] = computed[row, : len(logits[index])]
         return results
 
-    def evaluate_tags(self, sentences, tags, scheme=None, batch_size=None, verbose=0):
+    def evaluate_tags(
+        self,
+        sentences: str | Texts,
+        tags: Sequence[Sequence[str | int]],
+        scheme: Scheme | None = None,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
+    ) -> dict[str, Any]:
         """Returns how well whole sentences are tagged, after decoding, over all their words.
 
         Args:

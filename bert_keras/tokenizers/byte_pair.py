@@ -1,6 +1,7 @@
 """RoBERTa's tokenizer: bytes, joined pair by pair in the order in which training joined them."""
 
 import os
+from collections.abc import Mapping, Sequence
 
 import keras
 import tokenizers
@@ -13,6 +14,7 @@ from bert_keras.tokenizers.saved import arguments_of
 from bert_keras.tokenizers.texts import describe
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import read_vocabulary
+from bert_keras.types import Path
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -47,17 +49,17 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
 
     def __init__(
         self,
-        vocabulary,
-        merges,
-        add_prefix_space=False,
+        vocabulary: Path | Mapping[str, int],
+        merges: Path | Sequence[str] | Sequence[tuple[str, str]],
+        add_prefix_space: bool = False,
         *,
-        cls_token="<s>",
-        sep_token="</s>",
-        pad_token="<pad>",
-        mask_token="<mask>",
-        unknown_token="<unk>",
-        model_max_length=None,
-    ):
+        cls_token: str = "<s>",
+        sep_token: str = "</s>",
+        pad_token: str = "<pad>",
+        mask_token: str = "<mask>",
+        unknown_token: str = "<unk>",
+        model_max_length: int | None = None,
+    ) -> None:
         arguments = arguments_of(locals())
         if not isinstance(vocabulary, dict):
             vocabulary = read_json(vocabulary)

@@ -1,6 +1,8 @@
 """Where special tokens stand around texts: what a tokenizer.json says of it, as ids."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 
 class Layout(NamedTuple):
@@ -20,16 +22,16 @@ class Layout(NamedTuple):
     after: tuple
     second_segment: int
 
-    def num_special(self, is_pair=False):
+    def num_special(self, is_pair: bool = False) -> int:
         """Returns how many special tokens stand around a text, or around a pair."""
         return len(self.before) + len(self.after) + (len(self.between) if is_pair else 0)
 
-    def of_ones(self):
+    def of_ones(self) -> Layout:
         """Returns the layout with 1 for every id, for flags that are packed as tokens are."""
         return Layout(*((1,) * len(part) for part in self[:3]), self.second_segment)
 
 
-def read_layout(saved):
+def read_layout(saved: dict[str, Any] | None) -> Layout | None:
     """Returns the `Layout` of a post-processor, or None where it adds no special token.
 
     Args:

@@ -1,5 +1,7 @@
 """Text to token ids and back, as a tokenizer.json says."""
 
+from __future__ import annotations
+
 import copy
 import functools
 import hashlib
@@ -8,11 +10,13 @@ import itertools
 import json
 import os
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple, overload
 
 import keras
 import numpy as np
 import tokenizers
+from numpy.typing import NDArray
 
 from bert_keras.checks import check_int
 from bert_keras.files import of_one_state, reading, write_text
@@ -23,6 +27,7 @@ from bert_keras.tokenizers.layout import read_layout
 from bert_keras.tokenizers.parts import bert_template, require
 from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
+from bert_keras.types import Path, Texts
 
 # The library's results take many times the memory of the arrays made of them.
 TEXTS_AT_ONCE = 2048
@@ -122,22 +127,22 @@ class Tokenizer(WithOtherNames):
     [(0, 0), (0, 2), (2, 5), (5, 9), (0, 0)]
     """
 
-    def __init_subclass__(cls, made_of=None, **options):
+    def __init_subclass__(cls, made_of: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
         if made_of is not None:
             _MAKERS[made_of] = cls
 
     def __init__(
         self,
-        backend=None,
+        backend: tokenizers.Tokenizer | None = None,
         *,
-        cls_token=None,
-        sep_token=None,
-        pad_token=None,
-        mask_token=None,
-        unknown_token=None,
-        model_max_length=None,
-    ):
+        cls_token: str | None = None,
+        sep_token: str | None = None,
+        pad_token: str | None = None,
+        mask_token: str | None = None,
+        unknown_token: str | None = None,
+        model_max_length: int | None = None,
+    ) -> None:
         self.cls_token = cls_token
         self.sep_token = sep_token
         self.pad_token = pad_token
@@ -209,22 +214,22 @@ class Tokenizer(WithOtherNames):
         )
 
     @property
-    def has_vocabulary(self):
+    def has_vocabulary(self) -> bool:
         """Whether the tokenizer can be used: one made from a config waits for its vocabulary."""
         return "_backend" in vars(self)
 
     @property
-    def vocabulary(self):
+    def vocabulary(self) -> list[str]:
         """List of str, a copy; the index is the id."""
         return list(self._vocabulary)
 
     @property
-    def vocabulary_size(self):
+    def vocabulary_size(self) -> int:
         """Number of ids, the rows that an embedding table needs."""
         return len(self._vocabulary)
 
     @functools.cached_property
-    def continues_word(self):
+    def continues_word(self) -> NDArray[np.bool_] | None:
         """Bool `(vocabulary_size,)`, tokens that continue a word, such as those with `##`.
 
         None where the vocabulary does not tell and the text must.
@@ -234,11 +239,11 @@ class Tokenizer(WithOtherNames):
             return None
         return np.array([token.startswith(prefix) for token in self._vocabulary])
 
-    def get_vocabulary(self):
+    def get_vocabulary(self) -> list[str]:
         """Returns the tokens, a list of str; the index is the id."""
         return self.vocabulary
 
-    def token_to_id(self, token):
+    def token_to_id(self, token: str) -> int:
         """Returns the id of a token; raises a ValueError if the vocabulary does not hold it."""
         if token not in self._ids:
             raise ValueError(
@@ -247,13 +252,13 @@ class Tokenizer(WithOtherNames):
             )
         return self._ids[token]
 
-    def id_to_token(self, id):
+    def id_to_token(self, id: int) -> str:
         """Returns the token of an id; raises a ValueError if there is none."""
         if not 0 <= id < len(self._vocabulary):
             raise ValueError(f"An id must lie in [0, {len(self._vocabulary)}). Received: {id}.")
         return self._vocabulary[id]
 
-    def readable(self, id):
+    def readable(self, id: int) -> str:
         """Returns the token of an id as a person would write it: `é` for the bytes `Ã©`, no `▁`.
 
         `##` stays, and so does a token of which nothing would be left or that is half a character.
@@ -271,7 +276,7 @@ class Tokenizer(WithOtherNames):
     unknown_token_id = _role_id("unknown_token", "stands for what the vocabulary cannot spell")
 
     @property
-    def special_token_ids(self):
+    def special_token_ids(self) -> list[int]:
         """List of the ids of the special tokens that the vocabulary holds, sorted."""
         return sorted({self._ids[token] for token in self._role_tokens() if token in self._ids})
 
@@ -280,7 +285,11 @@ class Tokenizer(WithOtherNames):
 
     # Text to ids
 
-    def __call__(self, texts):
+    @overload
+    def __call__(self, texts: str) -> list[int]: ...
+    @overload
+    def __call__(self, texts: Texts) -> list[list[int]]: ...
+    def __call__(self, texts: str | Texts) -> list[int] | list[list[int]]:
         """Returns the ids of a text, or of each of a column of texts, without special tokens.
 
         Args:
@@ -293,7 +302,20 @@ class Tokenizer(WithOtherNames):
             return self([texts])[0]
         return [encoding.ids for encoding in self._run(as_texts(texts), fast=True)]
 
-    def flat_ids(self, texts, word_starts=False):
+    @overload
+    def flat_ids(
+        self, texts: Texts, word_starts: Literal[False] = False
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+    @overload
+    def flat_ids(
+        self, texts: Texts, word_starts: Literal[True]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_]]: ...
+    def flat_ids(
+        self, texts: Texts, word_starts: Literal[False] | Literal[True] = False
+    ) -> (
+        tuple[NDArray[np.int32], NDArray[np.int64]]
+        | tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_]]
+    ):
         """Tokenizes a column of texts into one flat array, the quick way to arrays.
 
         Args:
@@ -321,13 +343,27 @@ class Tokenizer(WithOtherNames):
             return ids, lengths
         return ids, lengths, np.concatenate(starts) if by_text else ~self.continues_word[ids]
 
-    def tokenize(self, text):
+    @overload
+    def tokenize(self, text: str) -> list[str]: ...
+    @overload
+    def tokenize(self, text: Texts) -> list[list[str]]: ...
+    def tokenize(self, text: str | Texts) -> list[str] | list[list[str]]:
         """Returns the pieces of a text, or of each of a column of texts, as str."""
         if isinstance(text, str):
             return self.tokenize([text])[0]
         return [encoding.tokens for encoding in self._run(as_texts(text))]
 
-    def encode(self, text, pair=None, special_tokens=True):
+    @overload
+    def encode(
+        self, text: str, pair: str | None = None, special_tokens: bool = True
+    ) -> Encoding: ...
+    @overload
+    def encode(
+        self, text: Texts, pair: Texts | None = None, special_tokens: bool = True
+    ) -> list[Encoding]: ...
+    def encode(
+        self, text: str | Texts, pair: str | None | Texts | None = None, special_tokens: bool = True
+    ) -> Encoding | list[Encoding]:
         """Returns everything known about a text or a pair: an `Encoding`.
 
         Args:
@@ -348,7 +384,15 @@ class Tokenizer(WithOtherNames):
             texts = list(zip(texts, pairs, strict=True))
         return _encodings(self._run(texts, special_tokens))
 
-    def encode_words(self, words, special_tokens=True):
+    @overload
+    def encode_words(self, words: Sequence[str], special_tokens: bool = True) -> Encoding: ...
+    @overload
+    def encode_words(
+        self, words: Sequence[Sequence[str]], special_tokens: bool = True
+    ) -> list[Encoding]: ...
+    def encode_words(
+        self, words: Sequence[str] | Sequence[Sequence[str]], special_tokens: bool = True
+    ) -> Encoding | list[Encoding]:
         """Returns the `Encoding` of a text that comes as words, or of each of a list of such texts.
 
         `word_ids` count the given words, also where a word holds spaces or punctuation, and offsets
@@ -397,7 +441,15 @@ class Tokenizer(WithOtherNames):
                 "Leave the text out, or use another tokenizer.json."
             ) from error
 
-    def detokenize(self, ids):
+    @overload
+    def detokenize(self, ids: Sequence[int]) -> str: ...
+    @overload
+    def detokenize(self, ids: Sequence[Sequence[int]]) -> list[str]: ...
+    @overload
+    def detokenize(self, ids: NDArray[Any]) -> Any: ...
+    def detokenize(
+        self, ids: Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]
+    ) -> str | list[str] | Any:
         """Returns ids as text: pieces joined, without those that frame and fill sequences.
 
         What cleaning removed (case, accents, spaces) does not come back. Between Chinese
@@ -419,7 +471,7 @@ class Tokenizer(WithOtherNames):
         is_wordpiece = self.settings["model"]["type"] == "WordPiece"
         return _BETWEEN_CHINESE.sub("", text) if is_wordpiece else text
 
-    def plain(self):
+    def plain(self) -> Tokenizer:
         """Returns the tokenizer for text in which no token is special: `[SEP]` is characters.
 
         Ids, roles and layout are the same.
@@ -451,7 +503,7 @@ class Tokenizer(WithOtherNames):
 
     @classmethod
     @of_one_state
-    def from_preset(cls, preset, **overrides):
+    def from_preset(cls, preset: Path, **overrides) -> Tokenizer:
         """Returns the tokenizer of a preset.
 
         Args:
@@ -462,7 +514,7 @@ class Tokenizer(WithOtherNames):
         return cls.load(cls.resolve(preset), **overrides)
 
     @classmethod
-    def load(cls, source, **overrides):
+    def load(cls, source: Path, **overrides) -> Tokenizer:
         """Reads a tokenizer from a folder or file of Google's, Hugging Face's, KerasHub's or ours.
 
         tokenizer.json chooses the tokenizer; without it vocab.txt makes a WordPiece tokenizer,
@@ -529,7 +581,7 @@ class Tokenizer(WithOtherNames):
                 f"the ids that follow. Received: {others}. Convert all to a tokenizer.json."
             )
 
-    def save(self, folder, input_names=None):
+    def save(self, folder: Path, input_names: Iterable[str] | None = None) -> None:
         """Writes tokenizer.json, tokenizer_config.json and, for WordPiece, vocab.txt.
 
         Both `load` and Hugging Face's `AutoTokenizer.from_pretrained` read the folder.
@@ -543,26 +595,26 @@ class Tokenizer(WithOtherNames):
         self.save_assets(folder)
         files.write_saved(folder, self, input_names)
 
-    def save_assets(self, folder):
+    def save_assets(self, folder: Path) -> None:
         """Writes tokenizer.json, all that the config lacks, into an existing folder."""
         write_text(os.path.join(folder, files.TOKENIZER_FILE), self.to_json())
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Returns the text of its tokenizer.json."""
         return self._backend.to_str(pretty=True)
 
-    def load_assets(self, folder):
+    def load_assets(self, folder: Path) -> None:
         """Fills the tokenizer from the tokenizer.json of a folder."""
         path = os.path.join(folder, files.TOKENIZER_FILE)
         with reading(path):
             self._use(files.open_backend(path))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Returns roles and `model_max_length`; the rest travels as an asset."""
         return {name: getattr(self, name) for name in files.ARGUMENTS}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Tokenizer:
         """Makes a `Tokenizer` from `get_config`'s dict; it waits for its asset."""
         return Tokenizer(None, **config)
 

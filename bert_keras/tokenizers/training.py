@@ -6,11 +6,13 @@ import string
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Iterable
 
 import tokenizers
 
 from bert_keras.tokenizers.parts import bert_normalizer
 from bert_keras.tokenizers.texts import describe, replace_surrogates
+from bert_keras.types import Path
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # Longer words are [UNK] to the tokenizer, and one of a megabyte would take hours to train on.
@@ -18,17 +20,17 @@ LONGEST_WORD = 100
 
 
 def train_wordpiece(
-    files=None,
-    texts=None,
+    files: Path | Iterable[Path] | None = None,
+    texts: Iterable[str] | None = None,
     *,
-    vocabulary_size=30522,
-    lowercase=True,
-    strip_accents=None,
-    split_chinese=True,
-    min_frequency=2,
-    limit_alphabet=1000,
-    special_tokens=SPECIAL_TOKENS,
-):
+    vocabulary_size: int = 30522,
+    lowercase: bool = True,
+    strip_accents: bool | None = None,
+    split_chinese: bool = True,
+    min_frequency: int = 2,
+    limit_alphabet: int = 1000,
+    special_tokens: Iterable[str] = SPECIAL_TOKENS,
+) -> list[str]:
     """Trains a WordPiece vocabulary on text, read line by line.
 
     Starting from single characters, the pair of neighbouring pieces that occurs most often in the

@@ -1,6 +1,6 @@
 """XLM-R's, CamemBERT's and ALBERT's tokenizer: the most probable way to cut a text into pieces."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import keras
 import tokenizers
@@ -11,6 +11,7 @@ from bert_keras.tokenizers.parts import add_special_tokens
 from bert_keras.tokenizers.saved import refuse
 from bert_keras.tokenizers.sentence_pieces import read_sentence_pieces
 from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.types import Path
 
 
 class _Kind(NamedTuple):
@@ -75,8 +76,14 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     """
 
     def __init__(
-        self, model, ids=None, model_max_length=None, *, lowercase=None, strip_accents=None
-    ):
+        self,
+        model: Path,
+        ids: Literal["xlm_roberta", "camembert", "albert"] | None = None,
+        model_max_length: int | None = None,
+        *,
+        lowercase: bool | None = None,
+        strip_accents: bool | None = None,
+    ) -> None:
         pieces, normalizer = read_sentence_pieces(model)
         begins = tuple(piece for piece, _ in pieces[: len(_ALBERT)])
         if ids is None:

@@ -4,16 +4,17 @@ import os
 import pathlib
 import re
 import warnings
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 
 from bert_keras.files import write_text
 from bert_keras.tokenizers.texts import describe
+from bert_keras.types import Path
 
 # The folders of Google's checkpoints: multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12, ...
 _GOOGLE_FOLDER = re.compile(r"(uncased|cased|chinese|multilingual)_L-\d+_H-\d+_A-\d+")
 
 
-def read_vocabulary(path):
+def read_vocabulary(path: Path) -> list[str]:
     """Reads a vocab.txt file.
 
     Lines end at `"\\n"` (or `"\\r\\n"`) and nowhere else: the Chinese vocabulary holds U+2028 as a
@@ -52,12 +53,12 @@ def read_vocabulary(path):
     return [line.removesuffix("\r") for line in lines]
 
 
-def write_vocabulary(path, vocabulary):
+def write_vocabulary(path: Path, vocabulary: Iterable[str]) -> None:
     """Writes the tokens to a vocab.txt file: UTF-8, one a line, `"\\n"` after each."""
     write_text(path, "".join(f"{token}\n" for token in vocabulary))
 
 
-def numbered(vocabulary):
+def numbered(vocabulary: Path | Iterable[str]) -> dict[str, int]:
     """Returns the ids of a vocabulary's tokens, or says what is wrong with it.
 
     A token that occurs twice keeps its last id, as in Google's `load_vocab`, because a checkpoint
@@ -100,12 +101,12 @@ def numbered(vocabulary):
     return ids | {f"{tokens[index]}\n{index}": index for index in twice}
 
 
-def without_line(token):
+def without_line(token: str) -> str:
     """Returns a token without the number that `numbered` may have given it."""
     return token.partition("\n")[0]
 
 
-def looks_lowercased(vocabulary):
+def looks_lowercased(vocabulary: Iterable[str]) -> bool:
     """Tells whether a vocabulary was made from lowercased text: no token has an upper case letter.
 
     Tokens in brackets such as `[CLS]`, `[unused1]` or `<S>` do not count. True for Google's uncased
@@ -118,7 +119,7 @@ def looks_lowercased(vocabulary):
     )
 
 
-def named_lowercased(source):
+def named_lowercased(source: Path) -> bool | None:
     """Tells by the folder's name whether a checkpoint of Google's was trained on lowercased text.
 
     Args:

@@ -1,5 +1,7 @@
 """BERT's tokenizer: clean, split at spaces and punctuation, then longest match first."""
 
+from collections.abc import Sequence
+
 import keras
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
@@ -10,6 +12,7 @@ from bert_keras.tokenizers.parts import bert_normalizer, bert_template, require
 from bert_keras.tokenizers.saved import arguments_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import numbered
+from bert_keras.types import Path
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -56,20 +59,20 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
 
     def __init__(
         self,
-        vocabulary,
-        lowercase=True,
-        strip_accents=None,
-        split_chinese=True,
-        unknown_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        pad_token="[PAD]",
-        mask_token="[MASK]",
-        added_tokens=(),
-        special_tokens_in_text=True,
-        max_characters_per_word=100,
-        model_max_length=None,
-    ):
+        vocabulary: Path | Sequence[str],
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        split_chinese: bool = True,
+        unknown_token: str = "[UNK]",
+        cls_token: str = "[CLS]",
+        sep_token: str = "[SEP]",
+        pad_token: str = "[PAD]",
+        mask_token: str = "[MASK]",
+        added_tokens: Sequence[str] = (),
+        special_tokens_in_text: bool = True,
+        max_characters_per_word: int = 100,
+        model_max_length: int | None = None,
+    ) -> None:
         ids, arguments = numbered(vocabulary), arguments_of(locals())
         required = {f"added_tokens[{i}]": token for i, token in enumerate(added_tokens)}
         required |= {"unknown_token": unknown_token, "cls_token": cls_token, "sep_token": sep_token}

@@ -3,7 +3,9 @@
 import json
 import math
 import zipfile
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any, Literal
 
 import keras
 
@@ -56,15 +58,15 @@ class BestOnMetric(keras.callbacks.Callback):
 
     def __init__(
         self,
-        measure,
-        name="metric",
-        mode="max",
-        patience=None,
-        min_delta=0.0,
-        restore_best_weights=True,
-        path=None,
-        verbose=False,
-    ):
+        measure: Callable[[Any], float | Mapping[str, float]],
+        name: str = "metric",
+        mode: Literal["max", "min"] = "max",
+        patience: int | None = None,
+        min_delta: float = 0.0,
+        restore_best_weights: bool = True,
+        path: Path | None = None,
+        verbose: bool = False,
+    ) -> None:
         super().__init__()
         if not callable(measure):
             raise ValueError(f"`measure` must be a function of the model. Received: {measure!r}.")
@@ -194,7 +196,7 @@ class GradualUnfreezing(keras.callbacks.Callback):
         [Howard and Ruder, 2018](https://arxiv.org/abs/1801.06146), section 3.3 (ULMFiT).
     """
 
-    def __init__(self, stages, epochs_per_stage=1):
+    def __init__(self, stages: Iterable[Iterable[str]], epochs_per_stage: int = 1) -> None:
         super().__init__()
         self.stages = [list(stage) for stage in stages]
         self.epochs_per_stage = check_int("epochs_per_stage", epochs_per_stage)

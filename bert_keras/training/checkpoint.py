@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -64,7 +65,9 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             checkpoint is damaged or belongs to another model.
     """
 
-    def __init__(self, folder, every=1000, settings=None, keep=2):
+    def __init__(
+        self, folder: Path, every: int = 1000, settings: Any = None, keep: int = 2
+    ) -> None:
         super().__init__()
         self.folder = Path(folder)
         self.every = check_int("every", every)
@@ -103,7 +106,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
                 "another folder."
             )
 
-    def restore(self, model):
+    def restore(self, model: keras.Model) -> None:
         """Gives a model the newest checkpoint's state at once, for a run with no steps left.
 
         Args:
@@ -157,7 +160,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     # Files
 
-    def save(self):
+    def save(self) -> None:
         """Writes a checkpoint of the present state, and deletes those that are too old."""
         arrays = {
             name: _storable(distribution.as_numpy(variable))

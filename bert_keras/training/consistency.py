@@ -1,5 +1,7 @@
 """R-Drop and multi-sample dropout: several dropout masks for each example of a batch."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -71,7 +73,9 @@ class SeveralMasks:
     # TensorFlow's MirroredStrategy switches between replicas in the middle of a step.
     _steps_under_way = 0
 
-    def __init__(self, *args, consistency=None, dropout_samples=1, **kwargs):
+    def __init__(
+        self, *args: Any, consistency: float | None = None, dropout_samples: int = 1, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         if consistency is not None:
             check_number("consistency", consistency, advice="None is for a single pass.")

@@ -4,11 +4,14 @@ All take the vectors of the texts that belong together, `(batch, num_texts, hidd
 `TextEmbedder` returns them for columns of texts, and divide by the sum of the weights.
 """
 
+from typing import Literal
+
 import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_number
 from bert_keras.training.losses import WeightedLoss, of_length_1
+from bert_keras.types import Tensor
 
 DISTANCES = ("cosine", "euclidean")
 
@@ -53,7 +56,13 @@ class MultipleNegativesRanking(WeightedLoss):
     # A device that has a share of the batch's rows would not see the others' positives.
     compares_rows = True
 
-    def __init__(self, scale=20.0, symmetric=False, reduction="mean_with_sample_weight", **kwargs):
+    def __init__(
+        self,
+        scale: float = 20.0,
+        symmetric: bool = False,
+        reduction: str | None = "mean_with_sample_weight",
+        **kwargs,
+    ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.scale = check_number("scale", scale, above=0.0)
         self.symmetric = symmetric
@@ -129,8 +138,12 @@ class TripletLoss(WeightedLoss):
     settings = ("margin", "distance")
 
     def __init__(
-        self, margin=0.5, distance="cosine", reduction="mean_with_sample_weight", **kwargs
-    ):
+        self,
+        margin: float = 0.5,
+        distance: Literal["cosine", "euclidean"] = "cosine",
+        reduction: str | None = "mean_with_sample_weight",
+        **kwargs,
+    ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.margin = check_number("margin", margin, above=0.0)
         self.distance = check_choice("distance", distance, DISTANCES)
@@ -142,7 +155,7 @@ class TripletLoss(WeightedLoss):
         return ops.relu(distance(anchor, positive) - distance(anchor, negative) + self.margin)
 
 
-def cosine(first, second):
+def cosine(first: Tensor, second: Tensor) -> Tensor:
     """Returns the cosine of the angle between vectors, row by row; 0 where one is zero.
 
     Args:
@@ -155,7 +168,7 @@ def cosine(first, second):
     return ops.sum(of_length_1(first) * of_length_1(second), axis=-1)
 
 
-def check_num_texts(vectors, least, most=None):
+def check_num_texts(vectors: Tensor, least: int, most: int | None = None) -> None:
     """Raises `ValueError` unless `(batch, num_texts, hidden_dim)` has a fitting `num_texts`."""
     shape = tuple(vectors.shape)
     num_texts = shape[1] if len(shape) == 3 else 0

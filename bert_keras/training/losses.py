@@ -5,6 +5,7 @@ from keras import ops
 
 from bert_keras import distribution
 from bert_keras.checks import check_number, check_rates
+from bert_keras.types import Tensor
 
 
 class WeightedLoss(keras.losses.Loss):
@@ -19,7 +20,7 @@ class WeightedLoss(keras.losses.Loss):
 
     settings = ()
 
-    def __init__(self, reduction="mean_with_sample_weight", **kwargs):
+    def __init__(self, reduction: str | None = "mean_with_sample_weight", **kwargs) -> None:
         super().__init__(reduction=reduction, **kwargs)
 
     def get_config(self):
@@ -62,7 +63,12 @@ class SparseCrossentropy(WeightedLoss):
 
     settings = ("label_smoothing",)
 
-    def __init__(self, label_smoothing=0.0, reduction="mean_with_sample_weight", **kwargs):
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "mean_with_sample_weight",
+        **kwargs,
+    ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         check_rates(label_smoothing=label_smoothing)
         self.label_smoothing = label_smoothing
@@ -97,7 +103,12 @@ class SigmoidCrossentropy(WeightedLoss):
 
     settings = ("label_smoothing",)
 
-    def __init__(self, label_smoothing=0.0, reduction="mean_with_sample_weight", **kwargs):
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "mean_with_sample_weight",
+        **kwargs,
+    ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         check_rates(label_smoothing=label_smoothing)
         self.label_smoothing = label_smoothing
@@ -131,7 +142,9 @@ class SoftCrossentropy(WeightedLoss):
 
     settings = ("temperature",)
 
-    def __init__(self, temperature=2.0, reduction="mean_with_sample_weight", **kwargs):
+    def __init__(
+        self, temperature: float = 2.0, reduction: str | None = "mean_with_sample_weight", **kwargs
+    ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.temperature = check_number("temperature", temperature, above=0)
 
@@ -177,7 +190,9 @@ class FocalCrossentropy(WeightedLoss):
 
     settings = ("gamma",)
 
-    def __init__(self, gamma=2.0, reduction="mean_with_sample_weight", **kwargs):
+    def __init__(
+        self, gamma: float = 2.0, reduction: str | None = "mean_with_sample_weight", **kwargs
+    ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.gamma = check_number("gamma", gamma)
 
@@ -257,7 +272,7 @@ class OfAllDevices(keras.losses.Loss):
         return distribution.times_share(found, sample_weight if by_weight else None)
 
 
-def consistency_loss(first_logits, second_logits):
+def consistency_loss(first_logits: Tensor, second_logits: Tensor) -> Tensor:
     """Returns how much two passes over the same inputs disagree because of their dropout.
 
     `(KL(p || q) + KL(q || p)) / 2` with `p` and `q` the softmax of either pass. R-Drop trains with

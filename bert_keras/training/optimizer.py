@@ -5,6 +5,9 @@ import contextlib
 import math
 import re
 import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -13,6 +16,7 @@ from keras import ops
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.training import fused
+from bert_keras.types import Tensor
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
@@ -82,17 +86,17 @@ class AdamW(keras.optimizers.Optimizer):
 
     def __init__(
         self,
-        learning_rate=5e-5,
-        weight_decay=0.01,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-6,
-        global_clipnorm="auto",
-        bias_correction=True,
-        exclude_from_weight_decay=NO_WEIGHT_DECAY,
-        learning_rate_multipliers=(),
+        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 5e-5,
+        weight_decay: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        global_clipnorm: float | Literal["auto"] | None = "auto",
+        bias_correction: bool = True,
+        exclude_from_weight_decay: Iterable[str] = NO_WEIGHT_DECAY,
+        learning_rate_multipliers: Iterable[tuple[str, float]] = (),
         **kwargs,
-    ):
+    ) -> None:
         kwargs.setdefault("name", "adamw")
         if global_clipnorm == "auto":
             has_other = any(kwargs.get(name) is not None for name in ("clipnorm", "clipvalue"))
@@ -122,7 +126,9 @@ class AdamW(keras.optimizers.Optimizer):
             _check_pattern(pattern)
 
     @keras.optimizers.Optimizer.learning_rate.setter
-    def learning_rate(self, learning_rate):
+    def learning_rate(
+        self, learning_rate: float | keras.optimizers.schedules.LearningRateSchedule
+    ) -> None:
         """The rate now; a number can be set unless a schedule says what it is."""
         schedule = keras.optimizers.schedules.LearningRateSchedule
         if isinstance(self._learning_rate, schedule) and not isinstance(learning_rate, schedule):
@@ -175,7 +181,7 @@ class AdamW(keras.optimizers.Optimizer):
             for i in range(len(self._momentums))
         ]
 
-    def freeze(self, *patterns):
+    def freeze(self, *patterns: str) -> None:
         """Stops variables where they are until `unfreeze`, also while `fit` runs.
 
         A frozen variable keeps its value, bit for bit, and its moments; it does not count in the
@@ -192,12 +198,12 @@ class AdamW(keras.optimizers.Optimizer):
         """
         self._set_gates(patterns, 0.0)
 
-    def unfreeze(self, *patterns):
+    def unfreeze(self, *patterns: str) -> None:
         """Lets variables move again, see `freeze`."""
         self._set_gates(patterns, 1.0)
 
     @property
-    def frozen_paths(self):
+    def frozen_paths(self) -> list[str]:
         """Paths of the variables that are frozen now."""
         return [
             path
@@ -495,7 +501,7 @@ def _dense(gradient):
     return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
-def after(tensors):
+def after(tensors: Sequence[Tensor] | None) -> AbstractContextManager[Any]:
     """Within it TensorFlow does nothing before all tensors are known, with `None` at once."""
     if keras.backend.backend() != "tensorflow":
         return contextlib.nullcontext()

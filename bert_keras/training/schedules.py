@@ -2,11 +2,13 @@
 
 import itertools
 import math
+from collections.abc import Iterable
 
 import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_int, check_number, is_int, is_number
+from bert_keras.types import Decay, Tensor
 
 _DECAYS = ("linear", "cosine", "polynomial", "constant")
 
@@ -59,13 +61,13 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(
         self,
-        peak_learning_rate,
-        total_steps,
-        warmup=0.1,
-        decay="linear",
-        end_learning_rate=0.0,
-        power=1.0,
-    ):
+        peak_learning_rate: float,
+        total_steps: int,
+        warmup: float = 0.1,
+        decay: Decay = "linear",
+        end_learning_rate: float = 0.0,
+        power: float = 1.0,
+    ) -> None:
         if not 0 <= end_learning_rate <= peak_learning_rate:
             raise ValueError(
                 "Rates must satisfy 0 <= `end_learning_rate` <= `peak_learning_rate`. Received: "
@@ -80,7 +82,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.power = check_number("power", power, above=0.0)
         self.warmup_steps = _warmup_steps(warmup, self.total_steps)
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         """Returns the rate of batch `step`, counted from 0: a float32 scalar tensor."""
         step = ops.cast(step, "float32")
         rising = step / max(1, self.warmup_steps)
@@ -135,12 +137,14 @@ class PhasedSchedule(keras.optimizers.schedules.LearningRateSchedule):
         [You et al., 2020](https://arxiv.org/abs/1904.00962), section 4.1.
     """
 
-    def __init__(self, schedules):
+    def __init__(
+        self, schedules: Iterable[keras.optimizers.schedules.LearningRateSchedule]
+    ) -> None:
         if not schedules:
             raise ValueError(f"`schedules` must be one at least. Received: {schedules!r}.")
         self.schedules = list(schedules)
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         """Returns the rate of batch `step`, counted from 0: a float32 scalar tensor."""
         step, first = ops.cast(step, "float32"), 0
         rate = self.schedules[0](step)

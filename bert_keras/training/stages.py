@@ -3,10 +3,14 @@
 import posixpath
 import re
 
+import keras
+
 from bert_keras.checks import check_int, check_number, is_number
 
 
-def layer_wise_decay(backbone, rate, head=1.0):
+def layer_wise_decay(
+    backbone: keras.layers.Layer, rate: float, head: float = 1.0
+) -> list[tuple[str, float]]:
     """Returns learning-rate multipliers that fall with the distance from the head.
 
     Lower layers hold general knowledge and need smaller steps: of `n` stages, the embeddings first
@@ -45,7 +49,7 @@ def layer_wise_decay(backbone, rate, head=1.0):
     return [*multipliers, (rf"^(?![^/]+/({'|'.join(map(re.escape, parts))})/)", head)]
 
 
-def stages_from_the_top(backbone, layers_per_stage=1):
+def stages_from_the_top(backbone: keras.layers.Layer, layers_per_stage: int = 1) -> list[list[str]]:
     """Returns the stages of `GradualUnfreezing` for a backbone: last block first, embeddings last.
 
     The pooler and everything outside the backbone are in no stage and move from the beginning.

@@ -3,7 +3,9 @@
 import json
 import statistics
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -32,13 +34,13 @@ class TrainingLog(keras.callbacks.Callback):
 
     def __init__(
         self,
-        folder,
-        step=0,
-        tokens_per_step=None,
-        evaluate=None,
-        evaluate_every=1000,
-        also=None,
-    ):
+        folder: Path,
+        step: int = 0,
+        tokens_per_step: int | None = None,
+        evaluate: Callable[[Any], Mapping[str, float]] | None = None,
+        evaluate_every: int = 1000,
+        also: Callable[[dict[str, float]], object] | None = None,
+    ) -> None:
         super().__init__()
         self.path = Path(folder) / "metrics.jsonl"
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +57,7 @@ class TrainingLog(keras.callbacks.Callback):
             self.also(line)
 
     @property
-    def tokens_per_second(self):
+    def tokens_per_second(self) -> float | None:
         """Median over the epochs of the whole run, or `None` where none was measured."""
         found = [line["tokens_per_second"] for line in self.lines if "tokens_per_second" in line]
         return statistics.median(found) if found else None
@@ -91,7 +93,7 @@ class TrainingLog(keras.callbacks.Callback):
         print(f"step {line['step']}: {', '.join(values)}", flush=True)
 
 
-def read_log(path):
+def read_log(path: Path) -> list[dict[str, float]]:
     """Returns the complete lines of a `metrics.jsonl`, a list of dicts; of no file `[]`."""
     try:
         text = Path(path).read_text(encoding="utf-8")

@@ -1,12 +1,10 @@
-"""Types that the stubs share. There is no such module at run time."""
+"""The types that the signatures of the package share."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 from numpy.typing import NDArray
-
-from bert_keras.tasks.examples import Examples
 
 # A backend's tensor, or what Keras makes one of.
 Tensor: TypeAlias = Any
@@ -21,20 +19,23 @@ Inputs: TypeAlias = Mapping[str, Any]
 # `sequence_output`, `pooled_output`, `hidden_states`, `attentions`, see `Backbone`.
 Outputs: TypeAlias = dict[str, Any]
 
+
 class Indexable(Protocol):
     # What a `PyDataset` and a table of pyarrow have in the place of `__iter__`.
     def __len__(self) -> int: ...
     def __getitem__(self, index: Any, /) -> Any: ...
 
+
 class AsArray(Protocol):
     def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
+
 
 # A list, array or column of str; or a tuple of two such for pairs, or a table.
 Texts: TypeAlias = Iterable[Any] | Indexable
 OneText: TypeAlias = str | tuple[str, str]
 # What `fit` takes: `Texts`, `Inputs`, a `PyDataset`, `tf.data`, a `DataLoader`, a generator, or
 # what `encode_features` returned.
-Data: TypeAlias = Iterable[Any] | Indexable | Inputs | Examples
+Data: TypeAlias = Iterable[Any] | Indexable | Inputs
 # Of a task with several outputs a mapping of names to such.
 Labels: TypeAlias = Iterable[Any] | Indexable | Mapping[str, Any]
 Weights: TypeAlias = Iterable[float] | Tensor
@@ -54,6 +55,7 @@ Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "B
 Verbose: TypeAlias = Literal["auto"] | int
 FileDtype: TypeAlias = Literal["float32", "float16", "bfloat16"]
 
+
 # See `bert_keras.presets.card`.
 class Card(TypedDict, total=False):
     description: str
@@ -63,9 +65,11 @@ class Card(TypedDict, total=False):
     tags: Sequence[str]
     metrics: Mapping[str, float]
 
+
 class HeadOptions(TypedDict, total=False):
     hidden_activation: str | None
     dropout_first: bool
+
 
 class Entity(TypedDict):
     type: str
@@ -74,10 +78,12 @@ class Entity(TypedDict):
     end: int
     score: float
 
+
 class TaggedText(TypedDict):
     text: str
     words: list[tuple[str, str | int]]
     entities: list[Entity]
+
 
 class Answer(TypedDict):
     answer: str
@@ -85,20 +91,24 @@ class Answer(TypedDict):
     end: int | None
     probability: float
 
+
 class Choice(TypedDict):
     choice: str
     index: int
     probabilities: list[float]
 
+
 class IsNext(TypedDict):
     is_next: bool
     probability: float
+
 
 class JudgedToken(TypedDict):
     token: str
     start: int
     end: int
     probability: float
+
 
 class Hit(TypedDict):
     index: int

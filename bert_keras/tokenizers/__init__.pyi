@@ -1,9 +1,0 @@
-from bert_keras.tokenizers.byte_pair import BytePairTokenizer as BytePairTokenizer
-from bert_keras.tokenizers.layout import Layout as Layout
-from bert_keras.tokenizers.tokenizer import Encoding as Encoding
-from bert_keras.tokenizers.tokenizer import Tokenizer as Tokenizer
-from bert_keras.tokenizers.training import train_wordpiece as train_wordpiece
-from bert_keras.tokenizers.unigram import UnigramTokenizer as UnigramTokenizer
-from bert_keras.tokenizers.vocabulary import read_vocabulary as read_vocabulary
-from bert_keras.tokenizers.vocabulary import write_vocabulary as write_vocabulary
-from bert_keras.tokenizers.wordpiece import WordPieceTokenizer as WordPieceTokenizer
