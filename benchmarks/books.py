@@ -10,7 +10,7 @@ from pathlib import Path
 from absl import flags
 
 import bert_keras
-from bert_keras.preprocessing import PretrainingBatches, create_pretraining_data
+from bert_keras.corpora import PretrainingBatches, create_pretraining_data
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Folder of the books, .txt or .txt.gz.", required=True)

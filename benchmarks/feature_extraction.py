@@ -40,12 +40,12 @@ from absl import app, flags
 
 import bert_keras
 from bert_keras import metrics
-from bert_keras.cli import data
-from bert_keras.files import write_json, write_text
+from bert_keras.cli import training_files as data
+from bert_keras.engine.atomic_files import write_json, write_text
 from bert_keras.layers.layer_mix import LayerMix
 from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
 from bert_keras.preprocessing.word_windows import cut_words
-from bert_keras.tasks.sentences import as_sentences, place_words
+from bert_keras.tasks.tagging_words import as_sentences, place_words
 from bert_keras.training import SparseCrossentropy, WarmupDecay
 
 FLAGS = flags.FLAGS

@@ -76,7 +76,7 @@ def fine_tuned(side, epochs):
 
     import bert_keras
     from bert_keras import datasets
-    from bert_keras.tasks import data
+    from bert_keras.tasks import task_data as data
 
     cost = 0 if side == "every length" else FLAGS.cost
     if cost is not None:

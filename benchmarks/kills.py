@@ -35,9 +35,9 @@ import numpy as np
 from absl import app, flags
 
 import bert_keras
-from bert_keras.cli.texts import answers_to
-from bert_keras.datasets.shards import open_shard, write_shard
-from bert_keras.files import of_one_state
+from bert_keras.cli.text_rows import answers_to
+from bert_keras.corpora.shards import open_shard, write_shard
+from bert_keras.engine.atomic_files import of_one_state
 from bert_keras.presets.safetensors_io import read_safetensors
 
 FLAGS = flags.FLAGS

@@ -15,7 +15,7 @@ import numpy as np
 from absl import app, flags
 
 import bert_keras
-from bert_keras.layers import backends
+from bert_keras.engine import kernels as backends
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("num_layers", 3, "Encoder layers, of which each third is global.")

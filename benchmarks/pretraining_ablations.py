@@ -215,7 +215,7 @@ def last_line(command):
 def measure(folder):
     """Returns accuracy and perplexity on the held-out data, masked as the paper masks."""
     import bert_keras
-    from bert_keras.preprocessing import PretrainingBatches
+    from bert_keras.corpora import PretrainingBatches
 
     heldout = os.path.join(FLAGS.output_dir, "heldout")
     batches = PretrainingBatches(heldout, FLAGS.batch_size, shuffle=False)

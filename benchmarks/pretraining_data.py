@@ -21,8 +21,8 @@ import numpy as np
 from absl import app, flags
 from bert_pretraining_rules import PlainTokenizer, create_examples
 
-from bert_keras.datasets import open_shard, read_documents, split_sentences
-from bert_keras.preprocessing import Masking, create_pretraining_data
+from bert_keras.corpora import create_pretraining_data, open_shard, read_documents, split_sentences
+from bert_keras.preprocessing import Masking
 from bert_keras.tokenizers import WordPieceTokenizer
 
 FLAGS = flags.FLAGS

@@ -22,9 +22,9 @@ from absl import app, flags
 from bert_pretraining_rules import create_examples
 from pretraining_data import write_sentences
 
-from bert_keras.datasets import open_shard, read_documents
-from bert_keras.preprocessing import Masking, create_pretraining_data
-from bert_keras.preprocessing.documents import CachedTokenizer
+from bert_keras.corpora import create_pretraining_data, open_shard, read_documents
+from bert_keras.corpora.documents import CachedTokenizer
+from bert_keras.preprocessing import Masking
 from bert_keras.tokenizers import WordPieceTokenizer
 
 FLAGS = flags.FLAGS

@@ -108,7 +108,8 @@ def run():
 def measure_examples():
     """Returns what one core makes of text in a second of its own time, and reads of it again."""
     from bert_keras import WordPieceTokenizer
-    from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
+    from bert_keras.corpora import PretrainingBatches, create_pretraining_data
+    from bert_keras.preprocessing import Masking
 
     files, found = sorted(glob.glob(FLAGS.input)), {}
     with tempfile.TemporaryDirectory() as folder:

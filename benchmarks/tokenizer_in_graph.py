@@ -24,8 +24,8 @@ from hard_texts import HARD_TEXTS, HARDER_TEXTS, mixed_texts, random_texts
 
 import bert_keras
 from bert_keras.datasets import load_glue
-from bert_keras.preprocessing.in_graph import GraphPreprocessor
-from bert_keras.tokenizers.in_graph import GraphTokenizer
+from bert_keras.export.inputs_in_graph import GraphPreprocessor
+from bert_keras.export.tokenizer_in_graph import GraphTokenizer
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("vocabulary", None, "A vocab.txt of an uncased model.", required=True)

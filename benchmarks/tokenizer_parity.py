@@ -22,7 +22,7 @@ import transformers
 from absl import app, flags
 from hard_texts import HARD_TEXTS, HARDER_TEXTS, random_texts
 
-from bert_keras.datasets import find_text_files, read_documents
+from bert_keras.corpora import find_text_files, read_documents
 from bert_keras.tokenizers import (
     BytePairTokenizer,
     Tokenizer,

@@ -74,7 +74,7 @@ class Worker:
             "TOKENIZERS_PARALLELISM": "true",
             **{name: str(threads) for name in THREADS},
             "KERAS_BACKEND": backend or "torch",
-            # As `bert-keras train` has it, see bert_keras/host_memory.py, if nothing else is said.
+            # As `bert-keras train` sets it (engine/host_memory.py), unless the caller does.
             "GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", HUGE_PAGES if huge_pages else ""),
         }
         self._log = open(os.path.join(folder, f"{side}.log"), "a", encoding="utf-8")  # noqa: SIM115

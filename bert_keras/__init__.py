@@ -2,9 +2,10 @@
 
 Importing the package registers its classes with Keras, so that `keras.models.load_model` finds
 them, and changes nothing else in the process; see `keep_freed_memory` for what may. Where Keras is
-not installed, `bert_keras.runtime` can be imported all the same.
+not installed, `bert_keras.export.runtime` can be imported all the same.
 """
 
+import importlib as _importlib
 import os as _os
 import sys as _sys
 
@@ -27,22 +28,22 @@ except ModuleNotFoundError as error:
             f"Keras needs the package of its backend. {error.name} is not installed. Set the "
             "environment variable KERAS_BACKEND to tensorflow, jax or torch, whichever is."
         ) from error
-    if error.name != "keras":  # Without Keras there is `bert_keras.runtime`, and no more.
+    if error.name != "keras":  # Without Keras there is `bert_keras.export.runtime`, and no more.
         raise
 else:
-    from bert_keras import datasets, distribution, heads, layers, metrics, plots, training
-    from bert_keras.host_memory import keep_freed_memory
+    from bert_keras import distribution, heads, layers, metrics, training
+    from bert_keras.engine.host_memory import keep_freed_memory
+    from bert_keras.engine.keras_file import load_model
     from bert_keras.models.albert import AlbertBackbone
     from bert_keras.models.bert import BertBackbone
     from bert_keras.models.distilbert import DistilBertBackbone
     from bert_keras.models.electra import ElectraBackbone
-    from bert_keras.models.keras_file import load_model
     from bert_keras.models.modernbert import ModernBertBackbone
     from bert_keras.models.roberta import RobertaBackbone
     from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
     from bert_keras.presets.registry import presets
+    from bert_keras.tasks.cached_features import encode_features
     from bert_keras.tasks.distillation import Distillation, distill
-    from bert_keras.tasks.features import encode_features
     from bert_keras.tasks.long_text_classifier import LongTextClassifier
     from bert_keras.tasks.masked_lm import MaskedLM
     from bert_keras.tasks.multiple_choice import MultipleChoice
@@ -59,7 +60,6 @@ else:
     from bert_keras.tasks.token_classifier import TokenClassifier
     from bert_keras.tokenizers.byte_pair import BytePairTokenizer
     from bert_keras.tokenizers.tokenizer import Tokenizer
-    from bert_keras.tokenizers.training import train_wordpiece
     from bert_keras.tokenizers.unigram import UnigramTokenizer
     from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
     from bert_keras.training.optimizer import AdamW
@@ -67,18 +67,27 @@ else:
     from bert_keras.training.stages import layer_wise_decay
 
 
+# Rooms that stand on the library: imported when a program first asks for them.
+_ROOMS = ("corpora", "datasets", "export", "plots")
+
+
 def __getattr__(name):
     has_keras = "_keras" in globals()
+    if name in _ROOMS:
+        return _importlib.import_module(f"bert_keras.{name}")
+    if name == "train_wordpiece" and has_keras:
+        return __getattr__("corpora").train_wordpiece
     if not has_keras and name[:1].isupper():
         raise ModuleNotFoundError(
             f"bert_keras.{name} needs Keras, which is not installed: pip install keras. Exported "
-            "folders are answered without it, by `bert_keras.runtime`."
+            "folders are answered without it, by `bert_keras.export.runtime`."
         )
-    rooms = (training, layers, heads, metrics, datasets) if has_keras else ()
+    rooms = (training, layers, heads, metrics, __getattr__("datasets")) if has_keras else ()
     here = [f" Here it is `{room.__name__}.{name}`." for room in rooms if hasattr(room, name)]
     hint = here[0] if here else _renamed_class(name)
     raise AttributeError(f"module 'bert_keras' has no attribute {name!r}.{hint}")
 
 
 def __dir__():
-    return sorted(name for name in globals() if not name.startswith("_") or name == "__version__")
+    names = {*globals(), *_ROOMS, "train_wordpiece"}
+    return sorted(name for name in names if not name.startswith("_") or name == "__version__")

@@ -9,8 +9,8 @@ A model takes a dict of integer arrays:
 | `padding_mask` | `(batch, seq_len)` | 1 or `True` for a real token, 0 for padding | ones |
 
 Models without segments take no `segment_ids`. Multiple choice puts an axis `num_choices` after
-`batch`. `row_places` `(num_rows, seq_len)`, which `bert_keras.preprocessing.unpadding` makes of
-a whole batch, has the encoder compute without padding. Ids outside their table give an error on one
+`batch`. `row_places` `(num_rows, seq_len)` makes the encoder compute a batch without padding, see
+`bert_keras.preprocessing.unpadded_batches`. Ids outside their table give an error on one
 backend and NaN on another, so they are checked here, on the host, before any compute.
 """
 

@@ -31,7 +31,7 @@ from keras import ops
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from bert_keras.files import replacing
+from bert_keras.engine.atomic_files import replacing
 from bert_keras.tasks.saliency import Saliency
 from bert_keras.tasks.task import Task
 from bert_keras.types import Array, Path, Texts

@@ -22,7 +22,8 @@ import keras
 
 import bert_keras
 from bert_keras import datasets, plots
-from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
+from bert_keras.corpora import PretrainingBatches, create_pretraining_data
+from bert_keras.preprocessing import Masking
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--text", default="examples/data/books/*.txt.gz", help="text files, a pattern")

@@ -10,7 +10,7 @@ import pytest
 import scipy.special
 
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.unpadding import without_padding
+from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.presets.assign import relative_path
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"

@@ -43,7 +43,7 @@ def without_xla(request, monkeypatch):
 @pytest.fixture(autouse=True)
 def every_length(monkeypatch):
     """On JAX batches have several lengths: for tiny models one alone would be worth compiling."""
-    from bert_keras.tasks import data
+    from bert_keras.tasks import task_data as data
 
     monkeypatch.setitem(data.COMPILATION, "jax", 0)
 

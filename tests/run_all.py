@@ -22,7 +22,9 @@ BACKENDS = ("tensorflow", "jax", "torch")
 # Independent of any backend: they need to run once only. Readers of checkpoints give arrays, which
 # test_families.py assigns on each.
 ONCE = [
+    "tests/corpora",
     "tests/datasets",
+    "tests/export/test_tokenizer_in_graph.py",
     "tests/tokenizers",
     "tests/preprocessing",
     "tests/metrics",

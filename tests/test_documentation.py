@@ -9,7 +9,9 @@ import shlex
 import pytest
 
 import bert_keras
-from bert_keras.cli import main, pretrain, pretraining_data, train, vocabulary
+from bert_keras.cli import main, pretrain, train
+from bert_keras.cli import make_pretraining_data as pretraining_data
+from bert_keras.cli import train_vocabulary as vocabulary
 from bert_keras.cli.tasks import RECIPES
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

@@ -5,8 +5,8 @@ import random
 import numpy as np
 
 import bert_keras as package
+from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import SelfAttention
-from bert_keras.layers.lora import AdaptableDense
 from sides import jobs
 
 package.keep_freed_memory()

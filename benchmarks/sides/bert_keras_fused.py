@@ -2,7 +2,7 @@
 
 import keras
 
-from bert_keras.layers import backends
+from bert_keras.engine import kernels as backends
 from sides import bert_keras
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from bert_keras import datasets, metrics
-from bert_keras.cli.data import Parts
+from bert_keras.cli.training_files import Parts
 
 # From this share of the highest score on, a pair counts as meaning the same.
 TRUE_PAIR = 0.8

@@ -30,8 +30,9 @@ from typing import NamedTuple
 
 from absl import flags
 
-from bert_keras import runtime
-from bert_keras.cli import mistakes, serve, sources, start, texts
+from bert_keras.cli import mistakes, serve, sources, start
+from bert_keras.cli import text_rows as texts
+from bert_keras.export import runtime
 
 FLAGS = flags.FLAGS
 

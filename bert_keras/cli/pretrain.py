@@ -33,10 +33,10 @@ from absl import flags
 import bert_keras
 from bert_keras import distribution, plots
 from bert_keras.cli import devices, options
-from bert_keras.datasets import read_manifest
+from bert_keras.corpora import PretrainingBatches, read_manifest
 from bert_keras.datasets.remote import check_local
-from bert_keras.host_memory import keep_freed_memory
-from bert_keras.preprocessing import Masking, PretrainingBatches
+from bert_keras.engine.host_memory import keep_freed_memory
+from bert_keras.preprocessing import Masking
 from bert_keras.training import (
     AdamW,
     Lamb,

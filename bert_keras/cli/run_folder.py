@@ -10,7 +10,7 @@ from pathlib import Path
 import keras
 
 from bert_keras import distribution
-from bert_keras.files import read_json, write_json
+from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.training.averages import averages_in_place
 
 

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from bert_keras import datasets, metrics
-from bert_keras.cli.data import answered
+from bert_keras.cli.training_files import answered
 
 # Of prediction; what a text's answer is does not depend on it.
 BATCH_SIZE = 32

@@ -9,8 +9,8 @@ import tempfile
 
 from absl import flags, logging
 
-from bert_keras import runtime
 from bert_keras.cli import sources
+from bert_keras.export import runtime
 
 FLAGS = flags.FLAGS
 # Where a server keeps its keys, apart by spaces: a process's arguments are seen by all.

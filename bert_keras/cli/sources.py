@@ -11,8 +11,8 @@ import warnings
 import numpy as np
 
 import bert_keras
-from bert_keras import runtime
 from bert_keras.cli.programs import read_program
+from bert_keras.export import runtime
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS
 
 # Ways to write a model: a method, and its arguments.

@@ -5,8 +5,8 @@ import os
 import signal
 import sys
 
-from bert_keras import host_memory
-from bert_keras.runtime import is_exported
+from bert_keras.engine import host_memory
+from bert_keras.export.runtime import is_exported
 
 # The process that has begun anew.
 _BEGUN = "BERT_KERAS_BEGUN_ANEW"

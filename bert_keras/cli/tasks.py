@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import bert_keras
 from bert_keras import metrics
-from bert_keras.cli import data, likeness, pictures, scores
+from bert_keras.cli import likeness, pictures, scores
+from bert_keras.cli import training_files as data
 from bert_keras.cli.options import Option
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 

@@ -10,12 +10,13 @@ import logging
 import keras
 
 from bert_keras import plots
-from bert_keras.cli import data, devices
+from bert_keras.cli import devices
+from bert_keras.cli import training_files as data
 from bert_keras.cli.options import Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.tasks import FILES, RECIPES
-from bert_keras.files import write_json, writing
-from bert_keras.host_memory import keep_freed_memory
+from bert_keras.engine.atomic_files import write_json, writing
+from bert_keras.engine.host_memory import keep_freed_memory
 
 ABOUT = """{about}
 

@@ -4,11 +4,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.layers import backends
+from bert_keras.engine import kernels as backends
+from bert_keras.engine.remat import computed_again
+from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense
-from bert_keras.layers.lora import AdaptableDense
-from bert_keras.layers.remat import computed_again
 from bert_keras.types import Tensor
 
 # The lowest float32. Adding a score does not change it: where all is masked, all scores are alike.

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.sizes import note_variable
+from bert_keras.engine.size_limit import note_variable
 from bert_keras.types import Tensor
 
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.layers import backends
+from bert_keras.engine import kernels as backends
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

@@ -5,12 +5,12 @@ from types import MappingProxyType
 
 import keras
 
+from bert_keras.engine.remat import rematerialized, warn_where_useless
+from bert_keras.engine.size_limit import note_variable
 from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.layers.remat import rematerialized, warn_where_useless
-from bert_keras.sizes import note_variable
 from bert_keras.types import Activation, Tensor
 
 

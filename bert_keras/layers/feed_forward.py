@@ -6,10 +6,10 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from bert_keras.layers.backends import dense, gelu_dense
+from bert_keras.engine.kernels import dense, gelu_dense
+from bert_keras.engine.remat import with_gradient
+from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.initializer import bert_dense
-from bert_keras.layers.lora import AdaptableDense
-from bert_keras.layers.remat import with_gradient
 from bert_keras.types import Activation, Tensor
 
 

@@ -5,10 +5,10 @@ import functools
 import keras
 from keras import ops
 
+from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import get_activation
 from bert_keras.layers.initializer import bert_dense
-from bert_keras.layers.lora import AdaptableDense
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

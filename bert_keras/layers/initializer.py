@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.sizes import note_variable
+from bert_keras.engine.size_limit import note_variable
 
 
 def bert_initializer(stddev=0.02):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.layers.remat import with_gradient
+from bert_keras.engine.remat import with_gradient
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert_keras.layers import backends
+from bert_keras.engine import kernels as backends
 from bert_keras.layers.attention import attend
 
 

@@ -5,11 +5,11 @@ import functools
 import keras
 from keras import ops
 
+from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.local_attention import are_numbers, attend_locally
-from bert_keras.layers.lora import AdaptableDense
 from bert_keras.layers.rotary import rotated
 from bert_keras.layers.unpadding import same_text
 

@@ -1,4 +1,4 @@
-"""A padded batch as rows without padding, see `bert_keras.preprocessing.unpadding`, and back."""
+"""A padded batch to rows without padding and back, see `preprocessing.unpadded_batches`."""
 
 from keras import ops
 

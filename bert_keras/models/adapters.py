@@ -6,7 +6,7 @@ from typing import Any, Self
 import keras
 
 from bert_keras.checks import check_int, check_number
-from bert_keras.models import structure
+from bert_keras.engine import structure
 from bert_keras.presets.assign import relative_path
 from bert_keras.types import Projection
 

@@ -10,7 +10,7 @@ from keras import ops
 
 from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
-from bert_keras.files import of_one_state, reading
+from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.layers import unpadding
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel, settings_of

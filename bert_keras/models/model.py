@@ -13,16 +13,18 @@ import numpy as np
 from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from bert_keras import distribution
-from bert_keras.files import replacing, replacing_files
+from bert_keras.engine import quantized, structure
+from bert_keras.engine.atomic_files import replacing, replacing_files
+from bert_keras.engine.forked import check_not_forked, note_process
+from bert_keras.engine.prediction import batches_of, prediction_of, shown, with_progress
+from bert_keras.engine.summary import output_shapes
+from bert_keras.engine.tensorflow_data import call_untuned
+from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
+from bert_keras.export import programs as export
+from bert_keras.export import text_program as from_text
+from bert_keras.export.runtime_folder import write_folder
 from bert_keras.inputs import ROW_PLACES, check_keys
-from bert_keras.models import export, from_text, quantized, structure
-from bert_keras.models.forked import check_not_forked, note_process
-from bert_keras.models.prediction import batches_of, prediction_of, shown, with_progress
-from bert_keras.models.runtime_folder import write_folder
-from bert_keras.models.summary import output_shapes
-from bert_keras.models.tensorflow_data import call_untuned
 from bert_keras.models.to_presets import ToPresets
-from bert_keras.models.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.other_names import WithOtherNames, check_arguments
 from bert_keras.types import Data, Inputs, Path, Verbose
 
@@ -250,7 +252,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
 
         Args:
             filepath: str or path; with `"onnx"` one that does not end with `.onnx` is a folder that
-                answers without Keras, see `bert_keras.runtime`.
+                answers without Keras, see `bert_keras.export.runtime`.
             format: str, see above.
             verbose: bool, see `keras.Model.export`.
             input_signature: see `keras.Model.export`; `None` for any number of rows and tokens,

@@ -5,6 +5,7 @@ from types import MappingProxyType
 import keras
 
 from bert_keras.checks import check_int, check_number
+from bert_keras.engine.size_limit import note_variable
 from bert_keras.inputs import ROW_PLACES
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.encoder import Encoder
@@ -15,7 +16,6 @@ from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.model import layer_for
-from bert_keras.sizes import note_variable
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bert_keras.models.quantized import check_not_quantized
+from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets import presets
 from bert_keras.types import Card, FileDtype, Path
 
@@ -54,7 +54,7 @@ class ToPresets:
         no names, which `from_preset` here finds again. Its encoders have one activation, one
         epsilon and one rate of dropout each, and another model is refused, since it would give
         other numbers. Its tokenizers follow rules of their own, see
-        `bert_keras.tokenizers.to_keras_hub`; on rare texts their ids are others.
+        `bert_keras.export.keras_hub_tokenizer`; on rare texts their ids are others.
 
         Args:
             folder: str or path, made when missing.

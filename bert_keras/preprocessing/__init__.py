@@ -1,22 +1,16 @@
 """Text to the arrays that models take: packing, truncation, batching, windows, masking."""
 
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets, sorted_batches
-from bert_keras.preprocessing.imported_records import import_records
 from bert_keras.preprocessing.masking import Masking
 from bert_keras.preprocessing.packing import pack
-from bert_keras.preprocessing.pretraining_batches import PretrainingBatches
-from bert_keras.preprocessing.pretraining_data import create_pretraining_data
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 
 __all__ = [
     "BucketedBatches",
     "Masking",
-    "PretrainingBatches",
     "Ragged",
     "TextPreprocessor",
-    "create_pretraining_data",
-    "import_records",
     "length_buckets",
     "pack",
     "sorted_batches",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.checks import check_choice, check_int
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.preprocessing.unpadding import without_padding
+from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.types import Array
 
 

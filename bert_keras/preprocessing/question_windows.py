@@ -3,10 +3,10 @@
 import numpy as np
 
 from bert_keras.checks import check_int
+from bert_keras.export.runtime import with_marks
 from bert_keras.preprocessing.packing import pack
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.windows import cut_windows, take_windows
-from bert_keras.runtime import with_marks
 from bert_keras.tokenizers.tokenizer import TEXTS_AT_ONCE
 
 

@@ -34,7 +34,7 @@ class TextPreprocessor:
         text_columns: name of the column of a table, such as a `DataFrame`, that a task reads, or
             list of one or two names; `None` for the only one that holds str.
         unpadded: bool, whether a task's encoder computes texts in rows without padding, see
-            `bert_keras.preprocessing.unpadding`. It pays where lengths differ within a batch, as
+            `preprocessing.unpadded_batches`. It pays where lengths differ within a batch, as
             where batches are not sorted by length; numbers stay the same up to rounding. What a
             call returns is padded.
 

@@ -3,11 +3,11 @@
 See `formats.checkpoint` for the methods.
 """
 
-from bert_keras.files import read_json, reading
+from bert_keras.engine.atomic_files import read_json, reading
+from bert_keras.export.to_keras_hub import export_to_keras_hub, to_keras_hub
 from bert_keras.presets.formats import huggingface, keras_hub, own, tf1
 from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.presets.formats.own import save_preset
-from bert_keras.presets.formats.to_keras_hub import export_to_keras_hub, to_keras_hub
 from bert_keras.presets.resolve import CONFIG_FILES, resolve
 
 __all__ = [

@@ -17,7 +17,7 @@ import safetensors
 import safetensors.numpy
 
 from bert_keras.checks import check_choice
-from bert_keras.files import read_json, replacing, write_json
+from bert_keras.engine.atomic_files import read_json, replacing, write_json
 from bert_keras.presets.tensors import Tensors, way_out
 
 WEIGHTS_FILE = "model.safetensors"
@@ -123,7 +123,7 @@ def write_safetensors(
     Raises:
         ValueError: if an array holds objects or text.
         FileNotFoundError: if the folder does not exist.
-        OSError: if it cannot be written, see `bert_keras.files.replacing`.
+        OSError: if it cannot be written, see `bert_keras.engine.atomic_files.replacing`.
     """
     path = pathlib.Path(path)
     if not path.parent.is_dir():

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.presets.tensors import Tensors, way_out
-from bert_keras.protocol_buffers import DamagedError, Reader, fields
+from bert_keras.tokenizers.protocol_buffers import DamagedError, Reader, fields
 
 # Much more than BERT-large with its optimizer's slots needs: 1,200 tensors, 60 KiB of index.
 _LARGEST_INDEX = 2**24

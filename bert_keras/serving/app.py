@@ -10,7 +10,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from bert_keras.serving import answers, huggingface, open_inference, openai, text_embeddings
+from bert_keras.serving import answers, open_inference, openai, text_embeddings
+from bert_keras.serving import huggingface_api as huggingface
 from bert_keras.serving.guard import Guard
 from bert_keras.serving.numbers import Numbers
 from bert_keras.serving.rows import Refusal

@@ -7,7 +7,7 @@ import numpy as np
 from fastapi import APIRouter, Request
 
 from bert_keras.serving.bodies import Body, Ids, ManyIds, Texts
-from bert_keras.serving.huggingface import unit
+from bert_keras.serving.huggingface_api import unit
 from bert_keras.serving.rows import Refusal, check_number
 from bert_keras.serving.server import as_json
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 from typing import NamedTuple
 
-from bert_keras import runtime
+from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
 from bert_keras.serving.inside import INSTRUMENTS
 from bert_keras.serving.rows import METHODS, Refusal
@@ -27,7 +27,7 @@ class Served:
 
     Args:
         name: str.
-        load: function that returns a task, or what `bert_keras.runtime.load` returns, whose
+        load: function that returns a task, or what `bert_keras.export.runtime.load` returns, whose
             `tokenizer` is a `Tokenizer`.
         source: str, path of what is loaded, whose changes `reload_if_changed` sees.
         settings: `Settings`.

@@ -4,7 +4,7 @@ import numpy as np
 from fastapi import APIRouter, Request
 
 from bert_keras.serving.bodies import Body, Rows, Texts
-from bert_keras.serving.huggingface import labels_of, unit
+from bert_keras.serving.huggingface_api import labels_of, unit
 from bert_keras.serving.rows import Refusal
 from bert_keras.serving.server import as_json
 from bert_keras.version import __version__

@@ -12,7 +12,7 @@ from keras import ops
 from bert_keras.checks import check_int, check_number
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, ROW_PLACES, TOKEN_IDS
 from bert_keras.presets.assign import by_path, own_weights
-from bert_keras.tasks.features import FEATURES
+from bert_keras.tasks.cached_features import FEATURES
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from bert_keras.files import of_one_state, reading
+from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of
 from bert_keras.other_names import renamed_argument

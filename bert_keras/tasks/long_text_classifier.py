@@ -15,11 +15,11 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.document_windows import document_windows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.preprocessing.windows import take_windows
-from bert_keras.tasks.columns import is_columns
-from bert_keras.tasks.examples import Examples, buckets_of
+from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.encoded_examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups
-from bert_keras.tasks.parts import head_for
 from bert_keras.tasks.text_classifier import TextClassifier
+from bert_keras.tasks.user_columns import is_columns
 from bert_keras.types import Frozen, Pooling, ProblemType
 
 _MOST_WINDOWS = 2**16

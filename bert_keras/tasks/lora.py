@@ -7,7 +7,7 @@ import zlib
 import keras
 import numpy as np
 
-from bert_keras.files import of_one_state
+from bert_keras.engine.atomic_files import of_one_state
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.checks import check_choice, check_int
-from bert_keras.heads.masked_lm import MaskedLMHead
+from bert_keras.export.runtime import log_softmax, softmax
+from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
 from bert_keras.models.backbone import Backbone
@@ -19,11 +20,10 @@ from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
-from bert_keras.runtime import log_softmax, softmax
-from bert_keras.tasks.columns import as_column, as_columns, is_empty, num_examples
-from bert_keras.tasks.examples import Examples, buckets_of
-from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor, head_for
+from bert_keras.tasks.compatibility import check_all_fit, check_has_preprocessor, head_for
+from bert_keras.tasks.encoded_examples import Examples, buckets_of
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.user_columns import as_column, as_columns, is_empty, num_examples
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Array, Frozen, Labels, Texts, Verbose
 

@@ -7,18 +7,18 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.export.runtime import softmax
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.runtime import softmax
-from bert_keras.tasks.columns import as_column, is_empty, is_text
-from bert_keras.tasks.examples import Examples, buckets_of
+from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.groups import group_texts, merge_groups
-from bert_keras.tasks.labels import one_column
-from bert_keras.tasks.parts import head_for
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import dropout_of, head_of
+from bert_keras.tasks.user_columns import as_column, is_empty, is_text
 from bert_keras.tokenizers.texts import as_texts
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Choice, Frozen, HeadOptions, Pooling, Texts, Verbose

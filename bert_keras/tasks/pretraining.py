@@ -6,11 +6,11 @@ from typing import overload
 import keras
 
 from bert_keras.heads.next_sentence import NextSentenceHead
-from bert_keras.heads.pretraining import PretrainingHead
+from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.tasks import next_sentence_prediction as next_sentence
-from bert_keras.tasks.columns import is_empty
+from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.masked_lm import MaskedLM
-from bert_keras.tasks.parts import head_for
+from bert_keras.tasks.user_columns import is_empty
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import IsNext, Texts, Verbose
 

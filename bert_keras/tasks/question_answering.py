@@ -15,12 +15,12 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.question_windows import QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor, split_pairs
 from bert_keras.presets import families
-from bert_keras.tasks import answer_columns
-from bert_keras.tasks.columns import as_column, as_columns
-from bert_keras.tasks.examples import Examples, buckets_of
-from bert_keras.tasks.parts import check_has_preprocessor, head_for
+from bert_keras.tasks import question_examples as answer_columns
+from bert_keras.tasks.compatibility import check_has_preprocessor, head_for
+from bert_keras.tasks.encoded_examples import Examples, buckets_of
 from bert_keras.tasks.span_search import NORMALIZATIONS, NBest, find_spans
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.user_columns import as_column, as_columns
 from bert_keras.training.losses import SpanCrossentropy
 from bert_keras.types import Answer, Frozen, Labels, Texts, Verbose
 

@@ -5,17 +5,17 @@ from typing import Any, overload
 import keras
 import numpy as np
 
+from bert_keras.export.runtime import sigmoid
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.runtime import sigmoid
-from bert_keras.tasks.columns import as_column
-from bert_keras.tasks.data import are_examples
-from bert_keras.tasks.examples import Examples
-from bert_keras.tasks.parts import check_all_fit, check_has_preprocessor, head_for
+from bert_keras.tasks.compatibility import check_all_fit, check_has_preprocessor, head_for
+from bert_keras.tasks.encoded_examples import Examples
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.task_data import are_examples
+from bert_keras.tasks.user_columns import as_column
 from bert_keras.training.losses import SigmoidCrossentropy
 from bert_keras.types import Data, Frozen, JudgedToken, Texts, Verbose
 

@@ -9,10 +9,10 @@ import numpy as np
 from bert_keras.checks import check_choice, check_int
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
-from bert_keras.tasks.columns import as_column, is_columns, is_one_pair
+from bert_keras.tasks.compatibility import check_has_preprocessor
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
-from bert_keras.tasks.parts import check_has_preprocessor
 from bert_keras.tasks.text_classifier import TextClassifier
+from bert_keras.tasks.user_columns import as_column, is_columns, is_one_pair
 from bert_keras.types import OneText, Texts
 
 _Baseline: TypeAlias = Literal["mask", "pad", "zero"]

@@ -5,14 +5,14 @@ from typing import Any
 
 import keras
 
-from bert_keras.heads.pretraining import PretrainingHead
-from bert_keras.heads.span_boundary import SpanBoundaryHead
+from bert_keras.heads.pretraining_heads import PretrainingHead
+from bert_keras.heads.span_border import SpanBoundaryHead
 from bert_keras.inputs import MASK_POSITIONS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.masking import Masking
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.masked_lm import MaskedLM
-from bert_keras.tasks.parts import head_for
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen
 

@@ -14,12 +14,14 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks import data, freezing, parts
-from bert_keras.tasks.columns import is_texts, split_off_end
-from bert_keras.tasks.examples import Examples
-from bert_keras.tasks.features import has_features, outputs_of
+from bert_keras.tasks import compatibility as parts
+from bert_keras.tasks import freezing
+from bert_keras.tasks import task_data as data
+from bert_keras.tasks.cached_features import has_features, outputs_of
+from bert_keras.tasks.encoded_examples import Examples
 from bert_keras.tasks.from_preset import make_task
 from bert_keras.tasks.lora import LORA_ARGUMENTS, Lora
+from bert_keras.tasks.user_columns import is_texts, split_off_end
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.training.averages import averages_in_place
 from bert_keras.training.recipe import Recipe

@@ -9,17 +9,17 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.checks import check_choice
+from bert_keras.export.runtime import sigmoid, softmax
+from bert_keras.export.text_program import TextAnswer
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.from_text import TextAnswer
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
-from bert_keras.runtime import sigmoid, softmax
-from bert_keras.tasks import labels as task_labels
-from bert_keras.tasks.columns import is_empty, is_one_pair
-from bert_keras.tasks.parts import head_for
+from bert_keras.tasks import encoded_labels as task_labels
+from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.user_columns import is_empty, is_one_pair
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
     Data,
@@ -157,7 +157,7 @@ class TextClassifier(Task):
         return TextAnswer("logits", self._names(), (1, 2))
 
     def encode_labels(self, labels):
-        """Returns labels as the array that the loss takes, see `bert_keras.tasks.labels`."""
+        """Returns labels as the array that the loss takes, see `tasks.encoded_labels`."""
         settings = self.problem_type, self.num_classes, self.label_names
         return task_labels.encode_labels(labels, *settings)
 

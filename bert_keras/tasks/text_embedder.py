@@ -8,21 +8,21 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.checks import check_bool, check_choice, check_int
-from bert_keras.files import of_one_state
+from bert_keras.engine.atomic_files import of_one_state
+from bert_keras.export.text_program import TextAnswer
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.labels import as_label_array
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.from_text import TextAnswer
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.columns import as_column, is_columns, is_empty, is_text, num_examples
-from bert_keras.tasks.examples import Examples, buckets_of
+from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.groups import group_texts, merge_groups
-from bert_keras.tasks.labels import one_column
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
 from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.types import AsArray, Data, Frozen, Hit, Path, Pooling, Texts, Verbose

@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.checks import check_int, is_int
+from bert_keras.export.runtime import softmax
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics import entities
@@ -18,14 +19,13 @@ from bert_keras.preprocessing.batching import sorted_batches
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.preprocessing.word_windows import cut_words
-from bert_keras.runtime import softmax
-from bert_keras.tasks.columns import as_column, is_column
-from bert_keras.tasks.examples import Examples, buckets_of
-from bert_keras.tasks.labels import check_label_names
-from bert_keras.tasks.parts import check_has_preprocessor, head_for
-from bert_keras.tasks.sentences import as_sentences, place_words
+from bert_keras.tasks.compatibility import check_has_preprocessor, head_for
+from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.encoded_labels import check_label_names
+from bert_keras.tasks.tagging_words import as_sentences, place_words
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import dropout_of, head_of
+from bert_keras.tasks.user_columns import as_column, is_column
 from bert_keras.training.losses import AsComputed, SparseCrossentropy
 from bert_keras.types import Data, Frozen, Scheme, TaggedText, Tensor, Texts, Verbose
 

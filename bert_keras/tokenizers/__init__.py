@@ -3,7 +3,6 @@
 from bert_keras.tokenizers.byte_pair import BytePairTokenizer
 from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.tokenizer import Encoding, Tokenizer
-from bert_keras.tokenizers.training import train_wordpiece
 from bert_keras.tokenizers.unigram import UnigramTokenizer
 from bert_keras.tokenizers.vocabulary import read_vocabulary, write_vocabulary
 from bert_keras.tokenizers.wordpiece import WordPieceTokenizer
@@ -16,6 +15,5 @@ __all__ = [
     "UnigramTokenizer",
     "WordPieceTokenizer",
     "read_vocabulary",
-    "train_wordpiece",
     "write_vocabulary",
 ]

@@ -6,7 +6,7 @@ Google's code strips them whenever it lowercases.
 
 import os
 
-from bert_keras.files import read_json
+from bert_keras.engine.atomic_files import read_json
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 
 ASSETS = os.path.join("assets", "tokenizer")

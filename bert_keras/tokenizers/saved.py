@@ -7,7 +7,7 @@ import pathlib
 import tokenizers
 
 from bert_keras.checks import check_bool, check_choice, check_int, check_number, is_int
-from bert_keras.files import read_json, write_json
+from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.tokenizers import vocabulary
 from bert_keras.tokenizers.keras_hub_settings import (
     KERAS_HUB_FILES,

@@ -4,7 +4,7 @@ import struct
 
 from tokenizers import normalizers
 
-from bert_keras.protocol_buffers import fields
+from bert_keras.tokenizers.protocol_buffers import fields
 
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3

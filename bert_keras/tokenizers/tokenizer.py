@@ -19,12 +19,12 @@ import tokenizers
 from numpy.typing import NDArray
 
 from bert_keras.checks import check_int
-from bert_keras.files import of_one_state, reading, write_text
+from bert_keras.engine.atomic_files import of_one_state, reading, write_text
 from bert_keras.other_names import WithOtherNames
 from bert_keras.tokenizers import saved as files
+from bert_keras.tokenizers.building_blocks import bert_template, require
 from bert_keras.tokenizers.harmless import check_harmless
 from bert_keras.tokenizers.layout import read_layout
-from bert_keras.tokenizers.parts import bert_template, require
 from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
 from bert_keras.types import Path, Texts

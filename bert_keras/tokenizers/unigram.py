@@ -7,7 +7,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bert_keras.checks import check_bool, check_choice
-from bert_keras.tokenizers.parts import add_special_tokens
+from bert_keras.tokenizers.building_blocks import add_special_tokens
 from bert_keras.tokenizers.saved import refuse
 from bert_keras.tokenizers.sentence_pieces import read_sentence_pieces
 from bert_keras.tokenizers.tokenizer import Tokenizer

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Set
 
-from bert_keras.files import write_text
+from bert_keras.engine.atomic_files import write_text
 from bert_keras.tokenizers.texts import describe
 from bert_keras.types import Path
 

@@ -7,8 +7,8 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from bert_keras.checks import check_int
+from bert_keras.tokenizers.building_blocks import bert_normalizer, bert_template, require
 from bert_keras.tokenizers.harmless import LONGEST_WORD
-from bert_keras.tokenizers.parts import bert_normalizer, bert_template, require
 from bert_keras.tokenizers.saved import arguments_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import numbered

@@ -4,7 +4,7 @@ import contextlib
 
 import keras
 
-from bert_keras.training.interrupts import settled_by, signals_wait
+from bert_keras.engine.interrupts import settled_by, signals_wait
 
 
 def steps_done(optimizer):

@@ -11,7 +11,7 @@ import keras
 
 from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int
-from bert_keras.files import replacing
+from bert_keras.engine.atomic_files import replacing
 from bert_keras.training.averages import averages_in_place, inner_optimizer
 
 

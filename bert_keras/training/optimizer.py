@@ -15,7 +15,7 @@ from keras import ops
 
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
-from bert_keras.training import fused
+from bert_keras.engine import fused_steps as fused
 from bert_keras.types import Tensor
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 
 from bert_keras import distribution
-from bert_keras.files import write_text
+from bert_keras.engine.atomic_files import write_text
 
 
 class TrainingLog(keras.callbacks.Callback):

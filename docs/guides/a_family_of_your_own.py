@@ -131,7 +131,7 @@ if __name__ == "__main__":
 # write one. This is DistilBERT's, and all there is of it beside its heads:
 
 # %%
-from bert_keras.presets.families import distilbert
+from bert_keras.presets.families import distilbert_record as distilbert
 
 for theirs, ours in distilbert.HUGGING_FACE.config.items():
     print(f"{theirs:26}{ours}")

@@ -2,14 +2,14 @@
 
     curl localhost:8000 -H 'Content-Type: application/json' -d '{"text": "What a film!"}'
 
-Needs `ray[serve]`, onnxruntime and this package, of which `bert_keras.runtime` alone is at work.
+Needs `ray[serve]`, onnxruntime and this package, of which only `bert_keras.export.runtime` is used.
 """
 
 import os
 
 from ray import serve
 
-from bert_keras import runtime
+from bert_keras.export import runtime
 
 FOLDER = os.environ.get("MODEL", os.path.abspath("models/sentiment"))
 

@@ -15,7 +15,8 @@ from absl.testing import flagsaver
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.cli import main, mistakes, texts
+from bert_keras.cli import main, mistakes
+from bert_keras.cli import text_rows as texts
 
 TEXTS = ["good film", "bad", "", "a good bad film"]
 
@@ -139,7 +140,7 @@ def test_info_tells_what_is_there(command, preset):
     "to",
     [
         *("keras", "preset", "huggingface", "keras_hub", "program"),
-        # By another backend's process, which tests/tasks/test_export.py has on each backend.
+        # By another backend's process, which tests/export/test_export.py has on each backend.
         pytest.param("onnx", marks=pytest.mark.once),
     ],
 )

@@ -13,10 +13,11 @@ import pytest
 from absl import flags
 
 import bert_keras
+from bert_keras.cli import make_pretraining_data as pretraining_data
 from bert_keras.cli import pretrain as command
-from bert_keras.cli import pretraining_data, vocabulary
-from bert_keras.datasets import read_manifest
-from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
+from bert_keras.cli import train_vocabulary as vocabulary
+from bert_keras.corpora import PretrainingBatches, create_pretraining_data, read_manifest
+from bert_keras.preprocessing import Masking
 from bert_keras.training.training_log import read_log
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

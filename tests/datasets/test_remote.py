@@ -10,11 +10,15 @@ import threading
 import fsspec
 import pytest
 
-from bert_keras.cli.pretraining_data import expand
-from bert_keras.datasets import find_text_files, read_documents, read_manifest
+from bert_keras.cli.make_pretraining_data import expand
+from bert_keras.corpora import (
+    create_pretraining_data,
+    find_text_files,
+    read_documents,
+    read_manifest,
+)
+from bert_keras.corpora.shards import file_sha256
 from bert_keras.datasets.remote import file_name
-from bert_keras.datasets.shards import file_sha256
-from bert_keras.preprocessing import create_pretraining_data
 from bert_keras.tokenizers import WordPieceTokenizer
 
 TEXTS = {"a.txt": "The sea.\n\nA ship.", "more/b.txt.gz": "A man.\nA \u5929.\n\nThe ship."}

@@ -16,16 +16,17 @@ from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
 from bert_keras import datasets
-from bert_keras.cli.texts import read_rows
+from bert_keras.cli.text_rows import read_rows
+from bert_keras.corpora import PretrainingBatches, create_pretraining_data
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
+from bert_keras.preprocessing import Masking
 from bert_keras.presets.assign import by_path, own_weights
-from bert_keras.presets.families.bert import KERAS_HUB, TF1
+from bert_keras.presets.families.bert_record import KERAS_HUB, TF1
 from bert_keras.presets.formats import keras_hub, tf1
 from bert_keras.presets.name_map import expand
 from bert_keras.presets.safetensors_io import read_safetensors
 from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.training.checkpoint import TrainingCheckpoint
+from bert_keras.training.training_checkpoint import TrainingCheckpoint
 
 TEXTS = ("a b c", "H\u00e9d, e!", "[MASK] \u4e2d\u6587 a", "x" * 40)
 

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from checks import assert_close, to_numpy
 
-from bert_keras.heads.masked_lm import MaskedLMHead, gather_positions
+from bert_keras.heads.masked_tokens import MaskedLMHead, gather_positions
 from bert_keras.heads.next_sentence import NextSentenceHead
-from bert_keras.heads.pretraining import PretrainingHead
+from bert_keras.heads.pretraining_heads import PretrainingHead
 
 
 def head_and_outputs(dtype="float32", activation="relu"):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from checks import assert_close, to_numpy
 
-from bert_keras.heads.masked_lm import MaskedLMHead
+from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.heads.span import SpanHead
 from bert_keras.heads.window import WindowHead

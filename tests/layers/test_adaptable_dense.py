@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from bert_keras.layers.lora import AdaptableDense
+from bert_keras.layers.adaptable_dense import AdaptableDense
 
 INPUT_DIM, UNITS, RANK, ALPHA = 6, 5, 2, 3.0
 x = np.random.default_rng(0).normal(size=(4, 3, INPUT_DIM)).astype("float32")

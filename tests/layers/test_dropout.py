@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from bert_keras.layers.backends import _hashed
+from bert_keras.engine.kernels import _hashed
 from bert_keras.layers.dropout import Dropout
 
 

@@ -8,9 +8,10 @@ import pytest
 from checks import gradients, to_numpy
 from keras import ops
 
-from bert_keras.layers import attention, backends
+from bert_keras.engine import kernels as backends
+from bert_keras.engine.kernels import LEAST_ROWS
+from bert_keras.layers import attention
 from bert_keras.layers.attention import attend
-from bert_keras.layers.backends import LEAST_ROWS
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.encoder import EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward, gelu, gelu_tanh

@@ -13,7 +13,7 @@ from checks import (
 )
 
 import bert_keras
-from bert_keras.layers import backends
+from bert_keras.engine import kernels as backends
 
 
 def tiny_backbone(**overrides):

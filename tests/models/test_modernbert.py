@@ -14,7 +14,7 @@ from checks import (
 )
 
 import bert_keras
-from bert_keras.layers import backends
+from bert_keras.engine import kernels as backends
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.local_attention import attend_locally
 from bert_keras.layers.rotary import rotated

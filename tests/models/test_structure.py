@@ -5,7 +5,7 @@ import pytest
 from checks import TINY, random_inputs
 
 import bert_keras
-from bert_keras.models import structure
+from bert_keras.engine import structure
 
 
 @pytest.mark.once

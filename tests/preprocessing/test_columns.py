@@ -4,7 +4,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_keras.preprocessing.columns import Columns
+from bert_keras.corpora.growing_arrays import Columns
 
 DTYPES = {"ids": np.uint16, "ends": np.int64, "none": bool}
 PARTS = [

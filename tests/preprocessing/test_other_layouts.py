@@ -6,15 +6,8 @@ import pytest
 import transformers
 from small_tokenizers import byte_pair_tokenizer
 
-from bert_keras.datasets import open_shard
-from bert_keras.preprocessing import (
-    BucketedBatches,
-    Masking,
-    PretrainingBatches,
-    TextPreprocessor,
-    create_pretraining_data,
-    pack,
-)
+from bert_keras.corpora import PretrainingBatches, create_pretraining_data, open_shard
+from bert_keras.preprocessing import BucketedBatches, Masking, TextPreprocessor, pack
 from bert_keras.preprocessing.masked_batches import MaskedBatches
 from bert_keras.preprocessing.masking import TokenKinds
 from bert_keras.preprocessing.packing import packed_lengths

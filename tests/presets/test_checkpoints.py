@@ -13,9 +13,9 @@ from safetensors.numpy import load_file, save_file
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras import files
+from bert_keras.engine import atomic_files as files
 from bert_keras.presets import safetensors_io
-from bert_keras.presets.families import bert
+from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.formats.huggingface import _KINDS
 from bert_keras.presets.name_map import expand, transformed
 

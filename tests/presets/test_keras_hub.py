@@ -16,7 +16,7 @@ from tiny import VOCABULARY
 
 import bert_keras
 from bert_keras.presets.assign import relative_path
-from bert_keras.presets.families.bert import KERAS_HUB
+from bert_keras.presets.families.bert_record import KERAS_HUB
 from bert_keras.presets.formats.keras_hub import KINDS
 from bert_keras.presets.name_map import expand
 from bert_keras.tokenizers.tokenizer import Tokenizer

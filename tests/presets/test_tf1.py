@@ -13,7 +13,7 @@ from tiny import VOCABULARY
 
 import bert_keras
 from bert_keras.presets.assign import relative_path
-from bert_keras.presets.families.bert import TF1
+from bert_keras.presets.families.bert_record import TF1
 from bert_keras.presets.formats.tf1 import _KINDS
 from bert_keras.presets.name_map import expand
 from bert_keras.tokenizers.tokenizer import Tokenizer

@@ -25,8 +25,8 @@ from huggingface_hub import InferenceClient
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras import runtime
 from bert_keras.cli import serve
+from bert_keras.export import runtime
 from bert_keras.serving.app import make_app
 from bert_keras.serving.batcher import Batcher, Overloaded
 from bert_keras.serving.connection import Connection

@@ -11,7 +11,7 @@ from checks import (
 from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_preprocessor
 
 import bert_keras
-from bert_keras.tasks.examples import buckets_of
+from bert_keras.tasks.encoded_examples import buckets_of
 
 COMBINATIONS = ("mean", "max", "self_attention")
 # Windows of 6 tokens: one, one, two, three, and six, of which four are read.

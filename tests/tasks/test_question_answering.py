@@ -14,7 +14,7 @@ from tiny import batches_of
 import bert_keras
 from bert_keras.datasets import QuestionExample
 from bert_keras.datasets.squad import Answer
-from bert_keras.tasks.answer_columns import as_columns
+from bert_keras.tasks.question_examples import as_columns
 from bert_keras.tasks.span_search import NBest, Span
 
 LETTERS = "abcdefgh"

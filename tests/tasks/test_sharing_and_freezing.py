@@ -6,7 +6,7 @@ import pytest
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
-from bert_keras.tasks.columns import num_examples
+from bert_keras.tasks.user_columns import num_examples
 
 TEXTS = ["a b c", "d e", "h a g g", "", "b c", "a", "c d e", "e", "f g"]
 LABELS = [0, 1, 1, 0, 1, 0, 0, 1, 0]

@@ -12,8 +12,9 @@ from checks import (
 from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
 
 import bert_keras
-from bert_keras.heads.span_boundary import spans_of
-from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
+from bert_keras.corpora import PretrainingBatches, create_pretraining_data
+from bert_keras.heads.span_border import spans_of
+from bert_keras.preprocessing import Masking
 
 POSITIONS = np.array([[1, 2, 3, 7, 9, 10], [4, 6, 7, 8, 0, 0]], "int32")
 TEXTS = ["a b c d e f g h", "c d c d a a", "e f h h b b b", "g h"] * 4

@@ -9,7 +9,7 @@ from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_pr
 
 import bert_keras
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
-from bert_keras.tasks import data
+from bert_keras.tasks import task_data as data
 
 TEXTS = ["a b c", "d e", "h a", "g g g g g g g g", "b", "a a"] * 4
 LABELS = [int("a" in text) for text in TEXTS]
@@ -204,7 +204,7 @@ def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
             super().__init__(*args, **kwargs)
             windows.append(self.window)
 
-    monkeypatch.setattr("bert_keras.tasks.examples.BucketedBatches", Recorded)
+    monkeypatch.setattr("bert_keras.tasks.encoded_examples.BucketedBatches", Recorded)
     classifier = tiny_classifier(num_classes=2)
     classifier.fit(TEXTS, LABELS, sort_window=7, verbose=0)
     classifier.fit(TEXTS, LABELS, verbose=0)

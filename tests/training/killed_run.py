@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np
 
 from bert_keras.cli import pretrain
-from bert_keras.training import checkpoint
+from bert_keras.training import training_checkpoint as checkpoint
 
 
 def kill_myself():

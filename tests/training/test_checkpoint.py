@@ -14,11 +14,12 @@ import pytest
 from checks import to_numpy
 
 import bert_keras
+from bert_keras.corpora import PretrainingBatches, create_pretraining_data
 from bert_keras.layers.dropout import Dropout
-from bert_keras.preprocessing import Masking, PretrainingBatches, create_pretraining_data
-from bert_keras.training.checkpoint import TrainingCheckpoint
+from bert_keras.preprocessing import Masking
 from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import WarmupDecay
+from bert_keras.training.training_checkpoint import TrainingCheckpoint
 from bert_keras.training.training_log import TrainingLog, read_log
 
 STEPS, EPOCHS = 3, 4

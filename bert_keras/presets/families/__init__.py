@@ -2,7 +2,12 @@
 
 import keras
 
-from bert_keras.presets.families import albert, bert, distilbert, electra, modernbert, roberta
+from bert_keras.presets.families import albert_record as albert
+from bert_keras.presets.families import bert_record as bert
+from bert_keras.presets.families import distilbert_record as distilbert
+from bert_keras.presets.families import electra_record as electra
+from bert_keras.presets.families import modernbert_record as modernbert
+from bert_keras.presets.families import roberta_record as roberta
 
 FAMILIES = (bert, albert, distilbert, electra, modernbert, roberta)
 

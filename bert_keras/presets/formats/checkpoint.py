@@ -23,12 +23,12 @@ import re
 import keras
 
 from bert_keras.checks import check_choice, check_number
-from bert_keras.files import reading
+from bert_keras.engine.atomic_files import reading
+from bert_keras.engine.size_limit import filled_by
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.families import kind_of
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.name_map import expand, transformed_shape
-from bert_keras.sizes import filled_by
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 # What a config may say of how a head pools.

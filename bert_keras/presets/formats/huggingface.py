@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.checks import check_choice
-from bert_keras.files import replacing_files, write_json, write_text
+from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
 from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of, record_of, records

@@ -24,7 +24,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.checks import check_choice
-from bert_keras.files import read_json
+from bert_keras.engine.atomic_files import read_json
 from bert_keras.presets.families import records
 from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tensors import Tensors

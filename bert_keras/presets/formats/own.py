@@ -13,7 +13,7 @@ import inspect
 
 import keras
 
-from bert_keras.files import read_json, replacing_files, write_json, write_text
+from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of

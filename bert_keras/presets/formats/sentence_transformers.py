@@ -14,7 +14,7 @@ Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.h
 from pathlib import Path
 
 from bert_keras.checks import check_choice
-from bert_keras.files import read_json, write_json
+from bert_keras.engine.atomic_files import read_json, write_json
 
 # Their pooling -> ours.
 _POOLINGS = {"cls": "cls", "mean": "mean", "max": "max"}

@@ -1,0 +1,291 @@
+"""Batches of pre-training examples, each a pure function of the data, the seed and its number."""
+
+import functools
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+import numpy as np
+
+from bert_keras.checks import check_choice, check_int
+from bert_keras.corpora.pretraining_data import describe_vocabulary
+from bert_keras.corpora.shards import check_shard, open_shard, read_manifest
+from bert_keras.corpora.tfrecord import read_records
+from bert_keras.engine.atomic_files import reading
+from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_rows_alike, mask_tokens
+from bert_keras.preprocessing.packing import INPUT_NAMES
+from bert_keras.preprocessing.ragged import Ragged
+from bert_keras.preprocessing.unpadded_batches import without_padding
+from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.types import Path
+
+# What the random numbers are for: the seed's second part keeps them apart.
+_SHARDS, _ROWS, _MASKS = range(3)
+# A batch may need the end of one shard and the beginning of the next.
+SHARDS_OPEN = 3
+
+
+class PretrainingBatches(keras.utils.PyDataset):
+    """Reads a folder that `bert-keras pretraining-data` wrote.
+
+    Batch `k` depends on the folder, the arguments and `k` alone, so a run that was killed goes on
+    exactly where it was by `start_step`: nothing needs saving but the number of the step. Shuffled
+    data is an endless stream: in each epoch the shards come in another order, and the rows within
+    each in another; the examples left over at an epoch's end, fewer than a batch, are passed over.
+    `fit` needs `steps_per_epoch` then: without it its first epoch never ends. With `shuffle=False`
+    there is one epoch in the order of the files; the last batch is filled up with rows that weigh
+    0, and each row is masked always alike, whatever the seed and the size of the batches.
+
+    Processes get disjoint rows: step `k` of all processes together is one batch of `batch_size *
+    process_count` rows, in the same order as one process would read them with that batch size.
+
+    Shards are memory maps. Each is compared with its checksum when it is first opened.
+
+    Args:
+        folder: str.
+        batch_size: int, rows of a batch, of one process.
+        masking: `Masking`, how tokens are masked, fresh in each epoch. None takes the paper's way.
+            Data that was masked when it was made has its masks already, and refuses any.
+        seed: int, for the order and the masks.
+        sequence_length: int, the length to pad to; None for the data's own.
+        shuffle: bool.
+        process_index: int, the number of this process.
+        process_count: int, how many read the same data together.
+        start_step: int, the batch that `batches[0]` is.
+        num_predictions: int, width of the masked positions of data that is already masked; None
+            takes what it was made with.
+        verify: bool, whether to compare checksums.
+        has_next_sentence: bool. `True` yields labels and weights as dicts with the keys `masked_lm`
+            and `next_sentence`, for `Pretraining`; `False` those of the masked tokens alone, for
+            `MaskedLM`. None takes `True` for pairs, `False` for full sentences.
+        input_names: the inputs to make beside `mask_positions`, such as a backbone's; None for
+            all three.
+        unpadded: bool, whether the encoder is to compute without padding, see `without_padding`.
+
+    Attributes:
+        manifest: dict, what `manifest.json` says.
+        tokenizer: the `Tokenizer` that made the data.
+        batches_per_epoch: int.
+        masking: `Masking`, the one in use; None for data that is already masked.
+
+    Raises:
+        FileNotFoundError: the folder is incomplete.
+        ValueError: a shard is cut short or was altered, there is less than a batch of examples, or
+            the arguments do not fit the data.
+
+    Example:
+    ```python
+    batches = PretrainingBatches("data/train", batch_size=256, seed=1, start_step=1000)
+    inputs, labels, weights = batches[0]          # the 1,001st batch
+    inputs["token_ids"].shape                     # (256, 128)
+    model.fit(batches, steps_per_epoch=1000)
+    ```
+    `inputs`: int32 `token_ids`, `segment_ids`, `padding_mask` `(batch, seq_len)` and
+    `mask_positions` `(batch, num_predictions)`. `labels`: int32 `(batch, num_predictions)`, or a
+    dict of these as `masked_lm` and `next_sentence` `(batch,)`, 0 where B follows A. `weights`:
+    float32 of the same structure and shapes.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        batch_size: int,
+        masking: Masking | None = None,
+        seed: int = 0,
+        sequence_length: int | None = None,
+        shuffle: bool = True,
+        process_index: int = 0,
+        process_count: int = 1,
+        start_step: int = 0,
+        num_predictions: int | None = None,
+        verify: bool = True,
+        has_next_sentence: bool | None = None,
+        input_names: Iterable[str] | None = None,
+        unpadded: bool = False,
+    ) -> None:
+        super().__init__()
+        self.folder = os.fspath(folder)
+        self.manifest = read_manifest(self.folder)
+        with reading(self.folder):
+            has_pairs = self.manifest["objective"] != "full_sentences"
+            is_masked = self.manifest["masking"] is not None
+            for name in ("sequence_length", *(("num_predictions",) if is_masked else ())):
+                check_int(name, self.manifest[name])
+        self.batch_size = check_int("batch_size", batch_size)
+        self.seed = seed
+        self.shuffle = shuffle
+        self.process_count = check_int("process_count", process_count)
+        self.process_index = check_int("process_index", process_index, 0, process_count - 1)
+        self.start_step = check_int("start_step", start_step, 0)
+        self.input_names = (*(INPUT_NAMES if input_names is None else input_names), MASK_POSITIONS)
+        self.verify = verify
+        self.unpadded = unpadded
+        if not has_pairs:
+            advice = f"{self.folder} holds full sentences, no pairs: train a MaskedLM."
+            check_choice("has_next_sentence", has_next_sentence, (None, False), advice)
+        self.has_next_sentence = has_pairs if has_next_sentence is None else has_next_sentence
+        stored = self.manifest["sequence_length"]
+        advice = "Make data of that length: create_pretraining_data.py --sequence_length."
+        length = stored if sequence_length is None else sequence_length
+        self.sequence_length = check_int("sequence_length", length, stored, advice=advice)
+        with reading(self.folder):
+            self.tokenizer = self._checked_tokenizer()
+        self.masking, self.num_predictions = self._checked_masking(masking, num_predictions)
+        self._kinds = TokenKinds.from_tokenizer(self.tokenizer)
+        self._counts = np.array([shard["num_examples"] for shard in self.manifest["shards"]])
+        self.batches_per_epoch = self._count_batches()
+        self._verified = set()
+        self._shard = functools.lru_cache(SHARDS_OPEN)(self._open)
+        self._row_order = functools.lru_cache(SHARDS_OPEN)(self._draw_row_order)
+
+    def _checked_tokenizer(self):
+        tokenizer = Tokenizer.load(self.folder)
+        if describe_vocabulary(tokenizer) != self.manifest["vocabulary"]:
+            raise ValueError(
+                "The vocabulary beside the data, and its settings, must be those that made it. "
+                f"Received: others in {self.folder}, of {tokenizer.vocabulary_size} tokens in "
+                f"place of {self.manifest['vocabulary']['size']}. Copy the whole folder again."
+            )
+        return tokenizer
+
+    def _checked_masking(self, masking, num_predictions):
+        """Returns how to mask, None for data that is masked, and the number of predictions."""
+        if self.manifest["masking"] is None:
+            masking = Masking() if masking is None else masking
+            advice = "The data is not masked yet: set `Masking(max_predictions=...)`."
+            check_choice("num_predictions", num_predictions, (None,), advice)
+            return masking, masking.num_predictions(self.sequence_length)
+        advice = "The data was masked when it was made: leave it out, or drop --static_masking."
+        check_choice("masking", masking, (None,), advice)
+        stored = self.manifest["num_predictions"]
+        return None, check_int("num_predictions", num_predictions or stored, stored)
+
+    def _count_batches(self):
+        total, size = int(self._counts.sum()), self.batch_size * self.process_count
+        if not self.shuffle:
+            count = -(-total // size)
+            check_int("start_step", self.start_step, 0, count - 1, "Unshuffled data ends.")
+            return count
+        if total < size:
+            raise ValueError(
+                f"There must be a batch of examples for all processes, {size}. Received: "
+                f"{total} examples in {self.folder}. Lower `batch_size`, or make more data."
+            )
+        return total // size
+
+    @property
+    def num_batches(self) -> int | None:
+        """Number of batches: None, no end, where the data is shuffled; then fit needs
+        `steps_per_epoch`."""
+        return None if self.shuffle else len(self)
+
+    def __len__(self) -> int:
+        """Returns the number of batches of an epoch, or those left of data not shuffled."""
+        return self.batches_per_epoch - (0 if self.shuffle else self.start_step)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any, Any]:
+        """Returns `(inputs, labels, weights)` of the batch `start_step + index`."""
+        step = self.start_step + index
+        if index < 0 or (not self.shuffle and step >= self.batches_per_epoch):
+            raise IndexError(f"There is no batch {step} of {self.batches_per_epoch}.")
+        epoch, step_in_epoch = divmod(step, self.batches_per_epoch)
+        begin = (step_in_epoch * self.process_count + self.process_index) * self.batch_size
+        places = np.arange(begin, begin + self.batch_size)
+        is_real = places < self._counts.sum()
+        with reading(self.folder):
+            parts = self._read(epoch, np.where(is_real, places, 0))
+            inputs, labels, weights = self._assemble(parts, step, places)
+        for value in weights.values():
+            value[~is_real] = 0
+        if not self.has_next_sentence:
+            return inputs, labels["masked_lm"], weights["masked_lm"]
+        return inputs, labels, weights
+
+    def _read(self, epoch, places):
+        """Returns a list of (arrays of a shard, rows in it), in the order of the places."""
+        order = np.arange(len(self._counts))
+        if self.shuffle:
+            order = self._generator(_SHARDS, epoch).permutation(order)
+        ends = np.cumsum(self._counts[order])
+        indices = np.searchsorted(ends, places, side="right")
+        borders = np.flatnonzero(np.diff(indices)) + 1
+        parts = []
+        for part in np.split(np.arange(len(places)), borders):
+            index = int(indices[part[0]])
+            shard = int(order[index])
+            rows = places[part] - (ends[index] - self._counts[shard])
+            parts.append((self._shard(shard), self._row_order(epoch, shard)[rows]))
+        return parts
+
+    def _draw_row_order(self, epoch, shard):
+        rows = np.arange(self._counts[shard])
+        return self._generator(_ROWS, epoch, shard).permutation(rows) if self.shuffle else rows
+
+    def _open(self, index):
+        shard = self.manifest["shards"][index]
+        if self.verify and index not in self._verified:
+            check_shard(self.folder, shard)
+            self._verified.add(index)
+        path = os.path.join(self.folder, shard["file"])
+        return read_records(path) if path.endswith(".tfrecord") else open_shard(path)[0]
+
+    def _generator(self, *purpose):
+        return np.random.default_rng([self.seed, *map(int, purpose)])
+
+    def _assemble(self, parts, step, places):
+        rows, length = _take_rows(parts, "token_ids", "offsets"), self.sequence_length
+        columns = np.arange(length)
+        padding_mask = columns < rows.lengths[:, None]
+        token_ids = rows.to_dense(length, self.tokenizer.pad_token_id).astype(np.int32)
+        second_starts = np.concatenate([arrays["second_starts"][rows] for arrays, rows in parts])
+        is_second = padding_mask & (columns >= second_starts[:, None])
+        segment_ids = is_second * self.tokenizer.layout.second_segment
+        if self.masking is None:
+            masked = _stored_masks(parts, token_ids, self.num_predictions)
+        else:
+            word_starts = None
+            if "word_starts" in parts[0][0]:
+                word_starts = _take_rows(parts, "word_starts", "offsets").to_dense(length, False)
+            arguments = self.masking, padding_mask, word_starts
+            if self.shuffle:
+                generator = self._generator(_MASKS, step, self.process_index)
+                masked = mask_tokens(token_ids, self._kinds, generator, *arguments)
+            else:
+                masked = mask_rows_alike(token_ids, self._kinds, places, *arguments)
+        inputs = {
+            TOKEN_IDS: masked[0],
+            SEGMENT_IDS: segment_ids.astype(np.int32),
+            PADDING_MASK: padding_mask.astype(np.int32),
+            MASK_POSITIONS: masked[1],
+        }
+        inputs = {name: inputs[name] for name in inputs if name in self.input_names}
+        inputs = without_padding(inputs) if self.unpadded else inputs
+        labels, weights = {"masked_lm": masked[2]}, {"masked_lm": masked[3]}
+        if self.has_next_sentence:
+            not_next = [arrays["is_random_next"][rows] for arrays, rows in parts]
+            labels["next_sentence"] = np.concatenate(not_next).astype(np.int32)
+            weights["next_sentence"] = np.ones(self.batch_size, np.float32)
+        return inputs, labels, weights
+
+
+def _take_rows(parts, values, offsets):
+    """Returns rows of shards as a `Ragged`, on the memory map where they are all of one."""
+    taken = []
+    for arrays, rows in parts:
+        starts = arrays[offsets][rows]
+        taken.append(Ragged(arrays[values], starts, arrays[offsets][rows + 1] - starts))
+    if len(taken) == 1:
+        return taken[0]
+    lengths = np.concatenate([part.lengths for part in taken])
+    return Ragged.from_flat(np.concatenate([part.flat() for part in taken]), lengths)
+
+
+def _stored_masks(parts, token_ids, width):
+    positions, labels = (
+        _take_rows(parts, name, "mask_offsets") for name in ("mask_positions", "mask_labels")
+    )
+    weights = np.arange(width) < positions.lengths[:, None]
+    dense = (rows.to_dense(width).astype(np.int32) for rows in (positions, labels))
+    return (token_ids, *dense, weights.astype(np.float32))

@@ -1,0 +1,470 @@
+"""Text files to a folder of pre-training examples, by any number of processes."""
+
+import bisect
+import collections
+import itertools
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bert_keras.checks import check_choice, check_int, check_number
+from bert_keras.corpora import sentence_pairs, shards
+from bert_keras.corpora.growing_arrays import Columns
+from bert_keras.corpora.runners import check_runner
+from bert_keras.corpora.shards import FORMAT_VERSION, file_sha256, json_sha256, write_shard
+from bert_keras.corpora.shuffling import shuffled
+from bert_keras.corpora.text_files import find_text_files, read_documents
+from bert_keras.corpora.tfrecord import check_tensorflow, write_records
+from bert_keras.corpora.token_store import open_tokens, store_tokens
+from bert_keras.corpora.workers import STATE
+from bert_keras.datasets.remote import check_local, file_name, file_size
+from bert_keras.engine.atomic_files import read_json, remove_if_left, write_json
+from bert_keras.preprocessing.masking import Masking, TokenKinds, mask_tokens
+from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.types import Path
+
+FORMATS = ("safetensors", "tfrecord")
+# The arguments that tell one set of examples from another, beside the text and the tokenizer.
+SETTINGS = ("objective", "sequence_length", "duplicates", "masking", "short_probability")
+SETTINGS += ("random_probability", "short_per", "seed", "format", "examples_per_shard")
+# Holds what an unfinished run needs to go on.
+UNFINISHED_FOLDER = ".unfinished"
+TOKENS_PER_TASK = 1 << 20
+EXAMPLES_PER_PART = 1 << 16
+# Below this a second process costs more than it saves: starting one takes seconds.
+BYTES_PER_PROCESS = 1 << 24
+# A vocabulary that knows less of a text was made from another language or case.
+MOST_UNKNOWN = 0.1
+# Shards, and what a killed process leaves of the files it was writing.
+_SHARD = re.compile(r"examples-\d{5,}-of-\d{5,}\.\w+")
+_PARTIAL = re.compile(r"\.(examples-|manifest\.).*\.partial")
+# A row of `Segments` on the disk.
+_SEGMENT = np.dtype(
+    [("first", "<i8", 2), ("second", "<i8", 2), ("not_next", "i1"), ("is_short", "?")]
+)
+# What random numbers are for: the seed's second part keeps them apart.
+_ORDER, _MASKS = range(2)
+
+
+def create_pretraining_data(
+    input_files: Path | Sequence[Path],
+    tokenizer: Tokenizer,
+    output_dir: Path,
+    *,
+    sequence_length: int = 128,
+    objective: Literal["next_sentence", "sentence_order", "full_sentences"] = "next_sentence",
+    documents: Literal["blank_line", "file"] = "blank_line",
+    sentences_per_line: bool = False,
+    duplicates: int = 1,
+    masking: Masking | None = None,
+    short_probability: float = 0.1,
+    random_probability: float = 0.5,
+    short_per: Literal["example", "document"] = "example",
+    word_segmenter: Callable[[str], Iterable[str]] | None = None,
+    seed: int = 0,
+    format: Literal["safetensors", "tfrecord"] = "safetensors",
+    examples_per_shard: int = 16384,
+    num_workers: int | None = None,
+    errors: Literal["strict", "replace"] = "strict",
+    progress: Callable[[str], object] | None = None,
+    runner: Literal["local", "ray", "beam"] = "local",
+    runner_options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Writes a folder that `PretrainingBatches` reads.
+
+    The text is tokenized into one file of ids, the documents are cut into examples (see
+    `sentence_pairs`), the examples of the whole corpus are shuffled and written in shards, and
+    `manifest.json` is written last. The same input and arguments give the same bytes, whatever the
+    number of processes. Each file appears under its name when it is complete: a run that was killed
+    goes on with the next shard when the same call is made again, and does nothing if all is there.
+
+    A corpus is text through and through: `[SEP]` in it is read as characters, whatever the
+    tokenizer does elsewhere.
+
+    Args:
+        input_files: path, or list of paths, of text files, plain or gzip, or folders of them; or
+            addresses of such, see `find_text_files`. Each is read twice: first for its checksum.
+        tokenizer: `Tokenizer` with a mask token.
+        output_dir: str, the folder to write, made if needed.
+        sequence_length: int, the longest row, special tokens included.
+        objective: `"next_sentence"` (BERT), `"sentence_order"` (ALBERT) or `"full_sentences"`
+            (RoBERTa, no pairs).
+        documents: `"blank_line"` or `"file"`, what ends a document.
+        sentences_per_line: bool. True takes each line for a sentence; False splits paragraphs
+            into sentences by `split_sentences`.
+        duplicates: int, passes over the documents, each with other pairs (and other masks).
+        masking: `Masking` to mask once, now; None to mask afresh in each epoch when reading.
+        short_probability: float, how often a shorter target length is drawn.
+        random_probability: float, how often segment B is random where it could be the next.
+        short_per: `"example"` or `"document"`, see `next_sentence_segments`.
+        word_segmenter: function of a sentence (str) that returns its words (iterable of str, all
+            of the sentence but spaces), for masking whole words in Chinese. It tells which tokens
+            begin a word, and changes none. Defined in a module, so that processes can import it
+            and its name tells it from others.
+        seed: int.
+        format: `"safetensors"`, or `"tfrecord"` with the features of google-research/bert, which
+            needs TensorFlow and `masking`.
+        examples_per_shard: int.
+        num_workers: int; None takes one process for every 16 MB of input, at most one a core.
+        errors: `"strict"` or `"replace"`, for bytes that are not UTF-8.
+        progress: function of a str, called now and then; or None.
+        runner: `"local"`, processes of this machine; `"ray"` or `"beam"`, whose processes may stand
+            on machines that see `output_dir` under the same path. The bytes are the same.
+        runner_options: dict, arguments of `ray.init`, or Beam's pipeline options; or None.
+
+    Returns:
+        The manifest, a dict.
+
+    Raises:
+        ValueError: an argument is out of range, there is no text, none that the vocabulary knows,
+            no partner document, no `[MASK]`, no room for two tokens, a word segmenter loses text,
+            or `output_dir` holds other data or is an address.
+        FileNotFoundError: an input is no file.
+        ImportError: `format="tfrecord"` without TensorFlow, or a `runner` without its package.
+        ChildProcessError: a process was killed; the same call goes on where it was.
+    """
+    given = locals()
+    settings = {name: given[name] for name in SETTINGS}
+    settings["masking"] = None if masking is None else masking.get_config()
+    check_local("`output_dir`", output_dir)
+    _check(settings, tokenizer)
+    workers_of = check_runner(runner, runner_options)
+    settings["num_predictions"] = masking and masking.num_predictions(sequence_length)
+    files = find_text_files(input_files)
+    sizes = sum(map(file_size, files))
+    reading = {"documents": documents, "errors": errors, "word_segmenter": _name(word_segmenter)}
+    reading["sentences_per_line"] = bool(sentences_per_line)
+    about = {"vocabulary": describe_vocabulary(tokenizer), "reading": reading}
+    about["input"] = {"files": list(map(file_name, files)), "bytes": sizes}
+    fingerprint = json_sha256([list(map(file_sha256, files)), about, settings, FORMAT_VERSION])
+    manifest = _finished(output_dir, fingerprint)
+    if manifest is None:
+        state = {name: given[name] for name in ("sentences_per_line", "word_segmenter")} | {
+            "tokenizer": tokenizer.plain(),
+            "settings": settings,
+            "output_dir": os.path.abspath(output_dir),
+            "unfinished": os.path.abspath(os.path.join(output_dir, UNFINISHED_FOLDER, fingerprint)),
+        }
+        count = max(1, min(os.cpu_count() or 1, sizes // BYTES_PER_PROCESS))
+        with workers_of(num_workers or count, runner_options, **state) as workers:
+            passages = "line" if sentences_per_line else "paragraph"
+            texts = read_documents(files, documents, passages, errors)
+            made = _make(workers, texts, progress or (lambda message: None))
+        tokenizer.save(output_dir)
+        manifest = {"version": FORMAT_VERSION, "fingerprint": fingerprint, **settings, **about}
+        manifest |= made
+        shards.write_manifest(output_dir, manifest)
+    _remove_leftovers(output_dir, manifest["shards"])
+    return manifest
+
+
+def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Returns what a manifest says of the tokenizer that made the data."""
+    return {
+        "size": tokenizer.vocabulary_size,
+        "sha256": json_sha256(tokenizer.vocabulary),
+        "settings_sha256": json_sha256([tokenizer.settings, tokenizer.get_config()]),
+    }
+
+
+def describe_shard(path: Path, count: int) -> dict[str, Any]:
+    """Returns what a manifest says of a shard of so many examples."""
+    return {
+        "file": os.path.basename(path),
+        "num_examples": count,
+        "bytes": os.path.getsize(path),
+        "sha256": file_sha256(path),
+    }
+
+
+def _make(workers, texts, progress):
+    """Writes all shards; returns what the manifest says of them."""
+    settings, output_dir, unfinished = map(STATE.get, ("settings", "output_dir", "unfinished"))
+    if not os.path.isdir(unfinished):
+        # What a killed run with other settings has left.
+        os.makedirs(output_dir, exist_ok=True)
+        _remove_leftovers(output_dir)
+        os.makedirs(unfinished)
+    try:
+        counts = store_tokens(workers, texts, os.path.join(unfinished, "tokens"), progress)
+        _check_known(counts)
+        cut = _cut(workers, settings, progress)
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise  # Of a file, which may be mended.
+        # Refused: nothing here is of use to another call.
+        STATE.pop("corpus", None)
+        _remove_leftovers(output_dir)
+        raise
+    entries, statistics = _write_shards(workers, cut, settings, progress)
+    return {
+        "num_examples": cut["examples"],
+        "counts": counts | {"skipped_sentences": cut["skipped_sentences"]},
+        "statistics": statistics,
+        "shards": entries,
+    }
+
+
+def _check(settings, tokenizer):
+    objective, masking = settings["objective"], settings["masking"]
+    check_choice("objective", objective, sentence_pairs.OBJECTIVES)
+    check_choice("format", settings["format"], FORMATS)
+    for name in ("sequence_length", "duplicates", "examples_per_shard"):
+        settings[name] = check_int(name, settings[name])
+    for name in ("short_probability", "random_probability"):
+        check_number(name, settings[name], below=1 + 1e-9)
+    if settings["duplicates"] > 1 and masking is None and objective == "full_sentences":
+        raise ValueError(
+            "`duplicates` would repeat the same rows of 'full_sentences'. Received: "
+            f"duplicates={settings['duplicates']} without `masking`. Leave it out, or pass that."
+        )
+    if settings["format"] == "tfrecord":
+        check_tensorflow()
+        if masking is None:
+            raise ValueError(
+                "TFRecord as google-research/bert writes it holds masked rows. Received: no "
+                "`masking`. Pass one (--static_masking), or choose format='safetensors'."
+            )
+    # Raises where there is no mask token.
+    TokenKinds.from_tokenizer(tokenizer)
+
+
+def _check_known(counts):
+    """Raises where the vocabulary knows nothing of the text, and warns where it knows little."""
+    share = counts["unknown_tokens"] / counts["tokens"]
+    message = (
+        f"{share:.1%} of the text's {counts['tokens']:,} tokens are unknown to the vocabulary. Is "
+        "it one for this language, and are `lowercase` and the files' encoding right?"
+    )
+    if share == 1:
+        raise ValueError(message)
+    if share > MOST_UNKNOWN:
+        warnings.warn(message, stacklevel=4)
+
+
+def _name(function):
+    """Returns what tells a function from others, None for none."""
+    if function is None:
+        return None
+    name = getattr(function, "__qualname__", "<")
+    if "<" in name:
+        raise ValueError(
+            "`word_segmenter` must be a function with a name of its own in a module, so that its "
+            f"data is known. Received: {function!r}. Write it by `def`, outside of functions."
+        )
+    return f"{function.__module__}:{name}"
+
+
+def _finished(output_dir, fingerprint):
+    """Returns the manifest if the folder holds just this data, None if it holds none."""
+    if not os.path.exists(os.path.join(output_dir, shards.MANIFEST_FILE)):
+        return None
+    manifest = shards.read_manifest(output_dir)
+    if manifest["fingerprint"] != fingerprint:
+        raise ValueError(
+            "`output_dir` must be new, or hold data of the same input, vocabulary and settings. "
+            f"Received: {output_dir}, which holds other data. Choose another folder or remove it."
+        )
+    return manifest
+
+
+def _remove_leftovers(output_dir, entries=()):
+    """Removes what unfinished runs have left beside the shards of a manifest."""
+    shutil.rmtree(os.path.join(output_dir, UNFINISHED_FOLDER), ignore_errors=True)
+    kept = {shard["file"] for shard in entries}
+    for name in os.listdir(output_dir):
+        path = os.path.join(output_dir, name)
+        if name not in kept and _SHARD.fullmatch(name):
+            os.remove(path)
+        if _PARTIAL.fullmatch(name):
+            remove_if_left(path)
+
+
+def _corpus():
+    """Returns `Documents` and word starts, opened once in each process."""
+    if "corpus" not in STATE:
+        folder = os.path.join(STATE["unfinished"], "tokens")
+        STATE["corpus"] = open_tokens(folder, STATE["tokenizer"])
+    return STATE["corpus"]
+
+
+# Documents to examples
+
+
+def _cut(workers, settings, progress):
+    """Cuts all passes over all documents into segments, in order; returns counts of them."""
+    columns = _segment_columns()
+    if not columns.is_whole:
+        parts = _cut_parts(workers, settings, columns.num_parts)
+        for _ in columns.extend(map(_segment_rows, parts)):
+            progress(f"{columns.counts['examples']:,} examples cut")
+    if not columns.counts["examples"]:
+        raise ValueError(
+            "The text must give at least one example. Received: none, since pairs need documents "
+            "of two sentences. Do blank lines end documents where they should not?"
+        )
+    return columns.counts
+
+
+def _cut_parts(workers, settings, num_there):
+    """Yields `Segments` of all passes over all documents, behind the parts that are there."""
+    (documents, _), passes = _corpus(), range(settings["duplicates"])
+    if settings["objective"] == "full_sentences":
+        options = settings["sequence_length"], STATE["tokenizer"].layout, EXAMPLES_PER_PART
+        each = (sentence_pairs.full_sentence_segments(documents, *options) for _ in passes)
+        return itertools.islice(itertools.chain.from_iterable(each), num_there, None)
+    tasks = ((duplicate, which) for duplicate in passes for which in _document_ranges(documents))
+    return workers.map(_cut_documents, itertools.islice(tasks, num_there, None))
+
+
+def _segment_columns():
+    return Columns(os.path.join(STATE["unfinished"], "segments"), {"segments": _SEGMENT})
+
+
+def _segment_rows(segments):
+    """Returns a part for `Columns`."""
+    rows = np.empty(len(segments.not_next), _SEGMENT)
+    for name in _SEGMENT.names:
+        rows[name] = getattr(segments, name)
+    counts = {"examples": len(rows), "skipped_sentences": segments.num_skipped}
+    counts |= {name: int(rows[name].sum()) for name in ("not_next", "is_short")}
+    return {"segments": rows}, counts
+
+
+def _document_ranges(documents):
+    """Yields ranges of documents of about a task's tokens, by the data alone."""
+    begin, count = 0, documents.num_documents
+
+    def first_token(document):
+        return documents.sentence_starts[documents.first_sentences[document]]
+
+    while begin < count:
+        least = first_token(begin) + TOKENS_PER_TASK
+        behind = bisect.bisect_left(range(count), least, begin + 1, key=first_token)
+        yield range(begin, behind)
+        begin = behind
+
+
+def _cut_documents(task):
+    duplicate, which = task
+    settings, (documents, _) = STATE["settings"], _corpus()
+    names = ["sequence_length", "seed", "short_probability"]
+    cut = sentence_pairs.sentence_order_segments
+    if settings["objective"] == "next_sentence":
+        names += ["random_probability", "short_per"]
+        cut = sentence_pairs.next_sentence_segments
+    options = {name: settings[name] for name in names} | {"layout": STATE["tokenizer"].layout}
+    return cut(documents, duplicate=duplicate, which=which, **options)
+
+
+# Examples to shards
+
+
+def _write_shards(workers, cut, settings, progress):
+    """Writes all shards that are not there yet; returns their entries and the statistics."""
+    total = cut["examples"]
+    count = -(-total // settings["examples_per_shard"])
+    entries, sums = [], collections.Counter()
+    for entry, part in workers.map(_write_shard, ((index, count) for index in range(count))):
+        entries.append(entry)
+        sums.update(part)
+        progress(f"{len(entries)} of {count} shards written")
+    statistics = {"short_share": round(cut["is_short"] / total, 5)}
+    if settings["objective"] != "full_sentences":
+        statistics["not_next_share"] = round(cut["not_next"] / total, 5)
+    return entries, statistics | token_statistics(sums, total)
+
+
+def token_statistics(sums: Mapping[str, int], num_examples: int) -> dict[str, float]:
+    """Returns what a manifest says of the lengths of rows, and of the masks where there are any."""
+    statistics = {"mean_length": round(sums["example_tokens"] / num_examples, 3), **sums}
+    if "predictions" in sums:
+        share = sums["predictions"] / sums["example_tokens"]
+        statistics["predictions_share"] = round(share, 5)
+    return statistics
+
+
+def _write_shard(task):
+    """Writes one shard unless it is there; returns its entry in the manifest and its counts."""
+    index, count = task
+    settings, folder = STATE["settings"], STATE["output_dir"]
+    name = shards.shard_name(index, count, settings["format"])
+    path = os.path.join(folder, name)
+    note_path = os.path.join(STATE["unfinished"], f"{name}.json")
+    if os.path.exists(note_path) and os.path.exists(path):
+        entry, sums = read_json(note_path, list)
+        if entry["sha256"] == file_sha256(path):
+            return entry, sums
+    segments = _shuffled_segments(index, settings)
+    arrays = _shard_arrays(index, segments)
+    if settings["format"] == "tfrecord":
+        write_records(path, arrays, settings["sequence_length"], settings["num_predictions"])
+    else:
+        write_shard(path, arrays)
+    entry = describe_shard(path, len(segments.not_next))
+    sums = {"example_tokens": int(arrays["offsets"][-1])}
+    if "mask_offsets" in arrays:
+        sums["predictions"] = int(arrays["mask_offsets"][-1])
+    write_json(note_path, [entry, sums])
+    return entry, sums
+
+
+def _shuffled_segments(index, settings):
+    """Returns the `Segments` of a shard: all examples were shuffled, and these stand here then."""
+    if "segments" not in STATE:
+        STATE["segments"] = _segment_columns().open("segments")
+    rows, size = STATE["segments"], settings["examples_per_shard"]
+    places = range(index * size, min(len(rows), (index + 1) * size))
+    rows = rows[shuffled(places, len(rows), [settings["seed"], _ORDER])]
+    return sentence_pairs.Segments(*map(rows.__getitem__, _SEGMENT.names))
+
+
+def _shard_arrays(index, segments):
+    """Returns the arrays of a shard, see `bert_keras.corpora.shards`."""
+    tokenizer, settings = STATE["tokenizer"], STATE["settings"]
+    documents, word_starts = _corpus()
+    rows, second_starts = sentence_pairs.pack_segments(documents, segments, tokenizer.layout)
+    arrays = {"token_ids": rows.values, "second_starts": second_starts}
+    arrays["offsets"] = _offsets(rows.lengths)
+    if settings["objective"] != "full_sentences":
+        arrays["is_random_next"] = segments.not_next
+    if word_starts is not None:
+        documents = documents._replace(token_ids=word_starts)
+        word_starts, _ = sentence_pairs.pack_segments(
+            documents, segments, tokenizer.layout.of_ones()
+        )
+        arrays["word_starts"] = word_starts.values
+    if settings["masking"] is not None:
+        arrays |= _masked(rows, word_starts, index)
+    return arrays
+
+
+def _offsets(lengths):
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def _masked(rows, word_starts, index):
+    """Returns the arrays of a shard that static masking changes or adds."""
+    tokenizer, settings = STATE["tokenizer"], STATE["settings"]
+    length, dtype = settings["sequence_length"], rows.values.dtype
+    padding_mask = np.arange(length) < rows.lengths[:, None]
+    masked = mask_tokens(
+        rows.to_dense(length, tokenizer.pad_token_id),
+        TokenKinds.from_tokenizer(tokenizer),
+        np.random.default_rng([settings["seed"], _MASKS, index]),
+        Masking.from_config(settings["masking"]),
+        padding_mask,
+        None if word_starts is None else word_starts.to_dense(length),
+    )
+    is_real = masked.weights > 0
+    return {
+        "token_ids": masked.token_ids[padding_mask].astype(dtype),
+        "mask_offsets": _offsets(is_real.sum(axis=1)),
+        "mask_positions": masked.mask_positions[is_real],
+        "mask_labels": masked.labels[is_real].astype(dtype),
+    }

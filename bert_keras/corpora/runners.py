@@ -1,0 +1,167 @@
+"""What runs the tasks of a call: processes of this machine, Ray, or Apache Beam.
+
+The last two are `Workers` whose processes belong to others. They may stand on other machines, which
+must see the same files under the same paths, and import the same package.
+"""
+
+import importlib
+import itertools
+import os
+import pickle
+import shutil
+import threading
+import uuid
+
+from bert_keras.checks import check_choice
+from bert_keras.corpora.workers import KILLED, STATE, Workers, set_up
+from bert_keras.engine.atomic_files import replacing
+
+MODULES = {"local": "concurrent.futures", "ray": "ray", "beam": "apache_beam"}
+# Tasks of one pipeline: they and their results lie on the disk meanwhile, some 2 MB each.
+TASKS_PER_PIPELINE = 512
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def check_runner(runner, options=None):
+    """Returns the class of `Workers` that runs tasks, `"local"`, `"ray"` or `"beam"`.
+
+    Raises:
+        ValueError: there is no such runner, or it takes no options.
+        ImportError: its package is missing.
+    """
+    check_choice("runner", runner, tuple(MODULES))
+    try:
+        importlib.import_module(MODULES[runner])
+    except ImportError as error:
+        raise ImportError(
+            f"`runner={runner!r}` needs {MODULES[runner]}: pip install 'bert_keras[{runner}]'. "
+            "Without it 'local' runs the same on this machine."
+        ) from error
+    if runner == "local" and options:
+        raise ValueError(
+            f"`runner_options` are those of 'ray' and 'beam'. Received: {options} for 'local'. "
+            "Leave them out."
+        )
+    return {"local": Workers, "ray": RayWorkers, "beam": BeamWorkers}[runner]
+
+
+class RayWorkers(Workers):
+    """Runs tasks on Ray; a task whose process dies is run again, three times at most.
+
+    Args:
+        count: int, half of the tasks that are under way at a time.
+        options: dict, arguments of `ray.init`, such as `address`; unused where Ray is up already.
+        **state: as for `Workers`.
+    """
+
+    def _start(self):
+        import ray
+
+        # It would tell its makers that it was used.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        self._is_ours = not ray.is_initialized()
+        if self._is_ours:
+            ray.init(**{"include_dashboard": False} | self.options)
+        self._ray, self._remote = ray, ray.remote(_run_on_ray)
+        self._run, self._state = uuid.uuid4().hex, ray.put(self.state)
+
+    def _stop(self):
+        if self._is_ours:
+            self._ray.shutdown()
+
+    def _submit(self, function, task):
+        # In a list it stays a reference, which a process follows once.
+        return self._remote.remote(self._run, [self._state], function, task)
+
+    def _result(self, submitted):
+        try:
+            return self._ray.get(submitted)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except self._ray.exceptions.RayError as error:
+            raise ChildProcessError(KILLED) from error
+
+
+class BeamWorkers(Workers):
+    """Runs tasks by pipelines of Apache Beam, some hundreds each; a pipeline gives no order.
+
+    So tasks and results are numbered files in the folder `unfinished` of the state. Without options
+    all runs in this process, to try it; how many do on a cluster is said by its own options.
+
+    Args:
+        count: int, unused.
+        options: dict, Beam's pipeline options, such as `runner` and what belongs to it.
+        **state: as for `Workers`; `unfinished` is a folder that all machines see.
+    """
+
+    def _start(self):
+        self._folder = os.path.join(self.state["unfinished"], "beam")
+        self._run = uuid.uuid4().hex
+
+    def _stop(self):
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def map(self, function, tasks):
+        """Yields `function(task)` for each task, in their order, after each pipeline's end."""
+        tasks = iter(tasks)
+        while count := self._write_tasks(itertools.islice(tasks, TASKS_PER_PIPELINE)):
+            self._run_pipeline(function, count)
+            for number in range(count):
+                result = _read(self._folder, f"result{number}")
+                if isinstance(result, ValueError):
+                    raise result
+                yield result
+
+    def _write_tasks(self, tasks):
+        """Writes tasks and the state into an empty folder; returns how many."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.makedirs(self._folder)
+        _write(self._folder, "state", self.state)
+        number = -1
+        for number, task in enumerate(tasks):
+            _write(self._folder, f"task{number}", task)
+        return number + 1
+
+    def _run_pipeline(self, function, count):
+        import apache_beam
+        from apache_beam.options.pipeline_options import PipelineOptions
+
+        # Not Beam's processes of this machine: it waits for ever for one that is killed.
+        options = {"runner": "FnApiRunner", "direct_running_mode": "in_memory"} | self.options
+        with apache_beam.Pipeline(options=PipelineOptions(flags=[], **options)) as pipeline:
+            numbers = pipeline | apache_beam.Create(range(count)) | apache_beam.Reshuffle()
+            numbers | apache_beam.Map(_run_on_beam, self._run, self._folder, function)
+
+
+def _run_on_ray(run, state, function, task):
+    import ray
+
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # As in processes of our own.
+    return _run_task(run, lambda: ray.get(state[0]), function, task)
+
+
+def _run_on_beam(number, run, folder, function):
+    task = _read(folder, f"task{number}")
+    try:
+        result = _run_task(run, lambda: _read(folder, "state"), function, task)
+    except ValueError as error:  # Refused: to try again, as Beam would, is of no use.
+        result = error
+    _write(folder, f"result{number}", result)
+
+
+def _run_task(run, load_state, function, task):
+    """Runs a task in a process that others started, which learns a run's state by its first."""
+    with _ONE_AT_A_TIME:  # Beam runs tasks in threads, which would share what `STATE` remembers.
+        if STATE.get("run") != run:
+            set_up(load_state() | {"run": run})
+        return function(task)
+
+
+def _read(folder, name):
+    with open(os.path.join(folder, name), "rb") as file:
+        return pickle.load(file)
+
+
+def _write(folder, name, value):
+    with replacing(os.path.join(folder, name)) as path, open(path, "wb") as file:
+        pickle.dump(value, file)

@@ -1,0 +1,192 @@
+"""Pre-training examples as TFRecord files with the features of google-research/bert.
+
+| feature | kind, length | meaning |
+|---|---|---|
+| `input_ids` | int64, seq_len | ids, padded with 0 |
+| `input_mask` | int64, seq_len | 1 for real tokens |
+| `segment_ids` | int64, seq_len | 1 for segment B and its `[SEP]` |
+| `masked_lm_positions` | int64, num_predictions | columns, padded with 0 |
+| `masked_lm_ids` | int64, num_predictions | ids that stood there, padded with 0 |
+| `masked_lm_weights` | float, num_predictions | 1.0 for predictions, 0.0 for padding |
+| `next_sentence_labels` | int64, 1 | 1 where B is random; 0 where there are no pairs |
+"""
+
+import contextlib
+from collections.abc import Mapping
+from types import ModuleType
+
+import numpy as np
+
+from bert_keras.engine.atomic_files import replacing
+from bert_keras.types import Array, Path
+
+
+def check_tensorflow() -> ModuleType:
+    """Returns the module `tensorflow`, or raises an ImportError that says what to do."""
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise ImportError(
+            "TFRecord files need TensorFlow: `pip install tensorflow`. The format 'safetensors' "
+            "holds the same examples and needs nothing else."
+        ) from error
+    return tensorflow
+
+
+def write_records(
+    path: Path, arrays: Mapping[str, Array], sequence_length: int, num_predictions: int
+) -> None:
+    """Writes the examples of a shard as a TFRecord file, whole or not at all.
+
+    Args:
+        path: str.
+        arrays: dict, see `bert_keras.corpora.shards`, of masked examples.
+        sequence_length: int, what rows are padded to.
+        num_predictions: int, what predictions are padded to.
+
+    Raises:
+        ImportError: there is no TensorFlow.
+    """
+    tensorflow = check_tensorflow()
+    offsets, mask_offsets = arrays["offsets"], arrays["mask_offsets"]
+    not_next = arrays.get("is_random_next", np.zeros(len(offsets) - 1, np.int8))
+    with replacing(path) as temporary, tensorflow.io.TFRecordWriter(temporary) as writer:
+        for row in range(len(offsets) - 1):
+            ids = arrays["token_ids"][offsets[row] : offsets[row + 1]]
+            masked = slice(mask_offsets[row], mask_offsets[row + 1])
+            num_masked = masked.stop - masked.start
+            num_second = len(ids) - arrays["second_starts"][row]
+            ints = {
+                "input_ids": _padded(ids, sequence_length),
+                "input_mask": _padded(np.ones(len(ids)), sequence_length),
+                "segment_ids": _padded(
+                    np.repeat([0, 1], [len(ids) - num_second, num_second]), sequence_length
+                ),
+                "masked_lm_positions": _padded(arrays["mask_positions"][masked], num_predictions),
+                "masked_lm_ids": _padded(arrays["mask_labels"][masked], num_predictions),
+                "next_sentence_labels": [int(not_next[row])],
+            }
+            features = {
+                name: tensorflow.train.Feature(int64_list=tensorflow.train.Int64List(value=values))
+                for name, values in ints.items()
+            }
+            weights = [float(place < num_masked) for place in range(num_predictions)]
+            features["masked_lm_weights"] = tensorflow.train.Feature(
+                float_list=tensorflow.train.FloatList(value=weights)
+            )
+            example = tensorflow.train.Example(features=tensorflow.train.Features(feature=features))
+            writer.write(example.SerializeToString())
+
+
+def _padded(values, width):
+    row = np.zeros(width, np.int64)
+    row[: len(values)] = values
+    return row.tolist()
+
+
+def record_sizes(path: Path) -> tuple[int, ...]:
+    """Returns the lengths that the rows of a TFRecord file are padded to, by its first record.
+
+    Args:
+        path: str.
+
+    Returns:
+        `(sequence_length, num_predictions)`.
+
+    Raises:
+        ImportError: there is no TensorFlow.
+        ValueError: the file is damaged, empty, or has other features.
+    """
+    tensorflow = check_tensorflow()
+    sizes = 0, 0
+    with _whole(tensorflow, path):
+        for record in tensorflow.data.TFRecordDataset([path]).take(1).as_numpy_iterator():
+            features = tensorflow.train.Example.FromString(record).features.feature
+            names = ("input_ids", "masked_lm_positions")
+            sizes = tuple(len(features[name].int64_list.value) for name in names)
+    if not all(sizes):
+        raise ValueError(
+            f"The records of {path} must have the features of google-research/bert, such as "
+            "input_ids and masked_lm_positions. Received: others, or no record."
+        )
+    return sizes
+
+
+@contextlib.contextmanager
+def _whole(tensorflow, path):
+    """A context in which reading a damaged file raises an error that names it."""
+    try:
+        yield
+    except tensorflow.errors.OpError as error:
+        raise ValueError(
+            f"A TFRecord file must be whole. Received: {path}: {error.message}. Make the data "
+            "again, or copy the file again."
+        ) from error
+
+
+def read_records(path: Path) -> dict[str, Array]:
+    """Reads a TFRecord file of google-research/bert or of `write_records`.
+
+    Args:
+        path: str.
+
+    Returns:
+        A dict of arrays as in a shard, see `bert_keras.corpora.shards`: rows without padding.
+
+    Raises:
+        ImportError: there is no TensorFlow.
+        ValueError: the file is damaged, its features are not those named above, or a row is wrong:
+            of another length than the first, without tokens, with a prediction outside of it.
+    """
+    tensorflow = check_tensorflow()
+    names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids")
+    columns = {name: [] for name in (*names, "masked_lm_weights", "next_sentence_labels")}
+    sequence_length, num_predictions = record_sizes(path)
+    with _whole(tensorflow, path):
+        for record in tensorflow.data.TFRecordDataset([path]).as_numpy_iterator():
+            features = tensorflow.train.Example.FromString(record).features.feature
+            for name, rows in columns.items():
+                kind = "float_list" if name == "masked_lm_weights" else "int64_list"
+                rows.append(np.array(getattr(features[name], kind).value))
+                wanted = num_predictions if name.startswith("masked_lm") else sequence_length
+                wanted = 1 if name == "next_sentence_labels" else wanted
+                if len(rows[-1]) != wanted:
+                    raise ValueError(
+                        f"The records of {path} must have the features {sorted(columns)}, as long "
+                        f"as in the first row. Received: row {len(rows) - 1} with "
+                        f"{len(rows[-1])} values of {name} in place of {wanted}."
+                    )
+    table = {name: np.stack(rows) for name, rows in columns.items()}
+    is_token, is_masked = table["input_mask"] > 0, table["masked_lm_weights"] > 0
+    _check_rows(table, is_token, is_masked, path)
+    lengths = is_token.sum(axis=1)
+    num_second = (table["segment_ids"] * is_token).sum(axis=1)
+    return {
+        "token_ids": table["input_ids"][is_token].astype(np.int32),
+        "offsets": np.concatenate([[0], np.cumsum(lengths)]),
+        "second_starts": (lengths - num_second).astype(np.int32),
+        "is_random_next": table["next_sentence_labels"][:, 0].astype(np.int8),
+        "mask_offsets": np.concatenate([[0], np.cumsum(is_masked.sum(axis=1))]),
+        "mask_positions": table["masked_lm_positions"][is_masked].astype(np.int32),
+        "mask_labels": table["masked_lm_ids"][is_masked].astype(np.int32),
+    }
+
+
+def _check_rows(table, is_token, is_masked, path):
+    """Raises where a row is none, and tells which."""
+    positions, labels = table["masked_lm_positions"], table["next_sentence_labels"]
+    is_outside = (positions < 0) | (positions >= is_token.sum(axis=1)[:, None])
+    faults = {
+        "without any token": ~is_token.any(axis=1),
+        "with padding between its tokens": (np.diff(is_token.astype(int)) > 0).any(axis=1),
+        "with an id below 0": (table["input_ids"] < 0).any(axis=1)
+        | (table["masked_lm_ids"] < 0).any(axis=1),
+        "with a prediction outside of its tokens": (is_outside & is_masked).any(axis=1),
+        "with a label of the next sentence other than 0 and 1": ~np.isin(labels, (0, 1))[:, 0],
+    }
+    for fault, is_faulty in faults.items():
+        if is_faulty.any():
+            raise ValueError(
+                f"Each record must be a row of tokens. Received: {path}, row "
+                f"{int(np.argmax(is_faulty))}, {fault}. Make the data again."
+            )

@@ -1,0 +1,193 @@
+"""A corpus tokenized into files that any number of processes read as memory maps."""
+
+import itertools
+
+import numpy as np
+
+from bert_keras.corpora.documents import (
+    CachedTokenizer,
+    Documents,
+    cut_long_sentences,
+    sentence_borders,
+)
+from bert_keras.corpora.growing_arrays import Columns
+from bert_keras.corpora.sentence_pairs import copy_slices
+from bert_keras.corpora.sentences import split_sentences
+from bert_keras.corpora.workers import STATE
+from bert_keras.preprocessing.ragged import Ragged
+
+# One task of a process: enough to outweigh its transport, little enough to share out evenly.
+CHARACTERS_PER_TASK = 1 << 20
+# What has no end of sentence for so long is cut, see `cut_long_sentences`.
+LONGEST_SENTENCE = 512
+
+
+def store_tokens(workers, texts, folder, progress):
+    """Tokenizes a corpus into a folder, or what is not there yet of it.
+
+    Args:
+        workers: `Workers` with the state `tokenizer`, `word_segmenter`, `sentences_per_line`.
+        texts: iterable of documents, each a list of passages.
+        folder: str, of this corpus and these settings.
+        progress: function of a str.
+
+    Returns:
+        A dict of counts: `documents`, `empty_documents`, `tokens` and so on.
+
+    Raises:
+        ValueError: there is no text.
+    """
+    columns = _columns(folder, STATE["tokenizer"])
+    if not columns.is_whole:
+        tasks = itertools.islice(_tasks(texts), columns.num_parts, None)
+        parts = workers.map(tokenize_documents, tasks)
+        for _ in columns.extend(_placed(part, columns.lengths) for part in parts):
+            progress(f"{columns.counts['bytes'] / 1e6:,.1f} MB of text tokenized")
+    if not columns.counts["documents"]:
+        raise ValueError("Pre-training needs text. Received: files without any token.")
+    return dict(columns.counts)
+
+
+def open_tokens(folder, tokenizer):
+    """Returns what `store_tokens` wrote.
+
+    Args:
+        folder: str.
+        tokenizer: the `Tokenizer` it was written with.
+
+    Returns:
+        documents: `Documents` on memory maps.
+        word_starts: bool `(total,)`, a memory map, or None where the vocabulary tells.
+    """
+    columns = _columns(folder, tokenizer)
+    has_words = columns.lengths["word_starts"] > 0
+    documents = Documents(*map(columns.open, Documents._fields))
+    return documents, columns.open("word_starts") if has_words else None
+
+
+def _columns(folder, tokenizer):
+    dtypes = dict.fromkeys(Documents._fields, np.int64)
+    return Columns(folder, dtypes | {"token_ids": id_dtype(tokenizer), "word_starts": bool})
+
+
+def _placed(part, lengths):
+    """Returns a part for `Columns`, its borders moved behind what is there already."""
+    arrays, counts = part
+    # Not in place: what comes from Ray cannot be written.
+    before = [lengths[name] for name in ("token_ids", "token_ids", "sentence_starts")]
+    for name, length in zip(Documents._fields[1:], before, strict=True):
+        arrays[name] = arrays[name] + length
+    if lengths["first_sentences"]:  # The last entry there is the first of these.
+        arrays["first_sentences"] = arrays["first_sentences"][1:]
+    return arrays, counts
+
+
+def id_dtype(tokenizer):
+    """Returns the smallest dtype of files that holds the ids of a vocabulary."""
+    return np.uint16 if tokenizer.vocabulary_size <= 1 << 16 else np.int32
+
+
+def _tasks(documents):
+    """Gathers documents until they are worth a task."""
+    task, size = [], 0
+    for document in documents:
+        task.append(document)
+        size += sum(map(len, document))
+        if size >= CHARACTERS_PER_TASK:
+            yield task
+            task, size = [], 0
+    if task:
+        yield task
+
+
+def tokenize_documents(documents):
+    """Tokenizes some documents.
+
+    Args:
+        documents: list of documents, each a list of passages.
+
+    Returns:
+        arrays: dict, the fields of `Documents`, of those that have a sentence, and `word_starts`,
+            bool of the shape of `token_ids`, or of none where the vocabulary tells.
+        counts: dict of ints.
+    """
+    tokenizer = STATE["tokenizer"]
+    rows = [_sentences(passages) for passages in documents]
+    ids, lengths, word_starts = _sentence_ids(list(itertools.chain.from_iterable(rows)))
+    pieces, num_pieces = cut_long_sentences(lengths, LONGEST_SENTENCE)
+    document = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    per_document = np.bincount(document, num_pieces, len(rows)).astype(np.int64)
+    unknown = -1 if tokenizer.unknown_token is None else tokenizer.unknown_token_id
+    counts = {
+        "documents": int(np.sum(per_document > 0)),
+        "empty_documents": int(np.sum(per_document == 0)),
+        "one_sentence_documents": int(np.sum(per_document == 1)),
+        "sentences": len(pieces),
+        "cut_sentences": int(np.sum(num_pieces > 1)),
+        "empty_sentences": int(np.sum(num_pieces == 0)),
+        "tokens": len(ids),
+        "unknown_tokens": int(np.sum(ids == unknown)),
+        "bytes": sum(len(text.encode("utf-8", "replace")) for row in rows for text in row),
+    }
+    per_document = per_document[per_document > 0]
+    starts, ends, _ = borders = sentence_borders(pieces, per_document)
+    begins = np.cumsum(pieces) - pieces
+    arrays = dict(zip(Documents._fields[1:], borders, strict=True))
+    for name, values, separator, dtype in (
+        ("token_ids", ids, tokenizer.sep_token_id, id_dtype(tokenizer)),
+        ("word_starts", word_starts, True, bool),
+    ):
+        size = 0 if values is None else len(ids) + len(per_document)
+        arrays[name] = np.full(size, separator, dtype)
+        if size:
+            copy_slices(values, begins, arrays[name], starts, ends - starts)
+    return arrays, counts
+
+
+def _sentences(passages):
+    if STATE["sentences_per_line"]:
+        return passages
+    return list(itertools.chain.from_iterable(map(split_sentences, passages)))
+
+
+def _sentence_ids(sentences):
+    """Returns flat ids, tokens of each sentence, and which token begins a word, or None."""
+    tokenizer = STATE["tokenizer"]
+    if STATE["word_segmenter"] is not None:
+        return _segmented(tokenizer, sentences)
+    if tokenizer.continues_word is None:
+        return tokenizer.flat_ids(sentences, word_starts=True)
+    if "cached_tokenizer" not in STATE:
+        STATE["cached_tokenizer"] = CachedTokenizer(tokenizer)
+    return *STATE["cached_tokenizer"].flat_ids(sentences), None
+
+
+def _segmented(tokenizer, sentences):
+    """Returns the same where the words are those of the word segmenter.
+
+    The tokens are the sentence's own; one begins a word where its first character lies in another
+    word than that of the token before.
+    """
+    ids, starts = [], []
+    encodings = tokenizer.encode(sentences, special_tokens=False)
+    for sentence, encoding in zip(sentences, encodings, strict=True):
+        numbers = _word_numbers(sentence)
+        places = np.array([begin for begin, _ in encoding.offsets], np.int64)
+        ids.append(encoding.ids)
+        starts.append(np.diff(numbers[places], prepend=-1) != 0)
+    rows = Ragged.from_rows(ids)
+    return rows.values, rows.lengths, np.concatenate([np.empty(0, bool), *starts])
+
+
+def _word_numbers(sentence):
+    """Returns the number of the word of each character, and once more that of the last."""
+    words = ["".join(word.split()) for word in STATE["word_segmenter"](sentence)]
+    if "".join(words) != "".join(sentence.split()):
+        raise ValueError(
+            "`word_segmenter` must return all of a sentence, cut into words. Received: "
+            f"{words[:20]} for {sentence[:80]!r}."
+        )
+    of_characters = np.repeat(np.arange(len(words)), list(map(len, words)))
+    # A space counts to the word before it.
+    position = np.cumsum([not character.isspace() for character in sentence + " "]) - 1
+    return np.append(of_characters, -1)[np.maximum(position, 0)]

@@ -1,0 +1,1 @@
+"""Corrections of Keras and its backends. Each file says why it exists and when it can go."""

@@ -1,0 +1,227 @@
+"""Outputs of a model, by one compiled function that gives nothing away.
+
+Keras's own `predict` hands the weights to a step and takes them back. On JAX they are nowhere in
+between: two threads that predict at once, or an exception, lose them. Here weights are an argument
+like the inputs (JAX) or only read (TensorFlow, PyTorch), so that any number of threads may predict
+at once, and whatever ends one of them leaves no trace.
+"""
+
+import sys
+import threading
+
+import keras
+import numpy as np
+from keras.src.trainers import data_adapters
+
+from bert_keras import distribution
+from bert_keras.checks import check_int
+from bert_keras.engine import structure
+from bert_keras.engine.compiled_programs import keep_compiled_programs
+from bert_keras.engine.forked import check_not_forked
+from bert_keras.engine.interrupts import signals_wait
+from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
+from bert_keras.preprocessing.batching import BucketedBatches
+
+_lock = threading.Lock()
+
+
+class Prediction:
+    """From a dict of arrays to outputs, compiled as the model is.
+
+    Args:
+        model: a `keras.Model` whose variables exist.
+        call: function of inputs that reads the model's weights; by default the model itself, in
+            inference.
+    """
+
+    def __init__(self, model, call=None):
+        keep_compiled_programs()
+        self._compiled_for = _compiled_for(model)
+        self._run = _FUNCTIONS[keras.backend.backend()](model, call or _inference(model))
+        self._shapes = set()
+        self._lock = threading.Lock()
+
+    def fits(self, model):
+        """Whether the model is still what this was compiled for."""
+        return self._compiled_for == _compiled_for(model)
+
+    def __call__(self, inputs):
+        """Returns what the model makes of a dict of arrays."""
+        check_not_forked()
+        shapes = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
+        if shapes in self._shapes:
+            return self._run(inputs)
+        # What compiles does so once, also where several threads ask for it.
+        with self._lock:
+            outputs = self._run(inputs)
+        self._shapes.add(shapes)
+        return outputs
+
+    def over(self, batches):
+        """Yields the outputs of batches as NumPy arrays.
+
+        A batch is handed to the device before the outputs of the one before it are waited for.
+        Signals wait meanwhile: they would leave noted in the process which layer of Keras is at
+        work, and NumPy may swallow what they raise.
+        """
+        last = None
+        for batch in batches:
+            with signals_wait():
+                outputs = self(inputs_of(batch))
+            if last is not None:
+                yield _as_numpy(last)
+            last = outputs
+        if last is not None:
+            yield _as_numpy(last)
+
+
+def prediction_of(model):
+    """Returns the `Prediction` of a model: the one it has, unless the model has changed since."""
+    with _lock:
+        if model._prediction is None or not model._prediction.fits(model):
+            model._prediction = Prediction(model)
+        return model._prediction
+
+
+def _compiled_for(model):
+    shared = keras.distribution.distribution()
+    return structure.version, model.run_eagerly, model.jit_compile, shared
+
+
+def _inference(model):
+    options = {"training": False} if model._call_has_training_arg else {}
+    return lambda inputs: model(inputs, **options)
+
+
+def _jax_function(model, call):
+    is_shared = keras.distribution.distribution() is not None
+    if (model.run_eagerly or not model.jit_compile) and not is_shared:
+        return lambda inputs: call(_tensors(inputs))
+    import jax
+
+    variables = model.variables
+
+    def computed(weights, inputs):
+        with keras.StatelessScope(zip(variables, weights, strict=True)):
+            return call(inputs)
+
+    compiled = distribution.over_devices(computed) if is_shared else jax.jit(computed)
+    # The values themselves: `value` also looks for scopes, once for each of a few hundred.
+    return lambda inputs: compiled([variable._value for variable in variables], inputs)
+
+
+def _tensorflow_function(model, call):
+    import tensorflow as tf
+
+    if not model.run_eagerly:
+        call = tf.function(
+            call, reduce_retracing=True, jit_compile=model.jit_compile, autograph=False
+        )
+    return lambda inputs: call(_tensors(inputs))
+
+
+def _torch_function(model, call):
+    import torch
+
+    if model.jit_compile and not model.run_eagerly:
+        call = torch.compile(call)
+    return torch.inference_mode()(lambda inputs: call(_tensors(inputs)))
+
+
+def _tensors(inputs):
+    return {name: keras.ops.convert_to_tensor(value) for name, value in inputs.items()}
+
+
+_FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch": _torch_function}
+
+
+def _as_numpy(outputs):
+    """Returns outputs as NumPy arrays, which may be read-only and share their memory."""
+    with signals_wait():
+        return keras.tree.map_structure(_AS_NUMPY, outputs)
+
+
+def _torch_as_numpy(output):
+    # Keras makes a copy, for which it can read what NumPy cannot.
+    is_numpys = output.is_cpu and output.dtype.itemsize >= 4
+    return output.numpy() if is_numpys else keras.ops.convert_to_numpy(output)
+
+
+_AS_NUMPY = _torch_as_numpy if keras.backend.backend() == "torch" else np.asarray
+
+
+def shown(verbose):
+    """Returns what Keras's `verbose="auto"` is to mean: a bar where it can move, else a line.
+
+    Of several processes the first one tells.
+    """
+    if verbose == "auto" and distribution.process()[0]:
+        return 0
+    can_move = sys.stdout.isatty() or "ipykernel" in sys.modules
+    return (1 if can_move else 2) if verbose == "auto" else verbose
+
+
+def with_progress(outputs, batches, verbose):
+    """Yields `outputs`, one for each of `batches`, and shows how far it is as Keras does."""
+    number = batches.num_batches if hasattr(batches, "num_batches") else len(batches)
+    bar = keras.utils.Progbar(number, verbose=shown(verbose), unit_name="step")
+    done = 0
+    for done, output in enumerate(outputs, start=1):
+        bar.update(done, finalize=False)
+        yield output
+    bar.target = done
+    bar.update(done, finalize=True)
+
+
+def batches_of(x, batch_size, check):
+    """Returns batches to predict.
+
+    Args:
+        x: dict of arrays, or anything that `keras.Model.predict` takes and that yields inputs, or
+            tuples that begin with them.
+        batch_size: int, rows of a batch of arrays, or `None` for Keras's 32.
+        check: function of a dict of inputs that raises where they do not fit. It sees each batch
+            but those of this package.
+
+    Returns:
+        An iterable of dicts, and their number or `None`.
+    """
+    if isinstance(x, dict):
+        x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
+        check(x)
+        # Places are those of a whole batch.
+        size = 32 if batch_size is None else check_int("batch_size", batch_size)
+        size = len(x[TOKEN_IDS]) if ROW_PLACES in x else size
+        starts = range(0, len(next(iter(x.values()))), size)
+        return [{name: v[start : start + size] for name, v in x.items()} for start in starts]
+    if isinstance(x, BucketedBatches):
+        return x
+    return _Foreign(x, batch_size, check)
+
+
+class _Foreign:
+    """Batches of somebody else's dataset, as arrays, each checked."""
+
+    def __init__(self, x, batch_size, check):
+        self._adapter = data_adapters.get_data_adapter(x, batch_size=batch_size)
+        self._check = check
+        self.num_batches = self._adapter.num_batches
+
+    def __iter__(self):
+        adapter = self._adapter
+        # Of a `DataLoader`'s dicts Keras's own iterator reads the keys.
+        is_loader = isinstance(adapter, data_adapters.TorchDataLoaderAdapter)
+        batches = adapter.get_torch_dataloader() if is_loader else adapter.get_numpy_iterator()
+        adapter.on_epoch_begin()
+        try:
+            for batch in batches:
+                inputs = keras.tree.map_structure(keras.ops.convert_to_numpy, inputs_of(batch))
+                self._check(inputs)
+                yield inputs
+        finally:
+            self._adapter.on_epoch_end()
+
+
+def inputs_of(batch):
+    """Returns the inputs of a batch, which is a tuple that begins with them, or they alone."""
+    return batch[0] if isinstance(batch, (tuple, list)) else batch

@@ -1,0 +1,1 @@
+"""Models for other runtimes: programs, folders that answer without Keras, and KerasHub."""

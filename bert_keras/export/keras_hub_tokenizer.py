@@ -1,0 +1,123 @@
+"""A tokenizer as the settings and files of KerasHub's, where that has one like it.
+
+Its classes clean and split text by rules of their own: on common text they give the same ids, on
+characters that Unicode folds, control characters, and long numbers in byte-pair vocabularies, not
+always; and those with a SentencePiece file take special tokens in text for characters.
+"""
+
+import base64
+import json
+
+from bert_keras.tokenizers.layout import Layout
+from bert_keras.tokenizers.protocol_buffers import field
+from bert_keras.tokenizers.saved import ROLES
+
+# The first pieces of a SentencePiece file, and what has the first ids in the checkpoints.
+_BEGINS, _FIRST = ["<unk>", "<s>", "</s>"], ["<s>", "<pad>", "</s>", "<unk>"]
+_NO_TOKENIZER = "Set the task's `preprocessor` to None to export it for ready inputs."
+
+
+def to_keras_hub(tokenizer):
+    """Returns a tokenizer in KerasHub's form.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+
+    Returns:
+        settings: dict, arguments of KerasHub's tokenizer.
+        files: dict, name in `assets/tokenizer` -> bytes.
+
+    Raises:
+        ValueError: KerasHub has no tokenizer that does the same.
+    """
+    kind = tokenizer.settings["model"]["type"]
+    if kind not in _WRITERS:
+        _refuse(f"one of the type {kind}", f"those of {sorted(_WRITERS)}")
+    number, write, pair, is_plain = _WRITERS[kind]
+    for role, names in ROLES.items():
+        if getattr(tokenizer, role) != names[number]:
+            _refuse(f"{role}={getattr(tokenizer, role)!r}", repr(names[number]))
+    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+    if tokenizer.layout != (layout := Layout((cls,), (sep,) * pair, (sep,), int(pair == 1))):
+        _refuse(str(tokenizer.layout), str(layout))
+    found = [
+        (tokenizer.settings[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer")
+    ]
+    if found not in is_plain:
+        _refuse(f"cleaning and splitting by {found}", str(is_plain))
+    return write(tokenizer, json.loads(tokenizer.to_json()))
+
+
+def _word_piece(tokenizer, saved):
+    vocabulary, normalizer = tokenizer.vocabulary, tokenizer.settings["normalizer"]
+    if [line.rstrip() for line in vocabulary] != vocabulary or len({*vocabulary}) < len(vocabulary):
+        _refuse("one that ends with a space, or twice the same", "different tokens")
+    if saved["model"]["continuing_subword_prefix"] != "##":
+        _refuse(repr(saved["model"]["continuing_subword_prefix"]), "'##' within words")
+    in_text = [token["content"] for token in saved["added_tokens"]]
+    roles = [getattr(tokenizer, role) for role in ROLES]
+    if in_text and not {*roles} <= {*in_text}:
+        _refuse(f"{in_text} in text", "all special tokens there, or none")
+    strip_accents = normalizer["strip_accents"]
+    settings = {
+        "vocabulary": None,
+        "lowercase": normalizer["lowercase"],
+        "strip_accents": normalizer["lowercase"] if strip_accents is None else strip_accents,
+        "split": True,
+        "split_on_cjk": normalizer["handle_chinese_chars"],
+        "suffix_indicator": "##",
+        "oov_token": tokenizer.unknown_token,
+        "special_tokens": [token for token in in_text if token not in roles] or None,
+        "special_tokens_in_strings": bool(in_text),
+    }
+    return settings, {"vocabulary.txt": _lines(vocabulary)}
+
+
+def _byte_pair(tokenizer, saved):
+    if not saved["added_tokens"]:
+        _refuse("one that takes special tokens in text for characters", "no such")
+    merges = [m if isinstance(m, str) else " ".join(m) for m in saved["model"]["merges"]]
+    ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
+    files = {
+        "vocabulary.json": json.dumps(ids, ensure_ascii=False).encode(),
+        "merges.txt": _lines(merges),
+    }
+    prefix = saved["pre_tokenizer"]["add_prefix_space"]
+    return {"vocabulary": None, "merges": None, "add_prefix_space": prefix}, files
+
+
+def _unigram(tokenizer, saved):
+    normalizer, count = saved["normalizer"], len(_FIRST)
+    pieces = [(token, score) for token, score in saved["model"]["vocab"]]
+    if [token for token, _ in (*pieces[:count], pieces[-1])] != [*_FIRST, "<mask>"]:
+        _refuse(f"{[token for token, _ in pieces[:count]]} first", f"{_FIRST} and last <mask>")
+    kinds = dict.fromkeys(_BEGINS, 3) | {"<unk>": 2}
+    rows = [*((token, 0.0) for token in _BEGINS), *pieces[count:-1]]
+    model = b"".join(
+        field(1, field(1, token.encode()) + field(2, score) + field(3, kinds.get(token, 1)))
+        for token, score in rows
+    )
+    charsmap = b"" if normalizer is None else base64.b64decode(normalizer["precompiled_charsmap"])
+    model += field(2, field(3, 1) + field(40, 0) + field(41, 1) + field(42, 2))
+    model += field(3, field(2, charsmap) + field(3, 1) + field(4, 1) + field(5, 1))
+    return {"proto": None}, {"vocabulary.spm": model}
+
+
+def _lines(tokens):
+    return "".join(f"{token}\n" for token in tokens).encode()
+
+
+def _refuse(found, known):
+    raise ValueError(
+        f"KerasHub's tokenizers have {known}. Received: {found}, which they cannot have. "
+        f"{_NO_TOKENIZER}"
+    )
+
+
+# Type of the model -> which of the roles' usual names, how it is written, how many tokens stand
+# between texts, and what cleans and splits text.
+_WRITERS = {
+    "WordPiece": (0, _word_piece, 1, [["BertNormalizer", "BertPreTokenizer"]]),
+    "BPE": (1, _byte_pair, 2, [[None, "ByteLevel"]]),
+    "Unigram": (1, _unigram, 2, [[None, "Sequence"], ["Precompiled", "Sequence"]]),
+}

@@ -1,0 +1,228 @@
+"""The way to KerasHub: a preset folder, see `keras_hub`, written without it, or a live model."""
+
+import io
+import pathlib
+import tempfile
+import warnings
+
+import h5py
+import keras
+import ml_dtypes
+
+from bert_keras.checks import check_choice
+from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
+from bert_keras.export import keras_hub_tokenizer as tokenizers
+from bert_keras.presets.assign import by_path, own_weights, warn
+from bert_keras.presets.card import README, card_of
+from bert_keras.presets.families import kind_of, record_of, records
+from bert_keras.presets.formats import keras_hub as names
+from bert_keras.presets.formats.checkpoint import check_head, refuse, written_config
+from bert_keras.presets.name_map import expand, transformed_back
+from bert_keras.presets.safetensors_io import weights_files
+from bert_keras.tokenizers.keras_hub_settings import ASSETS
+from bert_keras.tokenizers.saved import TOKENIZER_FILES
+
+_THERE = "KerasHub"
+
+
+def to_keras_hub(model):
+    """Returns a live model of KerasHub's, see `export_to_keras_hub`.
+
+    Raises:
+        ImportError: KerasHub is not installed.
+    """
+    try:
+        import keras_hub
+    except ImportError as error:
+        raise ImportError(
+            "`to_keras_hub` needs KerasHub, `export_to_keras_hub` does not. Install the extra: "
+            "pip install 'bert_keras[nlp]'."
+        ) from error
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        # A preset here has no state of an optimizer, which KerasHub's files have and Keras misses.
+        warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
+        class_name = export_to_keras_hub(model, folder)
+        return getattr(keras_hub.models, class_name).from_preset(folder)
+
+
+def export_to_keras_hub(model, folder, card=None):
+    """Writes a preset that `keras_hub.models....from_preset` loads, its adapters merged.
+
+    Args:
+        model: a backbone or a task of a family that has a record of this format.
+        folder: str or path, made when missing. All files are replaced, or on an error none.
+        card: dict, see `presets.card`, or `None`.
+
+    Returns:
+        The name of the model's class there.
+
+    Raises:
+        ValueError: KerasHub has no such model that gives the same numbers.
+    """
+    model = model.without_adapters()
+    backbone = getattr(model, "backbone", model)
+    task = None if backbone is model else model
+    record, head = _record_and_head(backbone, task)
+    preprocessor = getattr(task, "preprocessor", None)
+    family, files = _family(record, preprocessor), {}
+    class_name = family + ("Backbone" if head is None else head.architecture[0])
+    configs = {"config.json": _serialized(f"{family}Backbone", _config(record, backbone))}
+    weights = {names.WEIGHTS: _backbone_tensors(record, backbone, task)}
+    if task is not None:
+        rows = expand(head.rows, names.KINDS)
+        weights[names.TASK_WEIGHTS] = _tensors(own_weights(task), rows, backbone)
+        said = {**_said(task, head), "backbone": configs["config.json"], "preprocessor": None}
+        if preprocessor is not None:
+            settings, files = tokenizers.to_keras_hub(preprocessor.tokenizer)
+            configs["tokenizer.json"] = _serialized(f"{family}Tokenizer", settings)
+            packing = {"tokenizer": configs["tokenizer.json"], **_packing(task, head)}
+            said["preprocessor"] = _serialized(f"{class_name}Preprocessor", packing)
+            configs[names.PREPROCESSOR] = said["preprocessor"]
+        configs[names.TASK] = _serialized(class_name, said)
+    configs[names.METADATA] = {
+        "keras_version": keras.version(),
+        "parameter_count": backbone.count_params(),
+        "tasks": [found.architecture[0] for found in record.heads.values()],
+        names.LABELS: getattr(task, "label_names", None),
+    }
+    code = f'import keras_hub\n\nmodel = keras_hub.models.{class_name}.from_preset(".")'
+    readme = card_of(model, folder, card, "keras-hub", code)
+    shards = [path.name for path in pathlib.Path(folder).glob("model_*.weights.h5")]
+    stale = (*names.FILES, *shards, *weights_files(folder), *TOKENIZER_FILES)
+    with replacing_files(folder, stale=stale) as new:
+        for name, tensors in weights.items():
+            if tensors:
+                (new / name).write_bytes(_hdf5(tensors))
+        for name, data in files.items():
+            (new / ASSETS).mkdir(parents=True, exist_ok=True)
+            (new / ASSETS / name).write_bytes(data)
+        for name, value in configs.items():
+            write_json(new / name, value)
+        if readme is not None:
+            write_text(new / README, readme)
+    return class_name
+
+
+def _record_and_head(backbone, task):
+    """Returns the family's `Record`, and the `Head` of a task, `None` without one."""
+    record = record_of(backbone, "KERAS_HUB")
+    if record is None:
+        known = [found.backbone for found in records("KERAS_HUB")]
+        raise ValueError(
+            f"{_THERE} has these families of ours: {known}. Received: {type(backbone).__name__}. "
+            "Use `save_to_preset` or `export_to_huggingface`."
+        )
+    if task is None:
+        return record, None
+    kind = kind_of(task, record.heads)
+    if kind not in record.heads:
+        refuse(type(task).__name__, sorted(record.heads), _THERE)
+    check_head(task, record.heads[kind], _THERE)
+    return record, record.heads[kind]
+
+
+def _config(record, backbone):
+    config = {"dtype": keras.dtype_policies.serialize(backbone.dtype_policy)}
+    config |= written_config(record, backbone, _THERE)
+    if config.get("num_segments", 2) < 2:
+        raise ValueError(
+            f"{_THERE} needs num_segments of 2 or more. Received: {config['num_segments']}. Use "
+            "`save_to_preset` or `export_to_huggingface`."
+        )
+    return config
+
+
+def _family(record, preprocessor):
+    """Returns what the names of classes there begin with: of several, those of the tokenizer."""
+    families = list(record.names.values())
+    if preprocessor is None:
+        return families[0]
+    kind = preprocessor.tokenizer.settings["model"]["type"]
+    if known := [family for family in families if record.tokenizers[family] == kind]:
+        return known[0]
+    raise ValueError(
+        f"{_THERE}'s {' and '.join(families)} have tokenizers of the type "
+        f"{' and '.join(record.tokenizers.values())}. Received: {kind}. Set the task's "
+        "`preprocessor` to None to export it for ready inputs."
+    )
+
+
+def _serialized(class_name, config):
+    return {
+        "module": "keras_hub.models",
+        "class_name": class_name,
+        "config": config,
+        "registered_name": f"keras_hub>{class_name}",
+    }
+
+
+def _backbone_tensors(record, backbone, task):
+    counts = {key: getattr(backbone, name) for key, name in record.counts.items()}
+    rows, variables = expand(record.rows, names.KINDS, **counts), by_path(backbone.weights)
+    left_out = [p for p in variables if p not in rows and p.startswith(record.optional)]
+    if left_out and task is None:
+        warn(f"{_THERE} has no place for {left_out}, which are left out: it has no pooler here.")
+    kept = {path: variable for path, variable in variables.items() if path not in left_out}
+    tensors = _tensors(kept, rows, backbone)
+    return tensors if record.tables is None else record.tables.write(tensors, backbone)
+
+
+def _tensors(variables, rows, backbone):
+    """Returns the arrays of variables as they are there, by their paths in a weights file."""
+    if without_place := [path for path in variables if path not in rows]:
+        raise ValueError(
+            f"{_THERE} has no place for these weights: {without_place}. Without them the model "
+            "would answer otherwise. Use `save_to_preset`."
+        )
+    tensors = {}
+    for path, variable in variables.items():
+        name, transform = rows[path]
+        array = keras.ops.convert_to_numpy(variable.value)
+        # HDF5 has no bfloat16.
+        array = array.astype("float32") if array.dtype == ml_dtypes.bfloat16 else array
+        tensors[names.without_first(name)] = transformed_back(array, transform, backbone.num_heads)
+    return tensors
+
+
+def _said(task, head):
+    """Returns the arguments of the task there."""
+    config, said = task.get_config(), {}
+    if "num_classes" in head.says:
+        said["num_classes"] = config["num_classes"]
+        if config["problem_type"] == "regression" and config["num_classes"] > 1:
+            raise ValueError(
+                f"A regression gives one score in {_THERE}. Received: num_classes="
+                f"{config['num_classes']}, which there are classes. Export the backbone instead."
+            )
+        is_multi_label = config["problem_type"] == "multi_label"
+        said["activation"] = "sigmoid" if is_multi_label else "linear"
+    for name, key in (("dropout", head.dropout), ("pooling", head.pooling), ("normalize",) * 2):
+        if name in head.says:
+            said[key] = config[name]
+    if "pooling" in head.says:
+        check_choice("pooling", config["pooling"], ("cls", "max", "mean"), f"{_THERE} has these.")
+    return said
+
+
+def _packing(task, head):
+    """Returns the arguments of the preprocessor there."""
+    preprocessor = task.preprocessor
+    advice = f"{_THERE} cuts texts in no other way that we have."
+    check_choice("truncation", preprocessor.truncation, ("longest_first",), advice)
+    said = {"sequence_length": preprocessor.max_length, "truncate": "round_robin"}
+    if "masking" in head.says:
+        masking = task.masking
+        advice = f"{_THERE} masks pieces. Train with that, or export the backbone."
+        check_choice("strategy", masking.strategy, ("pieces",), advice)
+        said |= {theirs: getattr(masking, ours) for theirs, ours in names.MASKING.items()}
+        said["mask_selection_length"] = masking.num_predictions(preprocessor.max_length)
+    return said
+
+
+def _hdf5(tensors):
+    """Returns the bytes of a weights file, made in memory: on a full disk HDF5 ends the process."""
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
+        for name, array in tensors.items():
+            file[name] = array
+    return buffer.getbuffer()

@@ -1,0 +1,68 @@
+"""The heads of pre-training, side by side."""
+
+import keras
+
+from bert_keras.heads.masked_tokens import MaskedLMHead
+from bert_keras.heads.next_sentence import NextSentenceHead
+from bert_keras.heads.span_border import SpanBoundaryHead
+from bert_keras.types import Outputs, Tensor
+
+NAMES = ("masked_lm", "next_sentence", "span_boundary")
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class PretrainingHead(keras.layers.Layer):
+    """The head of masked tokens, and beside it on the same encoder that of another objective.
+
+    Args:
+        masked_lm: a `MaskedLMHead`.
+        next_sentence: a `NextSentenceHead`, or `None`.
+        span_boundary: a `SpanBoundaryHead`, or `None`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments: those of `MaskedLMHead`.
+
+    Returns:
+        A dict of the heads that there are: `masked_lm` and `span_boundary`, float32
+        `(batch, num_predictions, vocabulary_size)`, and `next_sentence`, float32 `(batch, 2)`.
+    """
+
+    def __init__(
+        self,
+        masked_lm: MaskedLMHead,
+        next_sentence: NextSentenceHead | None = None,
+        span_boundary: SpanBoundaryHead | None = None,
+        **kwargs,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.masked_lm = masked_lm
+        self.next_sentence = next_sentence
+        self.span_boundary = span_boundary
+
+    def build(self, input_shape=None):
+        for head in (getattr(self, name) for name in NAMES):
+            if head is not None and not head.built:
+                head.build()
+
+    def call(
+        self,
+        outputs: Outputs,
+        token_embedding: keras.layers.ReversibleEmbedding,
+        mask_positions: Tensor | None = None,
+    ) -> dict[str, Tensor]:
+        tokens = {"token_embedding": token_embedding, "mask_positions": mask_positions}
+        logits = {"masked_lm": self.masked_lm(outputs, **tokens)}
+        if self.next_sentence is not None:
+            logits["next_sentence"] = self.next_sentence(outputs)
+        if self.span_boundary is not None:
+            logits["span_boundary"] = self.span_boundary(outputs, **tokens)
+        return logits
+
+    def get_config(self):
+        heads = {name: keras.saving.serialize_keras_object(getattr(self, name)) for name in NAMES}
+        return {**super().get_config(), **heads}
+
+    @classmethod
+    def from_config(cls, config):
+        heads = {name: keras.saving.deserialize_keras_object(config[name]) for name in NAMES}
+        return cls(**{**config, **heads})

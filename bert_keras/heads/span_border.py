@@ -1,0 +1,123 @@
+"""The head that guesses the tokens of a span from its borders."""
+
+import keras
+from keras import ops
+
+from bert_keras.heads.head import Head, own_arguments
+from bert_keras.heads.masked_tokens import gather_positions
+from bert_keras.layers.initializer import bert_initializer
+from bert_keras.types import Activation, Outputs, Tensor
+
+
+@keras.saving.register_keras_serializable(package="bert_keras")
+class SpanBoundaryHead(Head):
+    """One logit for each token of the vocabulary, at the masked positions, blind to the spans.
+
+    A span is a run of masked positions. Of a token at position `i` of a span from `s` to `e` it
+    sees the vectors right outside and the token's place in the span, and nothing else:
+
+    ```
+    h = [H[s-1]; H[e+1]; P[i-s]]
+    y = LayerNorm(gelu(LayerNorm(gelu(h W1 + b1)) W2 + b2))
+    logits = y E^T + c
+    ```
+
+    `E` is the backbone's own token table, which comes with the call, and `c` a bias a token.
+    Differences from SpanBERT's code: tokens beyond the last place of `P` have that place's vector,
+    where the code leaves them out; and all rows have special tokens at their borders, so that no
+    span is without one.
+
+    Args:
+        vocabulary_size: int, rows of the token table.
+        hidden_dim: int, width of the backbone.
+        activation: name or callable, see `bert_keras.layers.feed_forward.get_activation`.
+        layer_norm_epsilon: float, added to the variance.
+        initializer_range: float, standard deviation of the initial kernels and of `P`.
+        embedding_dim: int, width of the token table; `None` for `hidden_dim`.
+        num_places: int, rows of `P`.
+        place_dim: int, width of `P`.
+        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
+
+    Call arguments:
+        outputs: dict of a backbone; only `sequence_output` is read.
+        token_embedding: the backbone's `keras.layers.ReversibleEmbedding`.
+        mask_positions: int, `(batch, num_predictions)`, increasing, 0 behind the last one.
+
+    Returns:
+        float32 `(batch, num_predictions, vocabulary_size)`.
+
+    Reference:
+        [Joshi et al., 2020](https://arxiv.org/abs/1907.10529), section 3.2; `SpanBERTHeads` in
+        facebookresearch/SpanBERT, `pretraining/fairseq/models/pair_bert.py`.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        hidden_dim: int,
+        activation: Activation = "gelu",
+        layer_norm_epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
+        embedding_dim: int | None = None,
+        num_places: int = 15,
+        place_dim: int = 200,
+        **kwargs,
+    ) -> None:
+        embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
+        super().__init__(own_arguments(locals()), **kwargs)
+        self.place_embedding = keras.layers.Embedding(
+            num_places,
+            place_dim,
+            embeddings_initializer=bert_initializer(initializer_range),
+            dtype=self.dtype_policy,
+            name="place_embedding",
+        )
+        self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
+        self.hidden_norm = self.make_norm(layer_norm_epsilon, "hidden_norm")
+        self.dense = self.make_dense(embedding_dim, activation)
+        self.layer_norm = self.make_norm(layer_norm_epsilon)
+
+    def build(self, input_shape=None):
+        self.place_embedding.build((None, None))
+        self.hidden.build((None, 2 * self.hidden_dim + self.place_dim))
+        super().build()
+        self.layer_norm.build((None, None, self.embedding_dim))
+        self.bias = self.add_weight((self.vocabulary_size,), initializer="zeros", name="bias")
+
+    def call(
+        self,
+        outputs: Outputs,
+        token_embedding: keras.layers.ReversibleEmbedding,
+        mask_positions: Tensor,
+    ) -> Tensor:
+        positions = ops.cast(mask_positions, "int32")
+        first, last = spans_of(positions)
+        hidden_states = outputs["sequence_output"]
+        end = ops.shape(hidden_states)[1] - 1
+        before = gather_positions(hidden_states, ops.maximum(first - 1, 0))
+        after = gather_positions(hidden_states, ops.where(last < end, last + 1, last))
+        places = self.place_embedding(ops.minimum(positions - first, self.num_places - 1))
+        x = self.through_hidden(ops.concatenate([before, after, places], axis=-1))
+        logits = token_embedding(self.layer_norm(self.dense(x)), reverse=True)
+        return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
+
+
+def spans_of(positions: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the first and the last position of the run of positions that each is in.
+
+    Spans that touch are one run.
+
+    Args:
+        positions: int32 `(batch, num_positions)`, increasing, 0 behind the last one.
+
+    Returns:
+        Two int32 of the same shape.
+    """
+    before = ops.pad(positions, [[0, 0], [1, 0]])[:, :-1]
+    runs = ops.cumsum(ops.cast(positions != before + 1, "int32"), axis=1)
+    is_same = ops.expand_dims(runs, 2) == ops.expand_dims(runs, 1)
+    others = ops.expand_dims(positions, 1)
+    # Any position is at most the last, and 0 at least.
+    most = ops.expand_dims(ops.max(positions, axis=1), (1, 2))
+    first = ops.min(ops.where(is_same, others, most), axis=2)
+    return first, ops.max(ops.where(is_same, others, 0), axis=2)

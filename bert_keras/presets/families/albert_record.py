@@ -1,0 +1,147 @@
+"""ALBERT in Hugging Face's checkpoints and in KerasHub's.
+
+References: https://github.com/huggingface/transformers, `models/albert`;
+https://github.com/keras-team/keras-hub, `models/albert`.
+"""
+
+import itertools
+import math
+
+from bert_keras.checks import check_int
+from bert_keras.presets.families import bert_record as bert
+from bert_keras.presets.families.record import Field, Head, Record, Tables, side_by_side
+
+_LAYER = {
+    "attention/query": "attention.query",
+    "attention/key": "attention.key",
+    "attention/value": "attention.value",
+    "attention/output": "attention.dense",
+    "attention_norm": "attention.LayerNorm",
+    "feed_forward/intermediate": "ffn",
+    "feed_forward/output": "ffn_output",
+    "feed_forward_norm": "full_layer_layer_norm",
+}
+_INNER = "inner_group_num"
+_DROPOUT = "classifier_dropout_prob"
+_MASKED_LM = bert.masked_lm("predictions.dense", "predictions.LayerNorm", "predictions")
+_SENTENCE_ORDER = Head((("head/dense", "sop_classifier.classifier", "dense"),), "ForPreTraining")
+
+
+def _depth(config):
+    """Returns how many blocks a token passes: there groups are counted."""
+    counts = (check_int(key, config[key], 1, 1024) for key in ("num_hidden_layers", _INNER))
+    return math.prod(counts)
+
+
+def _passes(arguments):
+    return {"num_hidden_layers": arguments["num_layers"] // arguments["num_inner_layers"]}
+
+
+HUGGING_FACE = Record(
+    backbone="bert_keras>AlbertBackbone",
+    names={"albert": "Albert"},
+    config={
+        **{theirs: ours for theirs, ours in bert.SIZES.items() if ours != "num_layers"},
+        **bert.TABLES,
+        "layer_norm_eps": "layer_norm_epsilon",
+        "embedding_size": "embedding_dim",
+        "num_hidden_groups": "num_groups",
+        _INNER: "num_inner_layers",
+    },
+    activation=("hidden_act", bert.ACTIVATIONS),
+    fields=(Field("num_layers", _depth, _passes),),
+    allowed={**bert.ALLOWED, "is_decoder": (False,)},
+    defaults={"hidden_act": "gelu_new", _INNER: 1},
+    rows=(
+        *bert.ROWS[:4],
+        ("embeddings/projection", "encoder.embedding_hidden_mapping_in", "dense"),
+        *(
+            (ours.replace("layer_{i}", "group_{g}_layer_{j}"), *row)
+            for ours, *row in bert.block_rows(
+                "encoder.albert_layer_groups.{g}.albert_layers.{j}", _LAYER
+            )
+        ),
+        ("pooler/dense", "pooler", "dense"),
+    ),
+    counts={"g": "num_groups", "j": "num_inner_layers"},
+    prefix="albert.",
+    heads={
+        "MaskedLM": _MASKED_LM,
+        "MultipleChoice": bert.MULTIPLE_CHOICE._replace(dropout=_DROPOUT),
+        "Pretraining": side_by_side(
+            "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_SENTENCE_ORDER
+        ),
+        # There it has no model of its own: what we write leaves the other head of that one out.
+        "NextSentencePrediction": _SENTENCE_ORDER,
+        "QuestionAnswering": bert.QUESTION_ANSWERING,
+        "TextClassifier": bert.TEXT_CLASSIFIER._replace(dropout=_DROPOUT),
+        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(dropout=_DROPOUT),
+    },
+)
+
+
+def _renamed(name, layers):
+    """Returns a tensor's name with another name of its layer, where `layers` has one."""
+    root, layer, *rest = name.split("/")
+    return "/".join((root, layers.get(layer, layer), *rest))
+
+
+def _hub_blocks(backbone):
+    """Returns how a group's block is called there, and how by its two numbers, pairs."""
+    places = itertools.product(range(backbone.num_groups), range(backbone.num_inner_layers))
+    names = [f"{g}_{j}_block" for g, j in places]
+    return [(f"transformer_encoder_{i}".removesuffix("_0"), x) for i, x in enumerate(names)]
+
+
+def _by_group(tensors, backbone):
+    layers = dict(_hub_blocks(backbone))
+    return tensors.renamed({_renamed(name, layers): name for name in tensors})
+
+
+def _by_number(arrays, backbone):
+    layers = {ours: theirs for theirs, ours in _hub_blocks(backbone)}
+    return {_renamed(name, layers): array for name, array in arrays.items()}
+
+
+def _hub_depth(config):
+    return math.prod(check_int(key, config[key], 1, 1024) for key in ("num_layers", _HUB_INNER))
+
+
+def _hub_passes(arguments):
+    passes, groups = _passes(arguments)["num_hidden_layers"], arguments["num_groups"]
+    if passes % groups:
+        raise ValueError(
+            "KerasHub passes each group equally often. Received: "
+            f"{passes} passes of num_groups={groups}."
+        )
+    return {"num_layers": passes}
+
+
+_HUB_INNER = "num_inner_repetitions"
+_HUB_SIZES = {name: name for name in bert.HUB_SIZES if name != "num_layers"}
+KERAS_HUB = Record(
+    backbone=HUGGING_FACE.backbone,
+    names={"AlbertBackbone": "Albert"},
+    config={
+        **_HUB_SIZES,
+        **{name: name for name in ("embedding_dim", "num_segments", "num_groups")},
+        _HUB_INNER: "num_inner_layers",
+    },
+    activation=None,
+    fields=(*bert.HUB_FIELDS, Field("num_layers", _hub_depth, _hub_passes)),
+    fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12},
+    rows=(
+        *bert.HUB_EMBEDDINGS,
+        ("embeddings/projection", "layers/dense", "dense"),
+        *bert.hub_block_rows("encoder/group_{g}_layer_{j}", "{g}_{j}_block"),
+        ("pooler/dense", "layers/dense_1", "dense"),
+    ),
+    counts=HUGGING_FACE.counts,
+    optional=(),
+    heads={
+        "MaskedLM": bert.hub_masked_lm("gelu_tanh"),
+        "TextClassifier": bert.hub_text_classifier(bert.HUB_POOLED, bert.POOLER),
+    },
+    tables=Tables(_by_group, _by_number),
+    tokenizers={"Albert": "Unigram"},
+)

@@ -1,0 +1,76 @@
+"""DistilBERT in Hugging Face's checkpoints and in KerasHub's.
+
+References: https://github.com/huggingface/transformers, `models/distilbert`;
+https://github.com/keras-team/keras-hub, `models/distil_bert`.
+"""
+
+from bert_keras.presets.families import bert_record as bert
+from bert_keras.presets.families.record import Head, Record
+
+_LAYER = {
+    "attention/query": "attention.q_lin",
+    "attention/key": "attention.k_lin",
+    "attention/value": "attention.v_lin",
+    "attention/output": "attention.out_lin",
+    "attention_norm": "sa_layer_norm",
+    "feed_forward/intermediate": "ffn.lin1",
+    "feed_forward/output": "ffn.lin2",
+    "feed_forward_norm": "output_layer_norm",
+}
+_CLASSIFIER = bert.hidden_and_dense("pre_classifier", "classifier")
+_OPTIONS = {"pooling": "cls", "hidden_activation": "relu", "dropout": 0.2}
+_DROPOUT = "seq_classif_dropout"
+
+HUGGING_FACE = Record(
+    backbone="bert_keras>DistilBertBackbone",
+    names={"distilbert": "DistilBert"},
+    config={
+        "vocab_size": "vocabulary_size",
+        "n_layers": "num_layers",
+        "n_heads": "num_heads",
+        "dim": "hidden_dim",
+        "hidden_dim": "intermediate_dim",
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+        "max_position_embeddings": "max_sequence_length",
+        "initializer_range": "initializer_range",
+    },
+    activation=("activation", bert.ACTIVATIONS),
+    fixed={"layer_norm_epsilon": 1e-12},
+    rows=(
+        *(row for row in bert.ROWS[:4] if "segment" not in row[0]),
+        *bert.block_rows("transformer.layer.{i}", _LAYER),
+    ),
+    optional=(),
+    prefix="distilbert.",
+    heads={
+        "MaskedLM": bert.masked_lm(
+            "vocab_transform", "vocab_layer_norm", "vocab_projector", has_decoder=False
+        ),
+        "MultipleChoice": Head(_CLASSIFIER, "ForMultipleChoice", _OPTIONS, ("dropout",), _DROPOUT),
+        "QuestionAnswering": bert.QUESTION_ANSWERING._replace(
+            options={"dropout": 0.1}, says=("dropout",), dropout="qa_dropout"
+        ),
+        "TextClassifier": bert.TEXT_CLASSIFIER._replace(
+            rows=_CLASSIFIER, options=_OPTIONS, dropout=_DROPOUT
+        ),
+        # Its dropout is the backbone's.
+        "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(says=bert.CLASSES[:2], dropout=None),
+    },
+)
+
+KERAS_HUB = Record(
+    backbone=HUGGING_FACE.backbone,
+    names={"DistilBertBackbone": "DistilBert"},
+    config=bert.HUB_SIZES,
+    activation=None,
+    fields=bert.HUB_FIELDS,
+    fixed={"activation": "gelu", "layer_norm_epsilon": 1e-12},
+    rows=(*bert.HUB_TOKENS_AND_POSITIONS, *bert.HUB_BLOCKS),
+    optional=(),
+    heads={
+        "MaskedLM": bert.hub_masked_lm("gelu"),
+        "TextClassifier": bert.hub_text_classifier(bert.HUB_HIDDEN, _OPTIONS),
+    },
+    tokenizers={"DistilBert": "WordPiece"},
+)

@@ -1,0 +1,105 @@
+"""ELECTRA in Hugging Face's checkpoints, of discriminators and of generators, and in KerasHub's.
+
+References: https://github.com/huggingface/transformers, `models/electra`;
+https://github.com/keras-team/keras-hub, `models/electra`.
+"""
+
+import numpy as np
+
+from bert_keras.presets.families import bert_record as bert
+from bert_keras.presets.families import roberta_record as roberta
+from bert_keras.presets.families.record import Head, Record, Tables
+
+_OPTIONS = {"pooling": "cls", "hidden_activation": "gelu"}
+_TEXT_CLASSIFIER = roberta.HUGGING_FACE.heads["TextClassifier"]
+
+HUGGING_FACE = Record(
+    backbone="bert_keras>ElectraBackbone",
+    names={"electra": "Electra"},
+    config={
+        **bert.SIZES,
+        **bert.TABLES,
+        "embedding_size": "embedding_dim",
+        "layer_norm_eps": "layer_norm_epsilon",
+    },
+    activation=("hidden_act", bert.ACTIVATIONS),
+    allowed={
+        **bert.ALLOWED,
+        "is_decoder": (False,),
+        # Of multiple choice.
+        "summary_type": ("first",),
+        "summary_use_proj": (True,),
+        "summary_activation": ("gelu",),
+    },
+    defaults={"embedding_size": 128},
+    rows=(
+        *(row for row in bert.ROWS if not row[0].startswith("pooler")),
+        ("embeddings/projection", "embeddings_project", "dense"),
+    ),
+    optional=(),
+    prefix="electra.",
+    heads={
+        "MaskedLM": bert.masked_lm(
+            "generator_predictions.dense",
+            "generator_predictions.LayerNorm",
+            "generator_lm_head",
+            has_decoder=False,
+            activation="gelu",
+        ),
+        "MultipleChoice": Head(
+            bert.hidden_and_dense("sequence_summary.summary", "classifier"),
+            "ForMultipleChoice",
+            {**_OPTIONS, "dropout": 0.1},
+            ("dropout",),
+            "summary_last_dropout",
+        ),
+        "ReplacedTokenDetector": Head(
+            bert.hidden_and_dense(
+                "discriminator_predictions.dense", "discriminator_predictions.dense_prediction"
+            ),
+            "ForPreTraining",
+        ),
+        "QuestionAnswering": bert.QUESTION_ANSWERING,
+        "TextClassifier": _TEXT_CLASSIFIER._replace(options={**_OPTIONS, "dropout_first": True}),
+        "TokenClassifier": bert.TOKEN_CLASSIFIER,
+    },
+)
+
+
+def _pooler(backbone):
+    """Returns the tensors of the pooler there, which the paper's has not: name -> zeros."""
+    width = backbone.hidden_dim
+    layer = f"layers/dense{'' if backbone.embedding_dim == width else '_1'}"
+    return {f"{layer}/vars/0": np.zeros((width, width)), f"{layer}/vars/1": np.zeros(width)}
+
+
+def _without_pooler(tensors, backbone):
+    return tensors.only(name for name in tensors if name not in _pooler(backbone))
+
+
+def _with_pooler(arrays, backbone):
+    return arrays | {name: x.astype("float32") for name, x in _pooler(backbone).items()}
+
+
+KERAS_HUB = Record(
+    backbone=HUGGING_FACE.backbone,
+    names={"ElectraBackbone": "Electra"},
+    config={
+        **{theirs: ours for theirs, ours in bert.HUB_SIZES.items() if ours != "vocabulary_size"},
+        "vocab_size": "vocabulary_size",
+        "embedding_dim": "embedding_dim",
+        "num_segments": "num_segments",
+    },
+    activation=None,
+    fields=bert.HUB_FIELDS,
+    fixed={"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12},
+    rows=(
+        *bert.HUB_EMBEDDINGS,
+        ("embeddings/projection", "layers/dense", "dense"),
+        *bert.HUB_BLOCKS,
+    ),
+    optional=(),
+    heads={},
+    tables=Tables(_without_pooler, _with_pooler),
+    tokenizers={"Electra": "WordPiece"},
+)

@@ -1,0 +1,155 @@
+"""ModernBERT in Hugging Face's checkpoints.
+
+Configs of before transformers 5 name the pattern of layers and each rotary base by keys of their
+own; those since then have `layer_types` and `rope_parameters`. What is in neither, and a window
+that is left out, is an error: transformers would take ModernBERT-base's, and no weight's shape
+tells.
+
+The dense layer and the norm of the head for masked tokens are in the heads of all tasks: on a
+checkpoint for masked tokens, a task's head begins with them, as it does in transformers.
+
+Reference: https://github.com/huggingface/transformers, `models/modernbert`.
+"""
+
+from bert_keras.presets.families import bert_record as bert
+from bert_keras.presets.families.record import Field, Head, Record
+
+_WINDOW = "local_attention"
+_GLOBAL, _LOCAL = "full_attention", "sliding_attention"
+_BASES = {_GLOBAL: "global_rope_theta", _LOCAL: "local_rope_theta"}
+
+
+def _pattern(num_layers, every):
+    return [_LOCAL if i % every else _GLOBAL for i in range(num_layers)]
+
+
+def _read_every(config):
+    """Returns how many layers there are to each that attends to the whole text."""
+    kinds = config.get("layer_types")
+    if kinds is None:
+        return config["global_attn_every_n_layers"]
+    for every in range(1, len(kinds) + 1):
+        if kinds == _pattern(len(kinds), every):
+            return every
+    raise ValueError(
+        f"`layer_types` must be {_GLOBAL!r} for the first and each n-th layer, and {_LOCAL!r} for "
+        f"all others. Received: {kinds}. ModernBERT has no other patterns."
+    )
+
+
+def _base(kind, argument):
+    def read(config):
+        of_kinds = config.get("rope_parameters") or {}
+        said = of_kinds.get(kind) or {}
+        is_plain = (
+            said.get("rope_type", "default") == "default" and of_kinds.keys() <= _BASES.keys()
+        )
+        if not is_plain or config.get("rope_scaling"):
+            raise ValueError(
+                "Rotary positions must be plain, of `rope_type` 'default' for each kind of layers, "
+                f"and no `rope_scaling`. Received: {of_kinds}, {config.get('rope_scaling')}. "
+                "ModernBERT has no others."
+            )
+        return said["rope_theta"] if "rope_theta" in said else config[_BASES[kind]]
+
+    return Field(argument, read, lambda arguments: {})
+
+
+def _write_pattern_and_bases(arguments):
+    bases = {_GLOBAL: arguments["global_rotary_base"], _LOCAL: arguments["local_rotary_base"]}
+    return {
+        "layer_types": _pattern(arguments["num_layers"], arguments["global_attention_every"]),
+        "rope_parameters": {
+            kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()
+        },
+    }
+
+
+_HIDDEN = {"hidden_activation": "gelu", "norm": True}
+_ROWS = (
+    ("head/hidden", "head.dense", "kernel"),
+    ("head/hidden_norm", "head.norm", "scale"),
+    ("head/dense", "classifier", "dense"),
+)
+_DROPOUT = "classifier_dropout"
+_TOKENS = Head(
+    _ROWS,
+    "ForTokenClassification",
+    _HIDDEN,
+    bert.CLASSES,
+    _DROPOUT,
+    parts=("head/hidden", "head/dense/"),
+)
+_SEQUENCES = _TOKENS._replace(
+    options={**_HIDDEN, "pooling": "cls"},
+    says=("dropout", "pooling"),
+    pooling="classifier_pooling",
+)
+
+HUGGING_FACE = Record(
+    backbone="bert_keras>ModernBertBackbone",
+    names={"modernbert": "ModernBert"},
+    config={
+        "vocab_size": "vocabulary_size",
+        "num_hidden_layers": "num_layers",
+        "num_attention_heads": "num_heads",
+        "hidden_size": "hidden_dim",
+        "intermediate_size": "intermediate_dim",
+        "mlp_dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+        "embedding_dropout": "embedding_dropout",
+        "norm_eps": "layer_norm_epsilon",
+        "max_position_embeddings": "max_sequence_length",
+        "initializer_range": "initializer_range",
+    },
+    activation=("hidden_activation", bert.ACTIVATIONS),
+    fields=(
+        Field(_WINDOW, lambda config: config[_WINDOW], lambda sizes: {_WINDOW: sizes[_WINDOW]}),
+        Field("global_attention_every", _read_every, _write_pattern_and_bases),
+        _base(_GLOBAL, "global_rotary_base"),
+        _base(_LOCAL, "local_rotary_base"),
+    ),
+    allowed={
+        "attention_bias": (False,),
+        "classifier_activation": ("gelu",),
+        "classifier_bias": (False,),
+        "decoder_bias": (True,),
+        "mlp_bias": (False,),
+        "norm_bias": (False,),
+    },
+    rows=(
+        ("embeddings/token_embedding", "embeddings.tok_embeddings", "embedding"),
+        ("embeddings/layer_norm", "embeddings.norm", "scale"),
+        ("encoder/layer_{i}/attention_norm", "layers.{i}.attn_norm", "scale", 1),
+        ("encoder/layer_{i}/attention/query_key_value", "layers.{i}.attn.Wqkv", "kernel"),
+        ("encoder/layer_{i}/attention/output", "layers.{i}.attn.Wo", "kernel"),
+        ("encoder/layer_{i}/feed_forward_norm", "layers.{i}.mlp_norm", "scale"),
+        ("encoder/layer_{i}/feed_forward/intermediate", "layers.{i}.mlp.Wi", "kernel"),
+        ("encoder/layer_{i}/feed_forward/output", "layers.{i}.mlp.Wo", "kernel"),
+        ("encoder/final_norm", "final_norm", "scale"),
+    ),
+    optional=(),
+    prefix="model.",
+    heads={
+        "MaskedLM": Head(
+            (
+                ("head/dense", "head.dense", "kernel"),
+                ("head/layer_norm", "head.norm", "scale"),
+                ("head", "decoder", "bias"),
+            ),
+            "ForMaskedLM",
+            {"activation": "gelu", "use_bias": False},
+            tied={"decoder.weight": "embeddings.tok_embeddings.weight"},
+            parts=("head/dense/", "head/layer_norm/", "head/bias"),
+        ),
+        "MultipleChoice": _SEQUENCES._replace(architecture="ForMultipleChoice"),
+        "QuestionAnswering": _TOKENS._replace(
+            architecture="ForQuestionAnswering", says=("dropout",)
+        ),
+        "TextClassifier": _SEQUENCES._replace(
+            architecture="ForSequenceClassification",
+            says=(*bert.CLASSES, "problem_type", "pooling"),
+        ),
+        "TokenClassifier": _TOKENS._replace(parts=(*_TOKENS.parts, "head/crf/")),
+    },
+)

@@ -1,0 +1,89 @@
+"""RoBERTa, XLM-R, CamemBERT and CodeBERT in Hugging Face's checkpoints, and in KerasHub's.
+
+References: https://github.com/huggingface/transformers, `models/roberta`;
+https://github.com/keras-team/keras-hub, `models/roberta` and `models/xlm_roberta`.
+"""
+
+import numpy as np
+
+from bert_keras.presets.families import bert_record as bert
+from bert_keras.presets.families.record import Field, Record, Tables
+
+
+def _positions(config):
+    """Returns the usable positions: those up to the padding's id are no token's."""
+    return config["max_position_embeddings"] - config["pad_token_id"] - 1
+
+
+def _rows(arguments):
+    rows = arguments["max_sequence_length"] + arguments["padding_id"] + 1
+    return {"max_position_embeddings": rows}
+
+
+HUGGING_FACE = Record(
+    backbone="bert_keras>RobertaBackbone",
+    names={"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"},
+    config={**bert.SIZES, "layer_norm_eps": "layer_norm_epsilon", "pad_token_id": "padding_id"},
+    activation=("hidden_act", bert.ACTIVATIONS),
+    fields=(Field("max_sequence_length", _positions, _rows),),
+    allowed={**bert.ALLOWED, "type_vocab_size": (1,), "is_decoder": (False,)},
+    defaults={
+        "layer_norm_eps": 1e-12,
+        "max_position_embeddings": 512,
+        "pad_token_id": 1,
+        "type_vocab_size": 2,
+    },
+    rows=bert.ROWS,
+    prefix="roberta.",
+    heads={
+        "MaskedLM": bert.masked_lm(
+            "lm_head.dense", "lm_head.layer_norm", "lm_head", activation="gelu"
+        ),
+        "MultipleChoice": bert.MULTIPLE_CHOICE,
+        "QuestionAnswering": bert.QUESTION_ANSWERING,
+        "TextClassifier": bert.TEXT_CLASSIFIER._replace(
+            rows=bert.hidden_and_dense("classifier.dense", "classifier.out_proj"),
+            options={"pooling": "cls", "hidden_activation": "tanh", "dropout_first": True},
+        ),
+        "TokenClassifier": bert.TOKEN_CLASSIFIER,
+    },
+)
+
+_POSITIONS = "layers/token_and_position_embedding/position_embedding/vars/0"
+_SEGMENT = "layers/segment_embedding/vars/0"
+
+
+def _with_padding(tensors, backbone):
+    """Adds the rows of positions that no token of a text has, and a segment's vector of zeros."""
+    positions = tensors[_POSITIONS] if _POSITIONS in tensors else np.zeros((0, 0))
+    padded = np.pad(positions, ((backbone.padding_id + 1, 0), (0, 0)))
+    return tensors.updated({_POSITIONS: padded, _SEGMENT: np.zeros_like(padded[:1])})
+
+
+def _without_padding(arrays, backbone):
+    """Adds the vector of the only segment to each position, whose table begins with the first."""
+    positions = arrays[_POSITIONS][backbone.padding_id + 1 :] + arrays[_SEGMENT]
+    return {name: x for name, x in arrays.items() if name != _SEGMENT} | {_POSITIONS: positions}
+
+
+KERAS_HUB = Record(
+    backbone=HUGGING_FACE.backbone,
+    names={"RobertaBackbone": "Roberta", "XLMRobertaBackbone": "XLMRoberta"},
+    config=bert.HUB_SIZES,
+    activation=None,
+    fields=bert.HUB_FIELDS,
+    fixed={"activation": "gelu", "layer_norm_epsilon": 1e-5, "padding_id": 1},
+    rows=(
+        *bert.HUB_TOKENS_AND_POSITIONS,
+        ("embeddings/segment_embedding", "layers/segment_embedding", "embedding"),
+        *bert.HUB_BLOCKS,
+    ),
+    heads={
+        "MaskedLM": bert.hub_masked_lm("gelu"),
+        "TextClassifier": bert.hub_text_classifier(
+            bert.HUB_HIDDEN, HUGGING_FACE.heads["TextClassifier"].options
+        ),
+    },
+    tables=Tables(_with_padding, _without_padding),
+    tokenizers={"Roberta": "BPE", "XLMRoberta": "Unigram"},
+)

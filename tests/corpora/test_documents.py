@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_keras.corpora import documents, train_wordpiece
+from bert_keras.corpora.documents import (
+    CachedTokenizer,
+    cut_long_sentences,
+)
+from bert_keras.tokenizers import WordPieceTokenizer
+
+TEXTS = [
+    "The quick brown fox, the lazy dog: Größe naïve façade.",
+    "中文字符 and  two spaces\ttab\u00a0nbsp \u200b zero\u0301 width ΟΔΟΣ [MASK] x[SEP]y",
+    "",
+    " ",
+    "\ud800 lone surrogate",
+    "a\u0085b c\x1cd \u0301 e",
+    "don't “quote” — it’s 3.14… [MASK][MASK] [CLS [SEP]] x" + "y" * 120,
+    "line\nend\r\n",
+    "《天》，地。「人」’\u0301a",
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return WordPieceTokenizer(train_wordpiece(texts=TEXTS * 2, vocabulary_size=120))
+
+
+def check_same(tokenizer, cached, texts):
+    expected, actual = tokenizer.flat_ids(texts), cached.flat_ids(texts)
+    np.testing.assert_array_equal(actual[0], expected[0])
+    np.testing.assert_array_equal(actual[1], expected[1])
+
+
+def test_looking_words_up_gives_the_tokenizers_own_ids(tokenizer):
+    cached = CachedTokenizer(tokenizer)
+    for texts in (TEXTS, TEXTS[::-1], ["new words, the fox"], [], [""], ["", ""]):
+        check_same(tokenizer, cached, texts)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.text(st.one_of(st.sampled_from(" aß.#[文\u0301\n"), st.characters()), max_size=12))
+)
+def test_looking_words_up_gives_the_same_for_any_text(tokenizer, texts):
+    check_same(tokenizer, CachedTokenizer(tokenizer), texts)
+
+
+def test_a_full_memory_is_emptied_and_nothing_changes(tokenizer, monkeypatch):
+    monkeypatch.setattr(documents, "WORDS_REMEMBERED", 3)
+    cached = CachedTokenizer(tokenizer)
+    for texts in (TEXTS, TEXTS[:2], TEXTS):
+        check_same(tokenizer, cached, texts)
+
+
+def test_added_tokens_that_hold_spaces_stay_whole():
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "a b"]
+    tokenizer = WordPieceTokenizer(vocabulary, added_tokens=["a b"])
+    ids, _ = CachedTokenizer(tokenizer).flat_ids(["a b", "b"])
+    assert ids.tolist() == [7, 6]
+
+
+def test_what_is_no_sentence_is_cut():
+    pieces, counts = cut_long_sentences(np.array([3, 0, 10, 4]), 4)
+    assert pieces.tolist() == [3, 4, 4, 2, 4]
+    assert counts.tolist() == [1, 0, 3, 1]

@@ -1,0 +1,321 @@
+import concurrent.futures
+import json
+import shutil
+import zlib
+
+import numpy as np
+import pytest
+
+import bert_keras
+from bert_keras.corpora import PretrainingBatches, create_pretraining_data
+from bert_keras.preprocessing import Masking
+from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer
+
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(60))]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Folders of about 100 examples in shards of 16: for dynamic and static masks, no pairs."""
+    root = tmp_path_factory.mktemp("data")
+    generator = np.random.default_rng(0)
+    documents = [
+        "\n".join(
+            " ".join(f"w{i}" for i in generator.integers(0, 60, generator.integers(2, 9)))
+            for _ in range(60)
+        )
+        for _ in range(6)
+    ]
+    (root / "corpus.txt").write_text("\n\n".join(documents))
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    folders = {}
+    for name, options in (
+        ("dynamic", {}),
+        ("static", {"masking": Masking(max_predictions=5)}),
+        ("single", {"objective": "full_sentences"}),
+    ):
+        folders[name] = str(root / name)
+        create_pretraining_data(
+            root / "corpus.txt",
+            tokenizer,
+            folders[name],
+            sequence_length=24,
+            sentences_per_line=True,
+            examples_per_shard=16,
+            **options,
+        )
+    return folders
+
+
+def as_dict(labels):
+    return labels if isinstance(labels, dict) else {"masked_lm": labels}
+
+
+def arrays_of(batch):
+    parts = enumerate(map(as_dict, batch))
+    return {f"{part}/{key}": array for part, arrays in parts for key, array in arrays.items()}
+
+
+def assert_same(first, second):
+    first, second = arrays_of(first), arrays_of(second)
+    assert first.keys() == second.keys()
+    for key in first:
+        np.testing.assert_array_equal(first[key], second[key], err_msg=key)
+
+
+def unmasked(batch):
+    """Returns the rows as they were before masking, as tuples."""
+    inputs, labels, weights = (as_dict(part) for part in batch)
+    token_ids = inputs["token_ids"].copy()
+    rows, places = np.nonzero(weights["masked_lm"])
+    token_ids[rows, inputs["mask_positions"][rows, places]] = labels["masked_lm"][rows, places]
+    return [tuple(row) for row in token_ids.tolist()]
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static", "single"])
+def test_a_batch_has_the_arrays_that_pretraining_takes(folders, kind):
+    batch = PretrainingBatches(folders[kind], 8)[0]
+    # Without pairs they are the arrays that MaskedLM takes.
+    assert [isinstance(part, dict) for part in batch[1:]] == [kind != "single"] * 2
+    inputs, labels, weights = (as_dict(part) for part in batch)
+    num_predictions = 5 if kind == "static" else 4
+    assert {key: (value.shape, value.dtype.name) for key, value in inputs.items()} == {
+        "token_ids": ((8, 24), "int32"),
+        "segment_ids": ((8, 24), "int32"),
+        "padding_mask": ((8, 24), "int32"),
+        "mask_positions": ((8, num_predictions), "int32"),
+    }
+    shapes = {"masked_lm": (8, num_predictions)}
+    if kind != "single":
+        shapes["next_sentence"] = (8,)
+    assert {key: value.shape for key, value in labels.items()} == shapes
+    assert {key: value.shape for key, value in weights.items()} == shapes
+    assert {value.dtype.name for value in labels.values()} == {"int32"}
+    assert {value.dtype.name for value in weights.values()} == {"float32"}
+    assert weights["masked_lm"].sum(axis=1).min() >= 1
+    token_ids, padding_mask = inputs["token_ids"], inputs["padding_mask"]
+    assert (token_ids[:, 0] == 2).all()
+    np.testing.assert_array_equal(padding_mask == 0, token_ids == 0)
+    # Segment 1 is B and its [SEP]: what stands behind the first [SEP].
+    separators = np.cumsum(token_ids == 3, axis=1) - (token_ids == 3)
+    if kind == "single":
+        assert not inputs["segment_ids"].any()
+    else:
+        np.testing.assert_array_equal(inputs["segment_ids"], (separators == 1) & (token_ids > 0))
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+def test_a_batch_depends_on_its_number_alone(folders, kind):
+    straight = PretrainingBatches(folders[kind], 8, seed=5)
+    batches = [straight[step] for step in range(40)]
+    backwards = PretrainingBatches(folders[kind], 8, seed=5)
+    for step in reversed(range(40)):
+        assert_same(backwards[step], batches[step])
+    resumed = PretrainingBatches(folders[kind], 8, seed=5, start_step=23)
+    assert_same(resumed[0], batches[23])
+    assert_same(resumed[10], batches[33])
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for step, batch in enumerate(pool.map(backwards.__getitem__, range(40))):
+            assert_same(batch, batches[step])
+    other = PretrainingBatches(folders[kind], 8, seed=6)
+    assert unmasked(other[0]) != unmasked(batches[0])
+
+
+def test_an_epoch_reads_every_row_but_the_last_few_once(folders):
+    batches = PretrainingBatches(folders["dynamic"], 8)
+    ordered = PretrainingBatches(folders["dynamic"], 1, shuffle=False)
+    every = sorted(unmasked(ordered[step])[0] for step in range(len(ordered)))
+    assert len(every) == batches.manifest["num_examples"]
+    orders = []
+    for epoch in range(2):
+        steps = range(epoch * len(batches), (epoch + 1) * len(batches))
+        orders.append([row for step in steps for row in unmasked(batches[step])])
+        left = sorted(every)
+        for row in orders[-1]:
+            left.remove(row)
+        assert len(left) == len(every) % 8
+    assert orders[0] != orders[1]
+
+
+def test_masks_are_fresh_in_each_epoch_or_stay_as_they_were_made(folders):
+    for kind, are_fresh in (("dynamic", True), ("static", False)):
+        batches = PretrainingBatches(folders[kind], 8)
+        masks = [{}, {}]
+        for epoch in range(2):
+            for step in range(epoch * len(batches), (epoch + 1) * len(batches)):
+                batch = batches[step]
+                for row, masked in zip(unmasked(batch), batch[0]["token_ids"], strict=True):
+                    masks[epoch][row] = masked.tolist()
+        both = masks[0].keys() & masks[1].keys()
+        share = np.mean([masks[0][row] == masks[1][row] for row in both])
+        assert share < 0.2 if are_fresh else share == 1
+
+
+def test_processes_share_the_rows_of_a_larger_batch(folders):
+    alone = PretrainingBatches(folders["dynamic"], 8, seed=2)
+    parts = [
+        PretrainingBatches(folders["dynamic"], 4, seed=2, process_index=index, process_count=2)
+        for index in range(2)
+    ]
+    assert len(parts[0]) == len(alone)
+    for step in (0, 7, 20):
+        together = [row for part in parts for row in unmasked(part[step])]
+        assert together == unmasked(alone[step])
+    assert (parts[0][0][0]["mask_positions"] != parts[1][0][0]["mask_positions"]).any()
+
+
+def test_unshuffled_data_ends_and_fills_up_its_last_batch_with_weightless_rows(folders):
+    batches = PretrainingBatches(folders["dynamic"], 32, shuffle=False)
+    total = batches.manifest["num_examples"]
+    assert batches.num_batches == len(batches) == -(-total // 32) and total % 32
+    seen = list(batches)
+    weights = np.concatenate([batch[2]["next_sentence"] for batch in seen])
+    assert weights.tolist() == [1.0] * total + [0.0] * (32 * len(seen) - total)
+    last = seen[-1][2]
+    assert not last["masked_lm"][last["next_sentence"] == 0].any()
+    for one, two in zip(seen, batches, strict=True):
+        assert_same(one, two)
+    with pytest.raises(IndexError):
+        batches[len(batches)]
+
+
+def test_shuffled_data_has_no_end_and_other_data_ends_where_it_does(folders):
+    batches = PretrainingBatches(folders["dynamic"], 8)
+    assert batches.num_batches is None
+    assert batches[10_000][0]["token_ids"].shape == (8, 24)
+    ordered = PretrainingBatches(folders["dynamic"], 8, shuffle=False, start_step=3)
+    count = ordered.batches_per_epoch - 3
+    assert len(ordered) == ordered.num_batches == len(list(ordered)) == count
+
+
+def test_data_in_order_is_masked_alike_whatever_the_seed_and_the_batches(folders):
+    def masked_rows(**options):
+        batches = PretrainingBatches(folders["dynamic"], shuffle=False, **options)
+        total, rows = batches.manifest["num_examples"], []
+        for step in range(len(batches)):
+            inputs, labels, weights = batches[step]
+            parts = (inputs["token_ids"], inputs["mask_positions"], labels["masked_lm"])
+            columns = [*(part[:, :24] for part in parts), weights["masked_lm"]]
+            rows += np.concatenate([column[:, :24] for column in columns], axis=1).tolist()
+        return rows[:total]
+
+    rows = masked_rows(batch_size=8)
+    for options in ({"batch_size": 5}, {"batch_size": 64, "seed": 3}):
+        assert masked_rows(**options) == rows
+    late = PretrainingBatches(folders["dynamic"], 8, shuffle=False, start_step=2)
+    early = PretrainingBatches(folders["dynamic"], 8, shuffle=False)
+    assert_same(late[0], early[2])
+    # Rows of their own: were all drawn from one number, alike rows would be masked alike.
+    positions = np.concatenate([batch[0]["mask_positions"][:, 0] for batch in early])
+    assert len(set(positions.tolist())) > 5
+
+
+def test_shuffled_masks_stay_those_of_runs_that_have_begun(folders):
+    batch = PretrainingBatches(folders["dynamic"], 8, seed=5, start_step=23)[0]
+    assert zlib.crc32(np.ascontiguousarray(batch[0]["token_ids"]).tobytes()) == 2256158798
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["dynamic", *(pytest.param(kind, marks=pytest.mark.once) for kind in ("static", "single"))],
+)
+def test_any_data_trains_a_masked_language_model(folders, kind):
+    batches = PretrainingBatches(folders[kind], 8, has_next_sentence=False)
+    backbone = bert_keras.BertBackbone(len(VOCABULARY), 1, 2, 16, 32, max_sequence_length=24)
+    model = bert_keras.MaskedLM(backbone)
+    history = model.fit(batches, steps_per_epoch=2, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    with_pairs = PretrainingBatches(folders["dynamic"], 8)[0]
+    if kind == "dynamic":
+        np.testing.assert_array_equal(batches[0][1], with_pairs[1]["masked_lm"])
+
+
+def test_rows_may_be_padded_further_but_not_cut(folders):
+    wide = PretrainingBatches(folders["dynamic"], 8, sequence_length=32)
+    assert wide[0][0]["token_ids"].shape == (8, 32)
+    assert wide.num_predictions == 5
+    with pytest.raises(
+        ValueError, match=r"`sequence_length` must be an int from 24\. Received: 16"
+    ):
+        PretrainingBatches(folders["dynamic"], 8, sequence_length=16)
+    assert PretrainingBatches(folders["static"], 8, num_predictions=9)[0][2]["masked_lm"].shape == (
+        8,
+        9,
+    )
+
+
+def test_masking_follows_its_settings(folders):
+    masking = Masking(mask_share=0.0, random_share=0.0, max_predictions=2)
+    inputs, labels, weights = PretrainingBatches(folders["dynamic"], 8, masking)[0]
+    found = np.take_along_axis(inputs["token_ids"], inputs["mask_positions"], axis=1)
+    is_real = weights["masked_lm"] > 0
+    np.testing.assert_array_equal(found[is_real], labels["masked_lm"][is_real])
+    assert labels["masked_lm"].shape == (8, 2) and not (inputs["token_ids"] == 4).any()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("static", {"masking": Masking()}, "data was masked when it was made"),
+        ("static", {"num_predictions": 4}, "`num_predictions` must be an int from 5. Received: 4"),
+        ("dynamic", {"num_predictions": 9}, "`num_predictions` .* not masked yet"),
+        ("dynamic", {"batch_size": 0}, "`batch_size` must be an int from 1"),
+        ("dynamic", {"batch_size": 4000}, "There must be a batch of examples"),
+        (
+            "dynamic",
+            {"process_index": 2, "process_count": 2},
+            "`process_index` must be an int from 0 to 1",
+        ),
+        ("dynamic", {"start_step": -1}, "`start_step` must be an int from 0"),
+        ("dynamic", {"start_step": 200, "shuffle": False}, "`start_step` must be an int from 0 to"),
+        ("single", {"has_next_sentence": True}, "holds full sentences, no pairs"),
+    ],
+)
+def test_wrong_arguments_are_refused(folders, kind, options, message):
+    with pytest.raises(ValueError, match=message):
+        PretrainingBatches(folders[kind], **({"batch_size": 8} | options))
+
+
+def test_cut_and_altered_shards_are_noticed(folders, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(folders["dynamic"], folder)
+    path = sorted(folder.glob("examples-*"))[0]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-2] + b"xx")
+    batches = PretrainingBatches(str(folder), 8, shuffle=False)
+    with pytest.raises(ValueError, match="it was altered"):
+        batches[0]
+    path.write_bytes(whole[:-2])
+    with pytest.raises(ValueError, match="in place of"):
+        PretrainingBatches(str(folder), 8)
+    (folder / "manifest.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"manifest\.json"):
+        PretrainingBatches(str(folder), 8)
+
+
+def test_a_vocabulary_that_was_exchanged_is_noticed(folders, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(folders["dynamic"], folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    (folder / "vocab.txt").write_text("\n".join([*VOCABULARY, "more"]) + "\n")
+    with pytest.raises(ValueError, match="vocabulary"):
+        PretrainingBatches(str(folder), 8)
+
+
+def test_a_manifest_may_be_read_by_people(folders):
+    with open(f"{folders['static']}/manifest.json", encoding="utf-8") as file:
+        manifest = json.load(file)
+    assert manifest["masking"]["max_predictions"] == manifest["num_predictions"] == 5
+    assert manifest["objective"] == "next_sentence"
+
+
+@pytest.mark.once
+def test_settings_of_the_tokenizer_beside_the_data_are_those_that_made_it(folders, tmp_path):
+    name = next(iter(folders))
+    folder = shutil.copytree(folders[name], tmp_path / "copy")
+    tokenizer = Tokenizer.load(folder)
+    before = tokenizer.settings["normalizer"]["lowercase"]
+    Tokenizer.load(folder, lowercase=not before).save(folder)
+    with pytest.raises(ValueError, match="and its settings, must be those that made it"):
+        PretrainingBatches(folder, batch_size=2)

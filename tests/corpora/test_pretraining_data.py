@@ -1,0 +1,548 @@
+import functools
+import gzip
+import itertools
+import multiprocessing
+import os
+import pathlib
+import random
+import signal
+import sys
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+from bert_keras.corpora import (
+    PretrainingBatches,
+    create_pretraining_data,
+    import_records,
+    open_shard,
+    pretraining_data,
+    read_documents,
+    read_manifest,
+)
+from bert_keras.preprocessing import Masking
+from bert_keras.tokenizers import WordPieceTokenizer
+
+WORDS = ["the", "a", "old", "young", "man", "woman", "sea", "ship", "sails", "went", "came", "saw"]
+VOCABULARY = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    *WORDS,
+    "##s",
+    ".",
+    ",",
+    "天",
+    "地",
+    "人",
+]
+TOKENIZER = WordPieceTokenizer(VOCABULARY)
+
+
+def words_of(sentence):
+    """A word segmenter for Chinese: two characters a word."""
+    return [sentence[start : start + 2] for start in range(0, len(sentence), 2)]
+
+
+def words_one_by_one(sentence):
+    """The same as a generator, as some segmenters are."""
+    yield from words_of(sentence)
+
+
+def first_word(sentence):
+    """A word segmenter that loses text."""
+    return words_of(sentence)[:1]
+
+
+def write_corpus(folder, num_documents=12, seed=0):
+    generator = random.Random(seed)
+    documents = []
+    for _ in range(num_documents):
+        sentences = [
+            " ".join(generator.choices(WORDS, k=generator.randint(3, 9))).capitalize() + "."
+            for _ in range(generator.randint(2, 30))
+        ]
+        documents.append("\n".join(sentences))
+    folder.mkdir(exist_ok=True)
+    (folder / "corpus.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    return folder / "corpus.txt"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def create(corpus, folder, **options):
+    options = {"sequence_length": 32, "examples_per_shard": 20} | options
+    return create_pretraining_data(corpus, TOKENIZER, str(folder), **options)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in sorted(pathlib.Path(folder).iterdir())}
+
+
+def all_rows(folder):
+    rows = []
+    for shard in read_manifest(folder)["shards"]:
+        arrays, _ = open_shard(os.path.join(folder, shard["file"]))
+        rows += np.split(np.array(arrays["token_ids"]), arrays["offsets"][1:-1])
+    return [row.tolist() for row in rows]
+
+
+def test_a_folder_holds_shards_tokenizer_and_manifest(corpus, tmp_path):
+    manifest = create(corpus, tmp_path)
+    assert manifest == read_manifest(tmp_path)
+    count = len(manifest["shards"])
+    assert count > 2 and sum(shard["num_examples"] for shard in manifest["shards"]) > 40
+    assert sorted(os.listdir(tmp_path)) == sorted(
+        [shard["file"] for shard in manifest["shards"]]
+        + ["manifest.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+    )
+    assert manifest["counts"]["documents"] == 12
+    assert WordPieceTokenizer.load(tmp_path).vocabulary == VOCABULARY
+    documents = read_documents(corpus, documents="blank_line", passages="line")
+    texts = [text for document in documents for text in document]
+    assert manifest["counts"]["sentences"] == len(texts)
+    assert manifest["counts"]["tokens"] == len(TOKENIZER.flat_ids(texts)[0])
+    rows = all_rows(tmp_path)
+    assert manifest["num_examples"] == len(rows)
+    assert np.isclose(
+        manifest["statistics"]["mean_length"], np.mean(list(map(len, rows))), atol=1e-3
+    )
+    assert all(row[0] == 2 and row[-1] == 3 and row.count(3) == 2 for row in rows)
+
+
+def test_sentences_may_be_split_or_stand_one_a_line(corpus, tmp_path):
+    split = create(corpus, tmp_path / "split")
+    lines = create(corpus, tmp_path / "lines", sentences_per_line=True)
+    assert split["counts"] == lines["counts"]
+    assert all_rows(tmp_path / "split") == all_rows(tmp_path / "lines")
+
+
+def test_the_number_of_processes_changes_no_byte(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("bert_keras.corpora.token_store.CHARACTERS_PER_TASK", 300)
+    monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 100)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")  # Which processes that import Keras have soonest.
+    options = {"masking": Masking(strategy="whole_words"), "duplicates": 2}
+    create(corpus, tmp_path / "one", num_workers=1, **options)
+    # One of two is killed while it writes shards; another one goes on.
+    with pytest.raises(ChildProcessError, match="the same call, or command, goes on there"):
+        create(corpus, tmp_path / "two", num_workers=2, progress=kill_a_worker, **options)
+    assert not (tmp_path / "two" / "manifest.json").exists()
+    create(corpus, tmp_path / "two", num_workers=1, **options)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.once
+def test_six_times_the_text_takes_no_more_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("bert_keras.corpora.token_store.CHARACTERS_PER_TASK", 3000)
+    monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 1000)
+    peaks = []
+    for num_documents in (50, 300):
+        folder = tmp_path / str(num_documents)
+        text = write_corpus(folder, num_documents)
+        tracemalloc.start()
+        create(text, folder / "out", examples_per_shard=500)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.3 * peaks[0]
+
+
+def kill_a_worker(message):
+    if message.endswith("shards written"):
+        for process in multiprocessing.active_children()[:1]:
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+
+
+@pytest.mark.once
+def test_a_run_that_is_killed_after_each_step_repeats_none(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("bert_keras.corpora.token_store.CHARACTERS_PER_TASK", 1000)
+    monkeypatch.setattr(pretraining_data, "TOKENS_PER_TASK", 300)
+    steps = []
+    create(corpus, tmp_path / "whole", progress=steps.append)
+    num_kills = 0
+    while is_killed_at_a_step(corpus, tmp_path / "killed"):
+        num_kills += 1
+    # Shards that are there are told of once more, at the end all of them at the last start.
+    num_shards = len(read_manifest(tmp_path / "whole")["shards"])
+    assert len(steps) - num_shards > 6 and num_kills == len(steps)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+def is_killed_at_a_step(corpus, folder):
+    """Makes data in a process that is killed as soon as it has done what was not done before."""
+    before = set(folder.glob("examples-*"))
+
+    def progress(message):
+        if not message.endswith("shards written") or set(folder.glob("examples-*")) != before:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if not child:
+        try:
+            create(corpus, folder, progress=progress)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
+
+
+def test_seeds_and_duplicates_give_other_examples(corpus, tmp_path):
+    first = create(corpus, tmp_path / "0")
+    other = create(corpus, tmp_path / "1", seed=1)
+    twice = create(corpus, tmp_path / "2", duplicates=2)
+    assert all_rows(tmp_path / "0") != all_rows(tmp_path / "1")
+    assert sorted(all_rows(tmp_path / "0")) != sorted(all_rows(tmp_path / "1"))
+    assert abs(twice["num_examples"] / first["num_examples"] - 2) < 0.3
+    assert other["fingerprint"] != first["fingerprint"]
+
+
+class Killed(Exception):
+    pass
+
+
+def kill_after(monkeypatch, num_shards):
+    """Makes the process stop in the middle of writing a shard."""
+    write, written = pretraining_data.write_shard, []
+
+    def write_shard(path, arrays):
+        if len(written) == num_shards:
+            pathlib.Path(path).with_name(".half.partial").write_bytes(b"half")
+            raise Killed
+        written.append(path)
+        write(path, arrays)
+
+    monkeypatch.setattr(pretraining_data, "write_shard", write_shard)
+    return written
+
+
+def test_a_killed_run_goes_on_where_it_was(corpus, tmp_path, monkeypatch):
+    create(corpus, tmp_path / "whole")
+    folder = tmp_path / "killed"
+    with monkeypatch.context() as patches:
+        kill_after(patches, 2)
+        with pytest.raises(Killed):
+            create(corpus, folder)
+    with pytest.raises(FileNotFoundError, match=r"manifest\.json"):
+        read_manifest(folder)
+    # What is damaged meanwhile is made again.
+    damaged = sorted(folder.glob("examples-*"))[1]
+    damaged.write_bytes(b"x" + damaged.read_bytes()[1:])
+    with monkeypatch.context() as patches:
+        written = kill_after(patches, 100)
+        patches.setattr("bert_keras.corpora.token_store.tokenize_documents", None)
+        patches.setattr(pretraining_data, "_cut_documents", None)
+        manifest = create(corpus, folder)
+    names = [os.path.basename(path) for path in written]
+    assert names == [shard["file"] for shard in manifest["shards"]][1:]
+    (folder / ".half.partial").unlink()
+    assert contents(folder) == contents(tmp_path / "whole")
+
+
+def test_a_finished_folder_is_left_alone_and_another_is_not_overwritten(corpus, tmp_path):
+    manifest = create(corpus, tmp_path)
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert create(corpus, tmp_path) == manifest
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == times
+    with pytest.raises(ValueError, match="which holds other data"):
+        create(corpus, tmp_path, seed=1)
+
+
+def test_changed_settings_do_not_reuse_the_shards_of_a_killed_run(corpus, tmp_path, monkeypatch):
+    folder = tmp_path / "killed"
+    with monkeypatch.context() as patches:
+        kill_after(patches, 2)
+        with pytest.raises(Killed):
+            create(corpus, folder)
+    create(corpus, folder, seed=1)
+    create(corpus, tmp_path / "whole", seed=1)
+    (folder / ".half.partial").unlink()
+    assert contents(folder) == contents(tmp_path / "whole")
+
+
+def test_leftovers_of_killed_runs_are_removed(corpus, tmp_path, monkeypatch):
+    folder = tmp_path / "killed"
+    with monkeypatch.context() as patches:
+        # Between a shard and its note, with other settings.
+        patches.setattr(pretraining_data, "file_sha256", fail_after(2))
+        with pytest.raises(Killed):
+            create(corpus, folder, examples_per_shard=30)
+    partial = folder / ".examples-00000-of-00009.safetensors.0123.partial"
+    partial.mkdir()
+    (partial / "examples-00000-of-00009.safetensors").write_bytes(b"half")
+    with monkeypatch.context() as patches:
+        # Between the manifest and the end.
+        patches.setattr(pretraining_data, "_remove_leftovers", fail_after(0))
+        with pytest.raises(Killed):
+            create(corpus, folder)
+    assert (folder / ".unfinished").exists()
+    create(corpus, folder)
+    create(corpus, tmp_path / "whole")
+    assert contents(folder) == contents(tmp_path / "whole")
+
+
+def fail_after(count):
+    """Returns a function that hashes a file, and kills the process the next time."""
+    calls = []
+
+    def function(*arguments):
+        calls.append(arguments)
+        if len(calls) > count:
+            raise Killed
+        return "0"
+
+    return function
+
+
+def test_gzip_files_folders_and_a_document_a_file(tmp_path):
+    books = tmp_path / "books"
+    for name in "ab":
+        write_corpus(tmp_path / name, seed=ord(name))
+        books.mkdir(exist_ok=True)
+        text = (tmp_path / name / "corpus.txt").read_bytes()
+        (books / f"{name}.txt.gz").write_bytes(gzip.compress(text))
+    manifest = create(books, tmp_path / "out", documents="file")
+    assert manifest["counts"]["documents"] == 2
+    assert manifest["input"]["files"] == ["a.txt.gz", "b.txt.gz"]
+
+
+@pytest.mark.parametrize("objective", ["sentence_order", "full_sentences"])
+def test_other_objectives(corpus, tmp_path, objective):
+    manifest = create(corpus, tmp_path, objective=objective)
+    rows = all_rows(tmp_path)
+    arrays, _ = open_shard(tmp_path / manifest["shards"][0]["file"])
+    if objective == "full_sentences":
+        assert "is_random_next" not in arrays
+        num_tokens = sum(1 for row in rows for id in row if id > 4)
+        assert num_tokens == manifest["counts"]["tokens"]
+    else:
+        assert 0.2 < manifest["statistics"]["not_next_share"] < 0.8
+
+
+def test_static_masks_differ_between_duplicates(corpus, tmp_path):
+    options = {"objective": "full_sentences", "masking": Masking(), "examples_per_shard": 1000}
+    manifest = create(corpus, tmp_path / "masked", duplicates=2, **options)
+    create(corpus, tmp_path / "plain", objective="full_sentences", examples_per_shard=1000)
+    arrays, _ = open_shard(tmp_path / "masked" / manifest["shards"][0]["file"])
+    restored, rows = np.array(arrays["token_ids"]), np.diff(arrays["mask_offsets"])
+    starts = np.repeat(arrays["offsets"][:-1], rows)
+    assert np.mean(restored[starts + arrays["mask_positions"]] == 4) > 0.6
+    restored[starts + arrays["mask_positions"]] = arrays["mask_labels"]
+    restored = [row.tolist() for row in np.split(restored, arrays["offsets"][1:-1])]
+    assert sorted(restored) == sorted(all_rows(tmp_path / "plain") * 2)
+    masked = [tuple(row) for row in all_rows(tmp_path / "masked")]
+    assert len(set(masked)) > 0.9 * len(masked)
+
+
+def test_a_word_segmenter_tells_where_words_begin(tmp_path):
+    path = tmp_path / "chinese.txt"
+    path.write_text("天地人。人地天天。\n\n天人地人。地地。", encoding="utf-8")
+    manifest = create(path, tmp_path / "out", word_segmenter=words_of)
+    arrays, _ = open_shard(tmp_path / "out" / manifest["shards"][0]["file"])
+    rows = np.split(np.array(arrays["token_ids"]), arrays["offsets"][1:-1])
+    starts = np.split(np.array(arrays["word_starts"]), arrays["offsets"][1:-1])
+    pieces = dict(enumerate(VOCABULARY))
+    for row, flags in zip(rows, starts, strict=True):
+        sentence, begins = [], []
+        for id, flag in zip(row.tolist(), flags.tolist(), strict=True):
+            if id in (2, 3):
+                assert flag
+                continue
+            sentence.append(pieces[id])
+            begins.append(flag)
+        # 天地|人。 and 人地|天天|。: the second character of a word never begins one.
+        assert any(not flag for flag in begins)
+        assert not any(a is False and b is False for a, b in itertools.pairwise(begins))
+    assert manifest["reading"]["word_segmenter"].endswith(":words_of")
+    create(path, tmp_path / "generated", word_segmenter=words_one_by_one)
+    assert all_rows(tmp_path / "generated") == all_rows(tmp_path / "out")
+    with pytest.raises(ValueError, match=r"must return all of a sentence.*天地"):
+        create(path, tmp_path / "lost", word_segmenter=first_word)
+
+
+def test_empty_and_one_sentence_documents_are_counted(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("The man.\n\n\u200b\n\nA ship. The sea.\n\n \n\nA woman.", encoding="utf-8")
+    manifest = create(path, tmp_path / "out")
+    counts = manifest["counts"]
+    assert (counts["documents"], counts["empty_documents"]) == (3, 1)
+    assert counts["one_sentence_documents"] == 2
+    assert (
+        create(path, tmp_path / "order", objective="sentence_order")["counts"]["skipped_sentences"]
+        == 2
+    )
+
+
+def test_a_line_of_a_megabyte_is_cut_into_sentences_of_bearable_length(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("the old man " * 90_000 + "\n\nA ship. The sea.\n", encoding="utf-8")
+    manifest = create(path, tmp_path / "out", examples_per_shard=16384)
+    assert manifest["counts"]["cut_sentences"] == 1
+    assert manifest["counts"]["tokens"] == 270_006
+    assert manifest["num_examples"] > 270_000 / 512
+
+
+def test_text_that_gives_nothing_is_refused(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(" \n\n")
+    with pytest.raises(ValueError, match="Pre-training needs text"):
+        create(path, tmp_path / "out")
+    path.write_text("The man.\n\nA ship.\n")
+    with pytest.raises(ValueError, match="at least one example"):
+        create(path, tmp_path / "out", objective="sentence_order")
+    # What was refused leaves nothing behind.
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_text_that_the_vocabulary_does_not_know_is_refused_or_warned_of(corpus, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("Der Mann. Ein Schiff.\n\nDie See.\n")
+    with pytest.warns(UserWarning, match=r"66\.7% of the text's 9 tokens are unknown"):
+        create(path, tmp_path / "little")
+    tokenizer = WordPieceTokenizer([*VOCABULARY[:5], *"xyz"])
+    with pytest.raises(ValueError, match=r"100\.0% of the text's"):
+        create_pretraining_data(corpus, tokenizer, str(tmp_path / "none"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        create(corpus, tmp_path / "known")
+
+
+def test_special_tokens_in_the_text_are_text(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(("The [SEP] man [MASK] went [PAD] a [CLS].\n" * 5 + "\n") * 6)
+    create(path, tmp_path / "out")
+    for row in all_rows(tmp_path / "out"):
+        assert row[0] == 2 and row.count(2) == 1 and row.count(3) == 2
+        assert 0 not in row and 4 not in row
+    # The tokenizer beside the data is the one that was given.
+    saved = WordPieceTokenizer.load(tmp_path / "out")
+    assert saved.tokenize("[SEP]") == ["[SEP]"]
+    assert (saved.settings, saved.get_config()) == (TOKENIZER.settings, TOKENIZER.get_config())
+
+
+def test_a_single_document_is_refused_for_next_sentences(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("The man. A ship.")
+    with pytest.raises(ValueError, match="needs at least two documents"):
+        create(path, tmp_path / "out")
+
+
+def test_bytes_that_are_not_utf8_are_named_or_replaced(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("The man. A ship.\n\nThe s\xe9a.\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"a\.txt, line 3, byte 23: 0xe9 is not UTF-8"):
+        create(path, tmp_path / "out")
+    with pytest.warns(UserWarning, match="not UTF-8"):
+        assert create(path, tmp_path / "out", errors="replace")["num_examples"]
+
+
+def test_a_vocabulary_without_mask_is_refused_before_any_work(corpus, tmp_path):
+    tokenizer = WordPieceTokenizer([token for token in VOCABULARY if token != "[MASK]"])
+    with pytest.raises(ValueError, match=r"\[MASK\]"):
+        create_pretraining_data(corpus, tokenizer, str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": "nsp"}, "`objective` must be one of"),
+        ({"format": "parquet"}, "`format` must be one of"),
+        ({"duplicates": 0}, "`duplicates` must be an int from 1"),
+        ({"duplicates": 2, "objective": "full_sentences"}, "repeat the same rows"),
+        ({"format": "tfrecord"}, "holds masked rows"),
+        ({"documents": "page"}, "`documents` must be one of"),
+        ({"sequence_length": 4}, "room for 3 special tokens"),
+        ({"sequence_length": 32.0}, "`sequence_length` must be an int"),
+        ({"short_probability": 7}, "`short_probability` .* Received: 7"),
+        (
+            {"random_probability": -1},
+            "`random_probability` .* Received: -1",
+        ),
+        ({"word_segmenter": lambda text: [text]}, "a name of its own"),
+        ({"word_segmenter": functools.partial(words_of)}, "a name of its own"),
+    ],
+)
+def test_wrong_arguments_are_refused(corpus, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        create(corpus, tmp_path, **options)
+
+
+def test_tfrecord_without_tensorflow_is_refused_before_any_work(corpus, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(ImportError, match="pip install tensorflow"):
+        create(corpus, tmp_path / "out", format="tfrecord", masking=Masking())
+    assert not (tmp_path / "out").exists()
+
+
+def test_tfrecord_holds_the_same_examples(corpus, tmp_path):
+    pytest.importorskip("tensorflow")
+    masking = Masking(max_predictions=6)
+    batches = []
+    for format in ("safetensors", "tfrecord"):
+        create(corpus, tmp_path / format, format=format, masking=masking)
+        batches.append(PretrainingBatches(str(tmp_path / format), 16, seed=3))
+    for step in range(0, 8, 3):
+        for ours, theirs in zip(batches[0][step], batches[1][step], strict=True):
+            assert ours.keys() == theirs.keys()
+            for key in ours:
+                np.testing.assert_array_equal(ours[key], theirs[key])
+
+
+def test_records_of_googles_format_become_a_folder_that_needs_no_tensorflow(
+    corpus, tmp_path, monkeypatch
+):
+    pytest.importorskip("tensorflow")
+    masking = Masking(max_predictions=6)
+    for format in ("safetensors", "tfrecord"):
+        create(corpus, tmp_path / format, format=format, masking=masking)
+    paths = sorted((tmp_path / "tfrecord").glob("*.tfrecord"))
+    tokenizer = WordPieceTokenizer.load(tmp_path / "tfrecord")
+    import_records(paths, tokenizer, str(tmp_path / "imported"))
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    ours, imported = (
+        PretrainingBatches(str(tmp_path / name), 16, seed=3) for name in ("safetensors", "imported")
+    )
+    assert imported.batches_per_epoch == ours.batches_per_epoch
+    for step in range(0, 8, 3):
+        for expected, found in zip(ours[step], imported[step], strict=True):
+            assert expected.keys() == found.keys()
+            for key in expected:
+                np.testing.assert_array_equal(expected[key], found[key])
+    with pytest.raises(ValueError, match="must be new"):
+        import_records(paths, tokenizer, str(tmp_path / "imported"))
+
+
+def test_records_of_full_sentences_have_no_next_sentences(corpus, tmp_path):
+    pytest.importorskip("tensorflow")
+    options = {"objective": "full_sentences", "masking": Masking(max_predictions=6)}
+    create(corpus, tmp_path / "records", format="tfrecord", **options)
+    paths = sorted((tmp_path / "records").glob("*.tfrecord"))
+    manifest = import_records(paths, TOKENIZER, str(tmp_path / "imported"))
+    assert manifest["objective"] == "full_sentences"
+    for name in ("records", "imported"):
+        _, labels, weights = PretrainingBatches(str(tmp_path / name), 8)[0]
+        assert labels.shape == weights.shape == (8, 6)
+
+
+def test_records_of_another_vocabulary_or_of_two_lengths_are_refused(corpus, tmp_path):
+    pytest.importorskip("tensorflow")
+    masking = Masking(max_predictions=6)
+    create(corpus, tmp_path / "short", format="tfrecord", masking=masking)
+    create(corpus, tmp_path / "long", format="tfrecord", masking=masking, sequence_length=64)
+    short, long = (sorted((tmp_path / name).glob("*.tfrecord")) for name in ("short", "long"))
+    tokenizer = WordPieceTokenizer.load(tmp_path / "short")
+    with pytest.raises(ValueError, match="rows of one length"):
+        import_records([*short, *long], tokenizer, str(tmp_path / "out"))
+    few = WordPieceTokenizer(tokenizer.vocabulary[:9])
+    with pytest.raises(ValueError, match="must be the one that made the records"):
+        import_records(short, few, str(tmp_path / "out"))
+    assert not (tmp_path / "out" / "manifest.json").exists()

@@ -1,0 +1,150 @@
+import json
+import os
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from bert_keras.corpora import open_shard, read_manifest
+from bert_keras.corpora.shards import (
+    check_shard,
+    file_sha256,
+    shard_name,
+    write_manifest,
+    write_shard,
+)
+from bert_keras.engine.atomic_files import replacing
+
+ARRAYS = {
+    "token_ids": np.array([2, 60000, 3], np.uint16),
+    "offsets": np.array([0, 3]),
+    "second_starts": np.array([3], np.int32),
+    "is_random_next": np.array([1], np.int8),
+    "word_starts": np.array([True, False, True]),
+    "mask_positions": np.empty(0, np.int32),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of two shards with its manifest."""
+    shards = []
+    for index in range(2):
+        name = shard_name(index, 2)
+        write_shard(tmp_path / name, ARRAYS)
+        size = os.path.getsize(tmp_path / name)
+        digest = file_sha256(tmp_path / name)
+        shards.append({"file": name, "num_examples": 1, "bytes": size, "sha256": digest})
+    write_manifest(tmp_path, {"version": 1, "num_examples": 2, "shards": shards})
+    return tmp_path
+
+
+def test_a_shard_comes_back_as_a_memory_map(tmp_path):
+    write_shard(tmp_path / "shard", ARRAYS)
+    arrays, metadata = open_shard(tmp_path / "shard")
+    assert metadata == {}
+    assert set(arrays) == set(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype and not arrays[name].flags.writeable
+        np.testing.assert_array_equal(arrays[name], array)
+
+
+def test_other_tools_read_a_shard(tmp_path):
+    write_shard(tmp_path / "shard", ARRAYS)
+    arrays = safetensors.numpy.load_file(tmp_path / "shard")
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(arrays[name], array)
+    # Also those of other people, where files are made readable for them.
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "shard").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_every_cut_of_a_shard_is_noticed(tmp_path):
+    path = tmp_path / "shard"
+    write_shard(path, ARRAYS)
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"A shard must be whole\. Received: .*shard with"):
+            open_shard(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[]",
+        b"{",
+        b'{"a": 1}',
+        b'{"a": {"dtype": "F8", "shape": [1], "data_offsets": [0, 1]}}',
+        b'{"a": {"dtype": "I8", "shape": [9], "data_offsets": [0, 4]}}',
+        b'{"a": {"dtype": "I8", "shape": [9], "data_offsets": [0, 9]}}',
+        b'{"a": {"dtype": "I8", "shape": [-4], "data_offsets": [4, 0]}}',
+        b'{"a": {"dtype": "I8", "shape": [2], "data_offsets": [-2, 0]}}',
+        b'{"a": {"dtype": "I8", "shape": ["x"], "data_offsets": [0, 1]}}',
+    ],
+)
+def test_lying_headers_are_refused(tmp_path, header):
+    path = tmp_path / "shard"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"1234")
+    with pytest.raises(ValueError, match="A shard must be whole"):
+        open_shard(path)
+
+
+def test_writing_is_all_or_nothing(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(KeyError), replacing(path) as temporary:
+        with open(temporary, "w") as file:
+            file.write("half")
+        raise KeyError
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
+
+
+def test_a_whole_folder_is_accepted(folder):
+    manifest = read_manifest(folder)
+    for shard in manifest["shards"]:
+        check_shard(folder, shard)
+    assert not [name for name in os.listdir(folder) if name.startswith(".")]
+
+
+def test_a_folder_without_manifest_is_unfinished(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"must hold manifest\.json"):
+        read_manifest(tmp_path)
+
+
+def test_missing_cut_and_altered_shards_are_named(folder):
+    path = folder / shard_name(1, 2)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(ValueError, match=r"00001-of-00002.* was altered"):
+        check_shard(folder, read_manifest(folder)["shards"][1])
+    path.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match=r"00001-of-00002.* in place of"):
+        read_manifest(folder)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="which is missing"):
+        read_manifest(folder)
+
+
+def change_manifest(folder, **changes):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | changes))
+
+
+def test_damaged_manifests_are_refused(folder):
+    change_manifest(folder, num_examples=3)
+    with pytest.raises(ValueError, match="do not add up"):
+        read_manifest(folder)
+    change_manifest(folder, version=99)
+    with pytest.raises(ValueError, match="version 99"):
+        read_manifest(folder)
+    outside = {"file": "../x", "num_examples": 2, "bytes": 1, "sha256": ""}
+    change_manifest(folder, version=1, num_examples=2, shards=[outside])
+    with pytest.raises(ValueError, match=r"must lie in the folder of manifest\.json"):
+        read_manifest(folder)
+    change_manifest(folder, shards=[{}])
+    with pytest.raises(ValueError, match="is damaged"):
+        read_manifest(folder)
+    (folder / "manifest.json").write_text('{"version": 1')
+    with pytest.raises(ValueError, match="is damaged"):
+        read_manifest(folder)

@@ -1,0 +1,146 @@
+"""Freed memory stays with the process on JAX and PyTorch, where glibc is the C library."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import pytest
+
+from bert_keras.cli import start
+from bert_keras.engine import host_memory
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = 16384
+# Page faults of a block as large as one that was freed just before, on the main thread and another.
+FAULTS = """
+import ctypes, resource, sys, threading
+import bert_keras
+
+if sys.argv[2] == "keep":
+    bert_keras.keep_freed_memory()
+libc = ctypes.CDLL(None)
+libc.prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: a fault a page.
+libc.malloc.restype = ctypes.c_void_p
+size = int(sys.argv[1]) * resource.getpagesize()
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    block = ctypes.c_void_p(libc.malloc(ctypes.c_size_t(size)))
+    libc.memset(block, 1, ctypes.c_size_t(size))
+    libc.free(block)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+def twice():
+    faults()
+    print(faults())
+
+twice()
+thread = threading.Thread(target=twice)
+thread.start()
+thread.join()
+"""
+
+
+def shares_of_faults(keep="keep", **variables):
+    """Returns page faults of the main thread and of another, as shares of the block's pages."""
+    environment = {k: v for k, v in os.environ.items() if not host_memory.is_set_by_user({k: v})}
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS, str(PAGES), keep],
+        env=environment | {"PYTHONPATH": str(ROOT)} | variables,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return [int(line) / PAGES for line in done.stdout.split()[-2:]]
+
+
+def test_a_block_freed_is_used_again_without_a_page_fault():
+    if not host_memory.has_glibc() or keras.backend.backend() == "tensorflow":
+        assert not host_memory.keep_freed_memory()
+        return
+    main, other = shares_of_faults()
+    assert main < 0.1
+    if keras.backend.backend() == "jax" and len(os.sched_getaffinity(0)) <= host_memory.FEW_CORES:
+        assert other < 0.1
+    else:
+        assert other > 0.9
+
+
+@pytest.mark.once
+def test_importing_the_package_changes_nothing():
+    if host_memory.has_glibc():
+        assert min(shares_of_faults("import alone")) > 0.9
+
+
+def test_what_the_user_set_is_left_alone(monkeypatch):
+    monkeypatch.setenv("BERT_KERAS_KEEP_MEMORY", "0")
+    assert not host_memory.keep_freed_memory()
+
+
+def test_the_switch_and_glibc_s_variables_count():
+    assert host_memory.is_set_by_user({"BERT_KERAS_KEEP_MEMORY": "0"})
+    assert host_memory.is_set_by_user({"MALLOC_MMAP_THRESHOLD_": "131072"})
+    assert host_memory.is_set_by_user({"GLIBC_TUNABLES": "glibc.malloc.trim_threshold=131072"})
+
+
+def test_other_variables_change_nothing():
+    assert not host_memory.is_set_by_user({"GLIBC_TUNABLES": "glibc.pthread.rseq=0"})
+    assert not host_memory.is_set_by_user({"BERT_KERAS_KEEP_MEMORY": "1"})
+
+
+def test_nothing_is_done_with_another_c_library(monkeypatch):
+    for name in (*host_memory.SET_BY_USER, "BERT_KERAS_KEEP_MEMORY", "GLIBC_TUNABLES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    assert host_memory.keep_freed_memory() == host_memory.has_glibc()
+    monkeypatch.setattr(host_memory, "has_glibc", lambda: False)
+    assert not host_memory.keep_freed_memory()
+
+
+@pytest.fixture
+def gains(tmp_path, monkeypatch):
+    """Whether huge pages are asked for, by what the kernel says and by glibc's version."""
+
+    def gains(kernel="always [madvise] never", glibc="glibc 2.36", **environment):
+        (tmp_path / "enabled").write_text(kernel)
+        monkeypatch.setattr(host_memory, "KERNEL_GIVES", tmp_path / "enabled")
+        monkeypatch.setattr(host_memory, "has_glibc", lambda: True)
+        monkeypatch.setattr(os, "confstr", lambda name: glibc, raising=False)
+        return host_memory.would_gain_by_huge_pages(environment)
+
+    return gains
+
+
+@pytest.mark.once
+def test_huge_pages_are_asked_for_where_kernel_and_glibc_give_them(gains):
+    assert gains() and gains(glibc="glibc 3.0")
+    assert not gains(glibc="glibc 2.34")
+    assert not gains(kernel="[always] madvise never")  # They come unasked.
+    assert not gains(kernel="always madvise [never]")
+    # What the user said stays, and a process that has begun anew does not again.
+    assert not gains(BERT_KERAS_KEEP_MEMORY="0")
+    assert not gains(GLIBC_TUNABLES=host_memory.HUGE_PAGES)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("command", "begins"), [("train", True), ("info", False)])
+def test_training_commands_begin_anew_with_what_they_were_called_with(command, begins, monkeypatch):
+    calls = []
+    monkeypatch.setattr(host_memory, "would_gain_by_huge_pages", lambda environment: True)
+    monkeypatch.setattr(os, "execve", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(sys, "argv", ["bert-keras", command, "--traceback"])
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-X", "dev", "-m", "bert_keras", command])
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
+    start.prepare()
+    if not begins:
+        assert not calls
+        return
+    ((program, arguments, environment),) = calls
+    assert [program, *arguments] == [sys.executable] * 2 + sys.orig_argv[1:]
+    # Where another program takes the tunables out, it begins no third time.
+    monkeypatch.setattr(os, "environ", {**environment, "GLIBC_TUNABLES": ""})
+    start.prepare()
+    assert len(calls) == 1
+    assert environment["GLIBC_TUNABLES"] == f"glibc.pthread.rseq=0:{host_memory.HUGE_PAGES}"

@@ -1,0 +1,97 @@
+"""What backends compute in ways of their own has the same numbers and gradients."""
+
+import keras
+import numpy as np
+import pytest
+from checks import gradients
+from keras import ops
+
+from bert_keras.engine import kernels as backends
+from bert_keras.engine.kernels import IMAGES, LEAST_ROWS, dense
+
+GENERATOR = np.random.default_rng(0)
+
+
+def arrays(*shapes):
+    return [GENERATOR.standard_normal(shape).astype("float32") for shape in shapes]
+
+
+@pytest.mark.parametrize("shape", [(5, 8), (2, 3, 8), (4, LEAST_ROWS // 4, 8), (3, 512, 8)])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_it_is_the_product_and_the_bias(shape, has_bias, monkeypatch):
+    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: True)
+    x, kernel, bias = arrays(shape, (8, 6), (6,))
+    found = ops.convert_to_numpy(dense(x, kernel, bias if has_bias else None))
+    np.testing.assert_allclose(found, x @ kernel + (bias if has_bias else 0), atol=1e-5)
+
+
+def test_gradients_are_those_of_the_product(monkeypatch):
+    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: True)
+    inputs = arrays((4, LEAST_ROWS // 4, 8), (8, 6), (6,))
+    plain = gradients(lambda x, kernel, bias: ops.matmul(x, kernel) + bias, *inputs)
+    for ours, theirs in zip(gradients(dense, *inputs), plain, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_bfloat16_is_rounded_once():
+    x, kernel = (ops.cast(array, "bfloat16") for array in arrays((3, 40, 64), (64, 48)))
+    found = dense(x, kernel)
+    assert keras.backend.standardize_dtype(found.dtype) == "bfloat16"
+    exact = ops.convert_to_numpy(ops.matmul(ops.cast(x, "float32"), ops.cast(kernel, "float32")))
+    found = ops.convert_to_numpy(ops.cast(found, "float32"))
+    # Half a unit in the last of 8 bits, and the rounding of the sums themselves.
+    np.testing.assert_allclose(found, exact, rtol=2**-8 + 1e-4, atol=1e-4)
+
+
+def test_bfloat16_has_gradients():
+    inputs = arrays((2, 16, 8), (8, 6))
+    low = gradients(
+        lambda x, kernel: ops.cast(
+            dense(ops.cast(x, "bfloat16"), ops.cast(kernel, "bfloat16")), "float32"
+        ),
+        *inputs,
+    )
+    for ours, theirs in zip(low, gradients(ops.matmul, *inputs), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=0.02 * np.abs(theirs).max())
+
+
+@pytest.mark.once
+def test_onednn_is_taken_where_it_pays(monkeypatch):
+    import torch
+
+    taken = []
+    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: True)
+    monkeypatch.setattr(backends, "_by_onednn", lambda *arguments: taken.append(arguments))
+    x, kernel = torch.ones(2, LEAST_ROWS, 8), torch.ones(8, 6)
+    dense(x, kernel)
+    assert len(taken) == 1
+    dense(torch.ones(1, LEAST_ROWS // 2, 8), kernel)  # Too few.
+    dense(torch.ones(1, LEAST_ROWS + IMAGES // 2, 8), kernel)  # Not in as many images.
+    dense(torch.ones(LEAST_ROWS, 8), kernel)
+    dense(x.double(), kernel.double())
+    dense(x.to(torch.bfloat16), kernel.to(torch.bfloat16))
+    with torch.backends.mkldnn.flags(enabled=False):
+        dense(x, kernel)
+    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: False)
+    dense(x, kernel)
+    assert len(taken) == 1
+
+
+@pytest.mark.once
+def test_a_graph_does_not_depend_on_the_processor(monkeypatch):
+    import torch
+
+    def asked():
+        raise AssertionError("The processor was asked for.")
+
+    monkeypatch.setattr(backends, "_has_slow_mkl", asked)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    dense(torch.ones(2, LEAST_ROWS, 8), torch.ones(8, 6))
+
+
+def test_bfloat16_alone_is_rounded_afterwards_on_jax_alone(monkeypatch):
+    taken = []
+    monkeypatch.setattr(backends, "_rounded_afterwards", lambda: lambda *x: taken.append(x) or x[0])
+    for dtype in ("float32", "bfloat16", "float16"):
+        dense(ops.ones((2, 3, 4), dtype), ops.ones((4, 4), dtype))
+    assert len(taken) == (keras.backend.backend() == "jax")

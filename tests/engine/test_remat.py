@@ -1,0 +1,152 @@
+"""Rematerialization changes what is kept for the backward pass, and no number."""
+
+import keras
+import numpy as np
+import pytest
+from checks import assert_close, check_config_round_trip, to_numpy
+from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
+
+import bert_keras
+from bert_keras.engine.remat import rematerialized
+from bert_keras.layers.encoder import EncoderBlock
+
+TEXTS = [" ".join(LETTERS[i : i + 3]) for i in range(5)] * 2
+LABELS = [0, 1, 0, 1, 1] * 2
+
+
+def classifier(remat, frozen=None, **options):
+    keras.utils.set_random_seed(1)
+    backbone = tiny_backbone(num_layers=2, dropout=0.3, remat=remat, **options)
+    model = tiny_classifier(backbone, frozen=frozen)
+    # Initial weights of 0.02 are too small for their gradients to matter.
+    model.set_weights(
+        [w if w.dtype.kind in "iu" else w + 0.1 * np.cos(np.arange(w.size)).reshape(w.shape)
+         for w in model.get_weights()]
+    )  # fmt: skip
+    return model
+
+
+def ready_batch():
+    rng = np.random.default_rng(0)
+    mask = np.arange(7) < np.array([[7], [4], [6], [2]])
+    ids = np.where(mask, rng.integers(5, len(VOCABULARY), mask.shape), 0)
+    return {"token_ids": ids, "padding_mask": mask}, np.array([0, 1, 1, 0])
+
+
+def loss_and_gradients(model, seed=2, **compile_options):
+    """Returns what a step of gradient descent at the rate 1 subtracts from each weight."""
+    before = [to_numpy(v) for v in model.trainable_variables]
+    model.compile(keras.optimizers.SGD(1.0), **compile_options)
+    keras.utils.set_random_seed(seed)  # PyTorch draws its masks from here.
+    inputs, labels = ready_batch()
+    loss = float(model.train_on_batch(inputs, labels, return_dict=True)["loss"])
+    after = [to_numpy(v) for v in model.trainable_variables]
+    return loss, [a - b for a, b in zip(before, after, strict=True)]
+
+
+def assert_same_steps(first, second, atol=1e-6):
+    assert abs(first[0] - second[0]) < atol
+    for a, b in zip(first[1], second[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=atol)
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize(
+    "compile_options",
+    [{}, pytest.param({"run_eagerly": True}, marks=pytest.mark.once)],
+    ids=["compiled", "eager"],
+)
+def test_loss_and_gradients_are_those_without_while_dropout_is_active(compile_options):
+    plain = loss_and_gradients(classifier(remat=False), **compile_options)
+    assert_same_steps(loss_and_gradients(classifier(remat=True), **compile_options), plain)
+    assert max(np.abs(gradient).max() for gradient in plain[1]) > 0.01
+
+
+def test_dropout_masks_are_drawn_anew_for_every_step():
+    model = classifier(remat=True)
+    model.compile(keras.optimizers.SGD(0.0))
+    inputs, labels = ready_batch()
+    losses = [float(model.train_on_batch(inputs, labels)[0]) for _ in range(3)]
+    assert len({round(loss, 6) for loss in losses}) == 3
+
+
+def test_a_run_ends_at_the_same_weights():
+    ends = []
+    for remat in (False, True):
+        model = classifier(remat)
+        model.compile(bert_keras.AdamW(1e-3))
+        model.fit(TEXTS, LABELS, batch_size=4, epochs=2, shuffle=False, verbose=0)
+        ends.append(model.get_weights())
+    for a, b in zip(*ends, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+@pytest.mark.once
+def test_frozen_blocks_stay_and_the_others_learn_as_without():
+    plain = loss_and_gradients(classifier(remat=False, frozen=1))
+    assert_same_steps(loss_and_gradients(classifier(remat=True, frozen=1)), plain)
+
+
+@pytest.mark.once
+def test_mixed_precision_has_the_same_gradients_up_to_its_own_rounding():
+    plain = loss_and_gradients(classifier(remat=False, dtype="mixed_bfloat16"))
+    assert_same_steps(loss_and_gradients(classifier(True, dtype="mixed_bfloat16")), plain, 0.05)
+
+
+@pytest.mark.once
+def test_a_layer_alone_has_the_same_output_and_moves_its_generators_on_as_far():
+    block = EncoderBlock(2, 16, 32, dropout=0.3, attention_dropout=0.3)
+    block.build()
+    x = keras.random.normal((2, 5, 16), seed=0)
+    starts = [to_numpy(v).copy() for v in block.variables]
+    outputs, ends = [], []
+    for call in (
+        lambda: block(x, training=True)[0],
+        lambda: rematerialized(block, x, training=True),
+    ):
+        for variable, start in zip(block.variables, starts, strict=True):
+            variable.assign(start)
+        keras.utils.set_random_seed(3)
+        outputs.append([to_numpy(call()), to_numpy(call())])
+        ends.append([to_numpy(v).copy() for v in block.variables])
+    np.testing.assert_allclose(outputs[1], outputs[0], rtol=0, atol=1e-6)
+    assert np.abs(outputs[0][0] - outputs[0][1]).max() > 0.005
+    for a, b in zip(*ends, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.once
+def test_each_block_is_computed_twice_in_training_only(monkeypatch):
+    rematerialize, calls = keras.remat, []
+    monkeypatch.setattr(keras, "remat", lambda f: calls.append(f) or rematerialize(f))
+    inputs, labels = ready_batch()
+    model = classifier(remat=True)
+    model.predict(inputs, verbose=0)
+    model.evaluate(inputs, labels, verbose=0)
+    assert not calls
+    model.backbone(inputs, training=True)
+    assert len(calls) == 2
+
+
+@pytest.mark.once
+def test_attentions_are_there_in_training_too():
+    inputs, _ = ready_batch()
+    outputs = classifier(remat=True).backbone(inputs, return_attentions=True, training=True)
+    assert [tuple(a.shape) for a in outputs["attentions"]] == [(4, 2, 7, 7)] * 2
+
+
+@pytest.mark.once
+def test_a_keras_file_keeps_it_and_a_preset_leaves_it_to_the_reader(tmp_path):
+    model = classifier(remat=True)
+    check_config_round_trip(model.backbone)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.backbone.remat and loaded.backbone.encoder.remat
+    model.save_to_preset(tmp_path / "preset")
+    assert "remat" not in (tmp_path / "preset" / "config.json").read_text()
+    for remat in (False, True):
+        again = bert_keras.TextClassifier.from_preset(
+            tmp_path / "preset", backbone={"remat": remat}
+        )
+        assert again.backbone.encoder.remat is remat
+        assert_close(again.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0))

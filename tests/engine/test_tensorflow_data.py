@@ -1,0 +1,73 @@
+"""On TensorFlow no thread tunes the batches that Keras's loops read; elsewhere data stays as is."""
+
+import keras
+import numpy as np
+import pytest
+from tiny import tiny_classifier
+
+from bert_keras.engine import tensorflow_data
+
+TEXTS = ["a b", "c", "d e f g h", "a", "b c d"]
+LABELS = np.arange(len(TEXTS)) % 2
+
+
+@pytest.fixture
+def adapters(monkeypatch):
+    """The adapters that take the place of data, a list that grows."""
+    made = []
+    untuned = tensorflow_data.untuned
+
+    def spy(*args, **kwargs):
+        made.append(untuned(*args, **kwargs))
+        return made[-1]
+
+    monkeypatch.setattr(tensorflow_data, "untuned", spy)
+    return made
+
+
+def is_tuned(adapter):
+    return adapter.get_tf_dataset().options().autotune.enabled is not False
+
+
+def test_fit_evaluate_and_predict_with_callbacks_start_no_tuning(adapters):
+    classifier = tiny_classifier()
+    classifier.compile(learning_rate=1e-3)
+    classifier.fit(TEXTS, LABELS, validation_data=(TEXTS, LABELS), epochs=2, verbose=0)
+    classifier.evaluate(TEXTS, LABELS, verbose=0)
+    inputs = classifier.preprocessor(TEXTS)
+    classifier.predict(inputs, 2, verbose=0, callbacks=[keras.callbacks.Callback()])
+    if keras.backend.backend() != "tensorflow":
+        assert not adapters
+        return
+    # Validation's comes back once an epoch.
+    assert len(adapters) == 6 and len({id(adapter) for adapter in adapters}) == 4
+    assert not any(is_tuned(adapter) for adapter in adapters)
+
+
+def test_prediction_needs_no_pipeline(adapters):
+    classifier = tiny_classifier()
+    classifier.predict(TEXTS, batch_size=2, verbose=0)
+    classifier.predict(classifier.preprocessor(TEXTS), verbose=0)
+    assert not adapters
+
+
+def test_arrays_start_no_tuning_and_answer_as_texts_do(adapters):
+    classifier = tiny_classifier()
+    classifier.compile(learning_rate=1e-3)
+    inputs = classifier.preprocessor(TEXTS)
+    one = classifier.evaluate(inputs, LABELS, batch_size=2, verbose=0)
+    np.testing.assert_allclose(one, classifier.evaluate(TEXTS, LABELS, verbose=0), atol=1e-5)
+    classifier.fit(inputs, LABELS, batch_size=2, class_weight={0: 1.0, 1: 2.0}, verbose=0)
+    assert not any(is_tuned(adapter) for adapter in adapters)
+
+
+def test_users_own_pipeline_stays_as_it_is(adapters):
+    tensorflow = pytest.importorskip("tensorflow")
+    classifier = tiny_classifier()
+    classifier.compile(learning_rate=1e-3)
+    inputs = classifier.preprocessor(TEXTS)
+    dataset = tensorflow.data.Dataset.from_tensor_slices((inputs, LABELS)).batch(2)
+    one = classifier.evaluate(dataset, verbose=0)
+    np.testing.assert_allclose(one, classifier.evaluate(TEXTS, LABELS, verbose=0), atol=1e-5)
+    if keras.backend.backend() == "tensorflow":
+        assert is_tuned(adapters[0])

@@ -1,0 +1,284 @@
+"""Whatever ends `fit`, `evaluate` or `predict`, the weights are those of a whole step.
+
+`INTERRUPTS=200 pytest tests/engine/test_whole_steps.py` interrupts each of them so many times, and
+raises so many exceptions, also where no averages of the weights are kept.
+"""
+
+import _thread
+import os
+import random
+import signal
+import threading
+import time
+
+import keras
+import numpy as np
+import pytest
+from tiny import tiny_backbone, tiny_classifier
+
+import bert_keras
+from bert_keras.engine.compiled_programs import keep_compiled_programs
+
+# A program that runs in the background was started to ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+INTERRUPTS = int(os.environ.get("INTERRUPTS", 12))
+NUM_STEPS = 5
+
+
+AVERAGES = {"use_ema": True, "ema_momentum": 0.5}
+
+
+def make_task(**options):
+    # Without dropout, so that the same steps make the same weights.
+    task = tiny_classifier(tiny_backbone(dropout=0.0), dropout=0.0)
+    task.compile(bert_keras.AdamW(1e-2, **options))
+    task.optimizer.build(task.trainable_variables)
+    return task
+
+
+@pytest.fixture(scope="module", params=[AVERAGES] if INTERRUPTS < 100 else [AVERAGES, {}])
+def run(request):
+    """One for all tests, which begin it again: its steps are compiled once."""
+    return Run(make_task(**request.param))
+
+
+def data(num_steps=NUM_STEPS):
+    """Batches of one shape and structure, so that nothing is compiled anew."""
+    generator = np.random.default_rng(0)
+    inputs = {"token_ids": generator.integers(5, 20, (4 * num_steps, 6)).astype("int32")}
+    return inputs, np.arange(4 * num_steps) % 2, np.ones(4 * num_steps, "float32")
+
+
+class Run:
+    """A training run that can be begun again, and the weights after each of its steps."""
+
+    def __init__(self, task):
+        self.task = task
+        self.data = data()
+        self.inputs = self.data[0]
+        self.variables = [*task.variables, *task.optimizer.variables]
+        self.start = self.values()
+        self.steps = [self.start]
+        keep = keras.callbacks.LambdaCallback(on_train_batch_end=self._keep)
+        keep.set_model(task)
+        self.fit(callbacks=[keep])
+        self.end = self.values()
+
+    def _keep(self, batch, logs):
+        self.task.settle()
+        self.steps.append(self.values())
+
+    def values(self):
+        return [np.array(keras.ops.convert_to_numpy(variable)) for variable in self.variables]
+
+    def rows(self, number):
+        """Returns inputs, labels and weights of one batch."""
+        return keras.tree.map_structure(lambda x: x[4 * number : 4 * number + 4], self.data)
+
+    def fit(self, **options):
+        self.task.fit(
+            self.inputs,
+            self.data[1],
+            sample_weight=self.data[2],
+            validation_data=self.rows(0),
+            shuffle=False,
+            batch_size=4,
+            verbose=0,
+            **options,
+        )
+
+    def evaluate(self, **options):
+        self.task.evaluate(*self.data[:2], 4, self.data[2], verbose=0, **options)
+
+    def predict(self):
+        return self.task.predict(self.inputs, batch_size=4, verbose=0)
+
+    def begin_again(self):
+        for variable, value in zip(self.variables, self.start, strict=True):
+            variable.assign(value)
+
+    def check(self, is_at_start=False):
+        """Raises unless all values are those after one whole step, and of use."""
+        values = self.values()
+        expected = [self.start] if is_at_start else [*self.steps, self.end]
+        assert any(is_equal(values, step) for step in expected), "Half a step is left."
+        assert np.isfinite(self.predict()).all()
+
+
+def is_equal(values, others):
+    """Whether all values are the same; a step moves them by a hundredth."""
+    return all(np.allclose(a, b, atol=1e-6) for a, b in zip(values, others, strict=True))
+
+
+def interrupted(function, seconds):
+    """Calls a function and interrupts it, as Ctrl-C does, once so many seconds are over.
+
+    Returns:
+        Whether it was interrupted before its end.
+    """
+    is_done = False
+    timer = threading.Timer(seconds, _thread.interrupt_main)
+    try:
+        timer.start()
+        function()
+        is_done = True
+        timer.join()
+        time.sleep(0.1)  # The signal comes here at the latest, unless NumPy swallowed it.
+    except (KeyboardInterrupt, AssertionError, SystemError):  # TensorFlow makes it the other two.
+        return not is_done
+    return False
+
+
+def seconds_of(function):
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def check_interrupts(run, method):
+    function = getattr(run, method)
+    seconds_of(function)
+    moments, duration, tries, count = random.Random(0), 0, 0, 0
+    while count < INTERRUPTS:
+        if tries % 20 == 0:  # Other programs make it slower or faster.
+            run.begin_again()
+            duration = seconds_of(function)
+        run.begin_again()
+        count += interrupted(function, moments.uniform(0, duration))
+        tries += 1
+        run.check(is_at_start=method != "fit")
+    print(f"{method}: {count} of {tries} calls were interrupted")
+
+
+def test_an_interrupt_at_any_moment_leaves_the_weights_of_a_whole_step(run, tmp_path):
+    for method in ("predict", "evaluate", "fit"):
+        check_interrupts(run, method)
+    run.task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    answers = again.predict(run.inputs, batch_size=4, verbose=0)
+    np.testing.assert_array_equal(answers, run.predict())
+    run.begin_again()
+    run.fit()
+    assert is_equal(run.values(), run.end)
+
+
+class Failing(keras.utils.PyDataset):
+    """The batches of a run, of which the one of this number cannot be read."""
+
+    def __init__(self, run, number):
+        super().__init__()
+        self.run, self.number = run, number
+
+    def __len__(self):
+        return NUM_STEPS
+
+    def __getitem__(self, index):
+        if index == self.number:
+            raise OSError("the disk is gone")
+        return self.run.rows(index)
+
+
+def failing_callback(event, number):
+    def fail(batch, logs=None):
+        if batch == number:
+            raise OSError("the disk is full")
+
+    return keras.callbacks.LambdaCallback(**{event: fail})
+
+
+# Where an exception comes from, and what of the run is done by then: `None`, any whole step.
+EXCEPTIONS = {
+    "evaluate, data": (lambda r, n: r.task.evaluate(Failing(r, n), verbose=0), lambda n: 0),
+    "predict, data": (lambda r, n: r.task.predict(Failing(r, n), verbose=0), lambda n: 0),
+    "predict, data of Keras's loop": (
+        lambda r, n: r.task.predict(Failing(r, n), verbose=0, steps=NUM_STEPS),
+        lambda n: 0,
+    ),
+    "fit, data": (
+        lambda r, n: r.task.fit(Failing(r, n), shuffle=False, verbose=0),
+        lambda n: None,
+    ),
+    "evaluate, callback": (
+        lambda r, n: r.evaluate(callbacks=[failing_callback("on_test_batch_begin", n)]),
+        lambda n: 0,
+    ),
+    "fit, callback before a step": (
+        lambda r, n: r.fit(callbacks=[failing_callback("on_train_batch_begin", n)]),
+        lambda n: n,
+    ),
+    "fit, callback after a step": (
+        lambda r, n: r.fit(callbacks=[failing_callback("on_train_batch_end", n)]),
+        lambda n: n + 1,
+    ),
+}
+
+
+def test_an_exception_leaves_the_weights_of_a_whole_step(run, tmp_path):
+    cases = [(name, number) for name in EXCEPTIONS for number in (0, 3)]
+    if INTERRUPTS >= 100:
+        moments = random.Random(0)
+        names, numbers = list(EXCEPTIONS), range(NUM_STEPS)
+        cases = [(moments.choice(names), moments.choice(numbers)) for _ in range(INTERRUPTS)]
+    for name, number in cases:
+        call, done = EXCEPTIONS[name]
+        run.begin_again()
+        with pytest.raises(Exception, match="the disk is"):
+            call(run, number)
+        run.check(is_at_start=done(number) == 0)
+        if done(number) is not None:
+            assert is_equal(run.values(), run.steps[done(number)]), (name, number)
+    run.task.save(tmp_path / "task.keras")
+    again = keras.models.load_model(tmp_path / "task.keras")
+    np.testing.assert_array_equal(again.predict(run.inputs, batch_size=4, verbose=0), run.predict())
+
+
+def test_a_callback_may_predict_and_evaluate_between_two_steps(run):
+    answers = []
+
+    def ask(batch, logs):
+        # Not through the callback's own model, for which Keras sees to that.
+        answers.append(run.predict())
+        run.evaluate()
+
+    run.begin_again()
+    run.fit(callbacks=[keras.callbacks.LambdaCallback(on_train_batch_end=ask)])
+    assert is_equal(run.values(), run.end)
+    for values, answer in zip(run.steps[1:], answers, strict=True):
+        for variable, value in zip(run.variables, values, strict=True):
+            variable.assign(value)
+        np.testing.assert_allclose(run.predict(), answer, atol=1e-6)
+
+
+def test_one_batch_at_a_time_may_be_interrupted_too(run):
+    for function, steps in (
+        (lambda: run.task.train_on_batch(*run.rows(0)), run.steps[:2]),
+        (lambda: run.task.test_on_batch(*run.rows(0)), run.steps[:1]),
+    ):
+        run.begin_again()
+        duration = seconds_of(function)
+        for share in (0.2, 0.5, 0.8):
+            run.begin_again()
+            interrupted(function, share * duration)
+            assert any(is_equal(run.values(), step) for step in steps)
+
+
+def test_jax_keeps_its_programs_unless_the_user_has_said_where(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".cache" / "bert_keras" / "jax"
+    if keras.backend.backend() != "jax":
+        keep_compiled_programs()
+        assert not folder.exists()
+        return
+    import jax
+
+    names = ("compilation_cache_dir", "compilation_cache_max_size")
+    names = [f"jax_{name}" for name in (*names, "persistent_cache_min_compile_time_secs")]
+    before = {name: getattr(jax.config, name) for name in names}
+    try:
+        for said in ("said", None):
+            jax.config.update("jax_compilation_cache_dir", said)
+            keep_compiled_programs()
+            assert jax.config.jax_compilation_cache_dir == (said or str(folder))
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)

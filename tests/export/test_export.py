@@ -1,0 +1,164 @@
+"""Exported programs give what the model gives, by names, at any number of rows and tokens."""
+
+import importlib.util
+import os
+
+import keras
+import numpy as np
+import pytest
+from tiny import VOCABULARY, tiny_backbone, tiny_classifier
+
+import bert_keras
+from bert_keras.cli.programs import read_program
+from bert_keras.export import other_backend as export_elsewhere
+from bert_keras.export import programs as export
+
+BACKEND = keras.backend.backend()
+# What the backend writes by itself, and one that another writes for it.
+OWN = {"tensorflow": ("litert", "tf_saved_model"), "jax": ("tf_saved_model",), "torch": ("torch",)}
+OTHER = {"tensorflow": "torch", "jax": "litert", "torch": "tf_saved_model"}[BACKEND]
+SUFFIXES = {"tf_saved_model": "", "litert": ".tflite", "torch": ".pt2"}
+
+
+def modernbert():
+    sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 16, "intermediate_dim": 24}
+    return bert_keras.ModernBertBackbone(len(VOCABULARY), **sizes, max_sequence_length=64)
+
+
+TASKS = {
+    "TextClassifier": tiny_classifier,
+    "TokenClassifier": lambda: bert_keras.TokenClassifier(tiny_backbone(), 3, crf=True),
+    "QuestionAnswering": lambda: bert_keras.QuestionAnswering(tiny_backbone()),
+    "MultipleChoice": lambda: bert_keras.MultipleChoice(tiny_backbone()),
+    "MaskedLM": lambda: bert_keras.MaskedLM(tiny_backbone()),
+    "SpanBoundary": lambda: bert_keras.SpanBoundary(tiny_backbone()),
+    "ModernBERT": lambda: bert_keras.TokenClassifier(modernbert(), 3),
+    "backbone": tiny_backbone,
+}
+ONCE = ("TokenClassifier", "QuestionAnswering", "MaskedLM", "backbone")
+
+
+def inputs_of(model, rows, length):
+    rng, backbone = np.random.default_rng(0), getattr(model, "backbone", model)
+    shape = (rows, *(2,) * (model.num_input_axes - 2), length)
+    mask = np.ones(shape, "int32")
+    mask[0, ..., length // 2 : -1] = 0
+    inputs = {
+        "token_ids": rng.integers(5, len(VOCABULARY), shape),
+        "padding_mask": mask,
+        "segment_ids": rng.integers(0, 2, shape),
+        "mask_positions": np.sort(rng.integers(0, length, (rows, 3)), axis=1),
+    }
+    names = (*backbone.input_names, *model.further_inputs)
+    return {name: inputs[name].astype("int32") for name in names}
+
+
+def check_at_any_size(model, program):
+    for rows, length in ((1, 1), (1, 7), (3, 16)):
+        inputs = inputs_of(model, rows, length)
+        found, wanted = program(inputs), model.predict(inputs, verbose=0)
+        wanted = wanted if isinstance(wanted, dict) else {"logits": wanted}
+        assert found.keys() == wanted.keys()
+        for name in wanted:
+            np.testing.assert_allclose(found[name], wanted[name], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.once] * (name in ONCE)) for name in TASKS]
+)
+def test_a_program_gives_the_same_at_any_size(name, tmp_path):
+    model = TASKS[name]()
+    format = OWN[BACKEND][0]
+    path = tmp_path / f"model{SUFFIXES[format]}"
+    model.export(path, format=format, verbose=False)
+    assert os.listdir(tmp_path) == [path.name]
+    check_at_any_size(model, read_program(path, format))
+
+
+@pytest.mark.once  # On PyTorch, which writes it; the test of another process has the others.
+@pytest.mark.parametrize("name", ["QuestionAnswering", "MultipleChoice"])
+def test_onnx_gives_the_same_to_both_runtimes(name, tmp_path):
+    import onnxruntime
+
+    model, path = TASKS[name](), tmp_path / "model.onnx"
+    model.export(path, format="onnx", verbose=False)
+    assert os.listdir(tmp_path) == ["model.onnx"]
+    session = onnxruntime.InferenceSession(str(path))
+    names = {*model.backbone.input_names, *model.further_inputs}
+    assert {value.name for value in session.get_inputs()} == names
+    check_at_any_size(model, read_program(path, "onnx"))
+    check_at_any_size(model, read_program(path, "openvino"))
+
+
+@pytest.mark.once
+def test_two_files_are_one_program(tmp_path, monkeypatch):
+    model = TASKS["SpanBoundary"]()
+    model.export(tmp_path / "model.xml", format="openvino", verbose=False)
+    assert sorted(os.listdir(tmp_path)) == ["model.bin", "model.xml"]
+    check_at_any_size(model, read_program(tmp_path / "model.xml", "openvino"))
+    # Where a protocol buffer would become too large.
+    monkeypatch.setattr("torch.onnx._internal.exporter._onnx_program._LARGE_MODEL_THRESHOLD", 0)
+    model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
+    assert sorted(os.listdir(tmp_path))[1:3] == ["model.onnx", "model.onnx.data"]
+    check_at_any_size(model, read_program(tmp_path / "model.onnx", "onnx"))
+
+
+def test_another_backend_writes_what_this_one_cannot(tmp_path, capsys):
+    model = tiny_classifier()
+    path = tmp_path / f"model{SUFFIXES[OTHER]}"
+    model.export(path, format=OTHER)
+    assert f"Saved {OTHER} at '{path}'" in capsys.readouterr().out
+    check_at_any_size(model, read_program(path, OTHER))
+
+
+def test_a_saved_model_is_served_by_name(tmp_path):
+    if BACKEND == "torch":  # Another process has written one in the test above.
+        assert "tensorflow" in export.FORMATS["tf_saved_model"].backends
+        return
+    import tensorflow as tf
+
+    model = bert_keras.QuestionAnswering(tiny_backbone())
+    model.export(tmp_path / "model", verbose=False)
+    [weights] = (tmp_path / "model" / "variables").glob("*.data-*")
+    assert weights.stat().st_size < 1.5 * 4 * model.count_params()  # Once.
+    served = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]
+    inputs = inputs_of(model, 2, 5)
+    found = served(**{name: tf.constant(x) for name, x in inputs.items()})
+    wanted = model.predict(inputs, verbose=0)
+    assert found.keys() == wanted.keys() == {"start_logits", "end_logits"}
+    np.testing.assert_allclose(found["end_logits"], wanted["end_logits"], atol=1e-5)
+
+
+def test_what_cannot_be_written_says_why_and_leaves_what_is_there(tmp_path, monkeypatch):
+    model, path = tiny_classifier(), tmp_path / f"model{SUFFIXES[OTHER]}"
+    (tmp_path / "model.pt2").write_text("old")
+    with pytest.raises(ValueError, match="'savedmodel'"):
+        model.export(path, format="savedmodel")
+    with pytest.raises(ValueError, match="tflite"):
+        model.export(tmp_path / "model.xml", format="litert")
+    with pytest.raises(ValueError, match="any number of rows"):
+        model.export(path, format="onnx", input_signature=[])
+    with pytest.raises(ValueError, match="KERAS_BACKEND="):
+        model.export(path, format=OTHER, input_signature=[])
+    half = tiny_classifier(tiny_backbone(dtype="mixed_bfloat16"))
+    with pytest.raises(ValueError, match="mixed_bfloat16"):
+        half.export(tmp_path / "model.onnx", format="onnx")
+    own = type("Own", (keras.layers.Layer,), {"__module__": "__main__"})
+    with pytest.raises(ValueError, match=r"\['Own'\], defined in the script"):
+        export_elsewhere.write("onnx", keras.Sequential([own()]), str(path), "torch")
+    mistake = "import sys; sys.exit('warning\\nValueError: it broke')"
+    monkeypatch.setattr(export_elsewhere, "_PROGRAM", mistake)
+    with pytest.raises(RuntimeError, match=r"could not: ValueError: it broke$"):
+        model.export(path, format=OTHER)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install .*onnxscript openvino"):
+        model.export(tmp_path / "model.xml", format="openvino")
+    assert os.listdir(tmp_path) == ["model.pt2"]
+    assert (tmp_path / "model.pt2").read_text() == "old"
+
+
+@pytest.mark.once
+def test_what_trains_a_task_is_not_exported(tmp_path):
+    student = bert_keras.distill(tiny_classifier(), student=(0,))
+    with pytest.raises(ValueError, match=r"model\.student\.export"):
+        student.export(tmp_path / "model")

@@ -1,0 +1,282 @@
+"""What goes to KerasHub computes the same there, and comes back the same."""
+
+import io
+
+import keras
+import numpy as np
+import pytest
+import sentencepiece
+from checks import TINY
+from small_tokenizers import byte_pair_tokenizer
+from tiny import VOCABULARY
+
+import bert_keras
+from bert_keras.export import to_keras_hub
+from bert_keras.models.backbone import Backbone
+from bert_keras.presets.families import records
+
+keras_hub = pytest.importorskip("keras_hub", reason="the extra `nlp` is not installed")
+
+# What a family has there, where it is not its constructor's default.
+OPTIONS = {
+    "Bert": {"activation": "gelu_tanh"},
+    "Electra": {"activation": "gelu_tanh", "embedding_dim": 6},
+    "Albert": {"embedding_dim": 6, "num_layers": 8, "num_groups": 2, "num_inner_layers": 2},
+}
+CASES = [(record, task) for record in records("KERAS_HUB") for task in ("Backbone", *record.heads)]
+TEXTS = ["a b c d", "h a g g", "b" * 9, "c [MASK] A"]
+
+
+def shaken(model):
+    """Gives every weight another value, so that none is 0 or 1 by chance."""
+    rng = np.random.default_rng(0)
+    for variable in model.weights:
+        value = keras.ops.convert_to_numpy(variable.value)
+        variable.assign(value + rng.normal(0, 0.2, value.shape))
+    return model
+
+
+def made(record, task):
+    """Returns a tiny model as a family has it there."""
+    name, family = next(iter(record.names.items()))
+    backbone = getattr(bert_keras, name)(**{**TINY, **OPTIONS.get(family, {})})
+    if task == "Backbone":
+        return shaken(backbone)
+    head, options = record.heads[task], {}
+    if "head_options" in head.says:
+        options = {"head_options": dict(head.options)}
+    return shaken(getattr(bert_keras, task)(backbone, **options))
+
+
+def inputs_of(model):
+    backbone = getattr(model, "backbone", model)
+    rng = np.random.default_rng(0)
+    mask = (np.arange(10) < np.array([[10], [4], [7]])).astype("int32")
+    ids = np.where(mask, rng.integers(5, backbone.vocabulary_size, (3, 10)), 1).astype("int32")
+    segments = np.sort(rng.integers(0, 2, (3, 10))).astype("int32")
+    positions = np.array([[1, 2], [3, 1], [6, 2]], "int32")
+    known = {"padding_mask": mask, "segment_ids": segments, "mask_positions": positions}
+    return {name: known.get(name, ids) for name in model.input_names}
+
+
+def outputs_of(model, inputs):
+    """Returns what a call gives, whose compilation `predict` would spend its time on."""
+    return keras.tree.map_structure(keras.ops.convert_to_numpy, model(inputs, training=False))
+
+
+def assert_same(actual, expected, mask):
+    if not isinstance(expected, dict):
+        actual, expected = {"": actual}, {"": expected}
+    for name, values in expected.items():
+        # What stands at padding means nothing.
+        where = mask if name == "sequence_output" else slice(None)
+        np.testing.assert_allclose(actual[name][where], values[where], rtol=0, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.*pooler/dense/kernel")
+@pytest.mark.parametrize(
+    ("record", "task"), CASES, ids=[f"{r.backbone.split('>')[1]}-{task}" for r, task in CASES]
+)
+def test_outputs_are_equal_there_and_after_the_way_back(record, task, tmp_path):
+    model = made(record, task)
+    inputs = inputs_of(model)
+    mask, expected = inputs["padding_mask"].astype(bool), outputs_of(model, inputs)
+    theirs = model.to_keras_hub()
+    names = record.heads[task].architecture if task != "Backbone" else ("Backbone",)
+    assert type(theirs).__name__ == next(iter(record.names.values())) + names[0]
+    there = outputs_of(theirs, inputs)
+    if task == "Backbone":
+        there = there if isinstance(there, dict) else {"sequence_output": there}
+        expected = {name: x for name, x in expected.items() if name in there}
+    assert_same(there, expected, mask)
+    theirs.save_to_preset(tmp_path / "theirs")
+    model.export_to_keras_hub(tmp_path / "ours")
+    options = {} if task == "Backbone" else {"preprocessor": None}
+    cls = Backbone if task == "Backbone" else type(model)
+    for folder in ("theirs", "ours"):
+        again = cls.from_preset(tmp_path / folder, **options)
+        assert_same(outputs_of(again, inputs), expected, mask)
+
+
+def classifier(encoder="BertBackbone", **options):
+    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY, strip_accents=True)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=12)
+    options = {"preprocessor": preprocessor, "label_names": ("x", "y", "z"), **options}
+    (record,) = (r for r in records("KERAS_HUB") if r.backbone.endswith(f">{encoder}"))
+    body = backbone(getattr(bert_keras, encoder), activation=record.fixed["activation"])
+    return shaken(bert_keras.TextClassifier(body, **{"num_classes": 3, **options}))
+
+
+def backbone(cls=bert_keras.BertBackbone, **options):
+    return cls(**{**TINY, "vocabulary_size": len(VOCABULARY), "activation": "gelu_tanh", **options})
+
+
+@pytest.mark.parametrize("encoder", ["BertBackbone", "DistilBertBackbone"])
+def test_raw_text_is_taken_there_to_predict_to_train_and_to_save(encoder, tmp_path):
+    model = classifier(encoder)
+    expected = model.predict(TEXTS, verbose=0)
+    theirs = model.to_keras_hub()
+    np.testing.assert_allclose(theirs.predict(TEXTS, verbose=0), expected, rtol=0, atol=1e-5)
+    pairs = (TEXTS, TEXTS[::-1])
+    ids = keras.ops.convert_to_numpy(theirs.preprocessor(pairs, y=None)["token_ids"])
+    np.testing.assert_array_equal(model.preprocessor(pairs, length=12)["token_ids"], ids)
+    theirs.fit(TEXTS, np.array([0, 1, 2, 0]), batch_size=2, verbose=0)
+    trained = theirs.predict(TEXTS, verbose=0)
+    assert np.abs(trained - expected).max() > 1e-4
+    theirs.save_to_preset(tmp_path)
+    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    np.testing.assert_allclose(again.predict(TEXTS, verbose=0), trained, rtol=0, atol=1e-5)
+
+
+def test_what_comes_back_is_what_went(tmp_path):
+    model = classifier(dropout=0.3)
+    model.export_to_keras_hub(tmp_path)
+    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    assert again.classify(TEXTS) == model.classify(TEXTS)
+    assert (again.dropout, again.problem_type) == (0.3, "single_label")
+    for mine, other in zip(model.weights, again.weights, strict=True):
+        assert mine.path.split("/")[1:] == other.path.split("/")[1:]
+        np.testing.assert_array_equal(*(keras.ops.convert_to_numpy(x) for x in (mine, other)))
+    ours, found = model.preprocessor, again.preprocessor
+    assert (found.max_length, found.tokenizer.vocabulary) == (12, VOCABULARY)
+    assert found.tokenizer.settings == ours.tokenizer.settings
+
+
+def test_several_labels_are_probabilities_there(tmp_path):
+    model = classifier(problem_type="multi_label")
+    expected = model.probabilities(TEXTS)
+    found = model.to_keras_hub().predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    model.export_to_keras_hub(tmp_path)
+    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    assert again.classify(TEXTS) == model.classify(TEXTS)
+
+
+def test_adapters_are_merged():
+    model = shaken(classifier(lora_rank=2))
+    expected = model.predict(TEXTS, verbose=0)
+    found = model.to_keras_hub().predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_a_byte_pair_tokenizer_and_the_masking_go_along(tmp_path):
+    tokenizer = byte_pair_tokenizer(TEXTS)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=12)
+    size = {"vocabulary_size": tokenizer.vocabulary_size, "activation": "gelu"}
+    model = bert_keras.MaskedLM(
+        backbone(bert_keras.RobertaBackbone, **size), preprocessor, masking={"rate": 0.3}
+    )
+    theirs = model.to_keras_hub()
+    found = theirs.preprocessor.tokenizer(TEXTS[:3])
+    assert [np.asarray(row).tolist() for row in found] == tokenizer(TEXTS[:3])
+    theirs.fit(TEXTS, batch_size=2, verbose=0)
+    model.export_to_keras_hub(tmp_path)
+    again = bert_keras.MaskedLM.from_preset(tmp_path)
+    assert again.preprocessor.tokenizer.settings == tokenizer.settings
+    assert again.masking.rate == 0.3 and again.masking.num_predictions(12) == 4
+    np.testing.assert_allclose(again.score(TEXTS[:3]), model.score(TEXTS[:3]), rtol=0, atol=1e-4)
+
+
+@pytest.mark.once
+def test_a_sentence_piece_tokenizer_goes_along(tmp_path):
+    file = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(20 * TEXTS[:3]),
+        model_writer=file,
+        vocab_size=16,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    (tmp_path / "spm.model").write_bytes(file.getvalue())
+    tokenizer = bert_keras.UnigramTokenizer(tmp_path / "spm.model")
+    size = {"vocabulary_size": tokenizer.vocabulary_size, "activation": "gelu"}
+    model = bert_keras.TextClassifier(
+        backbone(bert_keras.RobertaBackbone, **size), 2, bert_keras.TextPreprocessor(tokenizer, 12)
+    )
+    theirs = model.to_keras_hub()
+    assert type(theirs).__name__ == "XLMRobertaTextClassifier"
+    found = theirs.preprocessor.tokenizer
+    assert [list(row) for row in found(TEXTS[:3])] == tokenizer(TEXTS[:3])
+    assert list(found.get_vocabulary()) == tokenizer.vocabulary
+    expected = model.predict(TEXTS[:3], verbose=0)
+    np.testing.assert_allclose(theirs.predict(TEXTS[:3], verbose=0), expected, rtol=0, atol=1e-5)
+    model.export_to_keras_hub(tmp_path / "theirs")
+    again = bert_keras.TextClassifier.from_preset(tmp_path / "theirs")
+    assert again.preprocessor.tokenizer.settings == tokenizer.settings
+
+
+def other_tokenizer(**options):
+    return bert_keras.TextPreprocessor(bert_keras.WordPieceTokenizer(VOCABULARY), 12, **options)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: backbone(activation="gelu"), "activation='gelu_tanh' in KerasHub"),
+        (lambda: backbone(layer_norm_epsilon=1e-6), "layer_norm_epsilon=1e-12"),
+        (lambda: backbone(attention_dropout=0.3), "one rate of dropout"),
+        (lambda: backbone(num_segments=1), "num_segments"),
+        (lambda: backbone(causal=True), "causal"),
+        (lambda: backbone(bert_keras.AlbertBackbone, num_layers=3, num_groups=2), "equally"),
+        (lambda: bert_keras.ModernBertBackbone(**TINY), "ModernBertBackbone"),
+        (lambda: bert_keras.TokenClassifier(backbone(), 2), "TokenClassifier has no counterpart"),
+        (lambda: bert_keras.MaskedLM(backbone()), "activation='gelu' in `head_options`"),
+        (lambda: classifier(pooling="mean"), "pooling='pooler'"),
+        (lambda: bert_keras.TextEmbedder(backbone(), pooling="pooler"), "pooling"),
+        (lambda: classifier(problem_type="regression"), "one score"),
+        (lambda: classifier(preprocessor=other_tokenizer(truncation="tail")), "truncation"),
+        (
+            lambda: bert_keras.TextClassifier(
+                backbone(bert_keras.AlbertBackbone), preprocessor=other_tokenizer()
+            ),
+            "type Unigram. Received: WordPiece",
+        ),
+    ],
+)
+def test_what_it_has_not_is_refused_with_a_remedy(make, message, tmp_path):
+    (tmp_path / "config.json").write_text("older")
+    with pytest.raises(ValueError, match=message):
+        make().export_to_keras_hub(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+@pytest.mark.once
+def test_the_remedies_work(tmp_path):
+    bert_keras.MaskedLM(backbone(activation="gelu")).save_to_preset(tmp_path / "ours")
+    model = bert_keras.MaskedLM.from_preset(
+        tmp_path / "ours",
+        preprocessor=None,
+        backbone={"activation": "gelu_tanh"},
+        head_options={"activation": "gelu", "layer_norm_epsilon": 1e-5},
+    )
+    model.export_to_keras_hub(tmp_path / "theirs")
+    assert (tmp_path / "theirs" / "task.weights.h5").is_file()
+
+
+@pytest.mark.once
+def test_nothing_of_an_older_preset_stays_and_on_an_error_everything(tmp_path, monkeypatch):
+    classifier().export_to_keras_hub(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="full"):
+        patch.setattr(to_keras_hub, "_hdf5", full_disk)
+        shaken(classifier()).export_to_keras_hub(tmp_path)
+    assert {path: path.read_bytes() for path in before} == before
+    backbone().export_to_keras_hub(tmp_path)
+    names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert names == {"README.md", "config.json", "metadata.json", "model.weights.h5"}
+    # Its vocabulary would speak for a preset of ours in its place.
+    classifier().export_to_keras_hub(tmp_path)
+    classifier().save_to_preset(tmp_path)
+    assert not (tmp_path / "assets" / "tokenizer" / "vocabulary.txt").exists()
+
+
+def full_disk(tensors):
+    raise OSError("The disk is full.")
+
+
+@pytest.mark.once
+def test_it_passes_the_checks_that_keras_hub_has_for_its_own():
+    TestCase = pytest.importorskip("keras_hub.src.tests.test_case").TestCase
+    for model in (backbone(), classifier()):
+        TestCase().run_serialization_test(model.to_keras_hub())

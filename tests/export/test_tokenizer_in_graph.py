@@ -1,0 +1,132 @@
+"""The tokenizer in a TensorFlow graph gives what the tokenizer itself gives."""
+
+import unicodedata
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from small_tokenizers import byte_pair_tokenizer
+from tokenizers import AddedToken
+
+from benchmarks.hard_texts import HARD_TEXTS, HARDER_TEXTS, mixed_texts, random_texts
+from bert_keras import TextPreprocessor, WordPieceTokenizer
+from bert_keras.export.inputs_in_graph import GraphPreprocessor
+from bert_keras.export.tokenizer_in_graph import GraphTokenizer
+
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+TEXTS = HARD_TEXTS + HARDER_TEXTS + random_texts(200, seed=1) + mixed_texts(200, seed=1)
+# In a list of their characters nothing hides behind `[UNK]`.
+LETTERS = {letter for text in TEXTS for letter in text + text.lower()} - {*"\n\r"}
+LETTERS |= set(unicodedata.normalize("NFD", "".join(LETTERS)))
+VOCABULARY = [
+    *SPECIAL_TOKENS,
+    *LETTERS,
+    *(f"##{letter}" for letter in LETTERS),
+    "abc",
+    "##bc",
+    "##",
+]
+SETTINGS = {
+    "uncased": {},
+    "cased": {"lowercase": False},
+    "with accents, unsplit": {"strip_accents": False, "split_chinese": False},
+    "cased without accents": {"lowercase": False, "strip_accents": True},
+}
+
+
+def ids_in_graph(tokenizer, texts):
+    return GraphTokenizer(tokenizer)(tf.constant(texts)).to_list()
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_any_text_has_the_same_ids(settings):
+    tokenizer = WordPieceTokenizer(VOCABULARY, **settings)
+    graph = tf.function(GraphTokenizer(tokenizer), [tf.TensorSpec((None,), tf.string)])
+    found, wanted = graph(tf.constant(TEXTS)).to_list(), tokenizer(TEXTS)
+    assert [row for row in zip(TEXTS, found, wanted, strict=True) if row[1] != row[2]] == []
+    assert np.mean([tokenizer.unknown_token_id in ids for ids in wanted]) < 0.15
+    assert graph(tf.constant([], tf.string)).to_list() == []
+
+
+def test_marks_are_ordered_by_their_class_but_not_past_what_stood_between():
+    high, low = "\U0001d16d", "\U0001d165"  # Marks of class 226 and 216, which are no accents.
+    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a", f"##{high}", f"##{low}"])
+    # U+034F is an accent that goes, but first it keeps marks apart, as U+0345 does not; U+200B goes
+    # before all.
+    texts = [
+        f"a{high}{low}{high}{low}",
+        f"a{high}\u034f{low}",
+        f"a{high}\u200b{low}",
+        f"a{high}\u0345{low}",
+        f"a{high} {low}",
+    ]
+    assert tokenizer(texts[:3]) == [[5, 7, 7, 6, 6], [5, 6, 7], [5, 7, 6]]
+    assert ids_in_graph(tokenizer, texts) == tokenizer(texts)
+
+
+def test_special_tokens_are_found_as_they_stand():
+    added = ["(*", "(*)(", "É1", "two words", "b" * 120]
+    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a", "mask", "##a", "[", "]", "(", ")", "e"])
+    tokenizer._backend.add_special_tokens([*added, AddedToken("[a", lstrip=True, special=True)])
+    tokenizer._use(tokenizer._backend)
+    texts = [
+        "a[MASK]a[mask]",
+        "(*)(*(*)((*)",
+        "É1 é1 E\u03011 aÉ1",
+        "two wordstwo  words two words",
+    ]
+    texts += ["b" * 121, "[MA\U000f0000SK] [MA\ufffdSK] \U000f0001\U000f0002", "[a  [aa[ a", "[SEP"]
+    wanted = tokenizer(texts)
+    assert {id for row in wanted for id in row} >= {tokenizer.token_to_id(token) for token in added}
+    assert ids_in_graph(tokenizer, texts) == wanted
+    assert ids_in_graph(tokenizer.plain(), texts) == tokenizer.plain()(texts)
+
+
+def test_words_are_unknown_beyond_the_limit_of_characters():
+    texts = ["é" * 7 + " " + "é" * 8, "e\u0301" * 7]
+    tokenizer = WordPieceTokenizer(
+        [*SPECIAL_TOKENS, "é", "##é"], strip_accents=False, max_characters_per_word=7
+    )
+    assert tokenizer(texts)[0] == [5, 6, 6, 6, 6, 6, 6, 1]
+    assert ids_in_graph(tokenizer, texts) == tokenizer(texts)
+
+
+@pytest.mark.parametrize(
+    ("truncation", "takes_pairs"),
+    [
+        *(("longest_first", (False, True)), ("head_tail", (False,)), ("tail", (False,))),
+        *(("only_first", (False, True)), ("only_second", (True,))),
+    ],
+)
+def test_inputs_are_cut_and_packed_as_by_the_preprocessor(truncation, takes_pairs):
+    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *"abcdefgh"])
+    texts = [" ".join("abcdefgh"[:n]) for n in (0, 1, 2, 3, 5, 8, 8)]
+    for is_pair in takes_pairs:
+        # Of a pair the one that stays whole must fit.
+        longest = 14 if is_pair and truncation != "longest_first" else 8
+        for max_length in (longest, longest + 1):
+            preprocessor = TextPreprocessor(tokenizer, max_length, truncation)
+            columns = (texts, texts[::-1]) if is_pair else (texts,)
+            found = GraphPreprocessor(preprocessor)(*map(tf.constant, columns))
+            wanted = preprocessor(*columns)
+            assert list(found) == list(wanted)
+            for name in wanted:
+                np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
+                assert found[name].dtype == "int32"
+
+
+def test_a_text_that_may_not_be_cut_and_does_not_fit_is_an_error():
+    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a"])
+    graph = GraphPreprocessor(TextPreprocessor(tokenizer, 8, "only_first"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="needs the other text to fit"):
+        graph(tf.constant(["a"]), tf.constant(["a a a a a a"]))
+
+
+def test_what_a_graph_cannot_do_exactly_is_refused():
+    with pytest.raises(ValueError, match=r"Unigram tensorflow-text has no exact form.*'BPE'"):
+        GraphTokenizer(byte_pair_tokenizer(["a b"]))
+    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a"])
+    tokenizer._backend.add_tokens(["new"])
+    tokenizer._use(tokenizer._backend)
+    with pytest.raises(ValueError, match="before cleaning"):
+        GraphTokenizer(tokenizer)

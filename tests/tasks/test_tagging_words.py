@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from bert_keras.tasks.tagging_words import as_sentences, join_words, place_words
+from bert_keras.tokenizers import WordPieceTokenizer
+
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "don", "'", "t", "stop", "##s", "."]
+
+
+def test_every_form_becomes_a_list():
+    words = [["a", "b"], ["c"]]
+    column = np.empty(2, object)
+    column[:] = words
+    for form in (words, [tuple(row) for row in words], list(map(np.array, words)), column):
+        assert as_sentences(form) == words
+    assert as_sentences("a b") == ["a b"]
+    assert as_sentences(["a b", ["c"]]) == ["a b", ["c"]]
+    assert as_sentences(np.array(["a b", "c"])) == ["a b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (3, "Received: 3"),
+        ([["a"], None], "sentence 1: None"),
+        ([["a", 2.5]], "word 1 of sentence 0: 2.5"),
+        ([[["a"]]], "word 0 of sentence 0"),
+    ],
+)
+def test_what_is_neither_text_nor_words_is_refused(x, message):
+    with pytest.raises(TypeError, match=message):
+        as_sentences(x)
+
+
+def test_texts_are_split_as_the_tokenizer_does():
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    text = " Don't\tstops  Zürich[MASK]，北京…\u00a0x."
+    (same, spans), (joined, places) = place_words(tokenizer, [text, ["Don't", "stop"]])
+    assert same == text
+    assert [text[start:end] for start, end in spans] == [
+        *("Don", "'", "t", "stops", "Zürich", "[MASK]", "，", "北", "京", "…", "x", "."),
+    ]
+    assert (joined, places) == ("Don't stop", [(0, 5), (6, 10)])
+
+
+def test_words_of_a_text_have_the_text_s_pieces():
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    text = "Don't stops [MASK] don\x00t  \u200b't. İ straße e\u0301t"
+    words = [text[start:end] for start, end in place_words(tokenizer, [text])[0][1]]
+    assert tokenizer.encode_words(words).ids == tokenizer.encode(text).ids
+
+
+def test_words_keep_the_marks_that_a_lower_casing_tokenizer_strips():
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    words = ["cafe\u0301", "\u2764\ufe0f", "e\u0301t", "x\u0301\u0323", ".", "\U0001f469\u200d"]
+    text = "\r\n".join(words) + " \u0301"
+    assert [text[start:end] for start, end in place_words(tokenizer, [text])[0][1]] == words
+
+
+def test_words_keep_their_characters():
+    for words in ([], ["a"], ["北", "京"], ["", "a"], ["New York", "is", "", "big"]):
+        text, spans = join_words(words)
+        assert [text[start:end] for start, end in spans] == words
+    assert join_words(["北", "京"])[0] == "北京"
+    assert join_words(["New", "York"])[0] == "New York"

@@ -1,0 +1,171 @@
+"""Every shape in which people hold texts and labels is read alike, in one place."""
+
+import datasets
+import keras
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from tiny import batches_of, tiny_backbone, tiny_classifier, tiny_preprocessor
+
+import bert_keras
+from bert_keras.tasks.user_columns import as_columns, is_texts
+
+pytestmark = pytest.mark.once
+
+TEXTS = ["a b c", "d e", "h a g g", "b c", "a", "c d e"]
+LABELS = [0, 1, 1, 0, 1, 0]
+NAMES = ["no", "yes"]
+COLUMNS = {
+    "list": list,
+    "tuple": tuple,
+    "of zip": lambda values: next(zip(*[(value, 0) for value in values], strict=True)),
+    "numpy str": np.array,
+    "numpy object": lambda values: np.array(values, dtype=object),
+    "numpy StringDType": lambda values: np.array(values, dtype=np.dtypes.StringDType()),
+    "pandas": pd.Series,
+    "polars": pl.Series,
+    "pyarrow": pa.array,
+    "pyarrow chunked": lambda values: pa.chunked_array([values[:2], values[2:]]),
+    "datasets": lambda values: datasets.Dataset.from_dict({"column": values})["column"],
+}
+
+
+@pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
+def test_a_column_of_texts_is_a_column_of_texts(make):
+    assert is_texts(make(TEXTS)) and is_texts((make(TEXTS), make(TEXTS)))
+    assert as_columns(make(TEXTS)) == TEXTS
+    classifier = tiny_classifier()
+    expected = classifier.predict(TEXTS, verbose=0)
+    np.testing.assert_array_equal(classifier.predict(make(TEXTS), verbose=0), expected)
+    expected = classifier.predict((TEXTS, TEXTS), verbose=0)
+    pairs = (make(TEXTS), make(TEXTS))
+    np.testing.assert_array_equal(classifier.predict(pairs, verbose=0), expected)
+
+
+@pytest.mark.parametrize("make", [COLUMNS[name] for name in COLUMNS if "Dtype" not in name])
+def test_labels_come_in_the_same_shapes(make):
+    classifier = tiny_classifier(label_names=NAMES)
+    named = [NAMES[label] for label in LABELS]
+    for labels in (make(named), np.array(LABELS)[:, None], tuple(LABELS), pl.Series(LABELS)):
+        batches = batches_of(classifier, TEXTS, labels)
+        assert sorted(batches[0][1].tolist()) == sorted(LABELS)
+    classifier.fit(make(TEXTS), make(named), validation_split=0.5, verbose=0)
+
+
+def test_rows_of_one_hot_labels_are_refused_with_the_way_to_numbers():
+    with pytest.raises(ValueError, match=r"argmax\(axis=-1\)"):
+        tiny_classifier().fit(TEXTS, np.eye(2)[LABELS], verbose=0)
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, datasets.Dataset.from_dict])
+def test_a_table_is_no_column_of_its_columns_names(table):
+    table = table({"text": TEXTS, "other": TEXTS})
+    assert not is_texts(table)
+
+
+def test_training_goes_on_after_steps_by_hand():
+    classifier = tiny_classifier()
+    inputs = tiny_preprocessor()(TEXTS)
+    classifier.train_on_batch(inputs, np.array(LABELS))
+    classifier.fit(TEXTS, LABELS, initial_epoch=1, epochs=3, verbose=0)
+    assert int(classifier.optimizer.iterations) == 3
+    rate = keras.ops.convert_to_numpy(classifier.optimizer.learning_rate)
+    np.testing.assert_allclose(rate, 0, atol=1e-9)
+
+
+def test_both_texts_of_a_pair_are_scored():
+    model = bert_keras.MaskedLM(tiny_backbone(initializer_range=0.3), tiny_preprocessor())
+    first, second = ["a b", "c"], ["d e", "f g h"]
+    scores = model.score((first, second))
+    assert len(scores) == 2 and not np.allclose(scores, model.score(first))
+    packed = model.preprocessor((first, second))
+    ids, segments = packed["token_ids"][:1], packed["segment_ids"][:1]
+    total = 0.0
+    for place in (1, 2, 4, 5):
+        hidden = ids.copy()
+        hidden[0, place] = model.preprocessor.tokenizer.mask_token_id
+        inputs = {"token_ids": hidden, "segment_ids": segments, "padding_mask": ids > 0}
+        logits = model.predict(inputs, verbose=0)[0, place].astype("float64")
+        total += logits[ids[0, place]] - np.log(np.exp(logits).sum())
+    assert scores[0] == pytest.approx(total, abs=1e-4)
+    with pytest.raises(ValueError, match="must fit whole: at most 13"):
+        model.score((["a b c d e f g h"], ["a b c d e f"]))
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Shouting(bert_keras.TextPreprocessor):
+    """Reads lower-case texts twice as often."""
+
+    def __init__(self, *args, times=1, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.times = times
+
+    def get_config(self):
+        return {**super().get_config(), "times": self.times}
+
+
+def test_a_preset_brings_back_the_preprocessor_s_class(tmp_path):
+    tokenizer = tiny_preprocessor().tokenizer
+    task = tiny_classifier(preprocessor=Shouting(tokenizer, max_length=16, times=3))
+    task.save_to_preset(tmp_path)
+    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    assert type(again.preprocessor) is Shouting and again.preprocessor.times == 3
+    assert again.preprocessor.tokenizer.vocabulary == tokenizer.vocabulary
+    shorter = bert_keras.TextClassifier.from_preset(tmp_path, max_length=8)
+    assert type(shorter.preprocessor) is Shouting
+    assert (shorter.preprocessor.times, shorter.preprocessor.max_length) == (3, 8)
+    np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0))
+
+
+def test_other_classes_keep_the_pooling_of_the_preset(tmp_path):
+    tiny_classifier(pooling="mean").save_to_preset(tmp_path)
+    with pytest.warns(UserWarning, match="num_classes"):
+        task = bert_keras.TextClassifier.from_preset(tmp_path, num_classes=3)
+    assert (task.pooling, task.num_classes) == ("mean", 3)
+
+
+def test_other_label_names_do_not_rename_a_head_that_was_trained(tmp_path):
+    source = tiny_classifier(label_names=["negative", "positive"])
+    source.save_to_preset(tmp_path)
+    with pytest.warns(UserWarning, match="label_names"):
+        task = bert_keras.TextClassifier.from_preset(tmp_path, label_names=["spam", "ham"])
+    assert task.label_names == ("spam", "ham")
+    saved, new = (keras.ops.convert_to_numpy(t.head.dense.kernel) for t in (source, task))
+    assert np.abs(saved - new).max() > 1e-3
+
+
+def test_a_split_cuts_between_examples_whatever_they_are():
+    words = (["a", "b", "c", "d"], ["e"], ["a"], ["b", "c"])
+    tags = (["O", "O", "O", "X"], ["O"], ["X"], ["O", "O"])
+    tagger = bert_keras.TokenClassifier(
+        tiny_backbone(), label_names=["O", "X"], num_classes=2, preprocessor=tiny_preprocessor()
+    )
+    seen = []
+    raw_examples = tagger.raw_examples
+
+    def noted(x, *args, **kwargs):
+        seen.append(x)
+        return raw_examples(x, *args, **kwargs)
+
+    tagger.raw_examples = noted
+    tagger.fit(words, tags, validation_split=0.5, verbose=0)
+    assert seen == [list(words[:2]), list(words[2:])]
+    sets = ([0, 1], [1, 0], [1, 1], [0, 0], [0, 1], [1, 0])
+    tiny_classifier(problem_type="multi_label").fit(TEXTS, sets, validation_split=0.5, verbose=0)
+    choices = np.array([[text, "b"] for text in TEXTS])
+    chooser = bert_keras.MultipleChoice(tiny_backbone(), preprocessor=tiny_preprocessor())
+    labels = np.zeros((len(TEXTS), 1), int)
+    chooser.fit((TEXTS, choices), labels, validation_split=0.5, verbose=0)
+    task = tiny_classifier(frozen="backbone")
+    features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
+    history = task.fit(features, validation_split=0.5, verbose=0).history
+    end = bert_keras.encode_features(task, TEXTS[3:], LABELS[3:], verbose=0)
+    assert task.evaluate(end, verbose=0)[0] == pytest.approx(history["val_loss"][-1], abs=1e-6)
+
+
+def test_a_tuple_of_texts_validates_a_task_without_labels():
+    task = bert_keras.MaskedLM(tiny_backbone(), preprocessor=tiny_preprocessor())
+    history = task.fit(TEXTS, validation_data=tuple(TEXTS), verbose=0).history
+    assert "val_loss" in history
