@@ -10,7 +10,7 @@ import tempfile
 import keras
 
 _PROGRAM = (
-    "from bert_keras.models import export, export_elsewhere; export_elsewhere.run(export.write)"
+    "from bert_keras.export import other_backend, programs; other_backend.run(programs.write)"
 )
 
 

@@ -248,20 +248,12 @@ class BucketedBatches(keras.utils.PyDataset):
         self.epoch = epoch
 
     @property
-    def epoch(self) -> int: ...
-    @epoch.setter
-    def epoch(self, epoch: int) -> None: ...
-    @property
-    def epoch(self) -> int | None:
+    def epoch(self) -> int:
         """Number of the current epoch; setting it orders the rows as that epoch does."""
         return self._epoch
 
-    @property
-    def epoch(self) -> int: ...
     @epoch.setter
-    def epoch(self, epoch: int) -> None: ...
-    @epoch.setter
-    def epoch(self, epoch: int) -> int | None:
+    def epoch(self, epoch: int) -> None:
         self._epoch = epoch
         self._read = set()
         self.batches = self._order_rows()

@@ -27,7 +27,7 @@ if __name__ == "__main__":
 @pytest.mark.once
 def test_processes_end_with_their_parent_when_it_is_killed(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "bert_keras" / "preprocessing")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "bert_keras" / "corpora")}
     parent = subprocess.Popen(
         [sys.executable, str(tmp_path / "script.py")],
         env=environment,
