@@ -1,7 +1,7 @@
 """Times several programs in turn, A B C A B C, each in a process of its own.
 
-A change in the machine's speed meets all of them, so the ratios of a round are what counts. A round
-in which the machine was busy with something else is thrown away and counted.
+A change in the machine's speed affects all of them, so the ratios of a round are what counts. A
+round in which the machine was busy with something else is discarded and counted.
 """
 
 import dataclasses
@@ -24,14 +24,12 @@ class Result:
     Attributes:
         side: str.
         seconds: list of float, one for each round that counts.
-        load_seconds: float, what loading took, imports and the making of files left out, or `None`.
-        first_seconds: float, what its first call took, compiling among it, or `None`.
-        megabytes: float, the most memory that its process held.
-        shapes: int, shapes of its batches, of which JAX and TensorFlow compile each once; `None`
-            where the side does not tell.
-        steps: int, training steps in each of `seconds`, or `None` where it is one piece of work.
-        device: str, the accelerator that computed, of whose memory `megabytes` are; `None` where
-            the processor did.
+        load_seconds: float, seconds of loading, without imports and making files, or `None`.
+        first_seconds: float, seconds of the first call, which compiles, or `None`.
+        megabytes: float, the peak memory of its process, or of its accelerator.
+        shapes: int, shapes of its batches, each compiled once by JAX and TensorFlow, or `None`.
+        steps: int, training steps in each of `seconds`, or `None` if it is one piece of work.
+        device: str, the accelerator that computed, or `None` if the processor did.
         output: path of a `.npy` file with its answer, or `None`.
         error: str, why it could not do the job, or `None`.
     """
@@ -51,14 +49,14 @@ class Result:
 # Kinds of jobs whose processes begin with huge pages.
 TRAINING = ("train_step", "pretraining_step", "epoch", "fine_tuning", "pretraining")
 HUGE_PAGES = "glibc.malloc.hugetlb=1"
-# Where OpenMP, TensorFlow, XLA and tokenizers look how many threads they may use.
+# Variables from which OpenMP, TensorFlow, XLA and tokenizers take their number of threads.
 THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "NPROC", "RAYON_NUM_THREADS")
-# Our sides run a backend's process without its messages, and nothing is fetched.
+# Without TensorFlow's messages, and without asking the hub.
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "HF_HUB_OFFLINE": "1"}
 
 
 class Worker:
-    """A side in its own process, which does what it is told by lines of JSON."""
+    """A side in its own process, which takes its orders as lines of JSON."""
 
     def __init__(self, side, folder, threads, huge_pages=False):
         name, _, backend = side.partition("-")
