@@ -166,8 +166,8 @@ class FeedForward(keras.layers.Layer):
             ops.reshape(tensor, (-1, units))
             for tensor, units in ((activated, x.shape[-1]), (upstream, kernel.shape[1]))
         )
-        of_x = ops.reshape(ops.matmul(outer, ops.transpose(kernel)), ops.shape(x)) * slope
-        return of_x, ops.matmul(ops.transpose(inner), outer), ops.sum(outer, axis=0)
+        of_x = ops.reshape(dense(outer, ops.transpose(kernel)), ops.shape(x)) * slope
+        return of_x, dense(ops.transpose(inner), outer), ops.sum(outer, axis=0)
 
     def compute_output_shape(self, input_shape):
         return input_shape
