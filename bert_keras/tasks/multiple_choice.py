@@ -1,7 +1,7 @@
 """Which of several texts fits a context best."""
 
 from collections.abc import Iterable
-from typing import overload
+from typing import TYPE_CHECKING, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -16,12 +16,13 @@ from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_examples import Examples, buckets_of
 from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.options import MultipleChoiceOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import dropout_of, head_of
 from bert_keras.tasks.user_columns import as_column, is_empty, is_text
 from bert_keras.tokenizers.texts import as_texts
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Choice, Frozen, HeadOptions, Pooling, Texts, Verbose
+from bert_keras.types import Choice, Frozen, HeadOptions, Path, Pooling, Texts, Verbose
 
 # The logit of a choice that is not there: its probability is 0, and all stays finite.
 NO_CHOICE = -1e9
@@ -74,6 +75,11 @@ class MultipleChoice(Task):
     head_arguments = ("pooling", "head_options")
     num_input_axes = 3  # Texts, choices, tokens.
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[MultipleChoiceOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -82,7 +88,7 @@ class MultipleChoice(Task):
         pooling: Pooling | None = None,
         head_options: HeadOptions | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.pooling, self.head_options = head_of(self, pooling, head_options)

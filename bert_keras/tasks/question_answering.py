@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -18,11 +18,12 @@ from bert_keras.presets import families
 from bert_keras.tasks import question_examples as answer_columns
 from bert_keras.tasks.compatibility import check_has_preprocessor, head_for
 from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.options import PredictOptions, QuestionAnsweringOptions, TaskOptions
 from bert_keras.tasks.span_search import NORMALIZATIONS, NBest, find_spans
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, as_columns
 from bert_keras.training.losses import SpanCrossentropy
-from bert_keras.types import Answer, Frozen, Labels, Texts, Verbose
+from bert_keras.types import Answer, Data, Frozen, Labels, Normalization, Path, Texts, Verbose
 
 OUTPUTS = ("start_logits", "end_logits")
 
@@ -87,6 +88,11 @@ class QuestionAnswering(Task):
     has_classes = False
     needs_labels = False  # `QuestionExample`s have theirs.
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[QuestionAnsweringOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -94,12 +100,12 @@ class QuestionAnswering(Task):
         stride: int = 128,
         max_question_length: int = 64,
         max_answer_length: int = 30,
-        normalization: Literal["document", "per_window"] = "document",
+        normalization: Normalization = "document",
         no_answer_threshold: float | None = None,
         dropout: float | None = None,
         mask_padding: bool = True,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.stride = check_int("stride", stride)
@@ -185,7 +191,9 @@ class QuestionAnswering(Task):
         """Whether `x` is questions and contexts: two columns, or a list of `QuestionExample`."""
         return answer_columns.are_examples(x) or super().is_raw(x)
 
-    def predict(self, x, batch_size=None, **kwargs):
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> Any:
         """Returns the logits; of raw text, of all windows, one question's after the other's.
 
         Args:
@@ -369,7 +377,7 @@ class QuestionAnswering(Task):
         self,
         question: str | Texts,
         context: str | str | Texts,
-        top_k: Literal[1] | int = 1,
+        top_k: int = 1,
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> Answer | list[Answer] | list[list[Answer]]:

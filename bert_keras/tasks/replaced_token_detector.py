@@ -1,6 +1,6 @@
 """Which tokens of a text are not its own: ELECTRA's discriminator."""
 
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -13,11 +13,12 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import check_all_fit, check_has_preprocessor, head_for
 from bert_keras.tasks.encoded_examples import Examples
+from bert_keras.tasks.options import PredictOptions, PresetOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.task_data import are_examples
 from bert_keras.tasks.user_columns import as_column
 from bert_keras.training.losses import SigmoidCrossentropy
-from bert_keras.types import Data, Frozen, JudgedToken, Texts, Verbose
+from bert_keras.types import Data, Frozen, JudgedToken, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -55,12 +56,17 @@ class ReplacedTokenDetector(Task):
     has_classes = False
     takes_pairs = False
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[PresetOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
         preprocessor: TextPreprocessor | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.head = head_for(self, ReplacedTokenHead)
@@ -120,7 +126,9 @@ class ReplacedTokenDetector(Task):
             sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
         return super().ready_examples(inputs, y, sample_weight, training)
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> Any:
         """Returns the logits of tokens.
 
         Args:

@@ -12,8 +12,8 @@ from bert_keras.tasks.encoded_examples import Examples, check_class_weight
 from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, checked, shared
 
 # Tokens trained on while JAX compiles a step for one more length, times the square of the width:
-# both grow with the layers alike. Measured on two cores by benchmarks/first_epoch.py; a GPU
-# computes more in that time. TensorFlow gains nothing by fewer lengths, PyTorch compiles none.
+# both grow with the layers alike. Measured on two cores, see docs/benchmarks.md; a GPU computes
+# more in that time. TensorFlow gains nothing by fewer lengths, PyTorch compiles none.
 COMPILATION = {"jax": 1e9}
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -22,12 +22,18 @@ from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.tasks.compatibility import check_has_preprocessor, head_for
 from bert_keras.tasks.encoded_examples import Examples, buckets_of
 from bert_keras.tasks.encoded_labels import check_label_names
+from bert_keras.tasks.options import (
+    AllCompileOptions,
+    PredictOptions,
+    TaskOptions,
+    TokenClassifierOptions,
+)
 from bert_keras.tasks.tagging_words import as_sentences, place_words
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_classifier import dropout_of, head_of
 from bert_keras.tasks.user_columns import as_column, is_column
 from bert_keras.training.losses import AsComputed, SparseCrossentropy
-from bert_keras.types import Data, Frozen, Scheme, TaggedText, Tensor, Texts, Verbose
+from bert_keras.types import Data, Frozen, Path, Scheme, TaggedText, Tensor, Texts, Verbose
 
 # The transitions of a conditional random field start at 0 and must reach about 1 within the few
 # hundred steps of a fine-tuning. Adam moves a weight by about its learning rate a step, so at the
@@ -106,6 +112,11 @@ class TokenClassifier(Task):
     takes_pairs = False
     reads_features = True
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[TokenClassifierOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -116,7 +127,7 @@ class TokenClassifier(Task):
         crf: bool = False,
         stride: int | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.num_classes = check_int("num_classes", num_classes, 2, 2**16)
@@ -135,7 +146,9 @@ class TokenClassifier(Task):
 
     # Loss
 
-    def compile(self, optimizer="auto", loss="auto", **kwargs):
+    def compile(
+        self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Unpack[AllCompileOptions]
+    ) -> None:
         """Configures training, see `Task.compile`; with a CRF the loss is its own.
 
         Args:
@@ -346,7 +359,9 @@ class TokenClassifier(Task):
 
     # Answers
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> Any:
         """Returns the logits of tokens, or for raw sentences those of their words.
 
         Args:
