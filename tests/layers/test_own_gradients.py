@@ -13,7 +13,6 @@ from bert_keras.engine.kernels import LEAST_ROWS
 from bert_keras.layers import attention
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.encoder import EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward, gelu, gelu_tanh
 from bert_keras.layers.layer_norm import LayerNorm
 
@@ -236,7 +235,7 @@ def test_dropout_in_the_kernel_of_accelerators():
 def test_autocast_and_frozen_weights():
     import torch
 
-    block = EncoderBlock(2, 16, 32)
+    block = bert_block(bert_keras.BertBackbone(9, 1, 2, 16, 32), "block")
     block.build()
     x = torch.rand(4, 256, 16, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
