@@ -21,12 +21,18 @@ def check_frozen(frozen, num_layers):
 
 
 def frozen_weights(backbone, frozen):
-    """Returns the weights of the stages that `frozen` names, a list."""
+    """Returns the weights of the stages that `frozen` names, a list.
+
+    What all blocks share is frozen with the first of them, whose output would change otherwise.
+    """
     if frozen is None:
         return []
     if frozen == "backbone":
         return backbone.weights
-    stages = backbone.stages[: 1 + (0 if frozen == "embeddings" else frozen)]
+    below = (
+        1 if frozen in ("embeddings", 0) else len(backbone.stages) - backbone.num_blocks + frozen
+    )
+    stages = backbone.stages[:below]
     return [weight for stage in stages for weight in stage.weights]
 
 

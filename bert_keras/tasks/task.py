@@ -115,7 +115,7 @@ class Task(BuiltModel):
         super().__init__(**kwargs)
         self.backbone = backbone
         self.preprocessor = parts.fitting(preprocessor, backbone, self.needed_roles)
-        self.frozen = freezing.check_frozen(frozen, len(backbone.stages) - 1)
+        self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
         self._lora = Lora(self, lora_rank, lora_alpha, lora_targets, lora_layers)
 
     def build(self, input_shape=None):
