@@ -1,7 +1,7 @@
 """What other libraries call the things of this package, with what each is called here."""
 
 import inspect
-from typing import Any
+from typing import Any, NoReturn
 
 # Endings of the names of classes in KerasHub and transformers.
 _CLASSES = {
@@ -115,7 +115,7 @@ class WithOtherNames:
 
 
 def _refusal(name, ours):
-    def refuse(*args, **kwargs):
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise AttributeError(f"There is no `{name}` here. It is called `{ours}`.")
 
     return staticmethod(refuse)

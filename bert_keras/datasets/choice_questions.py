@@ -1,6 +1,7 @@
 """Multiple choice sets: SWAG, CommonsenseQA and e-CARE, each in its published layouts."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +20,9 @@ class MultipleChoiceExamples(Rows):
         labels: int32 `(n,)`, the position of the right choice; None where the file has none.
     """
 
-    contexts: list
-    choices: list
-    labels: np.ndarray | None = None
+    contexts: list[str]
+    choices: list[list[str]]
+    labels: Any = None
 
     columns = ("contexts", "choices", "labels")
 

@@ -3,13 +3,13 @@
 import dataclasses
 import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bert_keras.datasets.any_table import as_text, read_any_rows
 from bert_keras.datasets.examples import Examples
-from bert_keras.types import Array, Path
+from bert_keras.types import Array, Path, ProblemType
 
 TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
 
@@ -24,9 +24,9 @@ class Layout:
         num_fields: tuple of the field counts that a row may have; only for columns by number.
     """
 
-    texts: tuple
+    texts: tuple[str | int, ...]
     label: str | int | None = None
-    num_fields: tuple = ()
+    num_fields: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,13 +50,13 @@ class ClassificationTask:
             in a warning and left out. `None` where there are none.
     """
 
-    layouts: tuple
-    labels: tuple
-    files: dict = dataclasses.field(default_factory=TSV_FILES.copy)
-    problem_type: str = "single_label"
-    score_range: tuple | None = None
+    layouts: tuple[Layout, ...]
+    labels: tuple[tuple[str, str], ...]
+    files: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=TSV_FILES.copy)
+    problem_type: ProblemType = "single_label"
+    score_range: tuple[float, float] | None = None
     skips_broken_rows: bool = False
-    folders: tuple = ()
+    folders: tuple[str, ...] = ()
     undecided: str | None = None
 
     @property

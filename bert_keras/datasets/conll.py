@@ -28,8 +28,8 @@ class TaggedSentences(Rows):
         tags: list of n lists of str, as long as those of `words`; None where the file has none.
     """
 
-    words: list
-    tags: list | None = None
+    words: list[list[str]]
+    tags: list[list[str]] | None = None
 
     columns = ("words", "tags")
 

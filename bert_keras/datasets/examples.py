@@ -1,10 +1,12 @@
 """Texts with their labels: what every reader of a classification set returns."""
 
 import dataclasses
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from bert_keras.types import ProblemType
 
 
 class Rows:
@@ -61,10 +63,10 @@ class Examples(Rows):
         ```
     """
 
-    texts: list | tuple
-    labels: np.ndarray | None = None
-    label_names: tuple = ()
-    problem_type: str = "single_label"
+    texts: list[str] | tuple[list[str], list[str]]
+    labels: Any = None
+    label_names: tuple[str, ...] = ()
+    problem_type: ProblemType = "single_label"
 
     columns = ("texts", "labels")
 

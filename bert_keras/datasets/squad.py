@@ -30,7 +30,7 @@ class QuestionExample:
     id: str
     question: str
     context: str
-    answers: tuple = ()
+    answers: tuple[Answer, ...] = ()
     is_impossible: bool = False
 
     @property
@@ -51,8 +51,8 @@ class AnswerMismatch(NamedTuple):
 class QuestionSet(NamedTuple):
     """What `read_squad` returns: a list of `QuestionExample` and one of `AnswerMismatch`."""
 
-    examples: list
-    mismatches: list
+    examples: list[QuestionExample]
+    mismatches: list[AnswerMismatch]
 
 
 def read_squad(path: Path) -> QuestionSet:

@@ -6,7 +6,7 @@ import io
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 import keras
 import numpy as np
@@ -26,7 +26,7 @@ from bert_keras.export.runtime_folder import write_folder
 from bert_keras.inputs import ROW_PLACES, check_keys
 from bert_keras.models.to_presets import ToPresets
 from bert_keras.other_names import WithOtherNames, check_arguments
-from bert_keras.types import Data, Inputs, Path, Verbose
+from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
@@ -60,7 +60,7 @@ class BuiltModel(WithOtherNames, ToPresets, WholeSteps, keras.Model):
     decided_arguments = ()
     _prediction = _compiled_for = None
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
         note_process()
         distribution.check_engine()
         super().__init__(**kwargs)

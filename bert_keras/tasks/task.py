@@ -129,7 +129,7 @@ class Task(BuiltModel):
         self._lora.add()
 
     @property
-    def input_names(self):
+    def input_names(self) -> tuple[str, ...]:
         """Names of the inputs that this task knows."""
         return self.backbone.input_names
 
@@ -489,7 +489,9 @@ class Task(BuiltModel):
             # Rows that only fill the last batch come behind.
             yield rows, keras.tree.map_structure(lambda x, rows=rows: x[: len(rows)], output)
 
-    def quantize(self, mode=None, config=None, filters=None, **kwargs):
+    def quantize(
+        self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any
+    ) -> None:
         """Quantizes the weights, see `BuiltModel.quantize`; the optimizer starts anew.
 
         The old one keeps moments of weights that are gone, in memory and in files.

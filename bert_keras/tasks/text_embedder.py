@@ -26,7 +26,19 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
 from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
-from bert_keras.types import AsArray, Data, Frozen, Hit, Objective, Path, Pooling, Texts, Verbose
+from bert_keras.types import (
+    AsArray,
+    Card,
+    Data,
+    FileDtype,
+    Frozen,
+    Hit,
+    Objective,
+    Path,
+    Pooling,
+    Texts,
+    Verbose,
+)
 
 # Objective -> its loss, the least and the most columns of texts.
 OBJECTIVES = {
@@ -400,7 +412,9 @@ class TextEmbedder(Task):
             kwargs = {**settings, **kwargs}
         return super().from_preset(preset, **kwargs)
 
-    def export_to_huggingface(self, folder, dtype=None, card=None):
+    def export_to_huggingface(
+        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
+    ) -> None:
         """Writes a folder that transformers' `AutoModel` and sentence-transformers load.
 
         Args:

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ from keras import ops
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
-from bert_keras.types import Tensor
+from bert_keras.types import OptimizerOptions, Tensor
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
@@ -95,7 +95,7 @@ class AdamW(keras.optimizers.Optimizer):
         bias_correction: bool = True,
         exclude_from_weight_decay: Iterable[str] = NO_WEIGHT_DECAY,
         learning_rate_multipliers: Iterable[tuple[str, float]] = (),
-        **kwargs,
+        **kwargs: Unpack[OptimizerOptions],
     ) -> None:
         kwargs.setdefault("name", "adamw")
         if global_clipnorm == "auto":
