@@ -14,7 +14,9 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-spec = importlib.util.spec_from_file_location("files", ROOT / "bert_keras" / "engine" / "atomic_files.py")
+spec = importlib.util.spec_from_file_location(
+    "files", ROOT / "bert_keras" / "engine" / "atomic_files.py"
+)
 files = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(files)
 # What changes something on the disk, as Python tells its audit hooks.
