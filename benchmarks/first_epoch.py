@@ -5,7 +5,7 @@
 MiniLM is fine-tuned on 640 sentences in batches of 32, in a new process each time and without
 programs that were kept. Sides, in turns: "every length", where each length of `length_buckets` is
 a program, and "worth it", what `fit` does: those that save more than they cost, see
-`buckets_worth_compiling`. They differ where `data.COMPILATION` names a cost, on JAX, or with
+`buckets_worth_compiling`. They differ where `task_data.COMPILATION` names a cost, on JAX, or with
 `--cost`. Printed in Markdown, medians over the rounds: shapes, seconds of the first epoch and of
 each that follows, and of all; and last how the sums of both sides compare.
 """
@@ -25,7 +25,7 @@ flags.DEFINE_list("backends", ["jax"], "Backends.")
 flags.DEFINE_list("epochs", ["1", "3"], "Numbers of epochs.")
 flags.DEFINE_integer("num_texts", 640, "Sentences.", 1)
 flags.DEFINE_integer("rounds", 3, "Rounds.", 1)
-flags.DEFINE_float("cost", None, "In place of `data.COMPILATION`, for another machine or backend.")
+flags.DEFINE_float("cost", None, "In place of `task_data.COMPILATION`, for another machine or backend.")
 flags.DEFINE_string("side", None, "A side to run in this process: for the command itself.")
 SIDES = ("every length", "worth it")
 
@@ -76,11 +76,11 @@ def fine_tuned(side, epochs):
 
     import bert_keras
     from bert_keras import datasets
-    from bert_keras.tasks import task_data as data
+    from bert_keras.tasks import task_data
 
     cost = 0 if side == "every length" else FLAGS.cost
     if cost is not None:
-        data.COMPILATION[keras.backend.backend()] = cost
+        task_data.COMPILATION[keras.backend.backend()] = cost
     train = datasets.load_glue("SST-2", FLAGS.sst2_dir, "train").take(range(FLAGS.num_texts))
     keras.utils.set_random_seed(0)
     model = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", num_classes=2)
@@ -90,9 +90,9 @@ def fine_tuned(side, epochs):
     begun = time.perf_counter()
     model.fit(train.texts, train.labels, epochs=epochs, verbose=0, callbacks=[note])
     seconds = [end - start for start, end in zip([begun, *ends], ends, strict=False)]
-    examples, lengths = model.examples(train.texts, train.labels), set()
+    examples, lengths = model.data.encode(train.texts, train.labels), set()
     for epoch in range(epochs):
-        batches = data.batches_of(model, examples, shuffle=True, epoch=epoch, num_epochs=epochs)
+        batches = model.data.batches(examples, None, True, epoch, num_epochs=epochs)
         lengths |= {length for _, length in batches.batches}
     return {"shapes": len(lengths), "seconds": seconds}
 

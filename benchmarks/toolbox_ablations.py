@@ -258,10 +258,11 @@ def measure(task, tool, seed):
             fit_arguments["callbacks"] = change["callbacks"](model)
         if change.get("balanced"):
             fit_arguments["class_weight"] = data["class_weight"]
-        examples = data["train"]
+        trained, examples = model, data["train"]
         if change.get("cached"):
             examples = (bert_keras.encode_features(model, *examples, verbose=0),)
-        model.fit(*examples, verbose=0, **fit_arguments)
+            trained = bert_keras.HeadTask(model)
+        trained.fit(*examples, verbose=0, **fit_arguments)
         seconds = processor_seconds() - start
         return {
             "task": task,

@@ -9,6 +9,8 @@ classifier.classify("What a film!")  # its head is the one that was trained
 ```
 """
 
+import copy
+
 import keras
 import numpy as np
 
@@ -136,7 +138,8 @@ class HeadTask(JointTask):
     """Trains the head of a task on the features of its frozen encoder, without the encoder.
 
     `fit` and `evaluate` take what `encode_features` returned. The head is the task's own: after
-    `fit`, the task answers with the trained head, and is what is saved and exported.
+    `fit`, the task answers with the trained head, and is what is saved and exported. It is compiled
+    with the same arguments as the task.
 
     Args:
         task: a `TextClassifier` or a `TokenClassifier` with `frozen="backbone"`.
@@ -166,7 +169,8 @@ class HeadTask(JointTask):
         super().__init__(task, task, name, dtype, trainable)
         self.task, self.data = task, FeatureData(self)
         self.num_classes, self.label_names = task.num_classes, task.label_names
-        self.compile()
+        self.recipe = copy.copy(task.recipe)
+        self.compile_with(self.recipe.renewed(task))
 
     @property
     def tasks(self) -> tuple[Task]:

@@ -358,8 +358,11 @@ class Task(AdaptedTask, BuiltModel):
         self.recipe.schedule(self, data["x"], steps_per_epoch, epochs, initial_epoch)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
         data |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
-        with self.recipe.running():
+        self.recipe.is_running = True
+        try:
             return super().fit(steps_per_epoch=steps_per_epoch, **data, **kwargs)
+        finally:
+            self.recipe.is_running = False
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`.

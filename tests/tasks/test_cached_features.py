@@ -42,7 +42,6 @@ def run(task, x, y, learning_rate=0.05, cached=False, **options):
     trained = task
     if cached:
         trained = bert_keras.HeadTask(task)
-        trained.compile(task.optimizer)
         read = {"sample_weight": options.pop("sample_weight", None), "verbose": 0}
         x, y = bert_keras.encode_features(task, x, y, **read), None
         if "validation_data" in options:
