@@ -1,6 +1,7 @@
 """What other libraries call the things of this package, with what each is called here."""
 
 import inspect
+from typing import Any
 
 # Endings of the names of classes in KerasHub and transformers.
 _CLASSES = {
@@ -104,7 +105,7 @@ def check_arguments(given, function):
 class WithOtherNames:
     """A class whose methods, called by another library's name, say what they are called here."""
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, ours in _METHODS.items():
             needed, _, call = ours.partition(": ")

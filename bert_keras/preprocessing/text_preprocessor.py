@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import keras
 import numpy as np
@@ -14,9 +14,13 @@ from bert_keras.preprocessing import packing
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.texts import as_texts, check_pairs, describe
 from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.types import Path, Texts, Truncation
+from bert_keras.types import Path, PreprocessorOptions, Texts, Truncation
 
 DEFAULT_MAX_LENGTH = 512
+
+
+class _Options(PreprocessorOptions, total=False):
+    input_names: Iterable[str]
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -192,7 +196,7 @@ class TextPreprocessor:
         return packing.packed_lengths(ids, pair_ids, layout=layout, max_length=self.max_length)
 
     @classmethod
-    def from_preset(cls, preset: Path, **kwargs) -> Self:
+    def from_preset(cls, preset: Path, **kwargs: Unpack[_Options]) -> Self:
         """Returns a preprocessor with the tokenizer of a preset.
 
         Args:

@@ -1,10 +1,12 @@
 """A task of two tasks that are trained together, or one by the other."""
 
+from typing import Any, Self
+
 import keras
 
 from bert_keras.models.model import BuiltModel
 from bert_keras.tasks.task import Task
-from bert_keras.types import Dtype
+from bert_keras.types import Dtype, Path
 
 
 class JointTask(Task):
@@ -69,7 +71,7 @@ class JointTask(Task):
         """Returns raw examples as rows of token ids, see the task that reads them."""
         return self.reader.encode_texts(x, y, sample_weight, training)
 
-    def export(self, *args, **kwargs):
+    def export(self, *args: Any, **kwargs: Any) -> None:
         """Raises `ValueError`: what is used afterwards is exported, not what trains it."""
         parts = [name for name in self.part_names if getattr(self, name).backbone is self.backbone]
         raise ValueError(
@@ -87,7 +89,14 @@ class JointTask(Task):
         """Returns the weights of the losses, by name; `None` for a single loss."""
         return None
 
-    def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
+    def compile(
+        self,
+        optimizer: Any = "auto",
+        loss: Any = "auto",
+        *,
+        loss_weights: Any = None,
+        **kwargs: Any,
+    ) -> None:
         """Configures training, see `Task.compile`.
 
         Args:
@@ -118,7 +127,7 @@ class JointTask(Task):
         return super().from_config({**config, **made})
 
     @classmethod
-    def from_preset(cls, preset, **kwargs):
+    def from_preset(cls, preset: Path, **kwargs: Any) -> Self:
         """Raises `TypeError`: its parts come from presets, each from its own."""
         rule = f"A {cls.__name__} is made of tasks: {cls.made_of}"
         raise TypeError(f"{rule}. Received: {preset!r}.")

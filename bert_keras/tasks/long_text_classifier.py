@@ -1,7 +1,7 @@
 """Classification of documents that are longer than a backbone can read at once."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Self, Unpack
 
 import numpy as np
 from keras import ops
@@ -17,9 +17,10 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.preprocessing.windows import take_windows
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.options import LongTextClassifierOptions, TaskOptions
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns
-from bert_keras.types import Frozen, Pooling, ProblemType
+from bert_keras.types import Combination, Frozen, Path, Pooling, ProblemType
 
 _MOST_WINDOWS = 2**16
 
@@ -84,6 +85,11 @@ class LongTextClassifier(TextClassifier):
     decided_arguments = ("head_options",)
     num_input_axes = 3  # Texts, windows, tokens.
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[LongTextClassifierOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -91,13 +97,13 @@ class LongTextClassifier(TextClassifier):
         preprocessor: TextPreprocessor | None = None,
         num_windows: int = 4,
         stride: int | None = None,
-        combine: Literal["mean", "max", "self_attention"] = "mean",
+        combine: Combination = "mean",
         dropout: float | None = None,
         problem_type: ProblemType = "single_label",
         label_names: Sequence[str] | None = None,
         pooling: Pooling | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         _check_windows(num_windows, stride, pooling)
         # First, because the parent's constructor makes the head.

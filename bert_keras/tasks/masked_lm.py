@@ -1,7 +1,7 @@
 """Guessing masked tokens: the language model of BERT."""
 
 import types
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -21,10 +21,11 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks.compatibility import check_all_fit, head_for
 from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts, buckets_of
+from bert_keras.tasks.options import MaskedLMOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, as_columns, is_empty, num_examples
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Array, Frozen, Inputs, Labels, Outputs, Tensor, Texts, Verbose
+from bert_keras.types import Array, Frozen, Inputs, Labels, Outputs, Path, Tensor, Texts, Verbose
 
 # Logits that are on the host at once: 128 MiB of float32.
 _LOGITS_AT_ONCE = 2**25
@@ -85,6 +86,11 @@ class MaskedLM(Task):
     # Whether examples are pairs with a label too.
     has_next_sentence = False
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[MaskedLMOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -92,7 +98,7 @@ class MaskedLM(Task):
         masking: Masking | dict[str, Any] | None = None,
         frozen: Frozen | None = None,
         head_options: dict[str, Any] | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         if not isinstance(masking, (Masking, dict, type(None))):

@@ -1,7 +1,7 @@
 """Which of several texts fits a context best."""
 
 from collections.abc import Iterable
-from typing import overload
+from typing import TYPE_CHECKING, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -15,11 +15,12 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
 from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.options import MultipleChoiceOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, is_empty
 from bert_keras.tokenizers.texts import as_texts
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Choice, Frozen, HeadOptions, Pooling, Texts, Verbose
+from bert_keras.types import Choice, Frozen, HeadOptions, Path, Pooling, Texts, Verbose
 
 # The logit of a choice that is not there: its probability is 0, and all stays finite.
 NO_CHOICE = -1e9
@@ -73,6 +74,11 @@ class MultipleChoice(Task):
     num_input_axes = 3  # Texts, choices, tokens.
     form = "choices"
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[MultipleChoiceOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -81,7 +87,7 @@ class MultipleChoice(Task):
         pooling: Pooling | None = None,
         head_options: HeadOptions | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.pooling, self.head_options = head_of(self, pooling, head_options)

@@ -1,7 +1,7 @@
 """Answers that are spans of a text: extractive question answering."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -17,11 +17,12 @@ from bert_keras.presets import families
 from bert_keras.tasks import question_examples
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_examples import EncodedExamples, buckets_of
+from bert_keras.tasks.options import PredictOptions, QuestionAnsweringOptions, TaskOptions
 from bert_keras.tasks.span_search import NORMALIZATIONS, NBest, find_spans
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, as_columns
 from bert_keras.training.losses import SpanCrossentropy
-from bert_keras.types import Answer, Frozen, Labels, Texts, Verbose
+from bert_keras.types import Answer, Data, Frozen, Labels, Normalization, Path, Texts, Verbose
 
 OUTPUTS = ("start_logits", "end_logits")
 
@@ -87,6 +88,11 @@ class QuestionAnswering(Task):
     has_classes = False
     needs_labels = False  # `QuestionExample`s have theirs.
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[QuestionAnsweringOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -94,12 +100,12 @@ class QuestionAnswering(Task):
         stride: int = 128,
         max_question_length: int = 64,
         max_answer_length: int = 30,
-        normalization: Literal["document", "per_window"] = "document",
+        normalization: Normalization = "document",
         no_answer_threshold: float | None = None,
         dropout: float | None = None,
         mask_padding: bool = True,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.stride = check_int("stride", stride)
@@ -180,7 +186,9 @@ class QuestionAnswering(Task):
 
     # From text to windows
 
-    def predict(self, x, batch_size=None, **kwargs):
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> Any:
         """Returns the logits; of raw text, of all windows, one question's after the other's.
 
         Args:
@@ -354,7 +362,7 @@ class QuestionAnswering(Task):
         self,
         question: str | Texts,
         context: str | str | Texts,
-        top_k: Literal[1] | int = 1,
+        top_k: int = 1,
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> Answer | list[Answer] | list[list[Answer]]:

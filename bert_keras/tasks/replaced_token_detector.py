@@ -1,6 +1,6 @@
 """Which tokens of a text are not its own: ELECTRA's discriminator."""
 
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -11,10 +11,11 @@ from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import check_all_fit, head_for
+from bert_keras.tasks.options import PredictOptions, PresetOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column
 from bert_keras.training.losses import SigmoidCrossentropy
-from bert_keras.types import Data, Frozen, JudgedToken, Texts, Verbose
+from bert_keras.types import Data, Frozen, JudgedToken, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -53,12 +54,17 @@ class ReplacedTokenDetector(Task):
     label_per_token = True
     has_classes = False
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[PresetOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
         preprocessor: TextPreprocessor | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.head = head_for(self, ReplacedTokenHead)
@@ -112,7 +118,9 @@ class ReplacedTokenDetector(Task):
             )
         return super().encode_texts(x)
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> Any:
         """Returns the logits of tokens.
 
         Args:

@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, Unpack
 
 import keras
 import numpy as np
@@ -18,6 +18,7 @@ from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts
 from bert_keras.tasks.from_preset import make_task
 from bert_keras.tasks.lora import LORA_ARGUMENTS, AdaptedTask
+from bert_keras.tasks.options import CompileOptions, EvaluateOptions, FitOptions, PredictOptions
 from bert_keras.tasks.task_data import TaskData
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.training.averages import averages_in_place
@@ -27,6 +28,7 @@ from bert_keras.types import (
     Frozen,
     Inputs,
     Labels,
+    LayerOptions,
     Outputs,
     Path,
     Projection,
@@ -106,7 +108,7 @@ class Task(AdaptedTask, BuiltModel):
         lora_alpha: float | None = None,
         lora_targets: Sequence[Projection] = DEFAULT_TARGETS,
         lora_layers: Iterable[int] | None = None,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         compatibility.check_backbone(backbone, type(self).__name__)
         kwargs.setdefault("dtype", backbone.dtype_policy)
@@ -228,12 +230,12 @@ class Task(AdaptedTask, BuiltModel):
 
     def compile(
         self,
-        optimizer: Literal["auto", "lamb"] | str | keras.optimizers.Optimizer = "auto",
+        optimizer: str | keras.optimizers.Optimizer = "auto",
         loss: Any = "auto",
         *,
         label_smoothing: float = 0.0,
         weighted_metrics: Any = "auto",
-        **kwargs,
+        **kwargs: Unpack[CompileOptions],
     ) -> None:
         """Configures training; every argument has the default of BERT's recipe.
 
@@ -301,7 +303,7 @@ class Task(AdaptedTask, BuiltModel):
         sort_window: int | None = None,
         class_weight: Mapping[int, float] | Literal["balanced"] | None = None,
         callbacks: Sequence[keras.callbacks.Callback] | None = None,
-        **kwargs,
+        **kwargs: Unpack[FitOptions],
     ) -> keras.callbacks.History:
         """Trains, from raw text or from ready inputs, like `keras.Model.fit`.
 
@@ -375,40 +377,14 @@ class Task(AdaptedTask, BuiltModel):
         with freezing.without_gradients(freezing.idle_weights(self)):
             return super().train_step(*args)
 
-    @overload
     def evaluate(
         self,
         x: Data | None = None,
         y: Labels | None = None,
         batch_size: int | None = None,
         sample_weight: Weights | None = None,
-        *,
-        return_dict: Literal[True],
-        verbose: Verbose = ...,
-        steps: int | None = ...,
-        callbacks: Sequence[keras.callbacks.Callback] | None = ...,
-    ) -> dict[str, float]: ...
-    @overload
-    def evaluate(
-        self,
-        x: Data | None = None,
-        y: Labels | None = None,
-        batch_size: int | None = None,
-        sample_weight: Weights | None = None,
-        *,
-        return_dict: bool = ...,
-        verbose: Verbose = ...,
-        steps: int | None = ...,
-        callbacks: Sequence[keras.callbacks.Callback] | None = ...,
-    ) -> Any: ...
-    def evaluate(
-        self,
-        x: Data | None = None,
-        y: Labels | None = None,
-        batch_size: int | None = None,
-        sample_weight: Weights | None = None,
-        **kwargs,
-    ) -> dict[str, float] | Any:
+        **kwargs: Unpack[EvaluateOptions],
+    ) -> Any:
         """Returns loss and metrics, from raw text or from ready inputs.
 
         While `fit` is under way, as for its `validation_data`, they are those of the averaged
@@ -431,7 +407,9 @@ class Task(AdaptedTask, BuiltModel):
         with averages_in_place(self, self.recipe.is_running):
             return super().evaluate(**data, **kwargs)
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> Any:
         """Returns the task's raw outputs, from raw text or from ready inputs, in their order.
 
         Texts are sorted by length for the computation and put back into their order.

@@ -31,8 +31,9 @@ from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, checked, 
 from bert_keras.types import Data, Labels, Weights
 
 # Tokens trained on in the time in which JAX compiles a step for one more length, times the square
-# of the width: both grow alike with the number of layers. Measured on two cores; a GPU computes
-# more in that time. TensorFlow gains nothing from fewer lengths, and PyTorch compiles nothing.
+# of the width: both grow alike with the number of layers. Measured on two cores, see
+# docs/benchmarks.md; a GPU computes more in that time. TensorFlow gains nothing from fewer lengths,
+# and PyTorch compiles nothing.
 COMPILATION = {"jax": 1e9}
 # Tokens in a batch that PyTorch predicts on the CPU, see docs/benchmarks.md.
 TOKENS_AT_ONCE = 2048

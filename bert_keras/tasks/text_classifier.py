@@ -1,7 +1,7 @@
 """Classification and regression of texts and pairs of texts."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -17,6 +17,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels as task_labels
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
+from bert_keras.tasks.options import PredictOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_many, is_empty
 from bert_keras.training.losses import SparseCrossentropy
@@ -27,10 +28,12 @@ from bert_keras.types import (
     Inputs,
     OneText,
     Outputs,
+    Path,
     Pooling,
     ProblemType,
     Tensor,
     Texts,
+    Threshold,
     Verbose,
 )
 
@@ -85,6 +88,11 @@ class TextClassifier(Task):
     # What `integrated_gradients` has compiled, and for which variables.
     _gradients = (None, None)
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[TextClassifierOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -96,7 +104,7 @@ class TextClassifier(Task):
         pooling: Pooling | None = None,
         head_options: HeadOptions | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.problem_type = check_choice("problem_type", problem_type, task_labels.PROBLEM_TYPES)
@@ -168,7 +176,9 @@ class TextClassifier(Task):
         settings = self.problem_type, self.num_classes, self.label_names
         return task_labels.encode_labels(labels, *settings)
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> NDArray[np.float32]:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> NDArray[np.float32]:
         """Returns logits or scores, see `Task.predict`; of no texts float32 `(0, num_classes)`."""
         if is_empty(x):
             return np.zeros((0, self.num_classes), "float32")
@@ -200,7 +210,7 @@ class TextClassifier(Task):
         self,
         texts: OneText,
         batch_size: int | None = None,
-        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+        threshold: Threshold = 0.5,
         verbose: Verbose = 0,
     ) -> dict[str, Any]: ...
     @overload
@@ -208,14 +218,14 @@ class TextClassifier(Task):
         self,
         texts: Texts,
         batch_size: int | None = None,
-        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+        threshold: Threshold = 0.5,
         verbose: Verbose = 0,
     ) -> list[dict[str, Any]]: ...
     def classify(
         self,
         texts: OneText | Texts,
         batch_size: int | None = None,
-        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+        threshold: Threshold = 0.5,
         verbose: Verbose = 0,
     ) -> dict[str, Any] | list[dict[str, Any]]:
         """Answers as a person would read it.

@@ -1,6 +1,6 @@
 """Texts as vectors whose cosine says how alike the texts are."""
 
-from typing import Any, Literal, Self, overload
+from typing import Any, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -21,11 +21,12 @@ from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.options import PredictOptions, TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
 from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
-from bert_keras.types import AsArray, Data, Frozen, Hit, Path, Pooling, Texts, Verbose
+from bert_keras.types import AsArray, Data, Frozen, Hit, Objective, Path, Pooling, Texts, Verbose
 
 # Objective -> its loss, the least and the most columns of texts.
 OBJECTIVES = {
@@ -96,9 +97,9 @@ class TextEmbedder(Task):
         preprocessor: TextPreprocessor | None = None,
         pooling: Pooling = "mean",
         normalize: bool = True,
-        objective: Literal["ranking", "similarity", "triplet"] = "ranking",
+        objective: Objective = "ranking",
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         check_choice("objective", objective, tuple(OBJECTIVES))
@@ -226,7 +227,9 @@ class TextEmbedder(Task):
 
     # Answers
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> NDArray[np.float32]:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> NDArray[np.float32]:
         """Returns the vectors of texts, of columns of texts, or of ready inputs.
 
         Args:
@@ -366,7 +369,7 @@ class TextEmbedder(Task):
 
     @classmethod
     @of_one_state
-    def from_preset(cls, preset: Path, *, load_weights: bool = True, **kwargs) -> Self:
+    def from_preset(cls, preset: Path, **kwargs: Unpack[TextEmbedderOptions]) -> Self:
         """Returns an embedder on the backbone and the tokenizer of a preset, see `Task`.
 
         A folder of sentence-transformers brings its pooling, its normalisation and its longest
@@ -374,7 +377,6 @@ class TextEmbedder(Task):
 
         Args:
             preset: str or path, see `Task.from_preset`.
-            load_weights: bool, `False` keeps random initial weights.
             **kwargs: see `Task.from_preset`; they come before what the preset says.
 
         Returns:
@@ -390,7 +392,7 @@ class TextEmbedder(Task):
             modules_matter = not {"pooling", "normalize"} <= set(kwargs)
             settings = sentence_transformers.read_settings(source.folder, modules_matter)
             kwargs = {**settings, **kwargs}
-        return super().from_preset(preset, load_weights=load_weights, **kwargs)
+        return super().from_preset(preset, **kwargs)
 
     def export_to_huggingface(self, folder, dtype=None, card=None):
         """Writes a folder that transformers' `AutoModel` and sentence-transformers load.

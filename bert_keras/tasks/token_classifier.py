@@ -1,7 +1,7 @@
 """Tags for words: named entities, parts of speech, word segmentation."""
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -21,6 +21,12 @@ from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
 from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import check_label_names
+from bert_keras.tasks.options import (
+    AllCompileOptions,
+    PredictOptions,
+    TaskOptions,
+    TokenClassifierOptions,
+)
 from bert_keras.tasks.tagging_words import as_sentences, place_words
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, is_column
@@ -30,6 +36,7 @@ from bert_keras.types import (
     Frozen,
     Inputs,
     Outputs,
+    Path,
     Scheme,
     TaggedText,
     Tensor,
@@ -114,6 +121,11 @@ class TokenClassifier(Task):
     form = "sentences"
     label_per_token = True
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[TokenClassifierOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -124,7 +136,7 @@ class TokenClassifier(Task):
         crf: bool = False,
         stride: int | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.num_classes = check_int("num_classes", num_classes, 2, 2**16)
@@ -149,7 +161,9 @@ class TokenClassifier(Task):
 
     # Loss
 
-    def compile(self, optimizer="auto", loss="auto", **kwargs):
+    def compile(
+        self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Unpack[AllCompileOptions]
+    ) -> None:
         """Configures training, see `Task.compile`; with a CRF the loss is its own.
 
         Args:
@@ -340,7 +354,9 @@ class TokenClassifier(Task):
 
     # Answers
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> Any:
         """Returns the logits of tokens, or for raw sentences those of their words.
 
         Args:

@@ -1,6 +1,6 @@
 """R-Drop and multi-sample dropout: several dropout masks for each example of a batch."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import keras
 from keras import ops
@@ -12,6 +12,7 @@ from bert_keras.training.losses import (
     SparseCrossentropy,
     consistency_loss,
 )
+from bert_keras.types import Path
 
 
 class SeveralMasks:
@@ -72,6 +73,11 @@ class SeveralMasks:
     # How many training steps are being traced, or on PyTorch computed. More than one where
     # TensorFlow's MirroredStrategy switches between replicas in the middle of a step.
     _steps_under_way = 0
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Any) -> Self: ...
 
     def __init__(
         self, *args: Any, consistency: float | None = None, dropout_samples: int = 1, **kwargs: Any

@@ -4,14 +4,14 @@ All take the vectors of the texts that belong together, `(batch, num_texts, hidd
 `TextEmbedder` returns them for columns of texts, and divide by the sum of the weights.
 """
 
-from typing import Literal
+from typing import Literal, Unpack
 
 import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_number
 from bert_keras.training.losses import WeightedLoss, of_length_1
-from bert_keras.types import Tensor
+from bert_keras.types import LossOptions, Tensor
 
 DISTANCES = ("cosine", "euclidean")
 
@@ -61,7 +61,7 @@ class MultipleNegativesRanking(WeightedLoss):
         scale: float = 20.0,
         symmetric: bool = False,
         reduction: str | None = "mean_with_sample_weight",
-        **kwargs,
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.scale = check_number("scale", scale, above=0.0)
@@ -142,7 +142,7 @@ class TripletLoss(WeightedLoss):
         margin: float = 0.5,
         distance: Literal["cosine", "euclidean"] = "cosine",
         reduction: str | None = "mean_with_sample_weight",
-        **kwargs,
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.margin = check_number("margin", margin, above=0.0)

@@ -1,11 +1,13 @@
 """Losses that Keras lacks. All take integer labels and logits, and divide by the weights' sum."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras import distribution
 from bert_keras.checks import check_number, check_rates
-from bert_keras.types import Tensor
+from bert_keras.types import LossOptions, Tensor
 
 
 class WeightedLoss(keras.losses.Loss):
@@ -20,7 +22,9 @@ class WeightedLoss(keras.losses.Loss):
 
     settings = ()
 
-    def __init__(self, reduction: str | None = "mean_with_sample_weight", **kwargs) -> None:
+    def __init__(
+        self, reduction: str | None = "mean_with_sample_weight", **kwargs: Unpack[LossOptions]
+    ) -> None:
         super().__init__(reduction=reduction, **kwargs)
 
     def get_config(self):
@@ -67,7 +71,7 @@ class SparseCrossentropy(WeightedLoss):
         self,
         label_smoothing: float = 0.0,
         reduction: str | None = "mean_with_sample_weight",
-        **kwargs,
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         check_rates(label_smoothing=label_smoothing)
@@ -107,7 +111,7 @@ class SigmoidCrossentropy(WeightedLoss):
         self,
         label_smoothing: float = 0.0,
         reduction: str | None = "mean_with_sample_weight",
-        **kwargs,
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         check_rates(label_smoothing=label_smoothing)
@@ -143,7 +147,10 @@ class SoftCrossentropy(WeightedLoss):
     settings = ("temperature",)
 
     def __init__(
-        self, temperature: float = 2.0, reduction: str | None = "mean_with_sample_weight", **kwargs
+        self,
+        temperature: float = 2.0,
+        reduction: str | None = "mean_with_sample_weight",
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.temperature = check_number("temperature", temperature, above=0)
@@ -191,7 +198,10 @@ class FocalCrossentropy(WeightedLoss):
     settings = ("gamma",)
 
     def __init__(
-        self, gamma: float = 2.0, reduction: str | None = "mean_with_sample_weight", **kwargs
+        self,
+        gamma: float = 2.0,
+        reduction: str | None = "mean_with_sample_weight",
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.gamma = check_number("gamma", gamma)

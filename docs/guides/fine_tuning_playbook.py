@@ -257,8 +257,8 @@ print(f"The adapters' file holds {size / 1e6:.2f} MB, all weights {4 * weights /
 #
 # These do not make a better model, they make it possible. Gradient accumulation makes one update of
 # several smaller batches. `remat` forgets what is inside the layers and computes it again on the
-# way back: in benchmarks/remat_memory.py (12 layers, 256 wide, 16 rows of 256 tokens) what a step
-# keeps shrinks to 49 % on PyTorch in 1.37 times the time, and to 35 % on TensorFlow in 1.25 times;
+# way back: with 12 layers, 256 wide, and 16 rows of 256 tokens
+# (`git show 9055522:benchmarks/remat_memory.py`) what a step keeps shrinks to 49 % on PyTorch in 1.37 times the time, and to 35 % on TensorFlow in 1.25 times;
 # on JAX's CPU compiler not at all. `dtype="mixed_bfloat16"` halves the activations and is fast
 # on hardware that is made for it; where float16 is all there is, `"mixed_float16"` scales the loss
 # by itself. Expect the plain recipe's result from each of them: if not, something is wrong. On MRPC

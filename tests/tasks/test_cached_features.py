@@ -143,7 +143,7 @@ def test_a_head_alone_takes_features_and_nothing_else():
     head = bert_keras.HeadTask(frozen_classifier())
     for x in (Batches(), TEXTS, tiny_preprocessor()(TEXTS)):
         for method in (head.fit, head.evaluate):
-            with pytest.raises(TypeError, match="takes features.*Its task takes texts"):
+            with pytest.raises(TypeError, match=r"takes features.*Its task takes texts"):
                 method(x, verbose=0)
     features = bert_keras.encode_features(head.task, TEXTS, LABELS, verbose=0)
     for data in (Batches(), (TEXTS, LABELS)):
