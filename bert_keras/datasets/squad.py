@@ -1,42 +1,10 @@
 """Question answering sets in SQuAD's JSON: SQuAD 1.1 and 2.0, CMRC 2018, DRCD."""
 
-import dataclasses
 from typing import NamedTuple
 
 from bert_keras.datasets.files import read_json
+from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
-
-
-class Answer(NamedTuple):
-    """An answer's text, and where it starts in the context, in characters."""
-
-    text: str
-    start: int
-
-
-@dataclasses.dataclass(frozen=True)
-class QuestionExample:
-    """A question about a context, with the answers that people gave.
-
-    Args:
-        id: str, the question's own.
-        question: str.
-        context: str.
-        answers: tuple of `Answer` as in the file; empty for unanswerable questions and for
-            unlabelled sets.
-        is_impossible: bool, whether SQuAD 2.0 says that the context does not answer it.
-    """
-
-    id: str
-    question: str
-    context: str
-    answers: tuple[Answer, ...] = ()
-    is_impossible: bool = False
-
-    @property
-    def spans(self) -> tuple[Answer, ...]:
-        """Tuple of the `answers` that stand in the context where they say: those to train on."""
-        return tuple(answer for answer in self.answers if _stands_in(self.context, answer))
 
 
 class AnswerMismatch(NamedTuple):
@@ -93,7 +61,7 @@ def read_squad(path: Path) -> QuestionSet:
         mismatches += [
             AnswerMismatch(example.id, answer.text, answer.start, _span(context, answer))
             for answer in example.answers
-            if not _stands_in(context, answer)
+            if not answer.stands_in(context)
         ]
     if not examples:
         raise ValueError(f"{path} holds no questions.")
@@ -147,10 +115,6 @@ def _get(place, record, key, kind, default=None):
 
 def _describe(value):
     return f"a {type(value).__name__}, {repr(value)[:80]}"
-
-
-def _stands_in(context, answer):
-    return bool(answer.text) and answer.start >= 0 and _span(context, answer) == answer.text
 
 
 def _span(context, answer):
