@@ -174,6 +174,17 @@ def refuse_first(wrong, values, rule, advice=""):
     raise ValueError(f"{rule}. Received {value!r:.80} at the index {index}.{_last(advice)}")
 
 
+def refuse_smoothing(rate, rule):
+    """Raises `ValueError` if labels are to be smoothed where they cannot be.
+
+    Args:
+        rate: float, the `label_smoothing`.
+        rule: str, why not, a sentence without its full stop.
+    """
+    if rate:
+        raise ValueError(f"{rule}. Received: label_smoothing={rate}. Leave it out.")
+
+
 def require(package, to, extra=None, advice=""):
     """Imports and returns a package that `bert_keras` does not depend on.
 

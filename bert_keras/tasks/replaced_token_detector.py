@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 import keras
 import numpy as np
 
+from bert_keras.checks import check_shape, refuse_first
 from bert_keras.export.runtime import sigmoid
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.metrics.streaming import TokenRate
@@ -97,12 +98,9 @@ class ReplacedTokenDetector(Task):
         Raises:
             ValueError: a label is anything else.
         """
-        labels = np.asarray(labels)
-        if labels.ndim != 2 or not np.isin(labels, (0, 1)).all():
-            raise ValueError(
-                "Labels of tokens must be 0, or 1 where the token was replaced, of the shape "
-                f"(batch, seq_len). Received: dtype {labels.dtype}, shape {labels.shape}."
-            )
+        labels = check_shape("Labels of tokens", np.asarray(labels), ("batch", "seq_len"))
+        rule = "Labels of tokens must be 0, or 1 where the token was replaced"
+        refuse_first(~np.isin(labels, (0, 1)), labels, rule)
         return labels.astype("int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, refuse_smoothing
 from bert_keras.export.runtime import sigmoid, softmax
 from bert_keras.export.text_program import TextAnswer
 from bert_keras.heads.sequence import SequenceHead
@@ -143,11 +143,7 @@ class TextClassifier(Task):
                 label_smoothing=label_smoothing,
                 reduction="mean_with_sample_weight",
             )
-        if label_smoothing:
-            raise ValueError(
-                "A regression has no labels to smooth. Received: "
-                f"label_smoothing={label_smoothing}."
-            )
+        refuse_smoothing(label_smoothing, "A regression has no labels to smooth")
         return keras.losses.MeanSquaredError(reduction="mean_with_sample_weight")
 
     def default_metrics(self):
