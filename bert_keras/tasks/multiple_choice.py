@@ -130,7 +130,8 @@ class MultipleChoice(Task):
             ValueError: a label is no int.
         """
         labels = one_column(np.asarray(labels))
-        check_shape("Labels, the positions of the right choices,", labels, ("num_examples",), "iu")
+        advice = "Each is the position of the right choice."
+        check_shape("Labels", labels, ("num_examples",), "iu", advice)
         return labels.astype("int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
@@ -245,5 +246,5 @@ def _check_labels(labels, exists):
     inside = (labels >= 0) & (labels < num_choices)
     inside &= exists[np.arange(len(labels)), np.clip(labels, 0, num_choices - 1)]
     count = exists[np.argmin(inside)].sum()
-    rule = f"A label must be the position of one of the example's choices, here 0 to {count - 1}"
+    rule = f"A label must be the position of one of the example's choices, from 0 to {count - 1}"
     refuse_first(~inside, labels, rule)
