@@ -24,7 +24,9 @@ HEAD_LENGTH = 128
 
 def check_input_names(names: Iterable[str]) -> tuple[str, ...]:
     """Returns names of inputs as a tuple; raises `ValueError` unless text gives all of them."""
-    return tuple(check_choice("input_names", name, INPUT_NAMES) for name in names)
+    for name in (names := tuple(names)):
+        check_choice("input_names", name, INPUT_NAMES)
+    return names
 
 
 def truncated_lengths(

@@ -1,8 +1,8 @@
-"""Text and pairs of texts to the inputs of a model."""
+"""From texts and pairs of texts to the inputs of a model."""
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import keras
 import numpy as np
@@ -14,9 +14,13 @@ from bert_keras.preprocessing import packing
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.texts import as_texts, check_pairs, describe
 from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.types import Path, Texts, Truncation
+from bert_keras.types import Path, PreprocessorOptions, Texts, Truncation
 
 DEFAULT_MAX_LENGTH = 512
+
+
+class _Options(PreprocessorOptions, total=False):
+    input_names: Iterable[str]
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -25,22 +29,22 @@ class TextPreprocessor:
 
     Args:
         tokenizer: a `Tokenizer`.
-        max_length: int, the longest sequence made, special tokens included. None takes the
-            tokenizer's `model_max_length`, or 512 where it has none.
-        truncation: how longer texts are cut, one of `"longest_first"`, `"only_first"`,
-            `"only_second"` for pairs; single texts take `"longest_first"` (the beginning stays),
-            `"head"`, `"tail"` or `"head_tail"`. See `bert_keras.preprocessing.packing`.
+        max_length: int, the longest sequence, special tokens included. None takes the tokenizer's
+            `model_max_length`, or 512 if it has none.
+        truncation: how longer texts are cut: `"longest_first"`, `"only_first"` or `"only_second"`
+            for pairs; `"longest_first"` (the beginning stays), `"head"`, `"tail"` or `"head_tail"`
+            for single texts. See `bert_keras.preprocessing.packing`.
         input_names: the inputs to make; a task asks for those of its backbone.
-        text_columns: name of the column of a table, such as a `DataFrame`, that a task reads, or
-            list of one or two names; `None` for the only one that holds str.
+        text_columns: name of the column that a task reads in a table, such as a `DataFrame`, or a
+            list of one or two names; `None` for the only column that holds str.
         unpadded: bool, whether a task's encoder computes texts in rows without padding, see
-            `preprocessing.unpadded_batches`. It pays where lengths differ within a batch, as
-            where batches are not sorted by length; numbers stay the same up to rounding. What a
-            call returns is padded.
+            `preprocessing.unpadded_batches`. It saves time if lengths differ within a batch, for
+            instance if batches are not sorted by length. Results stay the same up to rounding. A
+            call still returns padded inputs.
 
     Raises:
         TypeError: `tokenizer` is something else.
-        ValueError: an argument is out of its range.
+        ValueError: an argument is out of range.
 
     Example:
 
@@ -74,11 +78,11 @@ class TextPreprocessor:
         self.text_columns = [text_columns] if isinstance(text_columns, str) else text_columns
 
     def for_inputs(self, names: Iterable[str]) -> Self:
-        """Returns a preprocessor that makes the inputs of these names: itself, or a copy.
+        """Returns a preprocessor that makes the named inputs: itself, or a copy.
 
         Args:
-            names: names of inputs, such as a backbone's `input_names`; those that are not made of
-                text, such as `mask_positions`, do not matter.
+            names: names of inputs, such as a backbone's `input_names`. Names of inputs that are not
+                made from text, such as `mask_positions`, are ignored.
         """
         names = tuple(name for name in packing.INPUT_NAMES if name in names)
         if names == self.input_names:
@@ -97,10 +101,10 @@ class TextPreprocessor:
         """Tokenizes, truncates, packs and pads.
 
         Args:
-            texts: a str, or a list, tuple, NumPy array or pandas column of str; or, with `pairs`
-                left out, a tuple of two such columns, first and second texts.
-            pairs: the second texts, likewise, or None.
-            length: int, the length to pad to, which then also is the limit for truncation. None
+            texts: a str, or a list, tuple, NumPy array or pandas column of str; or, without
+                `pairs`, a tuple of two such columns, first and second texts.
+            pairs: the second texts in the same form, or None.
+            length: int, the length to pad to, which is then also the limit for truncation. None
                 pads to the longest row.
 
         Returns:
@@ -108,7 +112,7 @@ class TextPreprocessor:
 
         Raises:
             TypeError: something is not text.
-            ValueError: numbers of first and second texts differ, or `length` is above
+            ValueError: there are not as many second as first texts, or `length` is above
                 `max_length`.
         """
         return self.pack(*self.tokenize(texts, pairs), length=length)
@@ -125,10 +129,11 @@ class TextPreprocessor:
         Returns:
             Two `Ragged` of int32; the second is None for single texts.
         """
-        return tuple(
-            None if column is None else Ragged.from_flat(*self.tokenizer.flat_ids(column))
-            for column in split_pairs(texts, pairs)
-        )
+        firsts, seconds = split_pairs(texts, pairs)
+        ids = Ragged.from_flat(*self.tokenizer.flat_ids(firsts))
+        if seconds is None:
+            return ids, None
+        return ids, Ragged.from_flat(*self.tokenizer.flat_ids(seconds))
 
     def word_starts(
         self, texts: str | Texts, pairs: str | Texts | None = None
@@ -179,7 +184,7 @@ class TextPreprocessor:
         return {"max_length": max_length, "length": length, "truncation": self.truncation}
 
     def packed_lengths(self, ids: Ragged, pair_ids: Ragged | None = None) -> NDArray[np.int64]:
-        """Returns how long each row of `tokenize`'s result will be: int64 `(num_texts,)`."""
+        """Returns the packed length of each row of `tokenize`'s result: int64 `(num_texts,)`."""
         # Raises for every text that the strategy cannot fit, before the first batch is made.
         if pair_ids is None:
             packing.truncate(ids, self.room(), self.truncation)
@@ -191,7 +196,7 @@ class TextPreprocessor:
         return packing.packed_lengths(ids, pair_ids, layout=layout, max_length=self.max_length)
 
     @classmethod
-    def from_preset(cls, preset: Path, **kwargs) -> Self:
+    def from_preset(cls, preset: Path, **kwargs: Unpack[_Options]) -> Self:
         """Returns a preprocessor with the tokenizer of a preset.
 
         Args:
@@ -221,7 +226,7 @@ class TextPreprocessor:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Makes a preprocessor whose tokenizer waits for its vocabulary."""
+        """Returns a preprocessor whose tokenizer waits for its vocabulary."""
         return cls(**(config | {"tokenizer": Tokenizer.from_config(config["tokenizer"])}))
 
 
@@ -231,7 +236,7 @@ def split_pairs(
     """Returns the columns of first and of second texts, checked.
 
     Args:
-        texts: a str or a column of str, or a tuple of two columns where `pairs` is None.
+        texts: a str or a column of str, or a tuple of two columns if `pairs` is None.
         pairs: the second texts, or None.
 
     Returns:

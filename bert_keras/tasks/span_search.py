@@ -1,12 +1,12 @@
 """Finds the best spans of text, and how likely there is none, in the logits of windows."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bert_keras.preprocessing.question_windows import QuestionWindows
 from bert_keras.preprocessing.windows import document_positions, max_context
-from bert_keras.types import Array
+from bert_keras.types import Array, Normalization
 
 NORMALIZATIONS = ("document", "per_window")
 # Scores of spans computed at once, which bounds the memory: 16 MB.
@@ -57,7 +57,7 @@ def find_spans(
     *,
     size: int,
     max_answer_length: int,
-    normalization: Literal["document", "per_window"],
+    normalization: Normalization,
 ) -> list[NBest]:
     """Returns the best spans of each question from the logits of its windows.
 

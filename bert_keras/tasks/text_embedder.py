@@ -1,6 +1,6 @@
 """Texts as vectors whose cosine says how alike the texts are."""
 
-from typing import Any, Literal, Self, overload
+from typing import Any, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -17,15 +17,16 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import one_column
-from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.options import PredictOptions, TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
 from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
-from bert_keras.types import AsArray, Data, Frozen, Hit, Path, Pooling, Texts, Verbose
+from bert_keras.types import AsArray, Data, Frozen, Hit, Objective, Path, Pooling, Texts, Verbose
 
 # Objective -> its loss, the least and the most columns of texts.
 OBJECTIVES = {
@@ -96,9 +97,9 @@ class TextEmbedder(Task):
         preprocessor: TextPreprocessor | None = None,
         pooling: Pooling = "mean",
         normalize: bool = True,
-        objective: Literal["ranking", "similarity", "triplet"] = "ranking",
+        objective: Objective = "ranking",
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         check_choice("objective", objective, tuple(OBJECTIVES))
@@ -182,30 +183,24 @@ class TextEmbedder(Task):
             )
         return labels.astype("float32")
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts, or of rows of texts, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns texts, or rows of texts, as rows of token ids, see `Task`."""
         columns = list(x) if is_columns(x) else [x]
         labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
         columns = [as_texts(column) for column in columns]
         _check_equally_long(columns)
-        ids, _ = self.preprocessor.tokenize([text for column in columns for text in column])
-        places = np.arange(len(ids)).reshape(len(columns), -1).T
-        lengths, make_groups = group_texts(self.preprocessor, ids, None, places)
+        ids, _ = self.preprocessor.tokenize(
+            [text for row in zip(*columns, strict=True) for text in row]
+        )
+        if not is_columns(x):
+            return EncodedTexts(self.preprocessor, ids, None, labels, sample_weight)
+        counts = np.full(len(columns[0]), len(columns))
+        return EncodedGroups(self.preprocessor, ids, None, counts, labels, sample_weight)
 
-        def make_inputs(rows, length):
-            inputs = make_groups(rows, length)
-            return inputs if is_columns(x) else {key: a[:, 0] for key, a in inputs.items()}
-
-        buckets = buckets_of(self.preprocessor.max_length)
-        return Examples(lengths, make_inputs, labels, sample_weight, buckets, len(columns))
-
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, see `Task`."""
-        self.check_arrays(inputs)
-        shape = inputs[TOKEN_IDS].shape
-        num_texts = shape[1] if len(shape) == 3 else 1
-        labels = self._labels_of(num_texts, y, shape[0]) if training else None
-        return Examples.of_arrays(inputs, labels, sample_weight)
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, see `encode_labels`; there may be none."""
+        shape = np.shape(inputs[TOKEN_IDS])
+        return self._labels_of(shape[1] if len(shape) == 3 else 1, labels, shape[0])
 
     def _labels_of(self, num_texts, labels, count):
         """Returns the labels of rows of so many texts, checked; without any each is a group."""
@@ -232,7 +227,9 @@ class TextEmbedder(Task):
 
     # Answers
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> NDArray[np.float32]:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> NDArray[np.float32]:
         """Returns the vectors of texts, of columns of texts, or of ready inputs.
 
         Args:
@@ -372,7 +369,7 @@ class TextEmbedder(Task):
 
     @classmethod
     @of_one_state
-    def from_preset(cls, preset: Path, *, load_weights: bool = True, **kwargs) -> Self:
+    def from_preset(cls, preset: Path, **kwargs: Unpack[TextEmbedderOptions]) -> Self:
         """Returns an embedder on the backbone and the tokenizer of a preset, see `Task`.
 
         A folder of sentence-transformers brings its pooling, its normalisation and its longest
@@ -380,7 +377,6 @@ class TextEmbedder(Task):
 
         Args:
             preset: str or path, see `Task.from_preset`.
-            load_weights: bool, `False` keeps random initial weights.
             **kwargs: see `Task.from_preset`; they come before what the preset says.
 
         Returns:
@@ -396,7 +392,7 @@ class TextEmbedder(Task):
             modules_matter = not {"pooling", "normalize"} <= set(kwargs)
             settings = sentence_transformers.read_settings(source.folder, modules_matter)
             kwargs = {**settings, **kwargs}
-        return super().from_preset(preset, load_weights=load_weights, **kwargs)
+        return super().from_preset(preset, **kwargs)
 
     def export_to_huggingface(self, folder, dtype=None, card=None):
         """Writes a folder that transformers' `AutoModel` and sentence-transformers load.
