@@ -206,6 +206,9 @@ class BucketedBatches(keras.utils.PyDataset):
     ```
     """
 
+    # Rows are checked when they are made; `predict` need not check them again.
+    is_checked = True
+
     def __init__(
         self,
         lengths: ArrayLike,

@@ -358,13 +358,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             self.recipe.is_running = False
 
     def train_step(self, *args):
-        """Like `keras.Model.train_step`.
-
-        On PyTorch the gradients of the last step are given up first: Keras does it only when the
-        forward pass has taken its memory too.
-        """
-        if keras.backend.backend() == "torch":
-            self.zero_grad()
+        """Like `keras.Model.train_step`, without gradients of weights that stay as they are."""
         with freezing.without_gradients(freezing.idle_weights(self)):
             return super().train_step(*args)
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from bert_keras.checks import check_choice, refuse_smoothing
 from bert_keras.export.runtime import sigmoid, softmax
-from bert_keras.export.text_program import TextAnswer
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.models.backbone import Backbone
@@ -19,6 +18,7 @@ from bert_keras.tasks import encoded_labels as task_labels
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
 from bert_keras.tasks.options import PredictOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_many, is_empty
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (

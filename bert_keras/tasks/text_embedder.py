@@ -16,7 +16,6 @@ from bert_keras.checks import (
     refuse_smoothing,
 )
 from bert_keras.engine.atomic_files import of_one_state
-from bert_keras.export.text_program import TextAnswer
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
@@ -29,6 +28,7 @@ from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.options import PredictOptions, TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
 from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss

@@ -5,9 +5,8 @@ import contextlib
 import math
 import re
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 import keras
 import numpy as np
@@ -16,7 +15,7 @@ from keras import ops
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
-from bert_keras.types import Tensor
+from bert_keras.engine.whole_steps import after
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
@@ -83,6 +82,9 @@ class AdamW(keras.optimizers.Optimizer):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), appendix A.2;
         [Mosbach et al., 2021](https://arxiv.org/abs/2006.04884).
     """
+
+    # TensorFlow's step need not wait for its batch too, see `engine.whole_steps`.
+    waits_for_gradients = True
 
     def __init__(
         self,
@@ -236,7 +238,7 @@ class AdamW(keras.optimizers.Optimizer):
 
     def apply(self, grads, trainable_variables=None):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
-        grads = distribution.summed([_dense(gradient) for gradient in grads])
+        grads = distribution.summed([fused.dense_gradient(gradient) for gradient in grads])
         # Without this dependency, weight decay and the step counter, which need no gradient, would
         # also run in a step that fails, for example at an id outside its table.
         with after(gradient for gradient in grads if gradient is not None):
@@ -488,30 +490,3 @@ def _warn_of_unused(patterns, paths):
 def _one_minus_power(beta, steps):
     """Returns `1 - beta ** steps` without its rounding error in float32 for small `steps`."""
     return -ops.expm1(steps * math.log(beta)) if beta else ops.ones_like(steps)
-
-
-def _dense(gradient):
-    """Sums the rows of a sparse gradient; only TensorFlow has such, for embedding tables.
-
-    Repeated tokens are repeated rows. Keras squares them before they are added up, so that on
-    TensorFlow alone a token that is seen four times would move twice as far.
-    """
-    if gradient is None or keras.backend.backend() != "tensorflow":
-        return gradient
-    import tensorflow as tf
-
-    return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
-
-
-def after(tensors: Sequence[Tensor] | None) -> AbstractContextManager[Any]:
-    """Within it TensorFlow does nothing before all tensors are known, with `None` at once."""
-    if keras.backend.backend() != "tensorflow":
-        return contextlib.nullcontext()
-    import tensorflow as tf
-
-    if tensors is None:
-        return tf.control_dependencies(None)
-    # One that waits for all: were each operation to wait for each, a graph would take thrice as
-    # long to make.
-    with tf.control_dependencies(list(tensors)):
-        return tf.control_dependencies([tf.no_op()])

@@ -10,8 +10,9 @@ import numpy as np
 from bert_keras import distribution
 from bert_keras.checks import check_number
 from bert_keras.engine.random_state import GoOn, OfEachProcess, as_json
+from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.other_names import check_arguments
-from bert_keras.training.averages import inner_optimizer, steps_done
+from bert_keras.training.averages import steps_done
 from bert_keras.training.losses import OfAllDevices, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.schedules import WarmupDecay
