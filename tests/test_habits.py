@@ -279,7 +279,7 @@ def test_balanced_class_weights_are_scikit_learn_s(classifier):
 
     labels = [0, 0, 0, 0, 1, 0]
     weights = compute_class_weight("balanced", classes=np.array([0, 1]), y=labels)
-    examples = classifier.examples(TEXTS, labels).weighted("balanced", 2)
+    examples = classifier.data.encode(TEXTS, labels).weighted("balanced", 2)
     np.testing.assert_allclose(examples.sample_weight, weights[labels], rtol=1e-6)
     classifier.fit(TEXTS, labels, class_weight="balanced", verbose=0)
     with pytest.raises(ValueError, match="`class_weight` must be"):

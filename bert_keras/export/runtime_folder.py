@@ -59,7 +59,7 @@ def _config_of(model):
             "path that ends with .onnx, or one of the tasks that it is made of."
         )
     # What these do with texts stands in the config, what another class does does not.
-    ways = [getattr(type(model), method).__module__ for method in ("raw_examples", *answers)]
+    ways = [getattr(type(model), method).__module__ for method in ("encode_texts", *answers)]
     if type(preprocessor) is not TextPreprocessor or not all(
         way.startswith("bert_keras.") for way in ways
     ):

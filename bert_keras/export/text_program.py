@@ -58,7 +58,7 @@ def check(model: keras.Model, format: str, input_signature: Any, options: dict[s
 
 def _says_answer(cls):
     """Whether the last class that changes how texts become examples says what it answers."""
-    parts = [part for part in cls.__mro__ if {"text_answer", "raw_examples"} & vars(part).keys()]
+    parts = [part for part in cls.__mro__ if {"text_answer", "encode_texts"} & vars(part).keys()]
     return bool(parts) and "text_answer" in vars(parts[0])
 
 

@@ -18,8 +18,8 @@ from bert_keras.types import Array
 def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int, ...]:
     """Returns the lengths that batches may be padded to.
 
-    They are multiples of `step` up to 64, of twice that up to 128, and of four times that beyond.
-    JAX and TensorFlow compile each as a shape of its own, see `buckets_worth_compiling`.
+    Multiples of `step` up to 64, of twice `step` up to 128, and of four times `step` beyond. On JAX
+    and TensorFlow each length is a shape to compile, see `buckets_worth_compiling`.
 
     Args:
         max_length: int, the last length.
@@ -31,8 +31,11 @@ def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int
     >>> length_buckets(100), length_buckets(22, step=4, first=4)
     ((16, 24, 32, 40, 48, 56, 64, 80, 96, 100), (4, 8, 12, 16, 20, 22))
     """
-    steps = [*range(first, 64, step), *range(64, 128, 2 * step), *range(128, max_length, 4 * step)]
-    return (*(length for length in steps if length < max_length), max_length)
+    short, middle = (
+        range(first, min(64, max_length), step),
+        range(64, min(128, max_length), 2 * step),
+    )
+    return (*short, *middle, *range(128, max_length, 4 * step), max_length)
 
 
 def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int64]:
@@ -55,20 +58,19 @@ def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int
 
 
 def buckets_worth_compiling(batches, buckets, num_epochs, price):
-    """Returns the buckets whose compiled programs save more time than they take to compile.
+    """Returns the lengths whose programs save more time than they cost to compile.
 
     Fewer lengths mean more padding, more lengths more programs. Dynamic programming over the
-    lengths finds the exact minimum of the total cost.
+    lengths finds the smallest sum of both.
 
     Args:
-        batches: list of pairs of rows and padded length, the batches of an epoch.
-        buckets: increasing ints, which include all padded lengths.
+        batches: list of pairs of rows and padded length, those of an epoch.
+        buckets: increasing ints, which contain the padded lengths.
         num_epochs: int, how often the batches are computed.
-        price: float, how many tokens can be computed in the time it takes to compile a program.
+        price: float, how many tokens could be computed in the time that a program takes to compile.
 
     Returns:
-        Increasing ints, the last of which is the padded length of the longest batch. No longer
-        batch can follow.
+        Increasing ints. The last is the longest padded length: no batch may be longer.
 
     Example:
 
@@ -80,7 +82,7 @@ def buckets_worth_compiling(batches, buckets, num_epochs, price):
     for indices, length in batches:
         rows[length] += len(indices)
     used = [length for length in buckets if rows[length]]
-    # For each length, the lowest cost of all batches up to it, and the buckets that reach it.
+    # For each length: the smallest price of all batches up to it, and the lengths with that price.
     best = [(0.0, ())]
     for end, length in enumerate(used, start=1):
         choices = []
@@ -99,12 +101,12 @@ def sorted_batches(
 ) -> list[tuple[NDArray[np.int64], int]]:
     """Splits rows into batches by length, the longest first, for prediction.
 
-    The longest come first so that a batch that does not fit into memory fails at once. With a
-    token budget, the number of rows depends on the length, and each bucket has one shape.
+    The longest rows come first, so that a batch that does not fit into memory fails at once. With a
+    token budget, the number of rows depends on the length, and there is one shape per bucket.
 
     Args:
         lengths: int `(num_rows,)`.
-        batch_size: int, rows in a batch if there is no `token_budget`.
+        batch_size: int, rows in a batch without a `token_budget`.
         token_budget: int, the most tokens in a batch, padding included: a batch of padded length
             `n` has `max(1, token_budget // n)` rows; above 4, rounded down to a multiple of 4.
         buckets: increasing ints to pad to; None for `length_buckets` of the longest row.
@@ -116,8 +118,8 @@ def sorted_batches(
     if not len(lengths):
         return []
     padded = bucket_lengths(lengths, buckets or length_buckets(int(lengths.max())))
-    # Sort by the true lengths, not the padded ones, so that batches of `batch_size` do not depend
-    # on the buckets.
+    # Sorted by their own length, not by the padded one, so that the rows of batches of a fixed size
+    # do not depend on the buckets.
     order = np.argsort(-lengths, kind="stable")
     batches, start = [], 0
     while start < len(order):
@@ -135,8 +137,8 @@ def restore_order(computed: Array, batches: Iterable[tuple[NDArray[np.int64], in
     """Puts rows that were computed batch by batch back into the order of the data.
 
     Args:
-        computed: array `(num_rows, ...)`, the results of the batches, concatenated.
-        batches: list of pairs of rows and padded length, from `sorted_batches`.
+        computed: array `(num_rows, ...)`, the concatenated results of the batches.
+        batches: list of pairs of rows and padded length, as `sorted_batches` returns.
 
     Returns:
         An array `(num_rows, ...)`.
@@ -150,46 +152,43 @@ def restore_order(computed: Array, batches: Iterable[tuple[NDArray[np.int64], in
 class BucketedBatches(keras.utils.PyDataset):
     """Batches for `fit` and `evaluate` whose rows have similar lengths.
 
-    In each epoch the rows are shuffled, sorted by length within windows of `window` batches and cut
-    into batches, and the batches are shuffled again. A batch is padded to the smallest bucket that
-    holds it, so XLA compiles few shapes. The order depends only on `seed` and the number of the
-    epoch: set `epoch` to continue a run where it stopped.
+    In each epoch the rows are shuffled, sorted by length within windows of `window` batches, and
+    cut into batches, which are shuffled again. A batch is padded to the smallest of some fixed
+    lengths that holds it, so that XLA compiles few shapes. The order depends only on `seed` and the
+    number of the epoch: set `epoch` to continue a run where it stopped.
 
     The epoch advances when every batch has been read between `on_epoch_begin` and `on_epoch_end`;
-    the latter alone does not suffice, since Keras also calls it before the first epoch. `fit`
-    shuffles the batches once more with Python's global `random`; `fit(shuffle=False)` leaves the
-    order to this class, and loses nothing. The first two batches differ in length if any do: on
-    TensorFlow, Keras assumes that an axis on which these two agree never changes.
+    the second event alone is not enough, since Keras also sends it before the first epoch.
+    `fit` shuffles the order of the batches once more by Python's global `random`;
+    `fit(shuffle=False)` leaves the order to this class, and loses nothing. The first two batches
+    differ in length if any batches do: on TensorFlow, Keras treats an axis on which the two agree
+    as one that never changes.
 
-    A row can be anything that `make_inputs` packs: sentences, windows or choices.
+    A row may be anything that `make_inputs` packs: sentences, windows, choices.
 
     Args:
         lengths: int `(num_rows,)`, the packed length of each row.
         make_inputs: function of the rows, int64 `(size,)`, and the length to pad to, int, that
             returns the inputs dict of a batch.
-        labels: array `(num_rows, ...)`, or a `Ragged` with a label for each token, or a dict of
-            these.
-        sample_weight: weights in the same forms. For `Ragged` labels the default is 1 for each
+        labels: array `(num_rows, ...)`, or a `Ragged` with one label per token, or a dict of these.
+        sample_weight: weights in the same form. For `Ragged` labels the default is 1 for every
             token with a label and 0 for padding.
         batch_size: int.
         shuffle: bool. False gives the same batches in each epoch, sorted by length over all rows,
-            the longest first: for `evaluate`, or for `predict` followed by `restore_order`.
+            the longest first: for `evaluate`, and for `predict` followed by `restore_order`.
         seed: int.
-        window: int, how many batches are sorted together. Larger windows waste less on padding
-            and mix lengths less. If labels correlate with lengths, a batch of one length is a
-            biased sample, which costs accuracy on small sets. The default is a twentieth of the
-            epoch's batches, at least 4 and at most 100; 1 gives a random order.
+        window: int, how many batches are sorted together. Larger windows waste less on padding and
+            mix lengths less; if labels correlate with lengths, a batch of one length is a biased
+            sample, which costs accuracy on small sets. By default a twentieth of the epoch's
+            batches, at least 4 and at most 100. 1 is a random order.
         buckets: increasing ints; None for `length_buckets` of the longest row.
-        pad_last_batch: bool, whether to fill the last, smaller batch with copies of a row that
-            have weight 0, which saves XLA a shape. Losses and metrics must then be weighted means
-            (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
+        pad_last_batch: bool, whether to fill the one batch that is smaller than the others with
+            copies of a row that have weight 0, which saves XLA a shape. Losses and metrics must
+            then be weighted means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
         epoch: int, the number of the first epoch.
         unpadded: bool, whether the encoder computes without padding, see `without_padding`.
-        token_budget: int, the most tokens of a batch, see `sorted_batches`; replaces `batch_size`,
-            and needs `shuffle` and `pad_last_batch` to be False. Or `None`.
-
-    Raises:
-        ValueError: there are no rows, or labels or weights do not match them.
+        token_budget: int, or `None`: the most tokens in a batch, in place of `batch_size`, see
+            `sorted_batches`. It excludes `shuffle` and `pad_last_batch`.
 
     Example:
 
@@ -221,8 +220,8 @@ class BucketedBatches(keras.utils.PyDataset):
         unpadded: bool = False,
         token_budget: int | None = None,
     ) -> None:
-        # No `workers`: batches are cheap to make, and Keras's workers would read a whole epoch
-        # before the model is built, which would count as an epoch.
+        # Without `workers`: batches are cheap to make, and for a model that is not built yet,
+        # Keras's workers read a whole epoch ahead, which would count as an epoch.
         super().__init__()
         lengths = np.asarray(lengths, dtype=np.int64)
         check_not_empty(lengths, "Batches need at least one row")
@@ -234,7 +233,7 @@ class BucketedBatches(keras.utils.PyDataset):
         self.labels = _as_columns(labels, len(lengths), "labels")
         self.sample_weight = _as_columns(sample_weight, len(lengths), "sample_weight")
         if token_budget is not None:
-            # If rows were shuffled, epochs would differ in their number of batches.
+            # With shuffling, the number of batches would differ between epochs.
             check_choice("shuffle", shuffle, (False,), "`token_budget` needs it.")
             check_choice("pad_last_batch", pad_last_batch, (False,), "`token_budget` needs it.")
             check_int("token_budget", token_budget)
@@ -260,22 +259,23 @@ class BucketedBatches(keras.utils.PyDataset):
         self.batches = self._order_rows()
 
     def _order_rows(self):
-        """Returns a list of (rows, padded length), one pair for each batch."""
+        """Returns a list of (rows, padded length), one for each batch."""
+        rows, batches = np.arange(len(self.lengths)), []
+        size = len(rows)
         if self.shuffle:
             generator = np.random.default_rng([self.seed, self._epoch])
-            order = generator.permutation(len(self.lengths))
-            size = self.window * self.batch_size
-            windows = np.split(order, range(size, len(order), size))
-            batches = [batch for rows in windows for batch in self._cut(rows)]
-            batches = [batches[index] for index in generator.permutation(len(batches))]
-        else:
-            batches = self._cut(np.arange(len(self.lengths)))
+            rows, size = generator.permutation(len(rows)), self.window * self.batch_size
+        for start in range(0, len(rows), size):
+            window = rows[start : start + size]
+            pieces = sorted_batches(
+                self.lengths[window], self.batch_size, self.token_budget, self.buckets
+            )
+            for piece, length in pieces:
+                batches.append((window[piece], length))
+        if self.shuffle:
+            order = generator.permutation(len(batches))
+            batches = list(map(batches.__getitem__, order))
         return _vary_first_two(batches, self.lengths)
-
-    def _cut(self, rows):
-        lengths, budget = self.lengths[rows], self.token_budget
-        batches = sorted_batches(lengths, self.batch_size, budget, self.buckets)
-        return [(rows[batch], length) for batch, length in batches]
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -292,15 +292,21 @@ class BucketedBatches(keras.utils.PyDataset):
         inputs = without_padding(inputs) if self.unpadded else inputs
         if self.labels is None:
             return (inputs,)
-        labels = pad_labels(self.labels, rows, length)
-        weights = self._weights(rows, length)
+        labels, weights = pad_labels(self.labels, rows, length), self.sample_weight
+        if isinstance(labels, dict):
+            weights = self._weights_by_name(rows, length)
+        else:
+            weights = self._column_weights(self.labels, weights, rows, length)
         if weights is None:
             return inputs, labels
-        return inputs, labels, _without_copies(weights, num_rows)
+        for column in weights.values() if isinstance(weights, dict) else [weights]:
+            # Rows that only fill the batch. Selecting rows made a copy, so the weights of the data
+            # set stay as they are.
+            column[num_rows:] = 0
+        return inputs, labels, weights
 
-    def _weights(self, rows, length):
-        if not isinstance(self.labels, dict):
-            return self._column_weights(self.labels, self.sample_weight, rows, length)
+    def _weights_by_name(self, rows, length):
+        """Returns a dict of weights for a dict of labels, or `None` if all are 1."""
         weights = {}
         for key, column in self.labels.items():
             weight = self.sample_weight
@@ -312,7 +318,7 @@ class BucketedBatches(keras.utils.PyDataset):
         return {key: ones.copy() if weight is None else weight for key, weight in weights.items()}
 
     def _column_weights(self, labels, weights, rows, length):
-        """Returns the weights of one column of labels, or None if all are 1."""
+        """Returns the weights of one column of labels, or `None` if all are 1."""
         if isinstance(weights, Ragged):
             return pad_labels(weights, rows, length)
         if isinstance(labels, Ragged):
@@ -323,11 +329,11 @@ class BucketedBatches(keras.utils.PyDataset):
         return weights[rows]
 
     def on_epoch_begin(self):
-        """Starts recording which batches are read."""
+        """Starts to note which batches are read."""
         self._within_epoch = True
 
     def on_epoch_end(self):
-        """Moves to the next epoch's order if all batches of this one have been read."""
+        """Reorders the rows if all batches have been read since the epoch began."""
         self._within_epoch = False
         if self.shuffle and len(self._read) == len(self):
             self.epoch += 1
@@ -336,7 +342,7 @@ class BucketedBatches(keras.utils.PyDataset):
         """Returns batches of the same rows without labels, unshuffled, the longest first.
 
         Args:
-            token_budget: int, the most tokens of a batch, or `None` for batches of `batch_size`.
+            token_budget: int, the most tokens in a batch, in place of `batch_size`, or `None`.
         """
         return BucketedBatches(
             self.lengths,
@@ -359,7 +365,7 @@ class BucketedBatches(keras.utils.PyDataset):
         """
         outputs = np.asarray(outputs)
         if self.pad_last_batch:
-            # Drop the copies that fill up the last batch.
+            # Copies that fill up the last batch are not rows of the data.
             sizes = np.array([len(rows) for rows, _ in self.batches])
             row = np.arange(len(outputs))
             outputs = outputs[row % self.batch_size < sizes[row // self.batch_size]]
@@ -395,18 +401,11 @@ def _as_columns(columns, num_rows, name):
 def _vary_first_two(batches, lengths):
     """Puts the longest batch first and the shortest second, so that every varying axis differs.
 
-    Two arbitrary batches of different lengths could still agree on an axis that a third changes.
+    Any other two may agree in an axis in which a third differs, if a length stands for a shape.
     """
-    for place, extreme in zip(range(len(batches)), (max, min), strict=False):
-        places = range(place, len(batches))
-        chosen = extreme(places, key=lambda index: lengths[batches[index][0]].max())
-        batches[place], batches[chosen] = batches[chosen], batches[place]
+    longest = [lengths[rows].max() for rows, _ in batches]
+    for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
+        found = place + int(extreme(longest[place:]))
+        batches[place], batches[found] = batches[found], batches[place]
+        longest[place], longest[found] = longest[found], longest[place]
     return batches
-
-
-def _without_copies(weights, num_rows):
-    """Sets the weights of the copies that fill up a batch to 0."""
-    for column in weights.values() if isinstance(weights, dict) else [weights]:
-        # Selecting rows made a copy, so the weights of the data set do not change.
-        column[num_rows:] = 0
-    return weights

@@ -1,4 +1,4 @@
-"""Batches of texts with masked tokens, which are drawn again in each epoch."""
+"""Batches of texts with masked tokens, drawn anew in each epoch."""
 
 import keras
 import numpy as np
@@ -12,22 +12,22 @@ WORD_STARTS = "word_starts"
 class MaskedBatches(keras.utils.PyDataset):
     """Masks the batches of a `BucketedBatches`, to `fit` and `evaluate` masked language models.
 
-    Shuffled batches get new masks in each epoch, which depend only on the seed of the batches and
-    on the numbers of the epoch and the batch. Without shuffling, the masks of a row depend only on
-    the row's number, so evaluations of the same texts agree whatever the size and padding of the
-    batches.
+    Shuffled batches are masked anew in each epoch; the masks depend only on the batches' seed and
+    the numbers of the epoch and of the batch. Batches that are not shuffled are always masked the
+    same way, each row by its own index, so that evaluations of the same texts give the same result
+    whatever the size and the padding of the batches.
 
     The labels of the batches are those of the next sentence, as for `Pretraining`.
 
-    If the inputs of a batch hold `word_starts`, bool `(batch, seq_len)`, they mark the words, and
-    are removed from the inputs. Otherwise words follow from the vocabulary.
+    If the inputs of a batch have `word_starts`, bool `(batch, seq_len)`, these say where words
+    begin, and are removed; otherwise the vocabulary says it.
 
     Args:
         batches: a `BucketedBatches` with one label per row.
         masking: a `Masking`.
         kinds: the vocabulary's `TokenKinds`.
         has_next_sentence: bool. `True` yields labels and weights as dicts with the keys `masked_lm`
-            and `next_sentence`, `False` only those of the masked tokens.
+            and `next_sentence`; `False` only those of the masked tokens.
     """
 
     def __init__(self, batches, masking, kinds, has_next_sentence=False):
@@ -66,9 +66,9 @@ class MaskedBatches(keras.utils.PyDataset):
         return mask_rows_alike(token_ids, self.kinds, rows, *arguments)
 
     def on_epoch_begin(self):
-        """Starts recording which batches are read, see `BucketedBatches`."""
+        """Starts to note which batches are read, see `BucketedBatches`."""
         self.batches.on_epoch_begin()
 
     def on_epoch_end(self):
-        """Moves to the order and masks of the next epoch if all batches have been read."""
+        """Reorders and remasks the rows if all batches have been read."""
         self.batches.on_epoch_end()

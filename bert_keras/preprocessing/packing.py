@@ -23,8 +23,10 @@ HEAD_LENGTH = 128
 
 
 def check_input_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names as a tuple; raises `ValueError` for inputs that text does not have."""
-    return tuple(check_choice("input_names", name, INPUT_NAMES) for name in names)
+    """Returns names of inputs as a tuple; raises `ValueError` unless text gives all of them."""
+    for name in (names := tuple(names)):
+        check_choice("input_names", name, INPUT_NAMES)
+    return names
 
 
 def truncated_lengths(

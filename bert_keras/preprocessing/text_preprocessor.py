@@ -1,4 +1,4 @@
-"""From texts and pairs of texts to model inputs."""
+"""From texts and pairs of texts to the inputs of a model."""
 
 import copy
 from collections.abc import Iterable, Sequence
@@ -29,21 +29,21 @@ class TextPreprocessor:
 
     Args:
         tokenizer: a `Tokenizer`.
-        max_length: int, the longest sequence made, special tokens included. None for the
-            tokenizer's `model_max_length`, or 512 if it has none.
+        max_length: int, the longest sequence, special tokens included. None takes the tokenizer's
+            `model_max_length`, or 512 if it has none.
         truncation: how longer texts are cut: `"longest_first"`, `"only_first"` or `"only_second"`
-            for pairs; `"longest_first"` (keeps the beginning), `"head"`, `"tail"` or `"head_tail"`
+            for pairs; `"longest_first"` (the beginning stays), `"head"`, `"tail"` or `"head_tail"`
             for single texts. See `bert_keras.preprocessing.packing`.
-        input_names: the inputs to make; a task sets those of its backbone.
-        text_columns: name of the column that a task reads from a table, such as a `DataFrame`, or
-            a list of one or two names; `None` for the only column that holds str.
+        input_names: the inputs to make; a task asks for those of its backbone.
+        text_columns: name of the column that a task reads in a table, such as a `DataFrame`, or a
+            list of one or two names; `None` for the only column that holds str.
         unpadded: bool, whether a task's encoder computes texts in rows without padding, see
-            `preprocessing.unpadded_batches`. This pays if lengths differ within a batch, for
-            example because batches are not sorted by length; results stay equal up to rounding.
-            The arrays that a call returns are padded either way.
+            `preprocessing.unpadded_batches`. It saves time if lengths differ within a batch, for
+            instance if batches are not sorted by length. Results stay the same up to rounding. A
+            call still returns padded inputs.
 
     Raises:
-        TypeError: `tokenizer` is not a `Tokenizer`.
+        TypeError: `tokenizer` is something else.
         ValueError: an argument is out of range.
 
     Example:
@@ -80,8 +80,8 @@ class TextPreprocessor:
         """Returns a preprocessor that makes the named inputs: itself, or a copy.
 
         Args:
-            names: names of inputs, such as a backbone's `input_names`. Those that are not made from
-                text, such as `mask_positions`, are ignored.
+            names: names of inputs, such as a backbone's `input_names`. Names of inputs that are not
+                made from text, such as `mask_positions`, are ignored.
         """
         names = tuple(name for name in packing.INPUT_NAMES if name in names)
         if names == self.input_names:
@@ -101,16 +101,17 @@ class TextPreprocessor:
 
         Args:
             texts: a str, or a list, tuple, NumPy array or pandas column of str; or, without
-                `pairs`, a tuple of two such columns, the first and the second texts.
+                `pairs`, a tuple of two such columns, first and second texts.
             pairs: the second texts in the same form, or None.
-            length: int, the length to pad and to truncate to. None pads to the longest row.
+            length: int, the length to pad to, which is then also the limit for truncation. None
+                pads to the longest row.
 
         Returns:
             A dict of int32 arrays `(batch, length)`: see `pack`. A single str is a batch of one.
 
         Raises:
-            TypeError: a value is not text.
-            ValueError: the numbers of first and second texts differ, or `length` is above
+            TypeError: something is not text.
+            ValueError: there are not as many second as first texts, or `length` is above
                 `max_length`.
         """
         return self.pack(*self.tokenize(texts, pairs), length=length)
@@ -127,10 +128,11 @@ class TextPreprocessor:
         Returns:
             Two `Ragged` of int32; the second is None for single texts.
         """
-        return tuple(
-            None if column is None else Ragged.from_flat(*self.tokenizer.flat_ids(column))
-            for column in split_pairs(texts, pairs)
-        )
+        firsts, seconds = split_pairs(texts, pairs)
+        ids = Ragged.from_flat(*self.tokenizer.flat_ids(firsts))
+        if seconds is None:
+            return ids, None
+        return ids, Ragged.from_flat(*self.tokenizer.flat_ids(seconds))
 
     def word_starts(
         self, texts: str | Texts, pairs: str | Texts | None = None
@@ -182,7 +184,7 @@ class TextPreprocessor:
 
     def packed_lengths(self, ids: Ragged, pair_ids: Ragged | None = None) -> NDArray[np.int64]:
         """Returns the packed length of each row of `tokenize`'s result: int64 `(num_texts,)`."""
-        # Raises for texts that the strategy cannot fit, before the first batch is made.
+        # Raises for every text that the strategy cannot fit, before the first batch is made.
         if pair_ids is None:
             packing.truncate(ids, self.room(), self.truncation)
         else:
@@ -223,7 +225,7 @@ class TextPreprocessor:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Returns a preprocessor whose tokenizer has no vocabulary until `load_assets`."""
+        """Returns a preprocessor whose tokenizer waits for its vocabulary."""
         return cls(**(config | {"tokenizer": Tokenizer.from_config(config["tokenizer"])}))
 
 
@@ -233,7 +235,7 @@ def split_pairs(
     """Returns the columns of first and second texts, after checking them.
 
     Args:
-        texts: a str or a column of str, or a tuple of two columns where `pairs` is None.
+        texts: a str or a column of str, or a tuple of two columns if `pairs` is None.
         pairs: the second texts, or None.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Unpadded batches: the encoder computes several texts in one row, one after the other."""
+"""Batches without padding for the encoder: several texts in a row, one after the other."""
 
 import numpy as np
 
@@ -6,19 +6,19 @@ from bert_keras.inputs import PADDING_MASK, ROW_PLACES
 
 
 def without_padding(inputs):
-    """Adds to the inputs of a batch the place of each token in rows without padding.
+    """Returns the inputs of a batch with the place of each token in rows without padding.
 
-    Texts go into rows of the batch's length, the longest first, each into the first row that has
-    room. The number of rows is rounded up to a multiple of an eighth of the batch size, so that XLA
+    Texts are placed into rows of the batch's length, the longest first, each into the first row
+    with enough room. The number of rows is rounded up to an eighth of the batch size, so that XLA
     compiles few shapes. Embeddings and heads see the padded batch, the encoder sees the rows.
 
     Args:
-        inputs: dict of arrays, see `bert_keras.inputs`. Returned as they are if there is no
-            `padding_mask`, as for features computed before, or only one text.
+        inputs: dict of arrays, see `bert_keras.inputs`. A batch without a `padding_mask`, or with a
+            single text, is returned unchanged.
 
     Returns:
-        The dict with `row_places` added, int32 `(num_rows, seq_len)`: the index of each token
-        among `(batch * seq_len)`, in the order of the text, and -1 where there is none.
+        The inputs with `row_places`, int32 `(num_rows, seq_len)`: the index of each token among
+        `(batch * seq_len)`, in the order of the text, and -1 where there is no token.
 
     Raises:
         ValueError: there is padding before or inside a text.
@@ -41,8 +41,8 @@ def without_padding(inputs):
     lengths = mask.sum(axis=1)
     if (mask[:, 1:] > mask[:, :-1]).any():
         raise ValueError(
-            "Rows without padding need texts that are padded on the right. Received: padding "
-            "before a token. Pad on the right, or set unpadded=False."
+            "Texts can be placed into rows without padding if padding follows them. Received: "
+            "padding before a token. Pad on the right, or leave unpadded=False."
         )
     if size == 1:
         return inputs

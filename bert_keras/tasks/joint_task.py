@@ -38,7 +38,9 @@ class JointTask(Task):
     ) -> None:
         dtype = result.dtype_policy if dtype is None else dtype
         super().__init__(result.backbone, name=name, dtype=dtype, trainable=trainable)
-        self.preprocessor = reader.preprocessor
+        self.preprocessor, self.form = reader.preprocessor, reader.form
+        self.needs_labels, self.has_classes = reader.needs_labels, reader.has_classes
+        self.label_per_token = reader.label_per_token
 
     def build(self, input_shape=None):
         """Does nothing: both parts are built."""
@@ -61,9 +63,13 @@ class JointTask(Task):
         """Returns labels as the loss takes them, see the task that reads them."""
         return self.reader.encode_labels(labels)
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts, see the task that reads them."""
-        return self.reader.raw_examples(x, y, sample_weight, training)
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, see the task that reads them."""
+        return self.reader.encode_ready_labels(labels, inputs)
+
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns raw examples as rows of token ids, see the task that reads them."""
+        return self.reader.encode_texts(x, y, sample_weight, training)
 
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Raises `ValueError`: what is used afterwards is exported, not what trains it."""
@@ -73,15 +79,15 @@ class JointTask(Task):
             f"`model.{parts[0]}.export(...)`."
         )
 
-    # Loss and metrics: what is wanted is known when both have been called.
+    # Loss and metrics: labels may follow from both outputs.
 
     def _targets(self, x, y, y_pred, sample_weight):
-        """Returns labels, outputs and weights, each a dict by the losses' names."""
-        raise NotImplementedError(f"{type(self).__name__} must define `_targets`.")
+        """Returns labels, outputs and weights, each a dict by the losses' names or one for all."""
+        return y, y_pred, sample_weight
 
-    def default_loss_weights(self) -> dict[str, float]:
-        """Returns the weights of the losses, by name."""
-        raise NotImplementedError(f"{type(self).__name__} must define `default_loss_weights`.")
+    def default_loss_weights(self) -> dict[str, float] | None:
+        """Returns the weights of the losses, by name; `None` for a single loss."""
+        return None
 
     def compile(
         self,
@@ -123,5 +129,5 @@ class JointTask(Task):
     @classmethod
     def from_preset(cls, preset: Path, **kwargs: Any) -> Self:
         """Raises `TypeError`: its parts come from presets, each from its own."""
-        rule = f"A {cls.__name__} is made of two tasks: {cls.made_of}"
+        rule = f"A {cls.__name__} is made of tasks: {cls.made_of}"
         raise TypeError(f"{rule}. Received: {preset!r}.")

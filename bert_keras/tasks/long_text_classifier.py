@@ -16,8 +16,7 @@ from bert_keras.preprocessing.document_windows import document_windows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.preprocessing.windows import take_windows
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
-from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.options import LongTextClassifierOptions, TaskOptions
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns
@@ -85,7 +84,6 @@ class LongTextClassifier(TextClassifier):
     head_arguments = ("num_classes", "pooling", "combine")
     decided_arguments = ("head_options",)
     num_input_axes = 3  # Texts, windows, tokens.
-    reads_features = False
 
     if TYPE_CHECKING:
 
@@ -143,52 +141,51 @@ class LongTextClassifier(TextClassifier):
                 f"index {int(np.argmin(has_window))}."
             )
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of documents, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns documents as rows of windows, see `Task`."""
         if is_columns(x):
             raise ValueError(
                 "A document is a single text. Received: a tuple of "
                 f"{len(x)} columns. Join the texts of a row, or use `TextClassifier` for pairs."
             )
         labels = self.encode_labels(y) if training else None
-        lengths, make_inputs = self._windows_of(self.preprocessor.tokenize(x)[0])
-        longest = self.preprocessor.max_length
-        counted = range(2 * longest, self.num_windows * longest + 1, longest)
-        return Examples(
-            lengths, make_inputs, labels, sample_weight, (*buckets_of(longest), *counted)
+        ids, _ = self.preprocessor.tokenize(x)
+        return EncodedDocuments(
+            self.preprocessor, ids, self.num_windows, self.stride, labels, sample_weight
         )
 
-    def _windows_of(self, ids):
-        """Returns the lengths of documents and the function that packs some of them.
 
-        One number says how many windows a document has and how long they are, so that batches of
-        like documents have few different shapes: up to `max_length` it is the length of its only
-        window, beyond that `max_length` times the number of its windows.
+class EncodedDocuments(EncodedGroups):
+    """Documents as rows of windows.
 
-        Args:
-            ids: `Ragged` of token ids, one row a document.
+    One length says how many windows a document has and how long they are, so that batches of
+    similar documents have few different shapes: up to `max_length` it is the length of the
+    document's only window, and beyond that `max_length` times the number of its windows.
 
-        Returns:
-            `(lengths, make_inputs)` as `BucketedBatches` takes them.
-        """
-        longest = self.preprocessor.max_length
-        room = self.preprocessor.room()
+    Args:
+        preprocessor: a `TextPreprocessor`; its `max_length` is that of a window.
+        ids: `Ragged` of token ids, one row per document.
+        num_windows, stride: see `LongTextClassifier`.
+        labels, sample_weight: see `EncodedExamples`.
+    """
+
+    def __init__(self, preprocessor, ids, num_windows, stride, labels=None, sample_weight=None):
+        longest, room = preprocessor.max_length, preprocessor.room()
         windows = document_windows(
-            ids.lengths, room, self.stride or room, self.num_windows, self.preprocessor.truncation
+            ids.lengths, room, stride or room, num_windows, preprocessor.truncation
         )
         counts = np.bincount(windows.documents, minlength=len(ids))
-        is_there = np.arange(counts.max()) < counts[:, None]
-        places = np.full(is_there.shape, -1)
-        places[is_there] = np.arange(len(windows.documents))
-        lengths, pack_groups = group_texts(
-            self.preprocessor, take_windows(ids, windows), None, places
+        super().__init__(
+            preprocessor, take_windows(ids, windows), None, counts, labels, sample_weight
         )
+        self.sequences_per_row = 1  # Lengths count the tokens of all windows.
+        self.lengths = np.where(counts == 1, self.lengths, counts * longest)
+        self.buckets += tuple(range(2 * longest, num_windows * longest + 1, longest))
 
-        def make_inputs(rows, length):
-            inputs = pack_groups(rows, min(length, longest))
-            return {key: x[:, : max(1, length // longest)] for key, x in inputs.items()}
-
-        return np.where(counts == 1, lengths, counts * longest), make_inputs
+    def rows(self, indices, length):
+        longest = self.preprocessor.max_length
+        inputs = super().rows(indices, min(length, longest))
+        return {key: x[:, : max(1, length // longest)] for key, x in inputs.items()}
 
 
 def _check_windows(num_windows, stride, pooling):

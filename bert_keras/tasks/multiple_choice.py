@@ -12,14 +12,12 @@ from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
 from bert_keras.tasks.encoded_labels import one_column
-from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.options import MultipleChoiceOptions, TaskOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.text_classifier import dropout_of, head_of
-from bert_keras.tasks.user_columns import as_column, is_empty, is_text
+from bert_keras.tasks.user_columns import as_column, is_empty
 from bert_keras.tokenizers.texts import as_texts
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Choice, Frozen, HeadOptions, Path, Pooling, Texts, Verbose
@@ -74,6 +72,7 @@ class MultipleChoice(Task):
 
     head_arguments = ("pooling", "head_options")
     num_input_axes = 3  # Texts, choices, tokens.
+    form = "choices"
 
     if TYPE_CHECKING:
 
@@ -137,37 +136,20 @@ class MultipleChoice(Task):
             )
         return labels.astype("int32")
 
-    def is_raw(self, x):
-        """Whether `x` is meant as contexts and choices.
-
-        Args:
-            x: anything passed to `fit`, `evaluate` or `predict`.
-        """
-        return isinstance(x, tuple) or is_text(x)
-
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of contexts with their choices, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns contexts with their choices as rows of pairs, see `Task`."""
         contexts, choices = _checked_columns(x)
         counts = np.array([len(row) for row in choices])
-        is_there = np.arange(counts.max()) < counts[:, None]
-        labels = self._checked_labels(y, is_there) if training else None
+        exists = np.arange(counts.max()) < counts[:, None]
+        labels = self._checked_labels(y, exists) if training else None
         context_ids, _ = self.preprocessor.tokenize(contexts)
         choice_ids, _ = self.preprocessor.tokenize([text for row in choices for text in row])
-        owners = np.repeat(np.arange(len(contexts)), counts)
-        places = np.full(is_there.shape, -1)
-        places[is_there] = np.arange(len(owners))
-        lengths, make_inputs = group_texts(
-            self.preprocessor, context_ids.take(owners), choice_ids, places
-        )
-        buckets = buckets_of(self.preprocessor.max_length)
-        return Examples(lengths, make_inputs, labels, sample_weight, buckets, int(counts.max()))
+        pairs = context_ids.take(np.repeat(np.arange(len(contexts)), counts)), choice_ids
+        return EncodedGroups(self.preprocessor, *pairs, counts, labels, sample_weight)
 
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, see `Task`."""
-        examples = super().ready_examples(inputs, y, sample_weight, training)
-        if training:
-            self._checked_labels(y, _existing(inputs))
-        return examples
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, each of which must be one of the choices."""
+        return self._checked_labels(labels, _existing(inputs))
 
     def _checked_labels(self, labels, is_there):
         labels = self.encode_labels(labels)

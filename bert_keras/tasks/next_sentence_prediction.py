@@ -89,10 +89,10 @@ class NextSentencePrediction(Task):
         """Returns labels as int32 `(num_examples,)`, see `encode_next_labels`."""
         return encode_next_labels(labels)
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of pairs, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns pairs as rows of token ids, see `Task`."""
         check_pairs(x)
-        return super().raw_examples(x, y, sample_weight, training)
+        return super().encode_texts(x, y, sample_weight, training)
 
     @overload
     def is_next(

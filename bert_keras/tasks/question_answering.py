@@ -1,6 +1,5 @@
 """Answers that are spans of a text: extractive question answering."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
@@ -15,9 +14,9 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.question_windows import QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor, split_pairs
 from bert_keras.presets import families
-from bert_keras.tasks import question_examples as answer_columns
-from bert_keras.tasks.compatibility import check_has_preprocessor, head_for
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks import question_examples
+from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.encoded_examples import EncodedExamples, buckets_of
 from bert_keras.tasks.options import PredictOptions, QuestionAnsweringOptions, TaskOptions
 from bert_keras.tasks.span_search import NORMALIZATIONS, NBest, find_spans
 from bert_keras.tasks.task import Task
@@ -85,6 +84,7 @@ class QuestionAnswering(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), sections 4.2 and 4.3.
     """
 
+    form = "questions"
     has_classes = False
     needs_labels = False  # `QuestionExample`s have theirs.
 
@@ -178,18 +178,13 @@ class QuestionAnswering(Task):
             )
         return {"start_logits": start.astype("int32"), "end_logits": end.astype("int32")}
 
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, see `Task`."""
-        examples = super().ready_examples(inputs, y, sample_weight, training)
-        if training:
-            _check_positions(examples.labels, inputs)
-        return examples
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, which must be positions of tokens."""
+        labels = self.encode_labels(labels)
+        _check_positions(labels, inputs)
+        return labels
 
     # From text to windows
-
-    def is_raw(self, x):
-        """Whether `x` is questions and contexts: two columns, or a list of `QuestionExample`."""
-        return answer_columns.are_examples(x) or super().is_raw(x)
 
     def predict(
         self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
@@ -205,9 +200,10 @@ class QuestionAnswering(Task):
             Dict `start_logits`, `end_logits`: float32 `(batch, seq_len)`; for raw text
             `(num_windows, longest)`.
         """
-        if not self.is_raw(x):
+        if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        return self._predict_windows(self.cut(as_columns(x)), batch_size, **kwargs)
+        columns, _ = self.data.columns(x)
+        return self._predict_windows(self.cut(columns), batch_size, **kwargs)
 
     def cut(self, x: Any) -> QuestionWindows:
         """Returns the windows over questions and contexts, a `QuestionWindows`.
@@ -219,15 +215,15 @@ class QuestionAnswering(Task):
             TypeError, ValueError: texts do not fit, are blank, or there is no preprocessor.
         """
         questions, contexts = self._questions_of(x)
-        answer_columns.check_not_blank(questions, contexts)
+        question_examples.check_not_blank(questions, contexts)
         windows = self._windows_of(questions, contexts)
         windows.check_has_tokens()
         return windows
 
     def _questions_of(self, x):
         """Returns questions and contexts, two lists of str; both empty for an empty `x`."""
-        check_has_preprocessor(self)
-        questions, contexts = split_pairs(answer_columns.as_columns(x)[0])
+        self.data.check_has_preprocessor()
+        questions, contexts = split_pairs(question_examples.as_columns(x)[0])
         if contexts is None and questions:
             raise ValueError(
                 "A question needs a context. Received one column of text: pass "
@@ -244,28 +240,28 @@ class QuestionAnswering(Task):
             max_question_length=self.max_question_length,
         )
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of windows, see `Task`.
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns questions and contexts as rows of windows, see `Task`.
 
         Examples whose answer cannot be found among the tokens, or of whose question or context the
         tokenizer leaves nothing, are left out of training, with a warning.
         """
         if not training:
-            return self._examples_of(self.cut(x))
-        x, y = answer_columns.as_columns(x, y)
+            return EncodedWindows(self.cut(x), self)
+        x, y = question_examples.as_columns(x, y)
         if y is None:
             raise ValueError(
                 "QuestionAnswering needs labels to train or to be evaluated, for each question "
                 "(text, start character), or None for no answer. Received: y=None."
             )
         questions, contexts = self._questions_of(x)
-        starts, ends, unusable = answer_columns.read_answers(contexts, y)
-        answer_columns.check_not_blank(questions, contexts, unusable)
+        starts, ends, unusable = question_examples.read_answers(contexts, y)
+        question_examples.check_not_blank(questions, contexts, unusable)
         usable = np.array([i for i in range(len(questions)) if i not in unusable], np.int64)
         if not len(usable):
-            answer_columns.report(unusable, len(questions))
+            question_examples.report(unusable, len(questions))
         windows = self._windows_of([questions[i] for i in usable], [contexts[i] for i in usable])
-        unusable |= {int(usable[i]): answer_columns.NOTHING_LEFT for i in windows.without_tokens}
+        unusable |= {int(usable[i]): question_examples.NOTHING_LEFT for i in windows.without_tokens}
         has_tokens = np.array([int(i) not in unusable for i in usable])
         has_answer = starts[usable] >= 0
         first, last = _answer_tokens(windows, starts[usable], ends[usable])
@@ -274,30 +270,19 @@ class QuestionAnswering(Task):
         is_held = np.zeros(len(usable), bool)
         is_held[documents[columns[0] > 0]] = True
         for i in np.flatnonzero(has_tokens & has_answer & ~is_held):
-            reason = answer_columns.NO_TOKEN if first[i] < 0 else answer_columns.TOO_LONG
+            reason = question_examples.NO_TOKEN if first[i] < 0 else question_examples.TOO_LONG
             unusable[int(usable[i])] = reason
-        answer_columns.report(unusable, len(questions))
+        question_examples.report(unusable, len(questions))
         rows = np.flatnonzero((has_tokens & (is_held | ~has_answer))[documents])
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, "float32")[usable[documents[rows]]]
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
-        examples = self._examples_of(windows, rows)
-        return dataclasses.replace(examples, labels=labels, sample_weight=sample_weight)
-
-    def _examples_of(self, windows, rows=None):
-        """Returns the `Examples` of windows, or of some of them."""
-        rows = np.arange(len(windows)) if rows is None else rows
-        return Examples(
-            windows.lengths[rows],
-            lambda batch, length: windows.pack(rows[batch], length),
-            buckets=buckets_of(self.preprocessor.max_length),
-            depends_on_padding=not self.mask_padding,
-        )
+        return EncodedWindows(windows, self, rows, labels, sample_weight)
 
     def _predict_windows(self, windows, batch_size=None, verbose=0):
         longest = int(windows.lengths.max())
         logits = np.full((2, len(windows), longest), MASKED_LOGIT, "float32")
-        for rows, outputs in self.predict_rows(self._examples_of(windows), batch_size, verbose):
+        for rows, outputs in self.predict_rows(EncodedWindows(windows, self), batch_size, verbose):
             for part, name in zip(logits, OUTPUTS, strict=True):
                 length = min(longest, outputs[name].shape[1])
                 part[rows, :length] = outputs[name][:, :length]
@@ -456,8 +441,8 @@ class QuestionAnswering(Task):
                 examples do not have both kinds of questions.
         """
         check_choice("metric", metric, ("f1", "exact"))
-        answers = answer_columns.right_answers(x, y)
-        answer_columns.check_labelled(x)
+        answers = question_examples.right_answers(x, y)
+        question_examples.check_labelled(x)
         if all(answers) or not any(answers):
             raise ValueError(
                 "A threshold is tuned on questions with and without answers. Received: "
@@ -475,6 +460,26 @@ class QuestionAnswering(Task):
             threshold = min(no_answer_scores.values()) - 1.0
         self.no_answer_threshold = threshold = float(threshold)
         return {"threshold": threshold, metric: best}
+
+
+class EncodedWindows(EncodedExamples):
+    """Windows over questions and contexts.
+
+    Args:
+        windows: `QuestionWindows`.
+        task: a `QuestionAnswering`.
+        kept: int64 `(num_rows,)`, the windows that are rows; `None` for all.
+        labels, sample_weight: see `EncodedExamples`.
+    """
+
+    def __init__(self, windows, task, kept=None, labels=None, sample_weight=None):
+        self.windows, self.kept = windows, np.arange(len(windows)) if kept is None else kept
+        self.keeps_buckets = not task.mask_padding
+        buckets = buckets_of(task.preprocessor.max_length)
+        super().__init__(windows.lengths[self.kept], labels, sample_weight, buckets)
+
+    def rows(self, indices, length):
+        return self.windows.pack(self.kept[indices], length)
 
 
 def _answer_tokens(windows, starts, ends):

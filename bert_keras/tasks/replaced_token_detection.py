@@ -98,8 +98,6 @@ class ReplacedTokenDetection(JointTask):
         google-research/electra, `run_pretraining.py`, `pretrain/pretrain_helpers.py`.
     """
 
-    needs_labels = False
-    has_classes = False
     part_names = ("generator", "discriminator")
     reader_name = "generator"
     made_of = (
@@ -189,8 +187,8 @@ class ReplacedTokenDetection(JointTask):
 
     # Examples: the generator's
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts, masked, see `MaskedLM`.
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns texts as rows to mask, see `MaskedLM`.
 
         Raises:
             ValueError: they are not to train or to be evaluated on.
@@ -200,7 +198,7 @@ class ReplacedTokenDetection(JointTask):
                 "What is predicted of texts depends on the part that reads them. Received: texts. "
                 "Use `is_replaced(texts)`, or `generator.fill_mask(texts)`."
             )
-        return super().raw_examples(x, y, sample_weight, training)
+        return super().encode_texts(x, y, sample_weight, training)
 
     @overload
     def is_replaced(

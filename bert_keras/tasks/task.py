@@ -9,20 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.checks import check_int
+from bert_keras.inputs import TOKEN_IDS
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import BuiltModel, settings_of
-from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks import compatibility as parts
-from bert_keras.tasks import freezing
-from bert_keras.tasks import task_data as data
-from bert_keras.tasks.cached_features import has_features, outputs_of
-from bert_keras.tasks.encoded_examples import Examples
+from bert_keras.tasks import compatibility, freezing
+from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts
 from bert_keras.tasks.from_preset import make_task
-from bert_keras.tasks.lora import LORA_ARGUMENTS, Lora
+from bert_keras.tasks.lora import LORA_ARGUMENTS, AdaptedTask
 from bert_keras.tasks.options import CompileOptions, EvaluateOptions, FitOptions, PredictOptions
-from bert_keras.tasks.user_columns import is_texts, split_off_end
+from bert_keras.tasks.task_data import TaskData
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.training.averages import averages_in_place
 from bert_keras.training.recipe import Recipe
@@ -40,49 +37,50 @@ from bert_keras.types import (
 )
 
 
-class Task(BuiltModel):
+class Task(AdaptedTask, BuiltModel):
     """A model that `fit` trains from raw text: backbone, head and preprocessor.
 
-    A subclass makes `self.head`, says which loss and metrics are its own (`default_loss`,
-    `default_metrics`), how labels look (`encode_labels`), which examples its texts make
-    (`raw_examples`), and answers as a person would read it.
+    A subclass makes `self.head`, defines its loss and metrics (`default_loss`, `default_metrics`)
+    and its labels (`encode_labels`), and answers as a person would read it. A task whose texts do
+    not each become one row of token ids overrides `encode_texts`. The way of the data, from what
+    the user gave to batches, is `self.data`, a `TaskData`.
 
     `fit`, `evaluate` and `predict` take
 
-    - raw text, when the task has a preprocessor: a list, NumPy array or column of str, a tuple of
-      two such columns for text pairs, or a table with one column of str, or with the preprocessor's
-      `text_columns`. Batches are padded to few different lengths, and hold texts of like length, so
-      that short ones do not pay for long ones;
-    - datasets whose batches are texts, or tuples that begin with them: a `keras.utils.PyDataset`, a
-      generator, a `tf.data.Dataset`, or a torch `DataLoader`. They are tokenized on
-      the host, on each backend;
+    - raw text, if the task has a preprocessor: a list, NumPy array or column of str, a tuple of two
+      such columns for pairs, or a table with one column of str, or with the preprocessor's
+      `text_columns`. Batches hold texts of similar length and are padded to few different lengths,
+      so that short texts do not pay for long ones;
+    - datasets whose batches are texts, or tuples that begin with texts: a `keras.utils.PyDataset`,
+      a generator, a `tf.data.Dataset`, or a torch `DataLoader`. They are tokenized on the host, on
+      each backend;
     - ready inputs: the dict of arrays of `bert_keras.inputs`, a `keras.utils.PyDataset`, a
-      `tf.data.Dataset`, a torch `DataLoader`. Arrays are checked before the first step, batches
-      each before its own; only names and lengths are of those that processes of a `PyDataset` make,
-      of a dataset that does not know its length, and with TensorFlow of a `tf.data.Dataset`.
+      `tf.data.Dataset`, a torch `DataLoader`. Arrays are checked before the first step, each batch
+      before its own step. Only names and lengths are checked for a `PyDataset` with worker
+      processes, for a dataset that does not know its length, and on TensorFlow for a
+      `tf.data.Dataset`.
 
     A task is compiled when it is made. The defaults are BERT's recipe: AdamW with weight decay on
-    kernels only, gradients clipped to norm 1, the learning rate rising over the first tenth of the
-    steps and falling linearly to 0. With that default optimizer each call of `fit` is one training
-    run of its own, with a fresh optimizer and schedule; `initial_epoch` above 0 continues the run.
+    kernels only, gradients clipped to norm 1, a learning rate that rises over the first tenth of
+    the steps and falls linearly to 0. With that default optimizer each call of `fit` is a training
+    run of its own, with a new optimizer and schedule; `initial_epoch` above 0 continues the run.
 
     Args:
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         frozen: what does not train: `None`, `"embeddings"`, `"backbone"`, or an int `n` for the
-            embeddings and the first `n` encoder layers, of which one that is shared counts once. A
-            frozen backbone runs without dropout.
-            Other tasks on the same backbone are not concerned.
-        lora_rank: int, or `None`. With it two small matrices of this rank beside some kernels of
-            the encoder train, and the head, but nothing else of the backbone (LoRA, see
-            `AdaptableDense`). `frozen` must then be `None`; dropout stays as it is. It takes
+            embeddings and the first `n` encoder layers; a shared layer counts once. A frozen
+            backbone runs without dropout. Other tasks on the same backbone are not affected.
+        lora_rank: int, or `None`. With a rank, two small matrices of this rank beside some kernels
+            of the encoder train, and the head, and nothing else in the backbone (LoRA, see
+            `AdaptableDense`). `frozen` must then be `None`; dropout stays as it is. LoRA takes
             learning rates about ten times as high, such as 5e-4. Weight decay acts on both
             matrices, and so draws the kernels back to where they began.
-        lora_alpha: float, the adapters count `lora_alpha / lora_rank` times; `None` for once.
+        lora_alpha: float, adapters are multiplied by `lora_alpha / lora_rank`; `None` for 1.
         lora_targets: list of names out of the backbone's `adaptable`: `"query"` and `"value"` as in
             the paper, `"key"`, `"attention_output"`, `"intermediate"`, `"feed_forward_output"`.
-        lora_layers: numbers of the encoder layers that are adapted, such as `range(6, 12)`, or
-            `None` for all.
+        lora_layers: indices of the encoder layers to adapt, such as `range(6, 12)`, or `None` for
+            all.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
     """
 
@@ -90,16 +88,16 @@ class Task(BuiltModel):
     head_arguments = ()
     # Class of a task whose preset holds this head too -> our prefix of paths and that preset's.
     takes_head_of = types.MappingProxyType({})
-    # Roles of tokens that a tokenizer must have beside those that all have.
+    # Roles of tokens that the tokenizer must have beside those that all tokenizers have.
     needed_roles = ()
+    # The form of raw examples, one of `user_columns.FORMS`.
+    form = "texts"
     # Whether raw examples need labels to train on.
     needs_labels = True
-    # Whether each example has one class, so that `fit` can weigh it by that.
+    # Whether ready inputs have a label per token, so that padding has weight 0.
+    label_per_token = False
+    # Whether each example has one class, so that `fit` can weight it by its class.
     has_classes = True
-    # Whether a tuple of columns is rows of several texts; else a tuple is a column like a list.
-    takes_pairs = True
-    # Whether the head can learn from what `encode_features` returns.
-    reads_features = False
 
     def __init__(
         self,
@@ -112,25 +110,26 @@ class Task(BuiltModel):
         lora_layers: Iterable[int] | None = None,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        parts.check_backbone(backbone, type(self).__name__)
+        compatibility.check_backbone(backbone, type(self).__name__)
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
         self.backbone = backbone
-        self.preprocessor = parts.fitting(preprocessor, backbone, self.needed_roles)
+        self.preprocessor = compatibility.fitting(preprocessor, backbone, self.needed_roles)
         self.frozen = freezing.check_frozen(frozen, len(backbone.stages) - 1)
-        self._lora = Lora(self, lora_rank, lora_alpha, lora_targets, lora_layers)
+        self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
+        self.data = TaskData(self)
 
     def build(self, input_shape=None):
         if self.reads_pooled_output:
-            parts.check_has_pooler(self)
+            compatibility.check_has_pooler(self)
         if not self.head.built:
             self.head.build((None, self.backbone.hidden_dim))
         # Last, so that a constructor that raises leaves the backbone as it was.
-        self._lora.add()
+        self._add_adapters()
 
     @property
     def input_names(self):
-        """Names of the inputs that this task knows."""
+        """Names of the inputs that this task takes."""
         return self.backbone.input_names
 
     def check_arrays(self, inputs: Inputs) -> None:
@@ -138,17 +137,20 @@ class Task(BuiltModel):
         self.backbone.check_arrays(inputs, num_axes=self.num_input_axes)
 
     def check_inputs(self, inputs):
-        """Raises when a dict of inputs does not fit; the vectors of `encode_features` do."""
-        if not has_features(inputs):
-            super().check_inputs(inputs)
-            parts.check_length(self.backbone, inputs)
+        """Raises when a dict of inputs does not fit; tensors must not be too long either."""
+        super().check_inputs(inputs)
+        shape, longest = (
+            getattr(inputs[TOKEN_IDS], "shape", None),
+            self.backbone.max_sequence_length,
+        )
+        # On JAX tokens without a position would be NaN.
+        if longest and shape and isinstance(shape[-1], int) and shape[-1] > longest:
+            self.backbone.check_arrays({TOKEN_IDS: np.zeros((1, shape[-1]), "int32")})
 
     def backbone_outputs(
         self, inputs: Inputs, training: bool | None = None, **options: Any
     ) -> Outputs:
-        """Calls the backbone; a frozen one runs as in inference, or has done so already."""
-        if has_features(inputs):
-            return outputs_of(inputs)
+        """Calls the backbone; a frozen one runs as in inference."""
         return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
 
     # What trains, see `freezing`.
@@ -163,7 +165,7 @@ class Task(BuiltModel):
     trainable_weights = freezing.trained("trainable_weights")
     non_trainable_weights = freezing.all_but("trainable_weights", of="weights")
 
-    # What a subclass says of itself
+    # What a subclass defines
 
     def default_loss(self, label_smoothing: float) -> Any:
         """Returns the loss that `compile(loss="auto")` stands for."""
@@ -177,29 +179,17 @@ class Task(BuiltModel):
         """Returns the multipliers of the default optimizer, see `AdamW`: none."""
         return ()
 
-    def encode_labels(self, labels: Any) -> Any:
-        """Returns labels as the array that the loss takes, after checking every one of them."""
-        raise NotImplementedError(f"{type(self).__name__} must define `encode_labels`.")
-
-    def is_raw(self, x: Any) -> bool:
-        """Whether `x` is what the preprocessor takes: texts, or for some tasks columns of others.
-
-        Args:
-            x: anything passed to `fit`, `evaluate` or `predict`.
-        """
-        return is_texts(x)
-
-    def raw_examples(
+    def encode_texts(
         self,
         x: Any,
         y: Labels | None = None,
         sample_weight: Weights | None = None,
         training: bool = False,
-    ) -> Examples:
-        """Returns the `Examples` of raw texts, tokenized.
+    ) -> EncodedExamples:
+        """Returns raw examples as rows of token ids: here one row per text, or per pair.
 
         Args:
-            x: raw examples, see `is_raw`; columns are lists.
+            x: raw examples in the task's `form`; columns are lists.
             y: labels as a user gives them, or `None`.
             sample_weight: float `(num_examples,)`, or `None`.
             training: bool, whether labels are wanted.
@@ -209,73 +199,32 @@ class Task(BuiltModel):
         """
         labels = self.encode_labels(y) if training else None
         ids = self.preprocessor.tokenize(x)
-        return Examples.of_texts(self.preprocessor, *ids, labels, sample_weight)
+        return EncodedTexts(self.preprocessor, *ids, labels, sample_weight)
 
-    def ready_examples(
-        self,
-        inputs: Inputs,
-        y: Labels | None = None,
-        sample_weight: Weights | None = None,
-        training: bool = False,
-    ) -> Examples:
-        """Returns the `Examples` of a dict of NumPy arrays, checked; as `raw_examples` else."""
-        self.check_arrays(inputs)
-        labels = self.encode_labels(y) if training else None
-        return Examples.of_arrays(inputs, labels, sample_weight)
+    def encode_labels(self, labels: Any) -> Any:
+        """Returns labels as the array that the loss takes, after checking every one of them."""
+        raise NotImplementedError(f"{type(self).__name__} must define `encode_labels`.")
+
+    def encode_ready_labels(self, labels: Any, inputs: Inputs) -> Any:
+        """Returns the labels of ready inputs, see `encode_labels`, checked against the inputs."""
+        return self.encode_labels(labels)
+
+    def check_class_weight(self, class_weight: Any) -> None:
+        """Raises `ValueError` if `fit(class_weight=...)` makes no sense for this task."""
+        if not self.has_classes:
+            raise ValueError(
+                "`class_weight` is for examples that have one class each, which those of this "
+                f"{type(self).__name__} have not. Pass `sample_weight`, one for each example."
+            )
+
+    def ignores_weight_0(self) -> bool:
+        """Whether rows of weight 0 count neither in the loss nor in the metrics."""
+        return self.recipe.ignores_weight_0
 
     @property
     def tokenizer(self) -> Tokenizer | None:
         """The preprocessor's `Tokenizer`, or `None`."""
         return self.preprocessor and self.preprocessor.tokenizer
-
-    # Examples and batches
-
-    def examples(
-        self,
-        x: Data,
-        y: Labels | None = None,
-        sample_weight: Weights | None = None,
-        training: bool = True,
-    ) -> Examples:
-        """Returns the `Examples` of texts or of ready inputs, with everything checked.
-
-        Args:
-            x: texts, or a dict of arrays, see the class; `Examples` come back as they are.
-            y: labels, or `None` where there are none.
-            sample_weight: float `(num_examples,)`, or `None`.
-            training: bool, whether they are to train or to evaluate on, with labels.
-
-        Raises:
-            TypeError, ValueError: texts, inputs or labels do not fit, or there is no preprocessor.
-        """
-        return data.examples_of(self, x, y, sample_weight, training)
-
-    def batches(
-        self,
-        examples: Examples,
-        batch_size: int | None = None,
-        shuffle: bool = False,
-        epoch: int = 0,
-    ) -> BucketedBatches:
-        """Returns batches of rows of like length, as `evaluate` reads them of `Examples`.
-
-        So does `fit`, but that it may use fewer lengths on JAX.
-
-        Args:
-            examples: see `examples`.
-            batch_size: int, 32 by default.
-            shuffle: bool, whether each epoch has an order of its own.
-            epoch: int, number of the first epoch.
-        """
-        return data.batches_of(self, examples, batch_size, shuffle, epoch)
-
-    def ignores_weight_0(self) -> bool:
-        """Whether rows that weigh 0 count neither in the loss nor in the metrics."""
-        return self.recipe.ignores_weight_0
-
-    def check_class_weight(self, class_weight: Any, x: Any) -> None:
-        """Raises `ValueError` where `fit(x, class_weight=...)` makes no sense for this task."""
-        parts.check_has_classes(self)
 
     # Training
 
@@ -322,7 +271,7 @@ class Task(BuiltModel):
         self.compile_with(self.recipe.make_optimizer(self) if self.recipe.is_own else optimizer)
 
     def compile_with(self, optimizer: Any) -> None:
-        """Compiles with another optimizer and all else as `compile` was told."""
+        """Compiles with another optimizer and everything else as `compile` was asked."""
         super().compile(optimizer=optimizer, **self.recipe.arguments(self))
 
     def get_compile_config(self) -> dict[str, Any]:
@@ -394,23 +343,28 @@ class Task(BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        parts.check_sort_window(self, sort_window, x, shuffle)
         check_int("epochs", epochs, 0)
-        planned = epochs if steps_per_epoch is None else None
-        self.recipe.begin(initial_epoch, sort_window, planned)
-        if validation_split and validation_data is None and data.are_examples(self, x):
-            columns = (*data.columns_of(self, x, y), sample_weight)
-            (x, y, sample_weight), validation_data = split_off_end(*columns, validation_split)
-        given = data.data_of(
-            self, x, y, sample_weight, batch_size, class_weight, shuffle, initial_epoch
+        if sort_window is not None:
+            self.data.check_sort_window(sort_window, x, shuffle)
+        num_epochs = epochs if steps_per_epoch is None else None
+        self.recipe.begin(initial_epoch, sort_window, num_epochs)
+        if validation_split and validation_data is None and self.data.is_whole(x):
+            train, validation_data = self.data.split(x, y, sample_weight, validation_split)
+            x, y, sample_weight = train
+        data = self.data.for_training(
+            x, y, sample_weight, batch_size, class_weight, shuffle, initial_epoch
         )
-        size = validation_batch_size or batch_size
-        given["validation_data"] = data.validation_data_of(self, validation_data, size)
-        self.recipe.schedule(self, given["x"], steps_per_epoch, epochs, initial_epoch)
+        if validation_data is not None:
+            size = validation_batch_size or batch_size
+            data["validation_data"] = self.data.for_validation(validation_data, size)
+        self.recipe.schedule(self, data["x"], steps_per_epoch, epochs, initial_epoch)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
-        given |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
-        with self.recipe.running():
-            return super().fit(steps_per_epoch=steps_per_epoch, **given, **kwargs)
+        data |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
+        self.recipe.is_running = True
+        try:
+            return super().fit(steps_per_epoch=steps_per_epoch, **data, **kwargs)
+        finally:
+            self.recipe.is_running = False
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`.
@@ -449,9 +403,9 @@ class Task(BuiltModel):
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
-        given = data.data_of(self, x, y, sample_weight, batch_size)
+        data = self.data.for_evaluation(x, y, sample_weight, batch_size)
         with averages_in_place(self, self.recipe.is_running):
-            return super().evaluate(**given, **kwargs)
+            return super().evaluate(**data, **kwargs)
 
     def predict(
         self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
@@ -472,21 +426,21 @@ class Task(BuiltModel):
         Raises:
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
-        if not data.are_examples(self, x):
-            return super().predict(
-                data.checked(self, x, training=False), batch_size=batch_size, **kwargs
-            )
-        batches = self.examples(x, training=False).for_prediction(batch_size, self)
+        if not self.data.is_whole(x):
+            dataset = self.data.dataset(x, training=False)
+            return super().predict(dataset, batch_size=batch_size, **kwargs)
+        examples = self.data.encode(x, training=False)
+        batches = self.data.for_prediction(examples, batch_size)
         return keras.tree.map_structure(batches.restore_order, super().predict(batches, **kwargs))
 
     def predict_rows(
-        self, examples: Examples, batch_size: int | None = None, verbose: Verbose = 0
+        self, examples: EncodedExamples, batch_size: int | None = None, verbose: Verbose = 0
     ) -> Iterator[tuple[NDArray[np.int64], Any]]:
-        """Yields for each batch of `Examples` the numbers of its rows and their outputs."""
-        batches = examples.for_prediction(batch_size, self)
+        """Yields for each batch the indices of its rows and their outputs."""
+        batches = self.data.for_prediction(examples, batch_size)
         outputs = self.predict_batches(batches, verbose=verbose)
         for (rows, _), output in zip(batches.batches, outputs, strict=True):
-            # Rows that only fill the last batch come behind.
+            # Rows that only fill up the last batch are at its end.
             yield rows, keras.tree.map_structure(lambda x, rows=rows: x[: len(rows)], output)
 
     def quantize(self, mode=None, config=None, filters=None, **kwargs):
@@ -501,57 +455,6 @@ class Task(BuiltModel):
         """Compiles with a new optimizer of the same settings, since the weights are others now."""
         self.compile_with(self.recipe.renewed(self))
 
-    # Adapters
-
-    def merge_lora(self) -> None:
-        """Folds the adapters into the kernels: a plain task that computes the same.
-
-        Everything trains again then, as in a task made without `lora_rank`. The optimizer starts
-        anew, with the settings it had. Other tasks on the same backbone lose their adapters too;
-        compile them again before they train.
-
-        Raises:
-            ValueError: the task has no adapters.
-        """
-        self._lora.merge()
-        self._renew_optimizer()
-
-    def without_adapters(self) -> Self:
-        """Returns a copy with the adapters merged, or itself where there are none.
-
-        `save_to_preset` and `export_to_huggingface` write this copy, which others can read without
-        knowing of adapters. The task itself stays as it is.
-        """
-        return self._lora.plain_copy()
-
-    def save_adapters(self, path: Path) -> None:
-        """Writes the adapters and the head, without the backbone, into one safetensors file.
-
-        The file is small and goes with the backbone that the adapters were trained on, which
-        `load_adapters` recognizes. Tensors are called by the paths of the weights; the settings are
-        in the file's metadata. To go on with training, use `save`.
-
-        Args:
-            path: str or path, in a folder that exists. A file there is replaced in one step.
-
-        Raises:
-            ValueError: the task has no adapters.
-        """
-        self._lora.save(path)
-
-    def load_adapters(self, path: Path) -> None:
-        """Reads the adapters and the head that `save_adapters` wrote.
-
-        Args:
-            path: str or path of the file.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: the file is damaged or of another kind, or its settings or shapes are not
-                those of this task. No weight was changed.
-        """
-        self._lora.load(path)
-
     # Files
 
     def save_assets(self, folder: Path) -> None:
@@ -563,7 +466,8 @@ class Task(BuiltModel):
         """Reads the tokenizer from a `.keras` file's assets."""
         if self.preprocessor is not None:
             self.preprocessor.load_assets(folder)
-            parts.check_tokenizer(self.preprocessor.tokenizer, self.backbone, self.needed_roles)
+            tokenizer = self.preprocessor.tokenizer
+            compatibility.check_tokenizer(tokenizer, self.backbone, self.needed_roles)
 
     def get_config(self):
         by_hand = freezing.frozen_by_hand(self)
@@ -572,7 +476,7 @@ class Task(BuiltModel):
             "backbone": keras.saving.serialize_keras_object(self.backbone),
             "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
             **settings_of(self, but=("backbone", "preprocessor", *LORA_ARGUMENTS)),
-            **self._lora.get_config(),
+            **self._lora_config(),
             **({"frozen_weights": by_hand} if by_hand else {}),
         }
 

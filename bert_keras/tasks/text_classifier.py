@@ -15,21 +15,23 @@ from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.presets import families
 from bert_keras.tasks import encoded_labels as task_labels
-from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
 from bert_keras.tasks.options import PredictOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.user_columns import is_empty, is_one_pair
+from bert_keras.tasks.user_columns import as_many, is_empty
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
     Data,
     Frozen,
     HeadOptions,
+    Inputs,
     OneText,
+    Outputs,
     Path,
     Pooling,
     ProblemType,
+    Tensor,
     Texts,
     Threshold,
     Verbose,
@@ -82,7 +84,6 @@ class TextClassifier(Task):
     """
 
     head_arguments = ("num_classes", "pooling", "head_options")
-    reads_features = True
 
     # What `integrated_gradients` has compiled, and for which variables.
     _gradients = (None, None)
@@ -123,6 +124,12 @@ class TextClassifier(Task):
     def call(self, inputs, token_vectors=None, training=None):
         options = {} if token_vectors is None else {"token_vectors": token_vectors}
         outputs = self.backbone_outputs(inputs, training=training, **options)
+        return self.head_outputs(outputs, inputs, training)
+
+    def head_outputs(
+        self, outputs: Outputs, inputs: Inputs, training: bool | None = None
+    ) -> Tensor:
+        """Returns the logits for a backbone's outputs."""
         logits = self.head(outputs, padding_mask=inputs.get(PADDING_MASK), training=training)
         return ops.cast(logits, "float32")
 
@@ -241,9 +248,7 @@ class TextClassifier(Task):
                 or one for each, a finite number.
         """
         threshold = self._thresholds(threshold)
-        is_one = isinstance(texts, str) or is_one_pair(texts)
-        if is_one_pair(texts):
-            texts = tuple([text] for text in texts)
+        texts, is_one = as_many(texts)
         if self.problem_type == "regression":
             rows = self.predict(texts, batch_size, verbose=verbose)
             answers = [_score_answer(row) for row in rows]
@@ -283,30 +288,6 @@ class TextClassifier(Task):
         chosen = probabilities >= threshold
         labels = [name for name, is_chosen in zip(named, chosen, strict=True) if is_chosen]
         return {"labels": labels, "probabilities": named}
-
-
-def head_of(
-    task: Task, pooling: Pooling | None, head_options: HeadOptions | None
-) -> tuple[Pooling, HeadOptions]:
-    """Returns how a task's head pools, and its further options: as told, or as the family does.
-
-    Args:
-        task: a `Task` with its backbone.
-        pooling: str, or `None` for the family's head whole.
-        head_options: dict, or `None`.
-    """
-    options = {} if pooling else families.head_options(task.backbone, task)
-    options.pop("dropout", None)
-    for name in head_options or ():
-        check_choice("head_options", name, ("hidden_activation", "dropout_first", "norm"))
-    pooling = pooling or options.pop("pooling", "pooler" if task.backbone.pooler else "cls")
-    return pooling, options if head_options is None else dict(head_options)
-
-
-def dropout_of(task: Task, dropout: float | None) -> float:
-    """Returns the rate before a task's last layer: as told, the family's, or the backbone's."""
-    options = families.head_options(task.backbone, task)
-    return options.get("dropout", task.backbone.dropout) if dropout is None else dropout
 
 
 def _score_answer(row):

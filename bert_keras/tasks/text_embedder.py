@@ -18,9 +18,9 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import one_column
-from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.options import PredictOptions, TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
@@ -183,30 +183,24 @@ class TextEmbedder(Task):
             )
         return labels.astype("float32")
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts, or of rows of texts, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns texts, or rows of texts, as rows of token ids, see `Task`."""
         columns = list(x) if is_columns(x) else [x]
         labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
         columns = [as_texts(column) for column in columns]
         _check_equally_long(columns)
-        ids, _ = self.preprocessor.tokenize([text for column in columns for text in column])
-        places = np.arange(len(ids)).reshape(len(columns), -1).T
-        lengths, make_groups = group_texts(self.preprocessor, ids, None, places)
+        ids, _ = self.preprocessor.tokenize(
+            [text for row in zip(*columns, strict=True) for text in row]
+        )
+        if not is_columns(x):
+            return EncodedTexts(self.preprocessor, ids, None, labels, sample_weight)
+        counts = np.full(len(columns[0]), len(columns))
+        return EncodedGroups(self.preprocessor, ids, None, counts, labels, sample_weight)
 
-        def make_inputs(rows, length):
-            inputs = make_groups(rows, length)
-            return inputs if is_columns(x) else {key: a[:, 0] for key, a in inputs.items()}
-
-        buckets = buckets_of(self.preprocessor.max_length)
-        return Examples(lengths, make_inputs, labels, sample_weight, buckets, len(columns))
-
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, see `Task`."""
-        self.check_arrays(inputs)
-        shape = inputs[TOKEN_IDS].shape
-        num_texts = shape[1] if len(shape) == 3 else 1
-        labels = self._labels_of(num_texts, y, shape[0]) if training else None
-        return Examples.of_arrays(inputs, labels, sample_weight)
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, see `encode_labels`; there may be none."""
+        shape = np.shape(inputs[TOKEN_IDS])
+        return self._labels_of(shape[1] if len(shape) == 3 else 1, labels, shape[0])
 
     def _labels_of(self, num_texts, labels, count):
         """Returns the labels of rows of so many texts, checked; without any each is a group."""

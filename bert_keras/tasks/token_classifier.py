@@ -1,6 +1,5 @@
 """Tags for words: named entities, parts of speech, word segmentation."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
@@ -19,8 +18,8 @@ from bert_keras.preprocessing.batching import sorted_batches
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.preprocessing.word_windows import cut_words
-from bert_keras.tasks.compatibility import check_has_preprocessor, head_for
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
+from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import check_label_names
 from bert_keras.tasks.options import (
     AllCompileOptions,
@@ -30,10 +29,20 @@ from bert_keras.tasks.options import (
 )
 from bert_keras.tasks.tagging_words import as_sentences, place_words
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.text_classifier import dropout_of, head_of
 from bert_keras.tasks.user_columns import as_column, is_column
 from bert_keras.training.losses import AsComputed, SparseCrossentropy
-from bert_keras.types import Data, Frozen, Path, Scheme, TaggedText, Tensor, Texts, Verbose
+from bert_keras.types import (
+    Data,
+    Frozen,
+    Inputs,
+    Outputs,
+    Path,
+    Scheme,
+    TaggedText,
+    Tensor,
+    Texts,
+    Verbose,
+)
 
 # The transitions of a conditional random field start at 0 and must reach about 1 within the few
 # hundred steps of a fine-tuning. Adam moves a weight by about its learning rate a step, so at the
@@ -109,8 +118,8 @@ class TokenClassifier(Task):
     """
 
     head_arguments = ("num_classes", "crf")
-    takes_pairs = False
-    reads_features = True
+    form = "sentences"
+    label_per_token = True
 
     if TYPE_CHECKING:
 
@@ -142,6 +151,12 @@ class TokenClassifier(Task):
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training)
+        return self.head_outputs(outputs, inputs, training)
+
+    def head_outputs(
+        self, outputs: Outputs, inputs: Inputs, training: bool | None = None
+    ) -> Tensor:
+        """Returns the logits for a backbone's outputs."""
         return ops.cast(self.head(outputs, training=training), "float32")
 
     # Loss
@@ -204,18 +219,25 @@ class TokenClassifier(Task):
             training: bool.
         """
         if self.crf:
-            if sample_weight is None:
-                sample_weight = x.get(PADDING_MASK)
-            if sample_weight is None:
-                sample_weight = ops.ones_like(y_pred[..., 0])
-            weights = ops.cast(sample_weight, "float32")
-            counts = weights > 0
-            num_words = ops.maximum(ops.sum(ops.cast(counts, "float32"), axis=-1), 1.0)
-            likelihood = self.head.crf.log_likelihood(y_pred, y, counts)
-            # Averaged over sentences with their words' weights, this is a mean over words.
-            y = y_pred = -likelihood / num_words
-            sample_weight = ops.sum(weights, axis=-1)
+            y, y_pred, sample_weight = self.chain_losses(x, y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def chain_losses(
+        self, x: Inputs, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the field's loss per sentence, twice, and the sentences' weights: `(batch,)`.
+
+        Averaged by these weights, the losses are a mean over words. See `compute_loss`.
+        """
+        if sample_weight is None:
+            sample_weight = x.get(PADDING_MASK)
+        if sample_weight is None:
+            sample_weight = ops.ones_like(y_pred[..., 0])
+        weights = ops.cast(sample_weight, "float32")
+        counts = weights > 0
+        num_words = ops.maximum(ops.sum(ops.cast(counts, "float32"), axis=-1), 1.0)
+        losses = -self.head.crf.log_likelihood(y_pred, y, counts) / num_words
+        return losses, losses, ops.sum(weights, axis=-1)
 
     # Labels and inputs
 
@@ -247,22 +269,8 @@ class TokenClassifier(Task):
             )
         return labels.astype("int32")
 
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, in which padding weighs 0, see `Task`."""
-        if training and sample_weight is None and PADDING_MASK in inputs:
-            sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
-        return super().ready_examples(inputs, y, sample_weight, training)
-
-    def check_class_weight(self, class_weight, x):
-        """Raises where weights of tags do not fit the task, or `x` is a dataset.
-
-        Keras takes the tags of a sentence for the scores of one label.
-        """
-        if not (isinstance(x, dict) or self.is_raw(x)):
-            raise TypeError(
-                "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
-                f"Received: {type(x).__name__}. Let it yield sample weights."
-            )
+    def check_class_weight(self, class_weight):
+        """Raises `ValueError` if weights of tags do not fit the task."""
         is_dict = isinstance(class_weight, dict)
         if self.crf and is_dict and not all(weight > 0 for weight in class_weight.values()):
             raise ValueError(
@@ -271,22 +279,18 @@ class TokenClassifier(Task):
                 f"{class_weight}. Give the tag a small weight, such as 0.01."
             )
 
-    def is_raw(self, x):
-        """Whether `x` holds sentences: a str, or a list, array or column of str or word lists."""
-        return isinstance(x, str) or (is_column(x) and not _are_numbers(x))
-
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of windows over sentences, see `Task`.
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns sentences as rows of windows, see `Task`.
 
         Args:
             x: sentences, see the class.
-            y: for each sentence a list of as many tags as it has words, by name or number.
+            y: for each sentence a list with a tag per word, by name or number.
             sample_weight: float `(num_sentences,)`, or `None`.
             training: bool.
         """
         sentences = self._words_of(x)
         windows = self._cut(sentences)
-        examples = self._examples_of(windows)
+        examples = EncodedTexts(self.preprocessor, windows.ids)
         if not training:
             return examples
         labels = self._numbers_of(sentences, y)
@@ -297,20 +301,11 @@ class TokenClassifier(Task):
         if sample_weight is not None:
             of_windows = np.asarray(sample_weight, "float32")[windows.sentences]
             counts *= np.repeat(of_windows, windows.words.lengths)
-        # Where there is no word, number -1 finds the 0 at the end.
+        # Where there is no word, index -1 finds the 0 at the end.
         values = np.append(labels, np.int32(0))[words]
-        return dataclasses.replace(
-            examples,
-            labels=Ragged.from_flat(values, windows.words.lengths),
-            sample_weight=Ragged.from_flat(counts, windows.words.lengths),
-        )
-
-    def _examples_of(self, windows):
-        def make_inputs(rows, length):
-            return self.preprocessor.pack(windows.ids.take(rows), length=length)
-
-        return Examples(
-            windows.words.lengths, make_inputs, buckets=buckets_of(self.preprocessor.max_length)
+        return examples.labelled(
+            Ragged.from_flat(values, windows.words.lengths),
+            Ragged.from_flat(counts, windows.words.lengths),
         )
 
     def _words_of(self, sentences):
@@ -318,7 +313,7 @@ class TokenClassifier(Task):
         return [_slices(text, spans) for text, spans in self._placed(sentences)]
 
     def _placed(self, sentences):
-        check_has_preprocessor(self)
+        self.data.check_has_preprocessor()
         return place_words(self.preprocessor.tokenizer, as_sentences(sentences))
 
     def _cut(self, sentences):
@@ -377,17 +372,19 @@ class TokenClassifier(Task):
         Raises:
             TypeError, ValueError: sentences or inputs do not fit; before any compute.
         """
-        if not self.is_raw(x):
+        if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        return self._predict_words(self._words_of(x), batch_size, **kwargs)
+        sentences, _ = self.data.columns(x)
+        return self._predict_words(self._words_of(sentences), batch_size, **kwargs)
 
     def _predict_words(self, sentences, batch_size=None, verbose=0):
         if not sentences:
             return []
         windows = self._cut(sentences)
+        examples = EncodedTexts(self.preprocessor, windows.ids)
         num_words = [len(words) for words in sentences]
         logits = np.zeros((sum(num_words), self.num_classes), "float32")
-        for rows, outputs in self.predict_rows(self._examples_of(windows), batch_size, verbose):
+        for rows, outputs in self.predict_rows(examples, batch_size, verbose):
             words = windows.words.take(rows).to_dense(outputs.shape[1], padding=-1)
             logits[words[words >= 0]] = outputs[words >= 0]
         return np.split(logits, np.cumsum(num_words)[:-1])
@@ -595,10 +592,6 @@ class TokenClassifier(Task):
             named = [[self._named(row) for row in rows] for rows in (true, decoded)]
             scores |= entities.entity_scores(*named, scheme=scheme)
         return scores
-
-
-def _are_numbers(x):
-    return getattr(getattr(x, "dtype", None), "kind", "O") in "iufb"
 
 
 def _rows(tags):

@@ -355,8 +355,8 @@ class Lowering(bert_keras.TextPreprocessor):
 
 
 class OfUpperCase(bert_keras.TextClassifier):
-    def raw_examples(self, x, *args, **kwargs):
-        return super().raw_examples([text.upper() for text in x], *args, **kwargs)
+    def encode_texts(self, x, *args, **kwargs):
+        return super().encode_texts([text.upper() for text in x], *args, **kwargs)
 
 
 def test_what_classes_of_one_s_own_do_with_texts_is_refused(tmp_path):

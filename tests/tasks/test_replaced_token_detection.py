@@ -249,7 +249,7 @@ def test_both_parts_become_ordinary_presets(tmp_path):
     arrays = batch()[0]
     for name, expected in model.predict(arrays, verbose=0).items():
         np.testing.assert_array_equal(again.predict(arrays, verbose=0)[name], expected)
-    with pytest.raises(TypeError, match="made of two tasks"):
+    with pytest.raises(TypeError, match="made of tasks"):
         bert_keras.ReplacedTokenDetection.from_preset(tmp_path)
 
 
