@@ -1,14 +1,15 @@
-"""Question answering sets in SQuAD's JSON: SQuAD 1.1 and 2.0, CMRC 2018, DRCD."""
+"""Question answering sets in SQuAD's JSON format: SQuAD 1.1 and 2.0, CMRC 2018, DRCD."""
 
 from typing import NamedTuple
 
-from bert_keras.datasets.files import read_json
+from bert_keras.checks import check_not_empty, describe
+from bert_keras.datasets.files import parse_json, read_text
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
 
 
 class AnswerMismatch(NamedTuple):
-    """An answer that does not equal the context from its start: `found` stands there."""
+    """An answer that is not in the context at its start, where `found` is instead."""
 
     question_id: str
     text: str
@@ -17,7 +18,7 @@ class AnswerMismatch(NamedTuple):
 
 
 class QuestionSet(NamedTuple):
-    """What `read_squad` returns: a list of `QuestionExample` and one of `AnswerMismatch`."""
+    """The result of `read_squad`: a list of `QuestionExample` and one of `AnswerMismatch`."""
 
     examples: list[QuestionExample]
     mismatches: list[AnswerMismatch]
@@ -26,8 +27,8 @@ class QuestionSet(NamedTuple):
 def read_squad(path: Path) -> QuestionSet:
     """Reads a file in SQuAD's JSON format and checks every answer against its span.
 
-    CMRC 2018 has 200 answers (of 9,657 in its dev file) whose start is -1 or whose text is not
-    what stands there. They are reported in `mismatches` and left in `answers`, since the official
+    In CMRC 2018's dev file, 200 of 9,657 answers have the start -1 or another text than the context
+    at their start. They are reported in `mismatches` and kept in `answers`, since the official
     scores compare texts; `QuestionExample.spans`, which training uses, leaves them out. Nothing is
     repaired: the same text elsewhere in the context may be another answer.
 
@@ -50,7 +51,7 @@ def read_squad(path: Path) -> QuestionSet:
     Reference: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
     EMNLP 2016, https://arxiv.org/abs/1606.05250
     """
-    content = read_json(path)
+    content = parse_json(read_text(path), path)
     examples, mismatches, ids = [], [], set()
     for place, context, record in _questions(path, content):
         example = _example(f"{path}, {place}", context, record)
@@ -63,8 +64,7 @@ def read_squad(path: Path) -> QuestionSet:
             for answer in example.answers
             if not answer.stands_in(context)
         ]
-    if not examples:
-        raise ValueError(f"{path} holds no questions.")
+    check_not_empty(examples, f"{path} must hold questions")
     return QuestionSet(examples, mismatches)
 
 
@@ -104,17 +104,13 @@ def _example(place, context, record):
 
 def _get(place, record, key, kind, default=None):
     if not isinstance(record, dict):
-        raise ValueError(f"{place}: a JSON object is needed. Received {_describe(record)}.")
+        raise ValueError(f"{place}: a JSON object is needed. Received: {describe(record)}.")
     value = record.get(key, default)
-    # A bool is an int for Python, and is none in this format.
+    # In Python a bool is an int, in this format it is not.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        found = "nothing" if value is None else _describe(value)
-        raise ValueError(f"{place}: {key!r} must be of type {kind.__name__}. Received {found}.")
+        found = "nothing" if value is None else describe(value)
+        raise ValueError(f"{place}: {key!r} must be of type {kind.__name__}. Received: {found}.")
     return value
-
-
-def _describe(value):
-    return f"a {type(value).__name__}, {repr(value)[:80]}"
 
 
 def _span(context, answer):

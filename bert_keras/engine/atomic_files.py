@@ -5,6 +5,7 @@ import ctypes
 import errno
 import functools
 import glob
+import gzip
 import json
 import os
 import pathlib
@@ -320,6 +321,7 @@ def reading(path, advice="Download or save it again."):
         is_told = isinstance(error, (ValueError, TypeError)) and os.fspath(path) in str(error)
         # Libraries' own are plain `OSError` without a file's name.
         is_systems = isinstance(error, OSError) and (error.filename or type(error) is not OSError)
+        is_systems = is_systems and not isinstance(error, gzip.BadGzipFile)
         if not is_files or is_told or is_systems or isinstance(error, ImportError):
             raise
         raise ValueError(

@@ -3,7 +3,7 @@
 import shutil
 
 from bert_keras.engine.atomic_files import replacing_files, write_json
-from bert_keras.export import programs as export
+from bert_keras.export import program_formats as formats
 from bert_keras.export import runtime
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.version import __version__
@@ -28,9 +28,9 @@ def write_folder(model, folder, verbose=None):
             is not the package's own does with texts what `runtime` cannot know.
     """
     config = _config_of(model)
-    export.check_packages("onnx")
+    formats.check_packages("onnx")
     with replacing_files(folder, stale=[_WEIGHTS]) as new:
-        export.write_onnx(model, str(new / "model.onnx"), verbose)
+        formats.write_onnx(model, str(new / "model.onnx"), verbose)
         model.preprocessor.save_assets(new)
         shutil.copyfile(runtime.__file__, new / "runtime.py")
         write_json(new / "config.json", config)

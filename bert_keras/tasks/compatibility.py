@@ -1,6 +1,6 @@
 """Whether a task's backbone, head, preprocessor and tokenizer belong together."""
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, refuse_first
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -106,9 +106,5 @@ def check_all_fit(preprocessor, ids, pair_ids=None):
     """Raises `ValueError` where a text would be cut, see `TextPreprocessor.tokenize`."""
     room = preprocessor.room(is_pair=pair_ids is not None)
     lengths = ids.lengths if pair_ids is None else ids.lengths + pair_ids.lengths
-    if (lengths > room).any():
-        row = int((lengths > room).argmax())
-        raise ValueError(
-            f"Texts to score must fit whole: at most {room} tokens. Received: "
-            f"{lengths[row]} tokens at the index {row}. Split the text into sentences."
-        )
+    rule = f"Texts to score must fit whole: at most {room} tokens"
+    refuse_first(lengths > room, lengths, rule, "Split the text into sentences.")

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_choice, check_int, refuse_first
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import POOLINGS, pool
@@ -134,12 +134,9 @@ class LongTextClassifier(TextClassifier):
         super().check_arrays(inputs)
         if PADDING_MASK not in inputs:
             return
-        has_window = np.asarray(inputs[PADDING_MASK]).any(axis=(1, 2))
-        if not has_window.all():
-            raise ValueError(
-                "Every document needs a window that is not all padding. Received: none at the "
-                f"index {int(np.argmin(has_window))}."
-            )
+        mask = np.asarray(inputs[PADDING_MASK])
+        rule = "Every document needs a window that is not all padding"
+        refuse_first(~mask.any(axis=(1, 2)), mask.sum(axis=(1, 2)), rule)
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns documents as rows of windows, see `Task`."""

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_choice, check_int, check_shape, refuse_first
 from bert_keras.export.runtime import log_softmax, softmax
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
@@ -174,18 +174,12 @@ class MaskedLM(Task):
         Raises:
             ValueError: a label is no id of the vocabulary.
         """
-        labels = np.asarray(labels)
-        if labels.dtype.kind not in "iu" or labels.ndim != 2:
-            raise ValueError(
-                "Labels of masked tokens must be ints of the shape (batch, num_predictions), the "
-                f"ids that stood there. Received: dtype {labels.dtype}, shape {labels.shape}. "
-                "Texts need no labels: `fit` masks them."
-            )
-        if labels.size and not 0 <= labels.min() <= labels.max() < self.backbone.vocabulary_size:
-            raise ValueError(
-                f"Labels must be ids from 0 to {self.backbone.vocabulary_size - 1}. Received: "
-                f"{labels.min()} to {labels.max()}. Give positions to ignore any id and weight 0."
-            )
+        labels, most = np.asarray(labels), self.backbone.vocabulary_size - 1
+        advice = "They are the ids that stood there. Texts need no labels: `fit` masks them."
+        check_shape("Labels of masked tokens", labels, ("batch", "num_predictions"), "iu", advice)
+        advice = "Give positions to ignore any id and weight 0."
+        wrong = (labels < 0) | (labels > most)
+        refuse_first(wrong, labels, f"Labels must be ids from 0 to {most}", advice)
         return labels.astype("int32")
 
     # Texts to masked batches
@@ -221,13 +215,9 @@ class MaskedLM(Task):
         rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
         counts = np.bincount(rows, minlength=len(ids))
         given = sum(_counts(part, mask_id) for part in (ids, pair_ids) if part is not None)
-        if (given > counts).any():
-            row = int(np.argmax(given > counts))
-            raise ValueError(
-                f"Each {tokenizer.mask_token} must stand where texts are not cut, max_length="
-                f"{self.preprocessor.max_length}. Received: {given[row] - counts[row]} that fell "
-                f"off the text at the index {row}. Shorten the text around it."
-            )
+        lost, longest = given - counts, self.preprocessor.max_length
+        rule = f"No {tokenizer.mask_token} may fall off the end of a text, max_length={longest}"
+        refuse_first(lost > 0, lost, rule, "Shorten the text around it.")
         return packed, Ragged.from_flat(columns.astype("int32"), counts)
 
     def _packed(self, ids, pair_ids):
@@ -278,12 +268,8 @@ class MaskedLM(Task):
         if not text:
             return []
         _, positions = self._hidden_tokens(text)
-        if not positions.lengths.all():
-            row = int(np.argmin(positions.lengths))
-            raise ValueError(
-                f"Each text needs a {tokenizer.mask_token} to fill. Received: none in the text at "
-                f"the index {row}."
-            )
+        rule = f"Each text needs a {tokenizer.mask_token} to fill"
+        refuse_first(positions.lengths == 0, text, rule)
         answers = []
         width = int(positions.lengths.max(initial=1))
         at_once = max(1, _LOGITS_AT_ONCE // (width * self.backbone.vocabulary_size))

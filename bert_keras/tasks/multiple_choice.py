@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.checks import check_shape, refuse_first
 from bert_keras.export.runtime import softmax
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
@@ -129,11 +130,8 @@ class MultipleChoice(Task):
             ValueError: a label is no int.
         """
         labels = one_column(np.asarray(labels))
-        if labels.dtype.kind not in "iu" or labels.ndim != 1:
-            raise ValueError(
-                "Labels must be one int an example, the position of the right choice. Received: "
-                f"dtype {labels.dtype}, shape {labels.shape}."
-            )
+        advice = "Each is the position of the right choice."
+        check_shape("Labels", labels, ("num_examples",), "iu", advice)
         return labels.astype("int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
@@ -231,11 +229,8 @@ def _checked_columns(x):
         as_texts(as_column(row, f"choices[{index}]"), f"choices[{index}]")
         for index, row in enumerate(rows)
     ]
-    for index, row in enumerate(rows):
-        if not row:
-            raise ValueError(
-                f"Each context needs at least one choice. Received: none at the index {index}."
-            )
+    counts = np.array([len(row) for row in rows])
+    refuse_first(counts == 0, rows, "Each context needs at least one choice")
     return contexts, rows
 
 
@@ -250,9 +245,6 @@ def _check_labels(labels, exists):
     num_choices = exists.shape[1]
     inside = (labels >= 0) & (labels < num_choices)
     inside &= exists[np.arange(len(labels)), np.clip(labels, 0, num_choices - 1)]
-    if not inside.all():
-        row = int(np.argmin(inside))
-        raise ValueError(
-            "A label must be the position of one of the example's choices, from 0 to "
-            f"{exists[row].sum() - 1}. Received {labels[row]} at the index {row}."
-        )
+    count = exists[np.argmin(inside)].sum()
+    rule = f"A label must be the position of one of the example's choices, from 0 to {count - 1}"
+    refuse_first(~inside, labels, rule)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.export.runtime import softmax
-from bert_keras.export.text_program import TextAnswer
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -16,6 +15,7 @@ from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.options import PresetOptions, TaskOptions
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import is_columns, is_empty
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Array, Frozen, IsNext, Path, Texts, Verbose

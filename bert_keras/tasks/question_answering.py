@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 import keras
 import numpy as np
 
-from bert_keras.checks import check_choice, check_int, check_number, is_number
+from bert_keras.checks import (
+    check_choice,
+    check_int,
+    check_number,
+    is_number,
+    refuse_first,
+    refuse_smoothing,
+)
 from bert_keras.heads.span import MASKED_LOGIT, SpanHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.spans import squad_v2_scores
@@ -17,7 +24,7 @@ from bert_keras.presets import families
 from bert_keras.tasks import question_examples
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_examples import EncodedExamples, buckets_of
-from bert_keras.tasks.options import PredictOptions, QuestionAnsweringOptions, TaskOptions
+from bert_keras.tasks.options import QuestionAnsweringOptions, RunOptions, TaskOptions
 from bert_keras.tasks.span_search import NORMALIZATIONS, NBest, find_spans
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, as_columns
@@ -130,11 +137,8 @@ class QuestionAnswering(Task):
 
     def default_loss(self, label_smoothing):
         """Returns the mean of the cross-entropies of start and end."""
-        if label_smoothing:
-            raise ValueError(
-                "The labels of a span are not smoothed, since padding and question are no "
-                f"positions of an answer. Received: label_smoothing={label_smoothing}."
-            )
+        rule = "Labels of spans are not smoothed: answers have no positions in padding or question"
+        refuse_smoothing(label_smoothing, rule)
         return {name: SpanCrossentropy(reduction="mean_with_sample_weight") for name in OUTPUTS}
 
     def default_metrics(self):
@@ -169,13 +173,9 @@ class QuestionAnswering(Task):
                 "Starts and ends must be ints of the same shape (num_examples,). Received: "
                 f"{start.dtype} {start.shape} and {end.dtype} {end.shape}."
             )
-        wrong = (start < 0) | (end < start)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(
-                "A span must start at 0 or later and end where it starts or later. Received at "
-                f"the index {row}: start {start[row]}, end {end[row]}."
-            )
+        spans = list(zip(start.tolist(), end.tolist(), strict=True))
+        rule = "A span (start, end) must start at 0 or later and end where it starts or later"
+        refuse_first((start < 0) | (end < start), spans, rule)
         return {"start_logits": start.astype("int32"), "end_logits": end.astype("int32")}
 
     def encode_ready_labels(self, labels, inputs):
@@ -186,9 +186,7 @@ class QuestionAnswering(Task):
 
     # From text to windows
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
-    ) -> Any:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
         """Returns the logits; of raw text, of all windows, one question's after the other's.
 
         Args:
@@ -508,10 +506,6 @@ def _check_positions(labels, inputs):
         inside = (positions < length) & exists[
             np.arange(len(positions)), np.minimum(positions, length - 1)
         ]
-        if not inside.all():
-            row = int(np.argmin(inside))
-            raise ValueError(
-                f"The labels '{name}' must be positions of tokens, not of padding or beyond the "
-                f"{length} columns. Received {positions[row]} at the index {row}. Where a window "
-                "does not hold the answer, both labels are 0."
-            )
+        rule = f"The labels '{name}' must be positions of tokens among the {length} columns"
+        advice = "If a window does not hold the answer, both labels are 0."
+        refuse_first(~inside, positions, rule, advice)

@@ -281,10 +281,7 @@ def _check_parts(generator, discriminator):
 def _share(generator, backbone):
     """Gives a generator the embeddings of a backbone; functions compiled before know others."""
     share_embeddings(generator.backbone, backbone)
-    structure.changed()
-    if keras.backend.backend() == "torch":
-        for layer in (generator.backbone.embeddings, generator.backbone, generator):
-            layer._track_variables()  # Else PyTorch holds the old tables too.
+    structure.changed(generator.backbone.embeddings, generator.backbone, generator)
     generator.compile_with(generator.recipe.renewed(generator))
 
 

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 import keras
 import numpy as np
 
+from bert_keras.checks import check_shape, refuse_first
 from bert_keras.export.runtime import sigmoid
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import check_all_fit, head_for
-from bert_keras.tasks.options import PredictOptions, PresetOptions, TaskOptions
+from bert_keras.tasks.options import PresetOptions, RunOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column
 from bert_keras.training.losses import SigmoidCrossentropy
@@ -97,12 +98,9 @@ class ReplacedTokenDetector(Task):
         Raises:
             ValueError: a label is anything else.
         """
-        labels = np.asarray(labels)
-        if labels.ndim != 2 or not np.isin(labels, (0, 1)).all():
-            raise ValueError(
-                "Labels of tokens must be 0, or 1 where the token was replaced, of the shape "
-                f"(batch, seq_len). Received: dtype {labels.dtype}, shape {labels.shape}."
-            )
+        labels = check_shape("Labels of tokens", np.asarray(labels), ("batch", "seq_len"))
+        rule = "Labels of tokens must be 0, or 1 where the token was replaced"
+        refuse_first(~np.isin(labels, (0, 1)), labels, rule)
         return labels.astype("int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
@@ -118,9 +116,7 @@ class ReplacedTokenDetector(Task):
             )
         return super().encode_texts(x)
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
-    ) -> Any:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
         """Returns the logits of tokens.
 
         Args:

@@ -287,6 +287,11 @@ class TaskData:
     def _checked_class_weight(self, class_weight, x):
         """Returns class weights by the numbers of the classes."""
         task = self.task
+        if not task.has_classes:
+            raise ValueError(
+                "`class_weight` is for examples that have one class each, unlike those of this "
+                f"{type(task).__name__}. Pass `sample_weight`, one for each example."
+            )
         class_weight = by_number(class_weight, getattr(task, "label_names", None))
         task.check_class_weight(class_weight)
         if self.is_whole(x):

@@ -8,17 +8,17 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, refuse_smoothing
 from bert_keras.export.runtime import sigmoid, softmax
-from bert_keras.export.text_program import TextAnswer
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels as task_labels
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
-from bert_keras.tasks.options import PredictOptions, TaskOptions, TextClassifierOptions
+from bert_keras.tasks.options import RunOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_many, is_empty
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
@@ -143,11 +143,7 @@ class TextClassifier(Task):
                 label_smoothing=label_smoothing,
                 reduction="mean_with_sample_weight",
             )
-        if label_smoothing:
-            raise ValueError(
-                "A regression has no labels to smooth. Received: "
-                f"label_smoothing={label_smoothing}."
-            )
+        refuse_smoothing(label_smoothing, "A regression has no labels to smooth")
         return keras.losses.MeanSquaredError(reduction="mean_with_sample_weight")
 
     def default_metrics(self):
@@ -177,7 +173,7 @@ class TextClassifier(Task):
         return task_labels.encode_labels(labels, *settings)
 
     def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
     ) -> NDArray[np.float32]:
         """Returns logits or scores, see `Task.predict`; of no texts float32 `(0, num_classes)`."""
         if is_empty(x):

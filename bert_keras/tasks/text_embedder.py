@@ -7,22 +7,28 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_bool, check_choice, check_int
+from bert_keras.checks import (
+    check_bool,
+    check_choice,
+    check_int,
+    check_shape,
+    refuse_first,
+    refuse_smoothing,
+)
 from bert_keras.engine.atomic_files import of_one_state
-from bert_keras.export.text_program import TextAnswer
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
-from bert_keras.metrics.labels import as_label_array
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.encoded_examples import EncodedTexts
-from bert_keras.tasks.encoded_labels import one_column
+from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
-from bert_keras.tasks.options import PredictOptions, TaskOptions, TextEmbedderOptions
+from bert_keras.tasks.options import RunOptions, TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
 from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
@@ -146,11 +152,7 @@ class TextEmbedder(Task):
 
     def default_loss(self, label_smoothing):
         """Returns the loss of `objective`."""
-        if label_smoothing:
-            raise ValueError(
-                "Embeddings have no classes whose labels could be smoothed. Received: "
-                f"label_smoothing={label_smoothing}."
-            )
+        refuse_smoothing(label_smoothing, "Embeddings have no labels of classes to smooth")
         return OBJECTIVES[self.objective][0]()
 
     def encode_labels(self, labels):
@@ -168,31 +170,21 @@ class TextEmbedder(Task):
         """
         what = "group" if self.objective == "ranking" else "score"
         labels = one_column(as_label_array(labels, what))
-        if labels.ndim != 1:
-            raise ValueError(
-                f"Scores and groups must be one value a row. Received the shape {labels.shape}."
-            )
+        kinds = "iuf" if self.objective == "similarity" else ""
+        check_shape("Scores and groups", labels, ("num_examples",), kinds)
         if self.objective == "ranking":
-            if labels.dtype.kind == "f" and np.isnan(labels).any():
-                row = int(np.argmax(np.isnan(labels)))
-                raise ValueError(
-                    f"Every example needs a group. Received nan at the index {row}. One without a "
-                    "fellow is a group of its own; without `y` every example is."
-                )
-            if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
-                raise ValueError(
-                    "With objective='ranking' labels are groups. Received numbers such as "
-                    f"{labels[labels != np.round(labels)][0]}. Scores are for "
-                    "objective='similarity'."
-                )
+            if labels.dtype.kind == "f":
+                advice = "An example on its own is a group; without `y` every example is."
+                refuse_first(np.isnan(labels), labels, "Every example needs a group", advice)
+                rule = "With objective='ranking' labels are groups, numbers or names"
+                advice = "Scores are for objective='similarity'."
+                refuse_first(labels != np.round(labels), labels, rule, advice)
             return np.unique(labels, return_inverse=True)[1].astype("int32")
         if self.objective == "triplet":
             return np.zeros(len(labels), "int32")
-        if labels.dtype.kind not in "iuf" or not (np.abs(labels) <= 1).all():
-            raise ValueError(
-                "Scores must be cosines, numbers from -1 to 1. Received: "
-                f"{_first_wrong(labels)}. Divide the scores of STS-B, from 0 to 5, by 5."
-            )
+        advice = "Divide the scores of STS-B, from 0 to 5, by 5."
+        rule = "Scores must be cosines, numbers from -1 to 1"
+        refuse_first(~(np.abs(labels) <= 1), labels, rule, advice)
         return labels.astype("float32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
@@ -240,7 +232,7 @@ class TextEmbedder(Task):
     # Answers
 
     def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
     ) -> NDArray[np.float32]:
         """Returns the vectors of texts, of columns of texts, or of ready inputs.
 
@@ -438,13 +430,6 @@ def _check_equally_long(columns):
             "Columns of texts must be equally long. Received lengths: "
             f"{[len(column) for column in columns]}."
         )
-
-
-def _first_wrong(scores):
-    if scores.dtype.kind not in "iuf":
-        return f"dtype {scores.dtype}"
-    index = int(np.argmin(np.abs(scores) <= 1))
-    return f"{scores[index]} at the index {index}"
 
 
 def _nearest(queries, documents, top_k):

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.checks import check_int, is_int
+from bert_keras.checks import check_int, check_shape, is_int, refuse_first, refuse_smoothing
 from bert_keras.export.runtime import softmax
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
@@ -23,7 +23,7 @@ from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import check_label_names
 from bert_keras.tasks.options import (
     AllCompileOptions,
-    PredictOptions,
+    RunOptions,
     TaskOptions,
     TokenClassifierOptions,
 )
@@ -185,11 +185,7 @@ class TokenClassifier(Task):
         """Returns cross-entropy a token, or what averages the field's likelihoods."""
         if not self.crf:
             return SparseCrossentropy(label_smoothing=label_smoothing)
-        if label_smoothing:
-            raise ValueError(
-                "A conditional random field has no labels to smooth. Received: "
-                f"label_smoothing={label_smoothing}."
-            )
+        refuse_smoothing(label_smoothing, "A conditional random field has no labels to smooth")
         return AsComputed(reduction="mean_with_sample_weight")
 
     def default_metrics(self):
@@ -254,19 +250,14 @@ class TokenClassifier(Task):
             ValueError: the shape does not fit, or a label is no class.
         """
         labels = np.asarray(labels)
-        if labels.ndim != 2 or labels.dtype.kind not in "iu":
-            raise ValueError(
-                "Labels of ready inputs must be ints of the shape (num_examples, seq_len). "
-                f"Received the shape {labels.shape} and the dtype {labels.dtype}."
-            )
-        wrong = (labels < 0) | (labels >= self.num_classes)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0].tolist()
-            raise ValueError(
-                f"Labels must be the ints 0 to {self.num_classes - 1}, num_classes="
-                f"{self.num_classes}. Received {labels[row, column]} at the index {(row, column)}. "
-                "Positions without a label have label 0 and sample_weight 0."
-            )
+        check_shape("Labels of ready inputs", labels, ("num_examples", "seq_len"), "iu")
+        count = self.num_classes
+        refuse_first(
+            (labels < 0) | (labels >= count),
+            labels,
+            f"Labels must be the ints 0 to {count - 1}, num_classes={count}",
+            "Positions without a label have label 0 and sample_weight 0.",
+        )
         return labels.astype("int32")
 
     def check_class_weight(self, class_weight):
@@ -354,9 +345,7 @@ class TokenClassifier(Task):
 
     # Answers
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
-    ) -> Any:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
         """Returns the logits of tokens, or for raw sentences those of their words.
 
         Args:

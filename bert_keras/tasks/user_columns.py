@@ -183,11 +183,13 @@ def is_empty(x):
 
 def num_examples(x):
     """Returns the number of examples in texts, columns of texts, or a dict of arrays."""
-    if isinstance(x, str) or is_one_pair(x):
+    if isinstance(x, str):
         return 1
     if isinstance(x, dict):
         return len(next(iter(x.values())))
-    return len(x[0]) if is_columns(x) else len(x)
+    if isinstance(x, tuple) and is_one_pair(x):
+        return 1
+    return len(x[0]) if isinstance(x, tuple) and is_columns(x) else len(x)
 
 
 def check_is_dataset(x):

@@ -206,7 +206,7 @@ class Tokenizer(WithOtherNames):
 
     def __getattr__(self, name):
         if name not in ("settings", "layout", "_vocabulary", "_ids", "_backend"):
-            raise AttributeError(f"A {type(self).__name__} has no attribute {name!r}.")
+            return super().__getattr__(name)
         raise ValueError(
             "This tokenizer has no vocabulary yet: its config does not carry one. Call "
             "`load_assets(folder)` first. A model is copied with it by `copy.deepcopy`, while "

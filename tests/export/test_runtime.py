@@ -15,7 +15,7 @@ from small_tokenizers import byte_pair_tokenizer
 from tiny import tiny_backbone, tiny_preprocessor
 
 import bert_keras
-from bert_keras.export import programs as export
+from bert_keras.export import program_formats as formats
 from bert_keras.export import runtime
 
 # PyTorch, on which programs are written; what reads them has no backend.
@@ -167,8 +167,8 @@ PROGRAMS = {}
 
 
 def write_once():
-    """Returns `export.write_onnx` that writes the program of tasks with the same weights once."""
-    write = export.write_onnx
+    """Returns `formats.write_onnx` that writes the program of tasks with the same weights once."""
+    write = formats.write_onnx
 
     def write_onnx(model, path, verbose=None):
         key = type(model), type(model.backbone), getattr(model, "num_classes", None)
@@ -200,7 +200,7 @@ def folder(tmp_path_factory):
     """A folder of exported folders, and what their tasks answered."""
     folder, expected = tmp_path_factory.mktemp("served"), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export, "write_onnx", write_once())
+        patch.setattr(formats, "write_onnx", write_once())
         for name, (make, method, arguments) in CASES.items():
             task = make()
             task.export(folder / name, format="onnx")
@@ -407,7 +407,7 @@ def test_a_folder_is_whole_or_as_it_was(tmp_path, monkeypatch):
     def files():
         return {path.name: path.read_bytes() for path in (tmp_path / "served").iterdir()}
 
-    monkeypatch.setattr(export, "write_onnx", write_once())
+    monkeypatch.setattr(formats, "write_onnx", write_once())
     task = CASES["one"][0]()
     task.export(tmp_path / "served", format="onnx")
     before = files()
