@@ -261,12 +261,7 @@ class BucketedBatches(keras.utils.PyDataset):
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
-        self._epoch = epoch
-        self._read = set()
-        self.batches = self._order_rows()
-
-    def _order_rows(self):
-        """Returns a list of (rows, padded length), one for each batch."""
+        self._epoch, self._read = epoch, set()
         rows, batches = np.arange(len(self.lengths)), []
         size = len(rows)
         if self.shuffle:
@@ -282,7 +277,17 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.shuffle:
             order = generator.permutation(len(batches))
             batches = list(map(batches.__getitem__, order))
-        return _vary_first_two(batches, self.lengths)
+        longest = np.empty(len(batches), np.int64)
+        for index, (rows, _) in enumerate(batches):
+            longest[index] = self.lengths[rows].max()
+        # The longest batch first and the shortest second: every axis that varies does so there. Any
+        # other two may agree in an axis in which a third differs, if a length stands for a shape.
+        for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
+            found = place + int(extreme(longest[place:]))
+            batches[place], batches[found] = batches[found], batches[place]
+            longest[[place, found]] = longest[[found, place]]
+        # (rows, padded length) of each batch.
+        self.batches = batches
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -404,18 +409,3 @@ def _as_columns(columns, num_rows, name):
         rule = f"`{name}` must have one entry for each of the {num_rows} rows"
         raise ValueError(f"{rule}. Received: {len(columns)}.")
     return columns
-
-
-def _vary_first_two(batches, lengths):
-    """Puts the longest batch first and the shortest second: every axis that varies does so there.
-
-    Any other two may agree in an axis in which a third differs, if a length stands for a shape.
-    """
-    longest = np.empty(len(batches), np.int64)
-    for index, (rows, _) in enumerate(batches):
-        longest[index] = lengths[rows].max()
-    for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
-        found = place + int(extreme(longest[place:]))
-        batches[place], batches[found] = batches[found], batches[place]
-        longest[[place, found]] = longest[[found, place]]
-    return batches

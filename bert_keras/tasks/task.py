@@ -1,5 +1,6 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
+import contextlib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Unpack
@@ -361,7 +362,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, without gradients of weights that stay as they are."""
-        with freezing.without_gradients(freezing.idle_weights(self)):
+        idle = freezing.idle_weights(self)
+        with freezing.without_gradients(idle) if idle else contextlib.nullcontext():
             return super().train_step(*args)
 
     def evaluate(

@@ -18,10 +18,11 @@ from bert_keras.tasks.encoded_examples import (
 )
 from bert_keras.tasks.user_columns import (
     FORMS,
+    as_column,
     as_columns,
-    as_labels,
     by_number,
     check_same_length,
+    is_column,
     is_table,
     is_text,
     of_table,
@@ -65,12 +66,16 @@ class TaskData:
         return isinstance(x, dict) or self.is_raw(x)
 
     def columns(self, x: Data, y: Labels | None = None) -> tuple[Any, Any]:
-        """Returns raw examples and their labels as lists; a dict of arrays as it is."""
+        """Returns columns of raw examples and of labels as lists; arrays stay as they are."""
         if isinstance(x, dict):
             return x, y
         if is_table(x):
             x = of_table(x, getattr(self.task.preprocessor, "text_columns", None))
-        return as_columns(x, self.task.form), as_labels(y)
+        if isinstance(y, (str, int, float)):  # The label of one text.
+            y = [y]
+        elif is_column(y) and not hasattr(y, "__array__"):
+            y = as_column(y, "y")
+        return as_columns(x, self.task.form), y
 
     def split(self, x: Data, y: Any, sample_weight: Any, share: float) -> tuple[tuple, tuple]:
         """Returns the examples to train on and those at the end, for `validation_split`."""
