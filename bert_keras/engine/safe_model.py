@@ -13,7 +13,7 @@ import operator
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import keras
 import numpy as np
@@ -28,7 +28,7 @@ from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.tensorflow_data import call_untuned
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.other_names import check_arguments
-from bert_keras.types import Data, Inputs, Path, Verbose
+from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 
 _FIT_ARGUMENTS = inspect.signature(keras.Model.fit).parameters.keys()
 # How a method of Keras that reads data is called.
@@ -49,7 +49,7 @@ class SafeModel(WholeSteps, keras.Model):
 
     _prediction = _compiled_for = None
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
         note_process()
         distribution.check_engine()
         super().__init__(**kwargs)

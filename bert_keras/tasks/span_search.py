@@ -45,7 +45,7 @@ class NBest(NamedTuple):
             same window as the start's.
     """
 
-    spans: list
+    spans: list[Span]
     no_answer: Span
     no_answer_score: float
 

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, Unpack
 
 import keras
 import numpy as np
@@ -16,6 +16,7 @@ from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.whole_steps import after
+from bert_keras.types import OptimizerOptions
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
@@ -97,7 +98,7 @@ class AdamW(keras.optimizers.Optimizer):
         bias_correction: bool = True,
         exclude_from_weight_decay: Iterable[str] = NO_WEIGHT_DECAY,
         learning_rate_multipliers: Iterable[tuple[str, float]] = (),
-        **kwargs,
+        **kwargs: Unpack[OptimizerOptions],
     ) -> None:
         kwargs.setdefault("name", "adamw")
         if global_clipnorm == "auto":
