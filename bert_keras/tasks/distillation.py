@@ -220,7 +220,7 @@ def _check_pair(teacher, student, cosine_weight):
     widths = [task.backbone.hidden_dim for task in (teacher, student)]
     if cosine_weight and widths[0] != widths[1]:
         raise ValueError(
-            "The cosine of hidden states needs a teacher and a student of the same width. Received: "
+            "The cosine of hidden states needs teacher and student of the same width. Received: "
             f"hidden_dim={widths[0]} and {widths[1]}. Pass cosine_weight=0."
         )
 

@@ -108,7 +108,7 @@ class JointTask(Task):
         super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Returns the loss, see `keras.Model.compute_loss`; `y` holds the labels passed to `fit`."""
+        """Returns the loss, see `keras.Model.compute_loss`; `y` is what `fit` was given."""
         return super().compute_loss(x, *self._targets(x, y, y_pred, sample_weight), training)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
