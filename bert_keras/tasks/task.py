@@ -97,6 +97,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     label_per_token = False
     # Whether each example has one class, so that `fit` can weight it by its class.
     has_classes = True
+    # Other tasks that this one trains, and weights that it leaves alone, see `freezing`.
+    tasks = left_alone = ()
 
     def __init__(
         self,
