@@ -40,6 +40,7 @@ from absl import app, flags
 
 import bert_keras
 from bert_keras import metrics
+from bert_keras.answers.entity_tags import SCHEMES
 from bert_keras.cli import training_files as data
 from bert_keras.engine.atomic_files import write_json, write_text
 from bert_keras.layers.layer_mix import LayerMix
@@ -63,7 +64,7 @@ STRATEGIES = {
 for name in ("data_dir", "train_file", "dev_file", "test_file"):
     flags.DEFINE_string(name, None, "See `bert-keras train token_classification -h`.")
 flags.DEFINE_string("preset", "minilm_l6_en_uncased", "Registered name, folder or hf:// address.")
-flags.DEFINE_enum("scheme", None, metrics.entities.SCHEMES, "Count only what this scheme allows.")
+flags.DEFINE_enum("scheme", None, SCHEMES, "Count only what this scheme allows.")
 flags.DEFINE_integer("word_column", None, "Column of the words, from 0; by default as usual.")
 flags.DEFINE_integer("tag_column", None, "Column of the tags, from 0; -1 is the last.")
 flags.DEFINE_integer("sample", None, "Train on this many sentences.", 1)

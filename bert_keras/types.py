@@ -51,7 +51,6 @@ Truncation: TypeAlias = Literal[
     "longest_first", "only_first", "only_second", "head", "tail", "head_tail"
 ]
 Decay: TypeAlias = Literal["linear", "cosine", "polynomial", "constant"]
-Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "BILOU"]
 Verbose: TypeAlias = Literal["auto"] | int
 FileDtype: TypeAlias = Literal["float32", "float16", "bfloat16"]
 

@@ -7,14 +7,13 @@ import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
 
+from bert_keras.answers.windows import document_windows
 from bert_keras.checks import check_choice, check_int
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.document_windows import document_windows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.preprocessing.windows import take_windows
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_examples import Examples, buckets_of
 from bert_keras.tasks.groups import group_texts, merge_groups
@@ -35,7 +34,7 @@ class LongTextClassifier(TextClassifier):
 
     A document of more than `num_windows` windows is not read whole: the preprocessor's `truncation`
     says which ones stay, `"head"` the first (the default's meaning too), `"tail"` the last,
-    `"head_tail"` as many of both, see `bert_keras.preprocessing.document_windows`.
+    `"head_tail"` as many of both, see `bert_keras.answers.windows.document_windows`.
 
     A batch costs as much as `batch_size` times the number of windows sequences. Documents of like
     length go into one batch, and those of a single window are padded to few different lengths.
@@ -174,9 +173,7 @@ class LongTextClassifier(TextClassifier):
         is_there = np.arange(counts.max()) < counts[:, None]
         places = np.full(is_there.shape, -1)
         places[is_there] = np.arange(len(windows.documents))
-        lengths, pack_groups = group_texts(
-            self.preprocessor, take_windows(ids, windows), None, places
-        )
+        lengths, pack_groups = group_texts(self.preprocessor, ids.windows(windows), None, places)
 
         def make_inputs(rows, length):
             inputs = pack_groups(rows, min(length, longest))
