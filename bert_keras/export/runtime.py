@@ -197,6 +197,8 @@ class ExportedTask:
         if isinstance(sentences, str):
             return self.tag([sentences], batch_size)[0]
         placed = [self._placed(sentence) for sentence in _column(sentences)]
+        if not placed:
+            return []
         words = [[text[start:end] for start, end in spans] for text, spans in placed]
         chain = [np.array(weights, "float32") for weights in self.config["crf"]] or None
         logits = self._word_logits(words, batch_size)
