@@ -1,17 +1,30 @@
-"""Checks of arguments, each kind once: the rule, what came, and what to do."""
+"""Checks of arguments, one function for each recurring kind.
 
+Every error states the rule, then what was received, then what to do about it.
+"""
+
+import importlib
 import math
 
 import numpy as np
 
+# What messages call arrays of these dtype kinds.
+_DTYPES = {
+    "iu": "ints",
+    "iub": "ints or bools",
+    "f": "floats",
+    "iuf": "numbers",
+    "iufb": "numbers",
+}
+
 
 def is_int(value):
-    """Whether a value is an int, Python's or NumPy's; a bool is none."""
+    """Whether a value is an int of Python or NumPy. A bool is not one."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def is_number(value):
-    """Whether a value is a finite number, Python's or NumPy's; a bool is none."""
+    """Whether a value is a finite number of Python or NumPy. A bool is not one."""
     kinds = (int, float, np.integer, np.floating)
     return isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -20,11 +33,11 @@ def check_int(name, value, least=1, most=None, advice=""):
     """Returns `value` as an int; raises `ValueError` unless it is one from `least` to `most`.
 
     Args:
-        name: str, what the argument is called.
+        name: str, the name of the argument.
         value: anything.
         least: int.
         most: int, or `None` for no limit.
-        advice: str, what to do, for the end of the message.
+        advice: str, what to do; the last sentence of the message.
     """
     if is_int(value) and least <= value and (most is None or value <= most):
         return int(value)
@@ -36,12 +49,12 @@ def check_number(name, value, least=0.0, below=math.inf, above=-math.inf, advice
     """Returns `value`; raises `ValueError` unless it is a finite number within its limits.
 
     Args:
-        name: str, what the argument is called.
+        name: str, the name of the argument.
         value: anything.
-        least: float, the smallest number that is allowed.
-        below: float, which the number must not reach.
-        above: float, which the number must be more than.
-        advice: str, what to do, for the end of the message.
+        least: float, the smallest number allowed.
+        below: float, an upper limit that is not allowed itself.
+        above: float, a lower limit that is not allowed itself.
+        advice: str, what to do; the last sentence of the message.
     """
     if is_number(value) and least <= value < below and value > above:
         return value
@@ -51,7 +64,7 @@ def check_number(name, value, least=0.0, below=math.inf, above=-math.inf, advice
 
 
 def check_rates(**rates):
-    """Raises `ValueError` unless every rate is a number from 0 up to, but not including, 1."""
+    """Raises `ValueError` unless every rate is a number from 0 to below 1."""
     for name, rate in rates.items():
         check_number(name, rate, below=1.0)
 
@@ -70,5 +83,146 @@ def check_bool(name, value, advice=""):
     return check_choice(name, value, (True, False), advice)
 
 
+def check_type(name, value, kinds, rule, advice=""):
+    """Returns `value`; raises `TypeError` unless it is an instance of `kinds`.
+
+    Args:
+        name: str, the name of the argument.
+        value: anything.
+        kinds: a type, or a tuple of types.
+        rule: str, what the value must be, such as `"a list of str"`.
+        advice: str, what to do; the last sentence of the message.
+    """
+    if isinstance(value, kinds):
+        return value
+    raise TypeError(f"`{name}` must be {rule}. Received: {describe(value)}.{_last(advice)}")
+
+
+def check_shape(name, array, shape, kinds="", advice=""):
+    """Returns `array`; raises `ValueError` unless it has the shape, and a dtype of the kinds.
+
+    Args:
+        name: str, the subject of the message, such as `"Labels"`.
+        array: array.
+        shape: tuple with an int for each axis of fixed size, and a str that names each other axis.
+        kinds: str, the dtype kinds allowed, such as `"iu"` for ints; `""` allows all.
+        advice: str, what to do; the last sentence of the message.
+
+    Example: `check_shape("Labels", labels, ("num_examples", 3), "iu")` raises "Labels must be ints
+    of the shape (num_examples, 3). Received: dtype float32, shape (8, 2)."
+    """
+    fits = len(array.shape) == len(shape) and all(
+        isinstance(size, str) or size == found
+        for size, found in zip(shape, array.shape, strict=True)
+    )
+    if fits and (not kinds or array.dtype.kind in kinds):
+        return array
+    axes = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
+    rule, received = f"have the shape {axes}", f"shape {tuple(array.shape)}"
+    if kinds:
+        rule = f"be {_DTYPES[kinds]} of the shape {axes}"
+        received = f"dtype {array.dtype}, {received}"
+    raise ValueError(f"{name} must {rule}. Received: {received}.{_last(advice)}")
+
+
+def check_same_length(rule, advice="", **columns):
+    """Raises `ValueError` unless all columns have the same length.
+
+    Args:
+        rule: str, a sentence without its full stop.
+        advice: str, what to do; the last sentence of the message.
+        **columns: sequences by the names that the message shows. `None` is left out.
+    """
+    lengths = {name: len(column) for name, column in columns.items() if column is not None}
+    if len(set(lengths.values())) > 1:
+        received = ", ".join(f"{length} {name}" for name, length in lengths.items())
+        raise ValueError(f"{rule}. Received: {received}.{_last(advice)}")
+
+
+def check_not_empty(values, rule, advice=""):
+    """Returns `values`; raises `ValueError` if there are none.
+
+    Args:
+        values: sequence or array.
+        rule: str, a sentence without its full stop.
+        advice: str, what to do; the last sentence of the message.
+    """
+    if len(values):
+        return values
+    raise ValueError(f"{rule}. Received: none.{_last(advice)}")
+
+
+def refuse_first(wrong, values, rule, advice="", places=None):
+    """Raises `ValueError` for the first row that is wrong, with its index and value.
+
+    Args:
+        wrong: bool array, `True` for each wrong row, or for each wrong element of an array.
+        values: sequence or array, indexed as `wrong` is.
+        rule: str, a sentence without its full stop.
+        advice: str, what to do; the last sentence of the message.
+        places: list of str, where each row stands in a file, instead of its index.
+
+    Example: `refuse_first(labels > 2, labels, "Labels must be at most 2")` raises "Labels must be
+    at most 2. Received 7 at the index 3."
+    """
+    wrong = np.asarray(wrong)
+    if not wrong.any():
+        return
+    index = tuple(np.argwhere(wrong)[0].tolist())
+    index = index[0] if len(index) == 1 else index
+    value = values[index]
+    value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+    received = f"Received {value!r:.80} at the index {index}"
+    if places is not None:
+        rule, received = f"{places[index]}: {rule}", f"Received: {value!r:.80}"
+    raise ValueError(f"{rule}. {received}.{_last(advice)}")
+
+
+def refuse_smoothing(rate, rule):
+    """Raises `ValueError` if labels are to be smoothed where they cannot be.
+
+    Args:
+        rate: float, the `label_smoothing`.
+        rule: str, why not, a sentence without its full stop.
+    """
+    if rate:
+        raise ValueError(f"{rule}. Received: label_smoothing={rate}. Leave it out.")
+
+
+def require(package, to, extra=None, advice=""):
+    """Imports and returns a package that `bert_keras` does not depend on.
+
+    Args:
+        package: str, the name of the module; its underscores are hyphens in the name of the
+            distribution.
+        to: str, what it is needed for, such as `"read Parquet files"`.
+        extra: str, the extra of `bert_keras` that installs it, if there is one.
+        advice: str, what else to do; the last sentence of the message.
+
+    Raises:
+        ImportError: it cannot be imported. The message has the line that installs it.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        name = package.partition(".")[0].replace("_", "-")
+        line = f"pip install 'bert_keras[{extra}]'" if extra else f"pip install {name}"
+        raise ImportError(
+            f"To {to}, {name} must be installed: `{line}`. Received: {error}.{_last(advice)}"
+        ) from error
+
+
+def describe(value):
+    """Returns a value, shortened, with its type, for a message."""
+    shown = repr(value)
+    if len(shown) > 60:
+        shown = shown[:57] + "..."
+    return f"{shown} of type {type(value).__name__}"
+
+
 def _message(name, rule, value, advice):
-    return f"`{name}` must be {rule}. Received: {value!r}.{' ' + advice if advice else ''}"
+    return f"`{name}` must be {rule}. Received: {value!r}.{_last(advice)}"
+
+
+def _last(advice):
+    return f" {advice}" if advice else ""

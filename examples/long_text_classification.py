@@ -46,7 +46,7 @@ else:
         passages = [" ".join(words[i : i + 300]) for i in range(0, len(words), 300)]
         texts += passages
         labels += [label] * len(passages)
-    examples = datasets.Examples(texts, keras.ops.convert_to_numpy(labels), ("Alice", "Tom"))
+    examples = datasets.LabelledTexts(texts, keras.ops.convert_to_numpy(labels), ("Alice", "Tom"))
     train, dev = datasets.split_examples(examples, 0.25)
 print(len(train), "documents to train on,", len(dev), "to measure on")
 

@@ -14,7 +14,6 @@ A tag is a prefix, which says where in an entity the word stands, and the entity
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +66,6 @@ _LETTERS = {
     "BILOU": ("BILOU", "IOBES"),
 }
 SCHEMES = tuple(name for name in _LETTERS if name)
-Scheme = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "BILOU"]
 
 
 def _truth_table(rule):
@@ -83,13 +81,13 @@ def _truth_table(rule):
 _TABLES = {name: tuple(map(_truth_table, rules)) for name, rules in _RULES.items()}
 
 
-def check_scheme(scheme: Scheme | None) -> None:
+def check_scheme(scheme: str | None) -> None:
     """Raises `ValueError` for an unknown scheme."""
     if scheme not in tuple(_LETTERS):
         raise ValueError(f"`scheme` must be one of {tuple(_LETTERS)}. Received: {scheme!r}.")
 
 
-def find_odd_tags(tags: Sequence[str], scheme: Scheme | None = None) -> list[str]:
+def find_odd_tags(tags: Sequence[str], scheme: str | None = None) -> list[str]:
     """Returns the tags that mark no place in an entity although the others do: typing errors.
 
     Without a scheme at least half of the tags other than `O` must be a prefix with a type, as in
@@ -115,7 +113,7 @@ def find_odd_tags(tags: Sequence[str], scheme: Scheme | None = None) -> list[str
     return odd if scheme or num_typed >= max(1, len(odd)) else []
 
 
-def is_entity_tag(tag: str, scheme: Scheme | None = None) -> bool:
+def is_entity_tag(tag: str, scheme: str | None = None) -> bool:
     """Returns whether a str is `O`, or a prefix of a scheme, alone or with a type."""
     letters = _LETTERS[scheme][0].replace("O", "")
     return re.fullmatch(f"O|[{letters}](-.+)?", tag) is not None
@@ -149,7 +147,7 @@ def _split_tag(tag, scheme):
 
 
 def find_entities(
-    sentences: Sequence[Sequence[str]], scheme: Scheme | None, type_ids: dict[str, int]
+    sentences: Sequence[Sequence[str]], scheme: str | None, type_ids: dict[str, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Finds the entities of all sentences at once.
 
@@ -196,9 +194,7 @@ def find_entities(
     return kinds[begins + 1], begins, ends
 
 
-def extract_entities(
-    tags: Sequence[str], scheme: Scheme | None = None
-) -> list[tuple[str, int, int]]:
+def extract_entities(tags: Sequence[str], scheme: str | None = None) -> list[tuple[str, int, int]]:
     """Reads the entities from one sentence's tags.
 
     Without a scheme any mixture of prefixes is read as conlleval does: `B` and `S` start an

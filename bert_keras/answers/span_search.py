@@ -1,7 +1,7 @@
 """The best spans of contexts, and how likely there is none, from the logits of windows."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +101,7 @@ def find_spans(
     *,
     size: int,
     max_answer_length: int,
-    normalization: Literal["document", "per_window"],
+    normalization: str,
 ) -> list[NBest]:
     """Returns the best spans of each question from the logits of its windows.
 

@@ -4,7 +4,8 @@ import pathlib
 import shutil
 
 from bert_keras.engine.atomic_files import replacing_files, write_json
-from bert_keras.export import programs, runtime
+from bert_keras.export import program_formats as formats
+from bert_keras.export import runtime
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.version import __version__
 
@@ -29,12 +30,12 @@ def write_folder(model, folder, verbose=None):
             texts.
     """
     config = _config_of(model)
-    programs.check_packages("onnx")
+    formats.check_packages("onnx")
     folder = pathlib.Path(folder)
     # Another version's copy may have had further files.
     copied = [path.relative_to(folder) for path in folder.glob("answers/*.py")]
     with replacing_files(folder, stale=[_WEIGHTS, *copied]) as new:
-        programs.write_onnx(model, str(new / "model.onnx"), verbose)
+        formats.write_onnx(model, str(new / "model.onnx"), verbose)
         model.preprocessor.save_assets(new)
         shutil.copyfile(runtime.__file__, new / "runtime.py")
         (new / "answers").mkdir()
@@ -66,7 +67,7 @@ def _config_of(model):
             "path that ends with .onnx, or one of the tasks that it is made of."
         )
     # The config holds what these classes do with texts, but not what another class does.
-    modules = [getattr(type(model), method).__module__ for method in ("raw_examples", *answers)]
+    modules = [getattr(type(model), method).__module__ for method in ("encode_texts", *answers)]
     if type(preprocessor) is not TextPreprocessor or not all(
         module.startswith("bert_keras.") for module in modules
     ):

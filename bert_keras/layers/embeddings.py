@@ -1,12 +1,14 @@
 """The embeddings of BERT: token + segment + position, normalised."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, bert_initializer
 from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.types import Tensor
+from bert_keras.types import LayerOptions, Tensor
 
 _SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_norm")
 
@@ -66,7 +68,7 @@ class BertEmbeddings(keras.layers.Layer):
         initializer_range: float = 0.02,
         padding_id: int | None = None,
         embedding_dim: int | None = None,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim

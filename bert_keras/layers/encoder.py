@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Unpack
 
 import keras
 
@@ -11,7 +12,7 @@ from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.types import Activation, Tensor
+from bert_keras.types import Activation, LayerOptions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -56,7 +57,7 @@ class EncoderBlock(keras.layers.Layer):
         activation: Activation = "gelu",
         layer_norm_epsilon: float = 1e-12,
         initializer_range: float = 0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         # Before the layers of a thousand blocks are made, which note their kernels when built.
@@ -158,7 +159,7 @@ class Encoder(keras.layers.Layer):
         blocks: Sequence[keras.layers.Layer],
         remat: bool = False,
         norm: keras.layers.LayerNormalization | None = None,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.blocks = blocks

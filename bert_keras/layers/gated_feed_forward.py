@@ -1,6 +1,7 @@
 """The feed-forward network with a gate."""
 
 import functools
+from typing import Unpack
 
 import keras
 from keras import ops
@@ -9,6 +10,7 @@ from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import get_activation
 from bert_keras.layers.initializer import bert_dense
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -44,7 +46,7 @@ class GatedFeedForward(keras.layers.Layer):
         dropout=0.0,
         activation="gelu",
         initializer_range=0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         self.intermediate_dim = intermediate_dim

@@ -1,6 +1,7 @@
 """Self-attention that knows positions by rotating queries and keys, of all tokens or near ones."""
 
 import functools
+from typing import Unpack
 
 import keras
 from keras import ops
@@ -12,6 +13,7 @@ from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.local_attention import are_numbers, attend_locally
 from bert_keras.layers.rotary import rotated
 from bert_keras.layers.unpadding import same_text
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -58,7 +60,7 @@ class RotaryAttention(keras.layers.Layer):
         window=None,
         dropout=0.0,
         initializer_range=0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         if hidden_dim % (2 * num_heads):

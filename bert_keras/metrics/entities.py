@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_keras.answers.entity_tags import Scheme, check_scheme, find_entities
+from bert_keras.answers.entity_tags import check_scheme, find_entities
+from bert_keras.types import Scheme
 
 
 def _check_sentences(true, predicted):

@@ -1,5 +1,7 @@
 """BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
@@ -9,6 +11,7 @@ from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.model import layer_for
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -77,7 +80,7 @@ class BertBackbone(Backbone):
         initializer_range: float = 0.02,
         causal: bool = False,
         remat: bool = False,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**own_arguments(locals()))
         self.embeddings = bert_embeddings(self)

@@ -1,6 +1,7 @@
 """ModernBERT: smarter, better, faster, longer."""
 
 from types import MappingProxyType
+from typing import Unpack
 
 import keras
 
@@ -16,6 +17,7 @@ from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.model import layer_for
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -98,7 +100,7 @@ class ModernBertBackbone(Backbone):
         local_rotary_base: float = 10_000.0,
         initializer_range: float = 0.02,
         remat: bool = False,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ):
         check_int("local_attention", local_attention, 1, 2**20)
         check_int("global_attention_every", global_attention_every, 1, 1024)
@@ -158,7 +160,7 @@ class ModernBertEmbeddings(keras.layers.Layer):
         dropout=0.0,
         layer_norm_epsilon=1e-5,
         initializer_range=0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
@@ -212,7 +214,7 @@ class ModernBertBlock(keras.layers.Layer):
         rotary_base=10_000.0,
         window=None,
         has_attention_norm=True,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         note_variable((hidden_dim, 4 * hidden_dim + 2 * intermediate_dim))  # See `EncoderBlock`.

@@ -12,7 +12,6 @@ from keras import ops
 from bert_keras.checks import check_int, check_number
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, ROW_PLACES, TOKEN_IDS
 from bert_keras.presets.assign import by_path, own_weights
-from bert_keras.tasks.cached_features import FEATURES
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
@@ -112,7 +111,6 @@ class Distillation(JointTask):
         weights = {"soft": soft_weight, "hard": hard_weight, "cosine": cosine_weight}
         self.weights_of = {n: check_number(f"{n}_weight", w) for n, w in weights.items()}
         self.teacher, self.student = teacher, student
-        self.needs_labels, self.has_classes = student.needs_labels, student.has_classes
         self.build()
         self.compile()
 
@@ -159,15 +157,7 @@ class Distillation(JointTask):
         weights = {"soft": of_soft, "hard": sample_weight, "cosine": is_real}
         return tuple({name: kind[name] for name in parts} for kind in (labels, y_pred, weights))
 
-    # Examples and answers: the student's
-
-    def is_raw(self, x):
-        """Whether `x` is what the student's preprocessor takes."""
-        return self.student.is_raw(x)
-
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, see the student."""
-        return self.student.ready_examples(inputs, y, sample_weight, training)
+    # Answers: the student's
 
     def predict(self, x, batch_size=None, **kwargs):
         """Returns what the student predicts."""
@@ -192,10 +182,9 @@ def _answers(task, inputs, training):
     known = (*task.backbone.input_names, ROW_PLACES)
     own = {name: inputs[name] for name in known if name in inputs}
     outputs = task.backbone_outputs(own, training=training)
-    own[FEATURES] = outputs
-    soft = hard = task(own, training=training)
+    soft = hard = task.head_outputs(outputs, own, training)
     if MASK_POSITIONS in inputs:
-        hard = task({**own, MASK_POSITIONS: inputs[MASK_POSITIONS]}, training=training)
+        hard = task.head_outputs(outputs, inputs, training)
     return outputs["sequence_output"], soft, hard
 
 

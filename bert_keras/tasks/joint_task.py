@@ -1,10 +1,12 @@
 """A task of two tasks that are trained together, or one by the other."""
 
+from typing import Any, Self
+
 import keras
 
 from bert_keras.models.model import BuiltModel
 from bert_keras.tasks.task import Task
-from bert_keras.types import Dtype
+from bert_keras.types import Dtype, Path
 
 
 class JointTask(Task):
@@ -36,7 +38,9 @@ class JointTask(Task):
     ) -> None:
         dtype = result.dtype_policy if dtype is None else dtype
         super().__init__(result.backbone, name=name, dtype=dtype, trainable=trainable)
-        self.preprocessor = reader.preprocessor
+        self.preprocessor, self.form = reader.preprocessor, reader.form
+        self.needs_labels, self.has_classes = reader.needs_labels, reader.has_classes
+        self.label_per_token = reader.label_per_token
 
     def build(self, input_shape=None):
         """Does nothing: both parts are built."""
@@ -59,11 +63,15 @@ class JointTask(Task):
         """Returns labels as the loss takes them, see the task that reads them."""
         return self.reader.encode_labels(labels)
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts, see the task that reads them."""
-        return self.reader.raw_examples(x, y, sample_weight, training)
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, see the task that reads them."""
+        return self.reader.encode_ready_labels(labels, inputs)
 
-    def export(self, *args, **kwargs):
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns raw examples as rows of token ids, see the task that reads them."""
+        return self.reader.encode_texts(x, y, sample_weight, training)
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
         """Raises `ValueError`: what is used afterwards is exported, not what trains it."""
         parts = [name for name in self.part_names if getattr(self, name).backbone is self.backbone]
         raise ValueError(
@@ -71,17 +79,24 @@ class JointTask(Task):
             f"`model.{parts[0]}.export(...)`."
         )
 
-    # Loss and metrics: what is wanted is known when both have been called.
+    # Loss and metrics: labels may follow from both outputs.
 
     def _targets(self, x, y, y_pred, sample_weight):
-        """Returns labels, outputs and weights, each a dict by the losses' names."""
-        raise NotImplementedError(f"{type(self).__name__} must define `_targets`.")
+        """Returns labels, outputs and weights, each a dict by the losses' names or one for all."""
+        return y, y_pred, sample_weight
 
-    def default_loss_weights(self) -> dict[str, float]:
-        """Returns the weights of the losses, by name."""
-        raise NotImplementedError(f"{type(self).__name__} must define `default_loss_weights`.")
+    def default_loss_weights(self) -> dict[str, float] | None:
+        """Returns the weights of the losses, by name; `None` for a single loss."""
+        return None
 
-    def compile(self, optimizer="auto", loss="auto", *, loss_weights=None, **kwargs):
+    def compile(
+        self,
+        optimizer: Any = "auto",
+        loss: Any = "auto",
+        *,
+        loss_weights: Any = None,
+        **kwargs: Any,
+    ) -> None:
         """Configures training, see `Task.compile`.
 
         Args:
@@ -112,7 +127,7 @@ class JointTask(Task):
         return super().from_config({**config, **made})
 
     @classmethod
-    def from_preset(cls, preset, **kwargs):
+    def from_preset(cls, preset: Path, **kwargs: Any) -> Self:
         """Raises `TypeError`: its parts come from presets, each from its own."""
-        rule = f"A {cls.__name__} is made of two tasks: {cls.made_of}"
+        rule = f"A {cls.__name__} is made of tasks: {cls.made_of}"
         raise TypeError(f"{rule}. Received: {preset!r}.")

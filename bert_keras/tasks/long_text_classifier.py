@@ -1,25 +1,25 @@
 """Classification of documents that are longer than a backbone can read at once."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Self, Unpack
 
 import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
 
 from bert_keras.answers.windows import document_windows
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_choice, check_int, refuse_first
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
-from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.options import LongTextClassifierOptions, TaskOptions
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns
-from bert_keras.types import Frozen, Pooling, ProblemType
+from bert_keras.types import Combination, Frozen, Path, Pooling, ProblemType
 
 _MOST_WINDOWS = 2**16
 
@@ -83,7 +83,11 @@ class LongTextClassifier(TextClassifier):
     head_arguments = ("num_classes", "pooling", "combine")
     decided_arguments = ("head_options",)
     num_input_axes = 3  # Texts, windows, tokens.
-    reads_features = False
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[LongTextClassifierOptions]) -> Self: ...
 
     def __init__(
         self,
@@ -92,13 +96,13 @@ class LongTextClassifier(TextClassifier):
         preprocessor: TextPreprocessor | None = None,
         num_windows: int = 4,
         stride: int | None = None,
-        combine: Literal["mean", "max", "self_attention"] = "mean",
+        combine: Combination = "mean",
         dropout: float | None = None,
         problem_type: ProblemType = "single_label",
         label_names: Sequence[str] | None = None,
         pooling: Pooling | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         _check_windows(num_windows, stride, pooling)
         # First, because the parent's constructor makes the head.
@@ -129,57 +133,53 @@ class LongTextClassifier(TextClassifier):
         super().check_arrays(inputs)
         if PADDING_MASK not in inputs:
             return
-        has_window = np.asarray(inputs[PADDING_MASK]).any(axis=(1, 2))
-        if not has_window.all():
-            raise ValueError(
-                "Every document needs a window that is not all padding. Received: none at the "
-                f"index {int(np.argmin(has_window))}."
-            )
+        mask = np.asarray(inputs[PADDING_MASK])
+        rule = "Every document needs a window that is not all padding"
+        refuse_first(~mask.any(axis=(1, 2)), mask.sum(axis=(1, 2)), rule)
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of documents, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns documents as rows of windows, see `Task`."""
         if is_columns(x):
             raise ValueError(
                 "A document is a single text. Received: a tuple of "
                 f"{len(x)} columns. Join the texts of a row, or use `TextClassifier` for pairs."
             )
         labels = self.encode_labels(y) if training else None
-        lengths, make_inputs = self._windows_of(self.preprocessor.tokenize(x)[0])
-        longest = self.preprocessor.max_length
-        counted = range(2 * longest, self.num_windows * longest + 1, longest)
-        return Examples(
-            lengths, make_inputs, labels, sample_weight, (*buckets_of(longest), *counted)
+        ids, _ = self.preprocessor.tokenize(x)
+        return EncodedDocuments(
+            self.preprocessor, ids, self.num_windows, self.stride, labels, sample_weight
         )
 
-    def _windows_of(self, ids):
-        """Returns the lengths of documents and the function that packs some of them.
 
-        One number says how many windows a document has and how long they are, so that batches of
-        like documents have few different shapes: up to `max_length` it is the length of its only
-        window, beyond that `max_length` times the number of its windows.
+class EncodedDocuments(EncodedGroups):
+    """Documents as rows of windows.
 
-        Args:
-            ids: `Ragged` of token ids, one row a document.
+    One length says how many windows a document has and how long they are, so that batches of
+    similar documents have few different shapes: up to `max_length` it is the length of the
+    document's only window, and beyond that `max_length` times the number of its windows.
 
-        Returns:
-            `(lengths, make_inputs)` as `BucketedBatches` takes them.
-        """
-        longest = self.preprocessor.max_length
-        room = self.preprocessor.room()
+    Args:
+        preprocessor: a `TextPreprocessor`; its `max_length` is that of a window.
+        ids: `Ragged` of token ids, one row per document.
+        num_windows, stride: see `LongTextClassifier`.
+        labels, sample_weight: see `EncodedExamples`.
+    """
+
+    def __init__(self, preprocessor, ids, num_windows, stride, labels=None, sample_weight=None):
+        longest, room = preprocessor.max_length, preprocessor.room()
         windows = document_windows(
-            ids.lengths, room, self.stride or room, self.num_windows, self.preprocessor.truncation
+            ids.lengths, room, stride or room, num_windows, preprocessor.truncation
         )
         counts = np.bincount(windows.documents, minlength=len(ids))
-        is_there = np.arange(counts.max()) < counts[:, None]
-        places = np.full(is_there.shape, -1)
-        places[is_there] = np.arange(len(windows.documents))
-        lengths, pack_groups = group_texts(self.preprocessor, ids.windows(windows), None, places)
+        super().__init__(preprocessor, ids.windows(windows), None, counts, labels, sample_weight)
+        self.sequences_per_row = 1  # Lengths count the tokens of all windows.
+        self.lengths = np.where(counts == 1, self.lengths, counts * longest)
+        self.buckets += tuple(range(2 * longest, num_windows * longest + 1, longest))
 
-        def make_inputs(rows, length):
-            inputs = pack_groups(rows, min(length, longest))
-            return {key: x[:, : max(1, length // longest)] for key, x in inputs.items()}
-
-        return np.where(counts == 1, lengths, counts * longest), make_inputs
+    def rows(self, indices, length):
+        longest = self.preprocessor.max_length
+        inputs = super().rows(indices, min(length, longest))
+        return {key: x[:, : max(1, length // longest)] for key, x in inputs.items()}
 
 
 def _check_windows(num_windows, stride, pooling):

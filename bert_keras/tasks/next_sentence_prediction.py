@@ -1,23 +1,24 @@
 """Whether one text follows another."""
 
 import types
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.answers.classes import next_sentence_answers
-from bert_keras.export.text_program import TextAnswer
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_labels import one_column
+from bert_keras.tasks.options import PresetOptions, TaskOptions
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import is_columns, is_empty
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Frozen, IsNext, Texts, Verbose
+from bert_keras.types import Frozen, IsNext, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -56,12 +57,17 @@ class NextSentencePrediction(Task):
     text_answer = TextAnswer("logits", ("next", "random"), (2,))
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[PresetOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
         preprocessor: TextPreprocessor | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.head = head_for(self, NextSentenceHead)
@@ -83,10 +89,10 @@ class NextSentencePrediction(Task):
         """Returns labels as int32 `(num_examples,)`, see `encode_next_labels`."""
         return encode_next_labels(labels)
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of pairs, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns pairs as rows of token ids, see `Task`."""
         check_pairs(x)
-        return super().raw_examples(x, y, sample_weight, training)
+        return super().encode_texts(x, y, sample_weight, training)
 
     @overload
     def is_next(

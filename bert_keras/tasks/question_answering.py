@@ -1,15 +1,21 @@
 """Answers that are spans of a text: extractive question answering."""
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 import keras
 import numpy as np
 
 from bert_keras.answers import span_search
 from bert_keras.answers.span_search import NBest
-from bert_keras.checks import check_choice, check_int, check_number, is_number
+from bert_keras.checks import (
+    check_choice,
+    check_int,
+    check_number,
+    is_number,
+    refuse_first,
+    refuse_smoothing,
+)
 from bert_keras.heads.span import MASKED_LOGIT, SpanHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.spans import squad_v2_scores
@@ -17,13 +23,14 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.question_windows import QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor, split_pairs
 from bert_keras.presets import families
-from bert_keras.tasks import question_examples as answer_columns
-from bert_keras.tasks.compatibility import check_has_preprocessor, head_for
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks import question_examples
+from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.encoded_examples import EncodedExamples, buckets_of
+from bert_keras.tasks.options import PredictOptions, QuestionAnsweringOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, as_columns
 from bert_keras.training.losses import SpanCrossentropy
-from bert_keras.types import Answer, Frozen, Labels, Texts, Verbose
+from bert_keras.types import Answer, Data, Frozen, Labels, Normalization, Path, Texts, Verbose
 
 OUTPUTS = ("start_logits", "end_logits")
 
@@ -85,8 +92,14 @@ class QuestionAnswering(Task):
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), sections 4.2 and 4.3.
     """
 
+    form = "questions"
     has_classes = False
     needs_labels = False  # `QuestionExample`s have theirs.
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[QuestionAnsweringOptions]) -> Self: ...
 
     def __init__(
         self,
@@ -95,12 +108,12 @@ class QuestionAnswering(Task):
         stride: int = 128,
         max_question_length: int = 64,
         max_answer_length: int = 30,
-        normalization: Literal["document", "per_window"] = "document",
+        normalization: Normalization = "document",
         no_answer_threshold: float | None = None,
         dropout: float | None = None,
         mask_padding: bool = True,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.stride = check_int("stride", stride)
@@ -125,11 +138,8 @@ class QuestionAnswering(Task):
 
     def default_loss(self, label_smoothing):
         """Returns the mean of the cross-entropies of start and end."""
-        if label_smoothing:
-            raise ValueError(
-                "The labels of a span are not smoothed, since padding and question are no "
-                f"positions of an answer. Received: label_smoothing={label_smoothing}."
-            )
+        rule = "Labels of spans are not smoothed: answers have no positions in padding or question"
+        refuse_smoothing(label_smoothing, rule)
         return {name: SpanCrossentropy(reduction="mean_with_sample_weight") for name in OUTPUTS}
 
     def default_metrics(self):
@@ -164,29 +174,22 @@ class QuestionAnswering(Task):
                 "Starts and ends must be ints of the same shape (num_examples,). Received: "
                 f"{start.dtype} {start.shape} and {end.dtype} {end.shape}."
             )
-        wrong = (start < 0) | (end < start)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(
-                "A span must start at 0 or later and end where it starts or later. Received at "
-                f"the index {row}: start {start[row]}, end {end[row]}."
-            )
+        spans = list(zip(start.tolist(), end.tolist(), strict=True))
+        rule = "A span (start, end) must start at 0 or later and end where it starts or later"
+        refuse_first((start < 0) | (end < start), spans, rule)
         return {"start_logits": start.astype("int32"), "end_logits": end.astype("int32")}
 
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, see `Task`."""
-        examples = super().ready_examples(inputs, y, sample_weight, training)
-        if training:
-            _check_positions(examples.labels, inputs)
-        return examples
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, which must be positions of tokens."""
+        labels = self.encode_labels(labels)
+        _check_positions(labels, inputs)
+        return labels
 
     # From text to windows
 
-    def is_raw(self, x):
-        """Whether `x` is questions and contexts: two columns, or a list of `QuestionExample`."""
-        return answer_columns.are_examples(x) or super().is_raw(x)
-
-    def predict(self, x, batch_size=None, **kwargs):
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> Any:
         """Returns the logits; of raw text, of all windows, one question's after the other's.
 
         Args:
@@ -198,9 +201,10 @@ class QuestionAnswering(Task):
             Dict `start_logits`, `end_logits`: float32 `(batch, seq_len)`; for raw text
             `(num_windows, longest)`.
         """
-        if not self.is_raw(x):
+        if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        return self._predict_windows(self.cut(as_columns(x)), batch_size, **kwargs)
+        columns, _ = self.data.columns(x)
+        return self._predict_windows(self.cut(columns), batch_size, **kwargs)
 
     def cut(self, x: Any) -> QuestionWindows:
         """Returns the windows over questions and contexts, a `QuestionWindows`.
@@ -212,15 +216,15 @@ class QuestionAnswering(Task):
             TypeError, ValueError: texts do not fit, are blank, or there is no preprocessor.
         """
         questions, contexts = self._questions_of(x)
-        answer_columns.check_not_blank(questions, contexts)
+        question_examples.check_not_blank(questions, contexts)
         windows = self._windows_of(questions, contexts)
         windows.check_has_tokens()
         return windows
 
     def _questions_of(self, x):
         """Returns questions and contexts, two lists of str; both empty for an empty `x`."""
-        check_has_preprocessor(self)
-        questions, contexts = split_pairs(answer_columns.as_columns(x)[0])
+        self.data.check_has_preprocessor()
+        questions, contexts = split_pairs(question_examples.as_columns(x)[0])
         if contexts is None and questions:
             raise ValueError(
                 "A question needs a context. Received one column of text: pass "
@@ -237,28 +241,28 @@ class QuestionAnswering(Task):
             max_question_length=self.max_question_length,
         )
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of windows, see `Task`.
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns questions and contexts as rows of windows, see `Task`.
 
         Examples whose answer cannot be found among the tokens, or of whose question or context the
         tokenizer leaves nothing, are left out of training, with a warning.
         """
         if not training:
-            return self._examples_of(self.cut(x))
-        x, y = answer_columns.as_columns(x, y)
+            return EncodedWindows(self.cut(x), self)
+        x, y = question_examples.as_columns(x, y)
         if y is None:
             raise ValueError(
                 "QuestionAnswering needs labels to train or to be evaluated, for each question "
                 "(text, start character), or None for no answer. Received: y=None."
             )
         questions, contexts = self._questions_of(x)
-        starts, ends, unusable = answer_columns.read_answers(contexts, y)
-        answer_columns.check_not_blank(questions, contexts, unusable)
+        starts, ends, unusable = question_examples.read_answers(contexts, y)
+        question_examples.check_not_blank(questions, contexts, unusable)
         usable = np.array([i for i in range(len(questions)) if i not in unusable], np.int64)
         if not len(usable):
-            answer_columns.report(unusable, len(questions))
+            question_examples.report(unusable, len(questions))
         windows = self._windows_of([questions[i] for i in usable], [contexts[i] for i in usable])
-        unusable |= {int(usable[i]): answer_columns.NOTHING_LEFT for i in windows.without_tokens}
+        unusable |= {int(usable[i]): question_examples.NOTHING_LEFT for i in windows.without_tokens}
         has_tokens = np.array([int(i) not in unusable for i in usable])
         has_answer = starts[usable] >= 0
         first, last = _answer_tokens(windows, starts[usable], ends[usable])
@@ -267,30 +271,19 @@ class QuestionAnswering(Task):
         is_held = np.zeros(len(usable), bool)
         is_held[documents[columns[0] > 0]] = True
         for i in np.flatnonzero(has_tokens & has_answer & ~is_held):
-            reason = answer_columns.NO_TOKEN if first[i] < 0 else answer_columns.TOO_LONG
+            reason = question_examples.NO_TOKEN if first[i] < 0 else question_examples.TOO_LONG
             unusable[int(usable[i])] = reason
-        answer_columns.report(unusable, len(questions))
+        question_examples.report(unusable, len(questions))
         rows = np.flatnonzero((has_tokens & (is_held | ~has_answer))[documents])
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, "float32")[usable[documents[rows]]]
         labels = {name: column[rows] for name, column in zip(OUTPUTS, columns, strict=True)}
-        examples = self._examples_of(windows, rows)
-        return dataclasses.replace(examples, labels=labels, sample_weight=sample_weight)
-
-    def _examples_of(self, windows, rows=None):
-        """Returns the `Examples` of windows, or of some of them."""
-        rows = np.arange(len(windows)) if rows is None else rows
-        return Examples(
-            windows.lengths[rows],
-            lambda batch, length: windows.pack(rows[batch], length),
-            buckets=buckets_of(self.preprocessor.max_length),
-            depends_on_padding=not self.mask_padding,
-        )
+        return EncodedWindows(windows, self, rows, labels, sample_weight)
 
     def _predict_windows(self, windows, batch_size=None, verbose=0):
         longest = int(windows.lengths.max())
         logits = np.full((2, len(windows), longest), MASKED_LOGIT, "float32")
-        for rows, outputs in self.predict_rows(self._examples_of(windows), batch_size, verbose):
+        for rows, outputs in self.predict_rows(EncodedWindows(windows, self), batch_size, verbose):
             for part, name in zip(logits, OUTPUTS, strict=True):
                 length = min(longest, outputs[name].shape[1])
                 part[rows, :length] = outputs[name][:, :length]
@@ -370,7 +363,7 @@ class QuestionAnswering(Task):
         self,
         question: str | Texts,
         context: str | str | Texts,
-        top_k: Literal[1] | int = 1,
+        top_k: int = 1,
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> Answer | list[Answer] | list[list[Answer]]:
@@ -435,8 +428,8 @@ class QuestionAnswering(Task):
                 examples do not have both kinds of questions.
         """
         check_choice("metric", metric, ("f1", "exact"))
-        answers = answer_columns.right_answers(x, y)
-        answer_columns.check_labelled(x)
+        answers = question_examples.right_answers(x, y)
+        question_examples.check_labelled(x)
         if all(answers) or not any(answers):
             raise ValueError(
                 "A threshold is tuned on questions with and without answers. Received: "
@@ -454,6 +447,26 @@ class QuestionAnswering(Task):
             threshold = min(no_answer_scores.values()) - 1.0
         self.no_answer_threshold = threshold = float(threshold)
         return {"threshold": threshold, metric: best}
+
+
+class EncodedWindows(EncodedExamples):
+    """Windows over questions and contexts.
+
+    Args:
+        windows: `QuestionWindows`.
+        task: a `QuestionAnswering`.
+        kept: int64 `(num_rows,)`, the windows that are rows; `None` for all.
+        labels, sample_weight: see `EncodedExamples`.
+    """
+
+    def __init__(self, windows, task, kept=None, labels=None, sample_weight=None):
+        self.windows, self.kept = windows, np.arange(len(windows)) if kept is None else kept
+        self.keeps_buckets = not task.mask_padding
+        buckets = buckets_of(task.preprocessor.max_length)
+        super().__init__(windows.lengths[self.kept], labels, sample_weight, buckets)
+
+    def rows(self, indices, length):
+        return self.windows.pack(self.kept[indices], length)
 
 
 def _answer_tokens(windows, starts, ends):
@@ -482,10 +495,6 @@ def _check_positions(labels, inputs):
         inside = (positions < length) & exists[
             np.arange(len(positions)), np.minimum(positions, length - 1)
         ]
-        if not inside.all():
-            row = int(np.argmin(inside))
-            raise ValueError(
-                f"The labels '{name}' must be positions of tokens, not of padding or beyond the "
-                f"{length} columns. Received {positions[row]} at the index {row}. Where a window "
-                "does not hold the answer, both labels are 0."
-            )
+        rule = f"The labels '{name}' must be positions of tokens among the {length} columns"
+        advice = "If a window does not hold the answer, both labels are 0."
+        refuse_first(~inside, positions, rule, advice)

@@ -98,8 +98,6 @@ class ReplacedTokenDetection(JointTask):
         google-research/electra, `run_pretraining.py`, `pretrain/pretrain_helpers.py`.
     """
 
-    needs_labels = False
-    has_classes = False
     part_names = ("generator", "discriminator")
     reader_name = "generator"
     made_of = (
@@ -189,8 +187,8 @@ class ReplacedTokenDetection(JointTask):
 
     # Examples: the generator's
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts, masked, see `MaskedLM`.
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns texts as rows to mask, see `MaskedLM`.
 
         Raises:
             ValueError: they are not to train or to be evaluated on.
@@ -200,7 +198,7 @@ class ReplacedTokenDetection(JointTask):
                 "What is predicted of texts depends on the part that reads them. Received: texts. "
                 "Use `is_replaced(texts)`, or `generator.fill_mask(texts)`."
             )
-        return super().raw_examples(x, y, sample_weight, training)
+        return super().encode_texts(x, y, sample_weight, training)
 
     @overload
     def is_replaced(
@@ -283,10 +281,7 @@ def _check_parts(generator, discriminator):
 def _share(generator, backbone):
     """Gives a generator the embeddings of a backbone; functions compiled before know others."""
     share_embeddings(generator.backbone, backbone)
-    structure.changed()
-    if keras.backend.backend() == "torch":
-        for layer in (generator.backbone.embeddings, generator.backbone, generator):
-            layer._track_variables()  # Else PyTorch holds the old tables too.
+    structure.changed(generator.backbone.embeddings, generator.backbone, generator)
     generator.compile_with(generator.recipe.renewed(generator))
 
 

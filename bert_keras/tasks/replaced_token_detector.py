@@ -1,23 +1,22 @@
 """Which tokens of a text are not its own: ELECTRA's discriminator."""
 
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
 
 from bert_keras.answers.tokens import judged_tokens
+from bert_keras.checks import check_shape, refuse_first
 from bert_keras.heads.replaced_token import ReplacedTokenHead
-from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import check_all_fit, check_has_preprocessor, head_for
-from bert_keras.tasks.encoded_examples import Examples
+from bert_keras.tasks.compatibility import check_all_fit, head_for
+from bert_keras.tasks.options import PredictOptions, PresetOptions, TaskOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.task_data import are_examples
 from bert_keras.tasks.user_columns import as_column
 from bert_keras.training.losses import SigmoidCrossentropy
-from bert_keras.types import Data, Frozen, JudgedToken, Texts, Verbose
+from bert_keras.types import Data, Frozen, JudgedToken, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -52,15 +51,21 @@ class ReplacedTokenDetector(Task):
         [Clark et al., 2020](https://arxiv.org/abs/2003.10555), section 2.
     """
 
+    form = "sentences"
+    label_per_token = True
     has_classes = False
-    takes_pairs = False
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[PresetOptions]) -> Self: ...
 
     def __init__(
         self,
         backbone: Backbone,
         preprocessor: TextPreprocessor | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.head = head_for(self, ReplacedTokenHead)
@@ -93,16 +98,13 @@ class ReplacedTokenDetector(Task):
         Raises:
             ValueError: a label is anything else.
         """
-        labels = np.asarray(labels)
-        if labels.ndim != 2 or not np.isin(labels, (0, 1)).all():
-            raise ValueError(
-                "Labels of tokens must be 0, or 1 where the token was replaced, of the shape "
-                f"(batch, seq_len). Received: dtype {labels.dtype}, shape {labels.shape}."
-            )
+        labels = check_shape("Labels of tokens", np.asarray(labels), ("batch", "seq_len"))
+        rule = "Labels of tokens must be 0, or 1 where the token was replaced"
+        refuse_first(~np.isin(labels, (0, 1)), labels, rule)
         return labels.astype("int32")
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts to predict, see `Task`.
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns texts to predict as rows of token ids, see `Task`.
 
         Raises:
             ValueError: they are to train on.
@@ -112,15 +114,11 @@ class ReplacedTokenDetector(Task):
                 "Replaced tokens are learned from ready inputs, or from texts in which a generator "
                 "replaces some. Received: texts. Train a `ReplacedTokenDetection`."
             )
-        return super().raw_examples(x)
+        return super().encode_texts(x)
 
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, in which padding weighs 0, see `Task`."""
-        if training and sample_weight is None and PADDING_MASK in inputs:
-            sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
-        return super().ready_examples(inputs, y, sample_weight, training)
-
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> Any:
         """Returns the logits of tokens.
 
         Args:
@@ -132,9 +130,9 @@ class ReplacedTokenDetector(Task):
             float32 `(batch, seq_len)`; for texts a list of float32 `(num_tokens,)`, one array a
             text, special tokens included.
         """
-        if isinstance(x, (dict, Examples)) or not are_examples(self, x):
+        if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        examples = self.examples(x, training=False)
+        examples = self.data.encode(x, training=False)
         logits = [None] * len(examples)
         for rows, outputs in self.predict_rows(examples, batch_size, **kwargs):
             for row, values in zip(rows, outputs, strict=True):
@@ -175,7 +173,7 @@ class ReplacedTokenDetector(Task):
         """
         if isinstance(text, str):
             return self.is_replaced([text], batch_size, verbose)[0]
-        check_has_preprocessor(self)
+        self.data.check_has_preprocessor()
         texts = as_column(text, "text")
         check_all_fit(self.preprocessor, *self.preprocessor.tokenize(texts))
         first = len(self.tokenizer.layout.before)

@@ -9,10 +9,9 @@ import numpy as np
 from bert_keras.checks import check_choice, check_int
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
-from bert_keras.tasks.compatibility import check_has_preprocessor
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.tasks.user_columns import as_column, is_columns, is_one_pair
+from bert_keras.tasks.user_columns import as_column, as_many, is_columns
 from bert_keras.types import OneText, Texts
 
 _Baseline: TypeAlias = Literal["mask", "pad", "zero"]
@@ -119,9 +118,8 @@ def integrated_gradients(
         [Sundararajan et al., 2017](https://arxiv.org/abs/1703.01365).
     """
     _check(classifier, steps, baseline, batch_size)
-    columns = texts if is_one_pair(texts) or is_columns(texts) else (texts,)
-    is_one = isinstance(columns[0], str)
-    columns = tuple([column] if is_one else as_column(column) for column in columns)
+    columns, is_one = as_many(texts)
+    columns = tuple(map(as_column, columns if is_columns(columns) else (columns,)))
     targets = _targets(classifier, columns, target)
     gradients = _gradient_function(classifier)
     found = [
@@ -137,7 +135,7 @@ def _check(classifier, steps, baseline, batch_size):
             "Integrated gradients are for a `TextClassifier`. Received: "
             f"{type(classifier).__name__}."
         )
-    check_has_preprocessor(classifier)
+    classifier.data.check_has_preprocessor()
     check_int("steps", steps)
     check_int("batch_size", batch_size)
     check_choice("baseline", baseline, BASELINES)

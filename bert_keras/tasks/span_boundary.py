@@ -1,7 +1,7 @@
 """SpanBERT's pre-training: masked spans, guessed from inside and from their borders."""
 
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 
@@ -13,8 +13,9 @@ from bert_keras.preprocessing.masking import Masking
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.masked_lm import MaskedLM
+from bert_keras.tasks.options import MaskedLMOptions, TaskOptions
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Frozen
+from bert_keras.types import Frozen, Path
 
 OUTPUTS = ("masked_lm", "span_boundary")
 
@@ -68,6 +69,11 @@ class SpanBoundary(MaskedLM):
         }
     )
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[MaskedLMOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -75,7 +81,7 @@ class SpanBoundary(MaskedLM):
         masking: Masking | dict[str, Any] | None = None,
         frozen: Frozen | None = None,
         head_options: dict[str, Any] | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         masking = {"strategy": "spans"} if masking is None else masking
         super().__init__(backbone, preprocessor, masking, frozen, head_options, **kwargs)

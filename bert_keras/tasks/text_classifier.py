@@ -1,7 +1,7 @@
 """Classification and regression of texts and pairs of texts."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -9,26 +9,31 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.answers.classes import check_threshold, class_answers, class_probabilities
-from bert_keras.checks import check_choice
-from bert_keras.export.text_program import TextAnswer
+from bert_keras.checks import check_choice, refuse_smoothing
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.presets import families
 from bert_keras.tasks import encoded_labels as task_labels
-from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
+from bert_keras.tasks.options import PredictOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.user_columns import is_empty, is_one_pair
+from bert_keras.tasks.text_answer import TextAnswer
+from bert_keras.tasks.user_columns import as_many, is_empty
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
     Data,
     Frozen,
     HeadOptions,
+    Inputs,
     OneText,
+    Outputs,
+    Path,
     Pooling,
     ProblemType,
+    Tensor,
     Texts,
+    Threshold,
     Verbose,
 )
 
@@ -79,10 +84,14 @@ class TextClassifier(Task):
     """
 
     head_arguments = ("num_classes", "pooling", "head_options")
-    reads_features = True
 
     # What `integrated_gradients` has compiled, and for which variables.
     _gradients = (None, None)
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[TextClassifierOptions]) -> Self: ...
 
     def __init__(
         self,
@@ -95,7 +104,7 @@ class TextClassifier(Task):
         pooling: Pooling | None = None,
         head_options: HeadOptions | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.problem_type = check_choice("problem_type", problem_type, task_labels.PROBLEM_TYPES)
@@ -115,6 +124,12 @@ class TextClassifier(Task):
     def call(self, inputs, token_vectors=None, training=None):
         options = {} if token_vectors is None else {"token_vectors": token_vectors}
         outputs = self.backbone_outputs(inputs, training=training, **options)
+        return self.head_outputs(outputs, inputs, training)
+
+    def head_outputs(
+        self, outputs: Outputs, inputs: Inputs, training: bool | None = None
+    ) -> Tensor:
+        """Returns the logits for a backbone's outputs."""
         logits = self.head(outputs, padding_mask=inputs.get(PADDING_MASK), training=training)
         return ops.cast(logits, "float32")
 
@@ -128,11 +143,7 @@ class TextClassifier(Task):
                 label_smoothing=label_smoothing,
                 reduction="mean_with_sample_weight",
             )
-        if label_smoothing:
-            raise ValueError(
-                "A regression has no labels to smooth. Received: "
-                f"label_smoothing={label_smoothing}."
-            )
+        refuse_smoothing(label_smoothing, "A regression has no labels to smooth")
         return keras.losses.MeanSquaredError(reduction="mean_with_sample_weight")
 
     def default_metrics(self):
@@ -161,7 +172,9 @@ class TextClassifier(Task):
         settings = self.problem_type, self.num_classes, self.label_names
         return task_labels.encode_labels(labels, *settings)
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> NDArray[np.float32]:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> NDArray[np.float32]:
         """Returns logits or scores, see `Task.predict`; of no texts float32 `(0, num_classes)`."""
         if is_empty(x):
             return np.zeros((0, self.num_classes), "float32")
@@ -193,7 +206,7 @@ class TextClassifier(Task):
         self,
         texts: OneText,
         batch_size: int | None = None,
-        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+        threshold: Threshold = 0.5,
         verbose: Verbose = 0,
     ) -> dict[str, Any]: ...
     @overload
@@ -201,14 +214,14 @@ class TextClassifier(Task):
         self,
         texts: Texts,
         batch_size: int | None = None,
-        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+        threshold: Threshold = 0.5,
         verbose: Verbose = 0,
     ) -> list[dict[str, Any]]: ...
     def classify(
         self,
         texts: OneText | Texts,
         batch_size: int | None = None,
-        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
+        threshold: Threshold = 0.5,
         verbose: Verbose = 0,
     ) -> dict[str, Any] | list[dict[str, Any]]:
         """Returns answers that a person can read.
@@ -231,36 +244,10 @@ class TextClassifier(Task):
                 nor one for each label.
         """
         threshold = check_threshold(threshold, self._names())
-        is_one = isinstance(texts, str) or is_one_pair(texts)
-        if is_one_pair(texts):
-            texts = tuple([text] for text in texts)
+        texts, is_one = as_many(texts)
         logits = self.predict(texts, batch_size, verbose=verbose)
         answers = class_answers(logits, self.problem_type, self._names(), threshold)
         return answers[0] if is_one else answers
 
     def _names(self):
         return list(self.label_names or range(self.num_classes))
-
-
-def head_of(
-    task: Task, pooling: Pooling | None, head_options: HeadOptions | None
-) -> tuple[Pooling, HeadOptions]:
-    """Returns how a task's head pools, and its further options: as told, or as the family does.
-
-    Args:
-        task: a `Task` with its backbone.
-        pooling: str, or `None` for the family's head whole.
-        head_options: dict, or `None`.
-    """
-    options = {} if pooling else families.head_options(task.backbone, task)
-    options.pop("dropout", None)
-    for name in head_options or ():
-        check_choice("head_options", name, ("hidden_activation", "dropout_first", "norm"))
-    pooling = pooling or options.pop("pooling", "pooler" if task.backbone.pooler else "cls")
-    return pooling, options if head_options is None else dict(head_options)
-
-
-def dropout_of(task: Task, dropout: float | None) -> float:
-    """Returns the rate before a task's last layer: as told, the family's, or the backbone's."""
-    options = families.head_options(task.backbone, task)
-    return options.get("dropout", task.backbone.dropout) if dropout is None else dropout

@@ -1,31 +1,38 @@
 """Texts as vectors whose cosine says how alike the texts are."""
 
-from typing import Any, Literal, Self, overload
+from typing import Any, Self, Unpack, overload
 
 import keras
 import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_bool, check_choice, check_int
+from bert_keras.checks import (
+    check_bool,
+    check_choice,
+    check_int,
+    check_shape,
+    refuse_first,
+    refuse_smoothing,
+)
 from bert_keras.engine.atomic_files import of_one_state
-from bert_keras.export.text_program import TextAnswer
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
-from bert_keras.metrics.labels import as_label_array
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
-from bert_keras.tasks.encoded_labels import one_column
-from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.encoded_examples import EncodedTexts
+from bert_keras.tasks.encoded_labels import as_label_array, one_column
+from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.options import PredictOptions, TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
 from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
-from bert_keras.types import AsArray, Data, Frozen, Hit, Path, Pooling, Texts, Verbose
+from bert_keras.types import AsArray, Data, Frozen, Hit, Objective, Path, Pooling, Texts, Verbose
 
 # Objective -> its loss, the least and the most columns of texts.
 OBJECTIVES = {
@@ -96,9 +103,9 @@ class TextEmbedder(Task):
         preprocessor: TextPreprocessor | None = None,
         pooling: Pooling = "mean",
         normalize: bool = True,
-        objective: Literal["ranking", "similarity", "triplet"] = "ranking",
+        objective: Objective = "ranking",
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         check_choice("objective", objective, tuple(OBJECTIVES))
@@ -133,11 +140,7 @@ class TextEmbedder(Task):
 
     def default_loss(self, label_smoothing):
         """Returns the loss of `objective`."""
-        if label_smoothing:
-            raise ValueError(
-                "Embeddings have no classes whose labels could be smoothed. Received: "
-                f"label_smoothing={label_smoothing}."
-            )
+        refuse_smoothing(label_smoothing, "Embeddings have no labels of classes to smooth")
         return OBJECTIVES[self.objective][0]()
 
     def encode_labels(self, labels):
@@ -155,57 +158,41 @@ class TextEmbedder(Task):
         """
         what = "group" if self.objective == "ranking" else "score"
         labels = one_column(as_label_array(labels, what))
-        if labels.ndim != 1:
-            raise ValueError(
-                f"Scores and groups must be one value a row. Received the shape {labels.shape}."
-            )
+        kinds = "iuf" if self.objective == "similarity" else ""
+        check_shape("Scores and groups", labels, ("num_examples",), kinds)
         if self.objective == "ranking":
-            if labels.dtype.kind == "f" and np.isnan(labels).any():
-                row = int(np.argmax(np.isnan(labels)))
-                raise ValueError(
-                    f"Every example needs a group. Received nan at the index {row}. One without a "
-                    "fellow is a group of its own; without `y` every example is."
-                )
-            if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
-                raise ValueError(
-                    "With objective='ranking' labels are groups. Received numbers such as "
-                    f"{labels[labels != np.round(labels)][0]}. Scores are for "
-                    "objective='similarity'."
-                )
+            if labels.dtype.kind == "f":
+                advice = "An example on its own is a group; without `y` every example is."
+                refuse_first(np.isnan(labels), labels, "Every example needs a group", advice)
+                rule = "With objective='ranking' labels are groups, numbers or names"
+                advice = "Scores are for objective='similarity'."
+                refuse_first(labels != np.round(labels), labels, rule, advice)
             return np.unique(labels, return_inverse=True)[1].astype("int32")
         if self.objective == "triplet":
             return np.zeros(len(labels), "int32")
-        if labels.dtype.kind not in "iuf" or not (np.abs(labels) <= 1).all():
-            raise ValueError(
-                "Scores must be cosines, numbers from -1 to 1. Received: "
-                f"{_first_wrong(labels)}. Divide the scores of STS-B, from 0 to 5, by 5."
-            )
+        advice = "Divide the scores of STS-B, from 0 to 5, by 5."
+        rule = "Scores must be cosines, numbers from -1 to 1"
+        refuse_first(~(np.abs(labels) <= 1), labels, rule, advice)
         return labels.astype("float32")
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts, or of rows of texts, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns texts, or rows of texts, as rows of token ids, see `Task`."""
         columns = list(x) if is_columns(x) else [x]
         labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
         columns = [as_texts(column) for column in columns]
         _check_equally_long(columns)
-        ids, _ = self.preprocessor.tokenize([text for column in columns for text in column])
-        places = np.arange(len(ids)).reshape(len(columns), -1).T
-        lengths, make_groups = group_texts(self.preprocessor, ids, None, places)
+        ids, _ = self.preprocessor.tokenize(
+            [text for row in zip(*columns, strict=True) for text in row]
+        )
+        if not is_columns(x):
+            return EncodedTexts(self.preprocessor, ids, None, labels, sample_weight)
+        counts = np.full(len(columns[0]), len(columns))
+        return EncodedGroups(self.preprocessor, ids, None, counts, labels, sample_weight)
 
-        def make_inputs(rows, length):
-            inputs = make_groups(rows, length)
-            return inputs if is_columns(x) else {key: a[:, 0] for key, a in inputs.items()}
-
-        buckets = buckets_of(self.preprocessor.max_length)
-        return Examples(lengths, make_inputs, labels, sample_weight, buckets, len(columns))
-
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, see `Task`."""
-        self.check_arrays(inputs)
-        shape = inputs[TOKEN_IDS].shape
-        num_texts = shape[1] if len(shape) == 3 else 1
-        labels = self._labels_of(num_texts, y, shape[0]) if training else None
-        return Examples.of_arrays(inputs, labels, sample_weight)
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, see `encode_labels`; there may be none."""
+        shape = np.shape(inputs[TOKEN_IDS])
+        return self._labels_of(shape[1] if len(shape) == 3 else 1, labels, shape[0])
 
     def _labels_of(self, num_texts, labels, count):
         """Returns the labels of rows of so many texts, checked; without any each is a group."""
@@ -232,7 +219,9 @@ class TextEmbedder(Task):
 
     # Answers
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> NDArray[np.float32]:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> NDArray[np.float32]:
         """Returns the vectors of texts, of columns of texts, or of ready inputs.
 
         Args:
@@ -372,7 +361,7 @@ class TextEmbedder(Task):
 
     @classmethod
     @of_one_state
-    def from_preset(cls, preset: Path, *, load_weights: bool = True, **kwargs) -> Self:
+    def from_preset(cls, preset: Path, **kwargs: Unpack[TextEmbedderOptions]) -> Self:
         """Returns an embedder on the backbone and the tokenizer of a preset, see `Task`.
 
         A folder of sentence-transformers brings its pooling, its normalisation and its longest
@@ -380,7 +369,6 @@ class TextEmbedder(Task):
 
         Args:
             preset: str or path, see `Task.from_preset`.
-            load_weights: bool, `False` keeps random initial weights.
             **kwargs: see `Task.from_preset`; they come before what the preset says.
 
         Returns:
@@ -396,7 +384,7 @@ class TextEmbedder(Task):
             modules_matter = not {"pooling", "normalize"} <= set(kwargs)
             settings = sentence_transformers.read_settings(source.folder, modules_matter)
             kwargs = {**settings, **kwargs}
-        return super().from_preset(preset, load_weights=load_weights, **kwargs)
+        return super().from_preset(preset, **kwargs)
 
     def export_to_huggingface(self, folder, dtype=None, card=None):
         """Writes a folder that transformers' `AutoModel` and sentence-transformers load.
@@ -428,13 +416,6 @@ def _check_equally_long(columns):
             "Columns of texts must be equally long. Received lengths: "
             f"{[len(column) for column in columns]}."
         )
-
-
-def _first_wrong(scores):
-    if scores.dtype.kind not in "iuf":
-        return f"dtype {scores.dtype}"
-    index = int(np.argmin(np.abs(scores) <= 1))
-    return f"{scores[index]} at the index {index}"
 
 
 def _nearest(queries, documents, top_k):

@@ -1,17 +1,16 @@
 """Tags for words: named entities, parts of speech, word segmentation."""
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.answers.entity_tags import Scheme, find_odd_tags, is_entity_tag
+from bert_keras.answers.entity_tags import find_odd_tags, is_entity_tag
 from bert_keras.answers.tagged_texts import named_tags, tagged_texts
 from bert_keras.answers.viterbi import best_tags
-from bert_keras.checks import check_int, is_int
+from bert_keras.checks import check_int, check_shape, is_int, refuse_first, refuse_smoothing
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.entities import entity_scores
@@ -20,15 +19,31 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.preprocessing.word_windows import cut_words
-from bert_keras.tasks.compatibility import check_has_preprocessor, head_for
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
+from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import check_label_names
+from bert_keras.tasks.options import (
+    AllCompileOptions,
+    PredictOptions,
+    TaskOptions,
+    TokenClassifierOptions,
+)
 from bert_keras.tasks.tagging_words import as_sentences, place_words
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.text_classifier import dropout_of, head_of
 from bert_keras.tasks.user_columns import as_column, is_column
 from bert_keras.training.losses import AsComputed, SparseCrossentropy
-from bert_keras.types import Data, Frozen, TaggedText, Tensor, Texts, Verbose
+from bert_keras.types import (
+    Data,
+    Frozen,
+    Inputs,
+    Outputs,
+    Path,
+    Scheme,
+    TaggedText,
+    Tensor,
+    Texts,
+    Verbose,
+)
 
 # The transitions of a conditional random field start at 0 and must reach about 1 within the few
 # hundred steps of a fine-tuning. Adam moves a weight by about its learning rate a step, so at the
@@ -101,8 +116,13 @@ class TokenClassifier(Task):
     """
 
     head_arguments = ("num_classes", "crf")
-    takes_pairs = False
-    reads_features = True
+    form = "sentences"
+    label_per_token = True
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[TokenClassifierOptions]) -> Self: ...
 
     def __init__(
         self,
@@ -114,7 +134,7 @@ class TokenClassifier(Task):
         crf: bool = False,
         stride: int | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.num_classes = check_int("num_classes", num_classes, 2, 2**16)
@@ -129,11 +149,19 @@ class TokenClassifier(Task):
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training)
+        return self.head_outputs(outputs, inputs, training)
+
+    def head_outputs(
+        self, outputs: Outputs, inputs: Inputs, training: bool | None = None
+    ) -> Tensor:
+        """Returns the logits for a backbone's outputs."""
         return ops.cast(self.head(outputs, training=training), "float32")
 
     # Loss
 
-    def compile(self, optimizer="auto", loss="auto", **kwargs):
+    def compile(
+        self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Unpack[AllCompileOptions]
+    ) -> None:
         """Configures training, see `Task.compile`; with a CRF the loss is its own.
 
         Args:
@@ -155,11 +183,7 @@ class TokenClassifier(Task):
         """Returns cross-entropy a token, or what averages the field's likelihoods."""
         if not self.crf:
             return SparseCrossentropy(label_smoothing=label_smoothing)
-        if label_smoothing:
-            raise ValueError(
-                "A conditional random field has no labels to smooth. Received: "
-                f"label_smoothing={label_smoothing}."
-            )
+        refuse_smoothing(label_smoothing, "A conditional random field has no labels to smooth")
         return AsComputed(reduction="mean_with_sample_weight")
 
     def default_metrics(self):
@@ -189,18 +213,25 @@ class TokenClassifier(Task):
             training: bool.
         """
         if self.crf:
-            if sample_weight is None:
-                sample_weight = x.get(PADDING_MASK)
-            if sample_weight is None:
-                sample_weight = ops.ones_like(y_pred[..., 0])
-            weights = ops.cast(sample_weight, "float32")
-            counts = weights > 0
-            num_words = ops.maximum(ops.sum(ops.cast(counts, "float32"), axis=-1), 1.0)
-            likelihood = self.head.crf.log_likelihood(y_pred, y, counts)
-            # Averaged over sentences with their words' weights, this is a mean over words.
-            y = y_pred = -likelihood / num_words
-            sample_weight = ops.sum(weights, axis=-1)
+            y, y_pred, sample_weight = self.chain_losses(x, y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def chain_losses(
+        self, x: Inputs, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the field's loss per sentence, twice, and the sentences' weights: `(batch,)`.
+
+        Averaged by these weights, the losses are a mean over words. See `compute_loss`.
+        """
+        if sample_weight is None:
+            sample_weight = x.get(PADDING_MASK)
+        if sample_weight is None:
+            sample_weight = ops.ones_like(y_pred[..., 0])
+        weights = ops.cast(sample_weight, "float32")
+        counts = weights > 0
+        num_words = ops.maximum(ops.sum(ops.cast(counts, "float32"), axis=-1), 1.0)
+        losses = -self.head.crf.log_likelihood(y_pred, y, counts) / num_words
+        return losses, losses, ops.sum(weights, axis=-1)
 
     # Labels and inputs
 
@@ -217,37 +248,18 @@ class TokenClassifier(Task):
             ValueError: the shape does not fit, or a label is no class.
         """
         labels = np.asarray(labels)
-        if labels.ndim != 2 or labels.dtype.kind not in "iu":
-            raise ValueError(
-                "Labels of ready inputs must be ints of the shape (num_examples, seq_len). "
-                f"Received the shape {labels.shape} and the dtype {labels.dtype}."
-            )
-        wrong = (labels < 0) | (labels >= self.num_classes)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0].tolist()
-            raise ValueError(
-                f"Labels must be the ints 0 to {self.num_classes - 1}, num_classes="
-                f"{self.num_classes}. Received {labels[row, column]} at the index {(row, column)}. "
-                "Positions without a label have label 0 and sample_weight 0."
-            )
+        check_shape("Labels of ready inputs", labels, ("num_examples", "seq_len"), "iu")
+        count = self.num_classes
+        refuse_first(
+            (labels < 0) | (labels >= count),
+            labels,
+            f"Labels must be the ints 0 to {count - 1}, num_classes={count}",
+            "Positions without a label have label 0 and sample_weight 0.",
+        )
         return labels.astype("int32")
 
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, in which padding weighs 0, see `Task`."""
-        if training and sample_weight is None and PADDING_MASK in inputs:
-            sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
-        return super().ready_examples(inputs, y, sample_weight, training)
-
-    def check_class_weight(self, class_weight, x):
-        """Raises where weights of tags do not fit the task, or `x` is a dataset.
-
-        Keras takes the tags of a sentence for the scores of one label.
-        """
-        if not (isinstance(x, dict) or self.is_raw(x)):
-            raise TypeError(
-                "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
-                f"Received: {type(x).__name__}. Let it yield sample weights."
-            )
+    def check_class_weight(self, class_weight):
+        """Raises `ValueError` if weights of tags do not fit the task."""
         is_dict = isinstance(class_weight, dict)
         if self.crf and is_dict and not all(weight > 0 for weight in class_weight.values()):
             raise ValueError(
@@ -256,22 +268,18 @@ class TokenClassifier(Task):
                 f"{class_weight}. Give the tag a small weight, such as 0.01."
             )
 
-    def is_raw(self, x):
-        """Whether `x` holds sentences: a str, or a list, array or column of str or word lists."""
-        return isinstance(x, str) or (is_column(x) and not _are_numbers(x))
-
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of windows over sentences, see `Task`.
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns sentences as rows of windows, see `Task`.
 
         Args:
             x: sentences, see the class.
-            y: for each sentence a list of as many tags as it has words, by name or number.
+            y: for each sentence a list with a tag per word, by name or number.
             sample_weight: float `(num_sentences,)`, or `None`.
             training: bool.
         """
         sentences = self._words_of(x)
         windows = self._cut(sentences)
-        examples = self._examples_of(windows)
+        examples = EncodedTexts(self.preprocessor, windows.ids)
         if not training:
             return examples
         labels = self._numbers_of(sentences, y)
@@ -282,20 +290,11 @@ class TokenClassifier(Task):
         if sample_weight is not None:
             of_windows = np.asarray(sample_weight, "float32")[windows.sentences]
             counts *= np.repeat(of_windows, windows.words.lengths)
-        # Where there is no word, number -1 finds the 0 at the end.
+        # Where there is no word, index -1 finds the 0 at the end.
         values = np.append(labels, np.int32(0))[words]
-        return dataclasses.replace(
-            examples,
-            labels=Ragged.from_flat(values, windows.words.lengths),
-            sample_weight=Ragged.from_flat(counts, windows.words.lengths),
-        )
-
-    def _examples_of(self, windows):
-        def make_inputs(rows, length):
-            return self.preprocessor.pack(windows.ids.take(rows), length=length)
-
-        return Examples(
-            windows.words.lengths, make_inputs, buckets=buckets_of(self.preprocessor.max_length)
+        return examples.labelled(
+            Ragged.from_flat(values, windows.words.lengths),
+            Ragged.from_flat(counts, windows.words.lengths),
         )
 
     def _words_of(self, sentences):
@@ -303,7 +302,7 @@ class TokenClassifier(Task):
         return [_slices(text, spans) for text, spans in self._placed(sentences)]
 
     def _placed(self, sentences):
-        check_has_preprocessor(self)
+        self.data.check_has_preprocessor()
         return place_words(self.preprocessor.tokenizer, as_sentences(sentences))
 
     def _cut(self, sentences):
@@ -344,7 +343,9 @@ class TokenClassifier(Task):
 
     # Answers
 
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
+    def predict(
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+    ) -> Any:
         """Returns the logits of tokens, or for raw sentences those of their words.
 
         Args:
@@ -360,17 +361,19 @@ class TokenClassifier(Task):
         Raises:
             TypeError, ValueError: sentences or inputs do not fit; before any compute.
         """
-        if not self.is_raw(x):
+        if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        return self._predict_words(self._words_of(x), batch_size, **kwargs)
+        sentences, _ = self.data.columns(x)
+        return self._predict_words(self._words_of(sentences), batch_size, **kwargs)
 
     def _predict_words(self, sentences, batch_size=None, verbose=0):
         if not sentences:
             return []
         windows = self._cut(sentences)
+        examples = EncodedTexts(self.preprocessor, windows.ids)
         num_words = [len(words) for words in sentences]
         logits = np.zeros((sum(num_words), self.num_classes), "float32")
-        for rows, outputs in self.predict_rows(self._examples_of(windows), batch_size, verbose):
+        for rows, outputs in self.predict_rows(examples, batch_size, verbose):
             words = windows.words.take(rows).to_dense(outputs.shape[1], padding=-1)
             logits[words[words >= 0]] = outputs[words >= 0]
         return np.split(logits, np.cumsum(num_words)[:-1])
@@ -514,10 +517,6 @@ class TokenClassifier(Task):
             named = [[named_tags(x, self.label_names) for x in rows] for rows in (true, decoded)]
             scores |= entity_scores(*named, scheme=scheme)
         return scores
-
-
-def _are_numbers(x):
-    return getattr(getattr(x, "dtype", None), "kind", "O") in "iufb"
 
 
 def _rows(tags):

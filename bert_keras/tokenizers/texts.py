@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from bert_keras.checks import describe
+
 
 def as_texts(texts, name="texts"):
     """Returns a column of texts as a list of str.
@@ -39,14 +41,6 @@ def check_pairs(texts, pairs):
             "First and second texts must be equally many. Received: "
             f"{len(texts)} first and {len(pairs)} second texts."
         )
-
-
-def describe(value):
-    """Returns the value, shortened, and its type, for an error message."""
-    shown = repr(value)
-    if len(shown) > 60:
-        shown = shown[:57] + "..."
-    return f"{shown} of type {type(value).__name__}"
 
 
 def _advice(value):

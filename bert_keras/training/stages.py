@@ -6,6 +6,7 @@ import re
 import keras
 
 from bert_keras.checks import check_int, check_number, is_number
+from bert_keras.engine.structure import relative_path
 
 
 def layer_wise_decay(
@@ -45,7 +46,7 @@ def layer_wise_decay(
     stages = _patterns(backbone)
     multipliers = [(stage, rate ** (len(stages) - i)) for i, stage in enumerate(stages)]
     # Not a row for the pooler, of which there would be a warning where it does not train.
-    parts = dict.fromkeys(_relative_path(weight).partition("/")[0] for weight in backbone.weights)
+    parts = dict.fromkeys(relative_path(weight).partition("/")[0] for weight in backbone.weights)
     return [*multipliers, (rf"^(?![^/]+/({'|'.join(map(re.escape, parts))})/)", head)]
 
 
@@ -78,13 +79,7 @@ def _patterns(backbone):
     several times, because it is shared, is one stage.
     """
     folders = (
-        posixpath.commonpath(
-            [_relative_path(weight).rpartition("/")[0] for weight in stage.weights]
-        )
+        posixpath.commonpath([relative_path(weight).rpartition("/")[0] for weight in stage.weights])
         for stage in backbone.stages
     )
     return list(dict.fromkeys(rf"^[^/]+/{re.escape(folder)}/" for folder in folders))
-
-
-def _relative_path(weight):
-    return weight.path.partition("/")[2]

@@ -17,7 +17,8 @@ from small_tokenizers import byte_pair_tokenizer
 from tiny import tiny_backbone, tiny_preprocessor
 
 import bert_keras
-from bert_keras.export import programs, runtime
+from bert_keras.export import program_formats as formats
+from bert_keras.export import runtime
 
 # PyTorch writes the programs; no backend reads them.
 pytestmark = pytest.mark.once
@@ -108,7 +109,7 @@ def assert_same(found, expected):
 PROGRAMS = {}
 
 
-def write_once(model, path, verbose=None, write=programs.write_onnx):
+def write_once(model, path, verbose=None, write=formats.write_onnx):
     """Writes a program as `write_onnx` does; that of tasks with the same weights only once."""
     key = type(model), type(model.backbone), getattr(model, "num_classes", None)
     if key not in PROGRAMS:
@@ -138,7 +139,7 @@ def folder(tmp_path_factory):
     """A folder of exported folders, and what their tasks answered."""
     folder, expected = tmp_path_factory.mktemp("served"), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(programs, "write_onnx", write_once)
+        patch.setattr(formats, "write_onnx", write_once)
         for name, (make, method, arguments) in CASES.items():
             task = make()
             task.export(folder / name, format="onnx")
@@ -300,8 +301,8 @@ class Lowering(bert_keras.TextPreprocessor):
 
 
 class OfUpperCase(bert_keras.TextClassifier):
-    def raw_examples(self, x, *args, **kwargs):
-        return super().raw_examples([text.upper() for text in x], *args, **kwargs)
+    def encode_texts(self, x, *args, **kwargs):
+        return super().encode_texts([text.upper() for text in x], *args, **kwargs)
 
 
 def test_what_classes_of_one_s_own_do_with_texts_is_refused(tmp_path):
@@ -353,7 +354,7 @@ def test_a_folder_is_whole_or_as_it_was(tmp_path, monkeypatch):
         paths = [path for path in (tmp_path / "served").rglob("*") if path.is_file()]
         return {path.relative_to(tmp_path / "served"): path.read_bytes() for path in paths}
 
-    monkeypatch.setattr(programs, "write_onnx", write_once)
+    monkeypatch.setattr(formats, "write_onnx", write_once)
     task = CASES["one"][0]()
     task.export(tmp_path / "served", format="onnx")
     before = files()

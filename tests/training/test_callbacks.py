@@ -197,7 +197,7 @@ def test_the_callback_says_what_it_does(capsys):
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="measure"):
+    with pytest.raises(TypeError, match="measure"):
         BestOnMetric("f1")
     with pytest.raises(ValueError, match="mode"):
         BestOnMetric(len, mode="best")

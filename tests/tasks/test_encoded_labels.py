@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bert_keras.metrics.labels import as_label_array
+from bert_keras.tasks.encoded_labels import as_label_array
 
 
 def test_labels_that_are_missing_or_of_two_kinds_are_refused_where_they_stand():
