@@ -66,7 +66,7 @@ class QuestionAnswering(Task):
         max_question_length: int, tokens kept of a question, at most half of the window.
         max_answer_length: int, tokens of the longest answer that is returned.
         normalization: `"document"` or `"per_window"`, where probabilities sum to 1, see
-            `bert_keras.answers.span_search.find_spans`. Both are the same for contexts of one window.
+            `bert_keras.answers.span_search.find_spans`. Both agree for contexts of one window.
         no_answer_threshold: float, or `None` to answer always, as in SQuAD 1.1. A question has no
             answer if `log P(no answer) - log P(best span)` is above it; see
             `tune_no_answer_threshold`.
