@@ -1,6 +1,7 @@
 """Multi-head self-attention."""
 
 from types import MappingProxyType
+from typing import Unpack
 
 import keras
 import numpy as np
@@ -11,7 +12,7 @@ from bert_keras.engine.remat import computed_again
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense
-from bert_keras.types import Tensor
+from bert_keras.types import LayerOptions, Tensor
 
 # The lowest float32. Adding a score does not change it: where all is masked, all scores are alike.
 MASKED = float(np.finfo("float32").min)
@@ -67,7 +68,7 @@ class SelfAttention(keras.layers.Layer):
         hidden_dim: int,
         dropout: float = 0.1,
         initializer_range: float = 0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         if hidden_dim % num_heads:

@@ -1,12 +1,14 @@
 """The embeddings of BERT: token + segment + position, normalized."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, bert_initializer
 from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.types import Tensor
+from bert_keras.types import LayerOptions, Tensor
 
 _SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_norm")
 
@@ -71,7 +73,7 @@ class BertEmbeddings(keras.layers.Layer):
         embedding_dim: int | None = None,
         has_positions: bool = True,
         center: bool = True,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim

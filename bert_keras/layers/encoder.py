@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Unpack
 
 import keras
 
 from bert_keras.engine.remat import rematerialized, warn_where_useless
 from bert_keras.engine.size_limit import note_variable
 from bert_keras.layers.dropout import Dropout
-from bert_keras.types import Tensor
+from bert_keras.types import LayerOptions, Tensor
 
 
 class _OfLayers(keras.layers.Layer):
@@ -73,7 +74,7 @@ class EncoderBlock(_OfLayers):
         feed_forward_norm: keras.layers.Layer,
         dropout: float = 0.0,
         norm_first: bool = False,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.norm_first, self.hidden_dim = norm_first, attention.hidden_dim
@@ -172,7 +173,7 @@ class Encoder(_OfLayers):
         remat: bool = False,
         norm: keras.layers.LayerNormalization | None = None,
         shared: Sequence[keras.layers.Layer] = (),
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.shared = list(shared)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from types import MappingProxyType
+from typing import Unpack
 
 import keras
 from keras import ops
@@ -11,7 +12,7 @@ from bert_keras.engine.kernels import dense, gelu_dense
 from bert_keras.engine.remat import with_gradient
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.initializer import bert_dense
-from bert_keras.types import Activation, Tensor
+from bert_keras.types import Activation, LayerOptions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -132,7 +133,7 @@ class FeedForward(keras.layers.Layer):
         hidden_dim: int,
         activation: Activation = "gelu",
         initializer_range: float = 0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.intermediate_dim = intermediate_dim

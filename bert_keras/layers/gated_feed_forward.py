@@ -2,6 +2,7 @@
 
 import functools
 from types import MappingProxyType
+from typing import Unpack
 
 import keras
 from keras import ops
@@ -10,6 +11,7 @@ from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import get_activation
 from bert_keras.layers.initializer import bert_dense
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -50,7 +52,7 @@ class GatedFeedForward(keras.layers.Layer):
         dropout=0.0,
         activation="gelu",
         initializer_range=0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         self.intermediate_dim = intermediate_dim

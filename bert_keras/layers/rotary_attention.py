@@ -2,6 +2,7 @@
 
 import functools
 from types import MappingProxyType
+from typing import Unpack
 
 import keras
 from keras import ops
@@ -13,6 +14,7 @@ from bert_keras.layers.initializer import bert_dense
 from bert_keras.layers.local_attention import are_numbers, attend_locally
 from bert_keras.layers.rotary import rotated
 from bert_keras.layers.unpadding import same_text
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -64,7 +66,7 @@ class RotaryAttention(keras.layers.Layer):
         window=None,
         dropout=0.0,
         initializer_range=0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         if hidden_dim % (2 * num_heads):

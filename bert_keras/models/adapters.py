@@ -7,7 +7,7 @@ import keras
 
 from bert_keras.checks import check_int, check_number
 from bert_keras.engine import structure
-from bert_keras.presets.assign import relative_path
+from bert_keras.engine.structure import relative_path
 from bert_keras.types import Projection
 
 DEFAULT_TARGETS = ("query", "value")

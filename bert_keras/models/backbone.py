@@ -1,6 +1,5 @@
 """The one base class of all backbones, and what everything else may ask of them."""
 
-import contextlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Self
@@ -10,12 +9,10 @@ from keras import ops
 
 from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
-from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.layers import unpadding
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.other_names import renamed_argument
-from bert_keras.presets import presets
 from bert_keras.types import Dtype, Inputs, Outputs, Path, Tensor
 
 # More than any published encoder has, and less than what would exhaust a machine: a config read
@@ -207,7 +204,6 @@ class Backbone(Adaptable, BuiltModel):
         return {**super().get_config(), **settings_of(self)}
 
     @classmethod
-    @of_one_state
     def from_preset(cls, preset: Path, load_weights: bool = True, **kwargs: Any) -> Self:
         """Returns a backbone from a registered name, a folder, or a hub address.
 
@@ -229,13 +225,9 @@ class Backbone(Adaptable, BuiltModel):
         backbone = bert_keras.BertBackbone.from_preset("minilm_l6_en_uncased")
         ```
         """
-        source = presets.open_preset(preset)
-        with source.filling() if load_weights else contextlib.nullcontext():
-            backbone = source.backbone(cls, **kwargs)
-        if load_weights:
-            with reading(source.folder):
-                source.load_backbone_weights(backbone)
-        return backbone
+        from bert_keras.presets.presets import load_backbone
+
+        return load_backbone(cls, preset, load_weights, kwargs)
 
 
 def check_no_attentions(return_attentions):

@@ -1,6 +1,7 @@
 """BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding."""
 
 import functools
+from typing import Unpack
 
 import keras
 from keras import ops
@@ -14,6 +15,7 @@ from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.model import layer_for
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -82,8 +84,8 @@ class BertBackbone(Backbone):
         initializer_range: float = 0.02,
         causal: bool = False,
         remat: bool = False,
-        **kwargs,
-    ):
+        **kwargs: Unpack[LayerOptions],
+    ) -> None:
         super().__init__(**own_arguments(locals()))
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)

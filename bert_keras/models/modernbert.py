@@ -1,5 +1,7 @@
 """ModernBERT: smarter, better, faster, longer."""
 
+from typing import Unpack
+
 import keras
 
 from bert_keras.checks import check_int, check_number
@@ -12,6 +14,7 @@ from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.bert import bert_embeddings
 from bert_keras.models.model import layer_for
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -94,8 +97,8 @@ class ModernBertBackbone(Backbone):
         local_rotary_base: float = 10_000.0,
         initializer_range: float = 0.02,
         remat: bool = False,
-        **kwargs,
-    ):
+        **kwargs: Unpack[LayerOptions],
+    ) -> None:
         check_int("local_attention", local_attention, 1, 2**20)
         check_int("global_attention_every", global_attention_every, 1, 1024)
         check_number("global_rotary_base", global_rotary_base, above=0)

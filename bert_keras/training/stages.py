@@ -7,6 +7,7 @@ import re
 import keras
 
 from bert_keras.checks import check_int, check_number, is_number
+from bert_keras.engine.structure import relative_path
 
 
 def layer_wise_decay(
@@ -46,7 +47,7 @@ def layer_wise_decay(
     stages = _patterns(backbone)
     multipliers = [(stage, rate ** (len(stages) - i)) for i, stage in enumerate(stages)]
     # The pooler has no row of its own: a row without a trainable weight causes a warning.
-    parts = dict.fromkeys(_relative_path(weight).partition("/")[0] for weight in backbone.weights)
+    parts = dict.fromkeys(relative_path(weight).partition("/")[0] for weight in backbone.weights)
     return [*multipliers, (rf"^(?![^/]+/({'|'.join(map(re.escape, parts))})/)", head)]
 
 
@@ -79,13 +80,7 @@ def _patterns(backbone):
     times, because layers share it, counts once.
     """
     folders = (
-        posixpath.commonpath(
-            [_relative_path(weight).rpartition("/")[0] for weight in stage.weights]
-        )
+        posixpath.commonpath([relative_path(weight).rpartition("/")[0] for weight in stage.weights])
         for stage in backbone.stages
     )
     return list(dict.fromkeys(rf"^[^/]+/{re.escape(folder)}/" for folder in folders))
-
-
-def _relative_path(weight):
-    return weight.path.partition("/")[2]

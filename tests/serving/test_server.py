@@ -1,4 +1,4 @@
-"""A server answers the clients that people have, and gives way where it must refuse."""
+"""A server answers the clients that people use, and refuses what it must."""
 
 import asyncio
 import contextlib
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent import futures
 
 import httpx
 import keras
@@ -37,8 +38,15 @@ from bert_keras.serving.served import Served, Settings
 from bert_keras.serving.server import Server
 
 NAMES = ["no", "yes"]
-SVG = "http://www.w3.org/2000/svg"  # A name, which nothing is fetched from.
+TEXTS = ["a", "b c", "d"]
+SVG = "http://www.w3.org/2000/svg"  # A namespace; nothing is fetched from it.
 HOSTILE = ["", "<script>alert(1)</script>", "\x00", "a" * 5000, "\ud7ff\U0010ffff", "[MASK] [CLS]"]
+close = functools.partial(np.testing.assert_allclose, atol=1e-5)
+
+
+def coroutine(test):
+    """Lets pytest run a coroutine as a test."""
+    return functools.wraps(test)(lambda **fixtures: asyncio.run(test(**fixtures)))
 
 
 @contextlib.contextmanager
@@ -84,8 +92,24 @@ def tasks():
 
 @pytest.fixture(scope="module")
 def address(tasks):
-    with serving(tasks, api_keys=()) as found:
-        yield found
+    with serving(tasks, api_keys=()) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def session(address):
+    with httpx.Client(base_url=address, timeout=60) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def vectors(tasks):
+    return tasks["embedder"].embed(TEXTS)
+
+
+@pytest.fixture(scope="module")
+def unit_vectors(vectors):
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
 def client(address, name):
@@ -94,12 +118,12 @@ def client(address, name):
 
 @pytest.fixture(autouse=True)
 def online(monkeypatch):
-    # The client of the hub asks no address at all where it is told to stay offline.
+    # The hub's client sends no request at all, not even to this machine, in offline mode.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.is_offline_mode", lambda: False, raising=False)
 
 
-def test_hugging_faces_client_gets_what_each_task_answers(tasks, address):
+def test_the_hugging_face_client_gets_each_tasks_answers(tasks, address, vectors, unit_vectors):
     found = client(address, "classifier").text_classification("a b")
     expected = tasks["classifier"].classify("a b")["probabilities"]
     assert {x.label: pytest.approx(x.score, abs=1e-5) for x in found} == expected
@@ -111,114 +135,105 @@ def test_hugging_faces_client_gets_what_each_task_answers(tasks, address):
 
     found = client(address, "tagger").token_classification("a b")
     expected = tasks["tagger"].tag("a b")["entities"]
-    assert [(x.entity_group, x.start, x.end) for x in found] == [
-        (x["type"], x["start"], x["end"]) for x in expected
-    ]
+    found = [{"type": x.entity_group, "start": x.start, "end": x.end} for x in found]
+    assert found == [{key: x[key] for key in ("type", "start", "end")} for x in expected]
 
     found = client(address, "reader").question_answering(question="a", context="b c d")
     expected = tasks["reader"].answer("a", "b c d")
     assert (found.answer, found.start) == (expected["answer"], expected["start"])
 
-    vectors = tasks["embedder"].embed(["a", "b c", "d"])
-    np.testing.assert_allclose(
-        client(address, "embedder").feature_extraction("b c")[0], vectors[1], atol=1e-5
-    )
-    unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-    found = client(address, "embedder").sentence_similarity("a", other_sentences=["b c", "d"])
-    np.testing.assert_allclose(found, unit[1:] @ unit[0], atol=1e-5)
+    embedder = client(address, "embedder")
+    close(embedder.feature_extraction("b c")[0], vectors[1])
+    found = embedder.sentence_similarity("a", other_sentences=["b c", "d"])
+    close(found, unit_vectors[1:] @ unit_vectors[0])
 
     found = client(address, "inference").zero_shot_classification("a", candidate_labels=["b", "c"])
     assert {x.label for x in found} == {"b", "c"}
     assert sum(x.score for x in found) == pytest.approx(1)
 
 
-def test_openais_client_gets_vectors_of_texts_and_of_ids(tasks, address):
-    vectors = tasks["embedder"].embed(["a", "b c"])
-    unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-    asked = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
-    ids = tasks["embedder"].tokenizer(["a", "b c"])
-    for given in (["a", "b c"], ids):
-        for form in ({}, {"encoding_format": "float"}):  # By itself it asks for base64.
-            found = asked.embeddings.create(model="embedder", input=given, **form)
-            np.testing.assert_allclose([x.embedding for x in found.data], unit, atol=1e-5)
-    assert found.usage.prompt_tokens == 3
+def test_the_openai_client_embeds_texts_and_token_ids(tasks, address, unit_vectors):
+    embeddings = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0).embeddings
+    for inputs in (TEXTS, tasks["embedder"].tokenizer(TEXTS)):
+        for encoding in ({}, {"encoding_format": "float"}):  # The default is base64.
+            found = embeddings.create(model="embedder", input=inputs, **encoding)
+            close([x.embedding for x in found.data], unit_vectors)
+    assert found.usage.prompt_tokens == 4
     with pytest.raises(openai.NotFoundError, match="There are: classifier"):
-        asked.embeddings.create(model="nothing", input="a")
+        embeddings.create(model="nothing", input="a")
     with pytest.raises(openai.UnprocessableEntityError, match="the model's own tokenizer"):
-        asked.embeddings.create(model="embedder", input=[10**6])
+        embeddings.create(model="embedder", input=[10**6])
 
 
-def test_langchains_embeddings_are_those_of_the_model(tasks, address):
-    texts = ["a", "b c"]
-    vectors = tasks["embedder"].embed(texts)
-    unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-    # Else it cuts texts into ids of another tokenizer.
+def test_langchain_gets_the_models_embeddings(address, unit_vectors):
+    # With the check it would send ids of another tokenizer.
     options = {"model": "embedder", "api_key": "none", "check_embedding_ctx_length": False}
-    asked = langchain_openai.OpenAIEmbeddings(base_url=f"{address}/v1", **options)
-    np.testing.assert_allclose(asked.embed_documents(texts), unit, atol=1e-5)
-    np.testing.assert_allclose(asked.embed_query("b c"), unit[1], atol=1e-5)
+    embeddings = langchain_openai.OpenAIEmbeddings(base_url=f"{address}/v1", **options)
+    close(embeddings.embed_documents(TEXTS), unit_vectors)
+    close(embeddings.embed_query("b c"), unit_vectors[1])
 
 
 @pytest.mark.parametrize("is_binary", [True, False])
-def test_tritons_client_gets_answers_in_json_and_in_binary(tasks, address, is_binary):
-    asked = tritonclient.http.InferenceServerClient(address.removeprefix("http://"))
-    assert asked.is_server_ready()
-    assert asked.is_model_ready("reader")
-    texts = {"question": ["a", "b é"], "context": ["c d e", "f g"]}
-    inputs = []
-    for name, values in texts.items():
-        inputs.append(tritonclient.http.InferInput(name, [2], "BYTES"))
-        inputs[-1].set_data_from_numpy(np.array(values, object), binary_data=is_binary)
-    wanted = [tritonclient.http.InferRequestedOutput("answer", binary_data=is_binary)]
-    found = asked.infer("reader", inputs, outputs=wanted).as_numpy("answer")
-    expected = tasks["reader"].answer(*texts.values())
+def test_tritons_client_gets_answers_as_json_and_as_binary(tasks, address, vectors, is_binary):
+    triton = tritonclient.http.InferenceServerClient(address.removeprefix("http://"))
+    assert triton.is_server_ready()
+    assert triton.is_model_ready("reader")
+
+    def infer(model, **columns):
+        inputs = []
+        for name, texts in columns.items():
+            inputs.append(tritonclient.http.InferInput(name, [len(texts)], "BYTES"))
+            inputs[-1].set_data_from_numpy(np.array(texts, object), binary_data=is_binary)
+        wanted = [tritonclient.http.InferRequestedOutput("answer", binary_data=is_binary)]
+        return triton.infer(model, inputs, outputs=wanted).as_numpy("answer")
+
+    columns = {"question": ["a", "b é"], "context": ["c d e", "f g"]}
+    expected = tasks["reader"].answer(*columns.values())
+    found = infer("reader", **columns)
     assert [json.loads(x)["answer"] for x in found] == [x["answer"] for x in expected]
-
-    text = tritonclient.http.InferInput("text", [1], "BYTES")
-    text.set_data_from_numpy(np.array(["a"], object), binary_data=is_binary)
-    found = asked.infer("embedder", [text], outputs=wanted).as_numpy("answer")
-    np.testing.assert_allclose(found, tasks["embedder"].embed(["a"]), atol=1e-5)
+    close(infer("embedder", text=TEXTS), vectors)
 
 
-def test_the_routes_of_text_embeddings_inference_answer(tasks, address):
+def test_the_routes_of_text_embeddings_inference_answer(session, vectors):
     def post(path, **body):
-        return httpx.post(address + path, json=body).json()
+        return session.post(path, json=body).json()
 
-    vectors = tasks["embedder"].embed(["a", "b"])
-    np.testing.assert_allclose(
-        post("/embed", inputs=["a", "b"], normalize=False), vectors, atol=1e-5
-    )
+    close(post("/embed", inputs=TEXTS, normalize=False), vectors)
     assert {x["label"] for x in post("/predict", inputs="a")} == set(NAMES)
     assert len(post("/predict", inputs=[["a", "b"], ["c", "d"]])) == 2
     ranked = post("/rerank", query="a", texts=["b", "c", "d"], return_text=True)
     assert [x["score"] for x in ranked] == sorted((x["score"] for x in ranked), reverse=True)
     assert {(x["index"], x["text"]) for x in ranked} == {(0, "b"), (1, "c"), (2, "d")}
-    assert httpx.get(f"{address}/info").json()["models"]["tagger"] == "tag"
-    assert httpx.get(f"{address}/health").status_code == 200
-    assert "bert_keras_responses_total" in httpx.get(f"{address}/metrics").text
+    assert session.get("/info").json()["models"]["tagger"] == "tag"
+    assert session.get("/health").status_code == 200
+    assert "bert_keras_responses_total" in session.get("/metrics").text
 
 
-def test_every_tasks_own_answer_is_that_of_its_method(tasks, address):
+def _rounded(value):
+    """Returns what JSON makes of a value, with floats rounded."""
+    return json.loads(json.dumps(value), parse_float=lambda x: round(float(x), 3))
+
+
+def test_each_tasks_route_gives_the_answer_of_its_method(tasks, session):
     rows = {
-        "reader": [["a", "b c"]],
-        "chooser": [["a", "b", "c d"]],
-        "follower": [["a", "b"]],
-        "filler": [["a [MASK]"]],
+        "reader": ["a", "b c"],
+        "chooser": ["a", "b", "c d"],
+        "follower": ["a", "b"],
+        "filler": ["a [MASK]"],
     }
-    for place in httpx.get(f"{address}/answers").json():
-        name, method = place["name"], place["method"]
-        given = rows.get(name, [["a b"]])
-        found = httpx.post(f"{address}/answers/{name}", json={"rows": given}).json()
-        row = given[0]
+    for model in session.get("/answers").json():
+        name, method = model["name"], model["method"]
+        row = rows.get(name, ["a b"])
+        found = session.post(f"/answers/{name}", json={"rows": [row]}).json()
         row = [row[0], row[1:]] if method == "choose" else row
         expected = getattr(tasks[name], method)(*row)
-        expected = json.loads(json.dumps(getattr(expected, "tolist", lambda x=expected: x)()))
+        expected = expected.tolist() if hasattr(expected, "tolist") else expected
         assert _rounded(found) == _rounded([expected]), name
 
 
-def test_what_is_shown_of_a_models_inside_is_its_own(tasks, address, monkeypatch):
+def test_the_server_shows_the_models_own_saliency_and_attention(tasks, session, monkeypatch):
     def ask(path, **body):
-        return httpx.post(address + path, json=body, timeout=60)
+        return session.post(path, json=body)
 
     found = ask("/saliency/classifier", row=["a cab b"], target="yes").json()
     expected = bert_keras.integrated_gradients(tasks["classifier"], "a cab b", "yes")
@@ -236,9 +251,9 @@ def test_what_is_shown_of_a_models_inside_is_its_own(tasks, address, monkeypatch
     for head, expected in ((1, weights[1]), (None, weights.mean(0))):
         found = ask("/attention/reader", row=["a", "b c"], layer=0, head=head).json()
         assert found["tokens"] == ["[CLS]", "a", "[SEP]", "b", "c", "[SEP]"]
-        np.testing.assert_allclose(found["weights"], expected, atol=1e-4)
+        close(found["weights"], expected, atol=1e-4)
 
-    shown = {x["name"]: x["instruments"] for x in httpx.get(f"{address}/answers").json()}
+    shown = {x["name"]: x["instruments"] for x in session.get("/answers").json()}
     assert shown["classifier"]["saliency"] == {"labels": NAMES}
     assert all(x["attention"] == {"layers": 1, "heads": 2} for x in shown.values())
     assert {name for name, x in shown.items() if "saliency" in x} == {"classifier", "inference"}
@@ -249,11 +264,10 @@ def test_what_is_shown_of_a_models_inside_is_its_own(tasks, address, monkeypatch
         assert refused.status_code == 413 and "at most 4 tokens" in refused.json()["error"]
 
 
-def test_texts_are_ranked_by_one_score_and_read_whole_where_they_may_not_be_cut():
+def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
     options = {"num_classes": 3, "problem_type": "regression"}
-    long = bert_keras.LongTextClassifier(
-        tiny_backbone(), 2, tiny_preprocessor(max_length=6), num_windows=2
-    )
+    preprocessor = tiny_preprocessor(max_length=6)
+    long = bert_keras.LongTextClassifier(tiny_backbone(), 2, preprocessor, num_windows=2)
     tasks = {"scores": tiny_classifier(**options), "long": long}
     with serving(tasks) as address, httpx.Client(base_url=address, timeout=60) as session:
         refused = session.post("/rerank", json={"query": "a", "texts": ["b"]})
@@ -266,14 +280,6 @@ def test_texts_are_ranked_by_one_score_and_read_whole_where_they_may_not_be_cut(
             assert session.post("/models/long", json=body).status_code == status
             body["parameters"]["truncation"] = True
             assert session.post("/models/long", json=body).status_code == 200
-
-
-def _rounded(value):
-    if isinstance(value, dict):
-        return {key: _rounded(x) for key, x in value.items()}
-    if isinstance(value, list):
-        return [_rounded(x) for x in value]
-    return round(value, 3) if isinstance(value, float) else value
 
 
 @pytest.mark.parametrize(
@@ -311,42 +317,46 @@ def _rounded(value):
         ("/attention/nothing", {"row": ["a"]}, 404, "There are: classifier"),
     ],
 )
-def test_a_mistake_is_told_by_its_field(address, path, body, status, words):
-    response = httpx.post(address + path, json=body)
+def test_an_error_names_the_wrong_field(session, path, body, status, words):
+    response = session.post(path, json=body)
     assert response.status_code == status
     assert words in response.json()["error"]
     assert "Traceback" not in response.text
 
 
-def test_any_text_gets_an_answer_and_the_page_brings_no_foreign_script(address):
+def test_any_text_gets_an_answer_and_the_page_loads_no_foreign_script(session):
     for text in HOSTILE:
-        found = httpx.post(f"{address}/answers/classifier", json={"rows": [[text]]})
+        found = session.post("/answers/classifier", json={"rows": [[text]]})
         assert found.status_code == 200, text
-    page = httpx.get(address)
+    page = session.get("/")
     assert "default-src 'self'" in page.headers["content-security-policy"]
     assert "http" not in page.text
     scripts = re.findall(r'src="([^"]+)"', page.text)
     assert len(scripts) == 5
     for script in scripts:
-        text = httpx.get(address + script).text
-        assert (
-            "use strict" in text
-            and "innerHTML" not in text
-            and "http:" not in text.replace(SVG, "")
-        )
+        text = session.get(script).text.replace(SVG, "")
+        assert "use strict" in text and "innerHTML" not in text and "http:" not in text
 
 
-def test_keys_are_asked_for_but_not_of_those_who_watch(tasks):
+def test_keys_are_required_except_for_health_checks(tasks):
     with serving({"classifier": tasks["classifier"]}, api_keys=("one", "two")) as address:
         for key, status in ((None, 401), ("three", 401), ("two", 200)):
             headers = {"Authorization": f"Bearer {key}"} if key else {}
-            body = {"inputs": "a"}
-            assert httpx.post(address, json=body, headers=headers).status_code == status
+            response = httpx.post(address, json={"inputs": "a"}, headers=headers)
+            assert response.status_code == status
         assert httpx.get(f"{address}/health").status_code == 200
 
 
+def test_a_browser_can_send_the_key_as_a_password(tasks):
+    with serving({"classifier": tasks["classifier"]}, api_keys=("one",)) as address:
+        assert "Basic" in httpx.get(address).headers["www-authenticate"]
+        assert httpx.get(address, auth=("anybody", "one")).status_code == 200
+        for wrong in ("Basic ???", "Basic", "one", "Bearer"):
+            assert httpx.get(address, headers={"Authorization": wrong}).status_code == 401
+
+
 class Slow:
-    """A task that waits before it answers, and fails at a text."""
+    """A task that takes some seconds for each answer and fails on one text."""
 
     preprocessor = tiny_preprocessor()
     tokenizer = preprocessor.tokenizer
@@ -362,24 +372,21 @@ class Slow:
         return [{"label": "yes", "probabilities": {"yes": 1.0}} for _ in texts]
 
 
-def test_a_poisoned_text_fails_alone_and_tells_nothing_of_the_code():
-    with serving({"slow": Slow(0.01)}, wait=0.1) as address, httpx.Client() as session:
-        bodies = [{"inputs": text} for text in ("a", "poison", "b")]
-        threads, found = [], {}
-        for body in bodies:
-            ask = lambda x=body: found.setdefault(x["inputs"], session.post(address, json=x))  # noqa: E731
-            threads.append(threading.Thread(target=ask))
-            threads[-1].start()
-        for thread in threads:
-            thread.join()
-        assert {text: x.status_code for text, x in found.items()} == {
-            "a": 200, "poison": 500, "b": 200,
-        }  # fmt: skip
-        assert "secret" not in found["poison"].text
+def test_a_poisoned_text_fails_alone_and_leaks_nothing_about_the_code():
+    with (
+        serving({"slow": Slow(0.01)}, wait=0.1) as address,
+        httpx.Client() as session,
+        futures.ThreadPoolExecutor(3) as threads,
+    ):
+        found = list(
+            threads.map(lambda x: session.post(address, json={"inputs": x}), ("a", "poison", "b"))
+        )
+        assert [x.status_code for x in found] == [200, 500, 200]
+        assert "secret" not in found[1].text
 
 
 class Held(Slow):
-    """A task that says when it has begun, and answers when it is told to."""
+    """A task that says when it has begun, and answers when it is released."""
 
     def __init__(self):
         super().__init__(0)
@@ -397,8 +404,8 @@ class Held(Slow):
         self.go.clear()
 
 
-class Asker:
-    """As much of a request as a server needs: it tells when its client goes."""
+class Request:
+    """As much of a request as a server needs: it says when its client leaves."""
 
     def __init__(self):
         self.gone = asyncio.Event()
@@ -408,46 +415,43 @@ class Asker:
         return {"type": "http.disconnect"}
 
 
-def test_what_waits_too_long_or_too_many_or_for_nobody_is_not_computed():
+@coroutine
+async def test_requests_that_are_late_too_many_or_abandoned_are_not_computed():
     held, settings = Held(), Settings(max_waiting=2, max_batch=1, wait=0)
     served = Served("x", lambda: held, None, settings)
     patient, hasty = (Server([served], settings._replace(deadline=x)) for x in (60, 0.05))
+    served.start()
+    held.hold()
+    abandoned, tasks = Request(), {}
 
-    async def ask():
-        served.start()
-        held.hold()
-        leaver, tasks = Asker(), {}
+    def begin(text, server=patient, request=None):
+        answer = server.ask(request or Request(), served, "classify", [(text,)])
+        tasks[text] = asyncio.create_task(answer)
 
-        def begin(text, server=patient, asker=None):
-            asked = server.ask(asker or Asker(), served, "classify", [(text,)])
-            tasks[text] = asyncio.create_task(asked)
+    async def status_of(text):
+        with pytest.raises(Refusal) as refused:
+            await tasks[text]
+        return refused.value.status
 
-        async def status_of(text):
-            with pytest.raises(Refusal) as refused:
-                await tasks[text]
-            return refused.value.status
-
-        begin("a")
-        await asyncio.to_thread(held.begun.wait, 60)
-        begin("b", asker=leaver)
-        begin("c")
-        while len(served.batcher.waiting) < 2:
-            await asyncio.sleep(0)
-        begin("d")
-        assert await status_of("d") == 429
-        leaver.gone.set()
-        assert await status_of("b") == 499
-        begin("e", server=hasty)
-        assert await status_of("e") == 504
-        held.go.set()
-        await asyncio.gather(tasks["a"], tasks["c"])
-        await served.batcher.close()
-        assert held.asked == ["a", "c"]
-
-    asyncio.run(ask())
+    begin("a")
+    await asyncio.to_thread(held.begun.wait, 60)
+    begin("b", request=abandoned)
+    begin("c")
+    while len(served.batcher.waiting) < 2:
+        await asyncio.sleep(0)
+    begin("d")
+    assert await status_of("d") == 429
+    abandoned.gone.set()
+    assert await status_of("b") == 499
+    begin("e", server=hasty)
+    assert await status_of("e") == 504
+    held.go.set()
+    await asyncio.gather(tasks["a"], tasks["c"])
+    await served.batcher.close()
+    assert held.asked == ["a", "c"]
 
 
-def test_a_connection_that_is_closed_frees_its_place():
+def test_a_closed_connection_frees_its_place():
     held = Held()
     with serving({"slow": held}, max_batch=1) as address:
         held.hold()
@@ -468,81 +472,148 @@ def _wait_for(address, number):
         time.sleep(0.01)
 
 
-def test_a_batch_is_of_like_length_and_begins_with_the_oldest():
+@coroutine
+async def test_a_batch_holds_rows_of_similar_length_and_starts_with_the_oldest():
     batches = []
 
     def answer(key, rows):
         batches.append([row[0] for row in rows])
         return rows
 
-    async def ask():
-        batcher = Batcher(answer, max_batch=2, wait=0.01)
-        texts = ["a" * 9, "b", "c" * 8, "d" * 2]
-        await asyncio.gather(*(batcher.ask("key", [(text,)]) for text in texts))
-        await batcher.close()
-
-    asyncio.run(ask())
+    batcher = Batcher(answer, max_batch=2, wait=0.01)
+    texts = ["a" * 9, "b", "c" * 8, "d" * 2]
+    await asyncio.gather(*(batcher.ask("key", [(text,)]) for text in texts))
+    await batcher.close()
     assert batches == [["a" * 9, "c" * 8], ["b", "d" * 2]]
 
 
-def test_only_fewer_rows_than_were_answered_before_wait_for_others():
-    async def ask():
-        batcher = Batcher(lambda key, rows: rows, wait=3600)
-        many = [(text,) for text in "abc"]
-        for rows in (many[:1], many, many):
-            assert await asyncio.wait_for(batcher.ask("key", rows), 60) == rows
-        asked = asyncio.create_task(batcher.ask("key", many[:2]))
-        await asyncio.sleep(0.05)
-        assert not asked.done() and len(batcher.waiting) == 2
-        asked.cancel()
-        batcher._task.cancel()
-
-    asyncio.run(ask())
+@coroutine
+async def test_only_batches_smaller_than_the_last_one_wait_for_more_rows():
+    batcher = Batcher(lambda key, rows: rows, wait=3600)
+    many = [(text,) for text in "abc"]
+    for rows in (many[:1], many, many):
+        assert await asyncio.wait_for(batcher.ask("key", rows), 60) == rows
+    answer = asyncio.create_task(batcher.ask("key", many[:2]))
+    await asyncio.sleep(0.05)
+    assert not answer.done() and len(batcher.waiting) == 2
+    answer.cancel()
+    batcher._task.cancel()
 
 
-def test_more_than_may_wait_is_refused_at_once():
-    async def ask():
-        batcher = Batcher(lambda key, rows: rows, max_waiting=2)
-        with pytest.raises(Overloaded):
-            await batcher.ask("key", [("a",)] * 3)
-        assert await batcher.ask("key", [("a",)] * 2) == [("a",)] * 2
-        await batcher.close()
-
-    asyncio.run(ask())
+@coroutine
+async def test_rows_beyond_the_queues_limit_are_refused_at_once():
+    batcher = Batcher(lambda key, rows: rows, max_waiting=2)
+    with pytest.raises(Overloaded):
+        await batcher.ask("key", [("a",)] * 3)
+    assert await batcher.ask("key", [("a",)] * 2) == [("a",)] * 2
+    await batcher.close()
 
 
-def test_changed_files_are_answered_from_without_a_lost_request(tmp_path):
+@coroutine
+async def test_a_batch_with_a_missing_answer_or_a_failing_metric_does_not_end_the_batcher():
+    def observe(rows, seconds):
+        raise RuntimeError("a metric")
+
+    batcher = Batcher(lambda key, rows: rows[: -key or None], observe=observe)
+    with pytest.raises(ValueError, match="shorter"):
+        await batcher.ask(1, [("a",), ("b",)])
+    assert await batcher.ask(0, [("a",), ("b",)]) == [("a",), ("b",)]
+    await batcher.close()
+
+
+@coroutine
+async def test_a_cancelled_request_frees_its_rows_and_closing_still_answers_the_running_batch():
+    begun, ended = threading.Event(), threading.Event()
+
+    def answer(key, rows):
+        begun.set()
+        assert ended.wait(20)
+        return rows
+
+    batcher = Batcher(answer, max_batch=1, wait=0, max_waiting=2)
+    first = asyncio.create_task(batcher.ask("key", [("a",)]))
+    await asyncio.to_thread(begun.wait, 20)
+    cancelled = asyncio.create_task(batcher.ask("key", [("b",)] * 2))
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded):
+        await batcher.ask("key", [("c",)])
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    assert not batcher.waiting
+    closed = asyncio.create_task(batcher.close())
+    await asyncio.sleep(0)
+    ended.set()
+    assert await first == [("a",)]
+    await closed
+
+
+@coroutine
+async def test_a_stream_of_rows_with_one_key_does_not_starve_another_key():
+    answered = []
+
+    def answer(key, rows):
+        answered.append(key)
+        return rows
+
+    batcher = Batcher(answer, max_batch=2, wait=0)
+    many = [asyncio.create_task(batcher.ask("many", [("a",)])) for _ in range(6)]
+    await asyncio.sleep(0)
+    one = asyncio.create_task(batcher.ask("one", [("a",)]))
+    await asyncio.sleep(0)
+    many += [asyncio.create_task(batcher.ask("many", [("a",)])) for _ in range(20)]
+    await asyncio.gather(one, *many)
+    await batcher.close()
+    assert answered.index("one") <= 3
+
+
+@coroutine
+async def test_a_changed_preset_is_reloaded_without_losing_a_request(tmp_path):
     path = tmp_path / "preset"
     tiny_classifier(label_names=["old", "older"]).save_to_preset(path)
-    load = lambda: bert_keras.TextClassifier.from_preset(path)  # noqa: E731
-    served = Served("x", load, path)
-
-    async def ask():
-        served.start()
-        tiny_classifier(label_names=["new", "newer"]).save_to_preset(path)
-        names, reload = set(), asyncio.create_task(served.reload_if_changed())
-        for _ in range(20):
-            [found] = await served.ask("classify", [("a",)])
-            names.add(frozenset(found["probabilities"]))
-        await reload
+    served = Served("x", functools.partial(bert_keras.TextClassifier.from_preset, path), path)
+    served.start()
+    tiny_classifier(label_names=["new", "newer"]).save_to_preset(path)
+    names, reload = set(), asyncio.create_task(served.reload_if_changed())
+    for _ in range(20):
         [found] = await served.ask("classify", [("a",)])
-        await served.batcher.close()
-        return names, found
-
-    names, found = asyncio.run(ask())
+        names.add(frozenset(found["probabilities"]))
+    await reload
+    [found] = await served.ask("classify", [("a",)])
+    await served.batcher.close()
     assert names <= {frozenset({"old", "older"}), frozenset({"new", "newer"})}
     assert set(found["probabilities"]) == {"new", "newer"}
 
 
+@coroutine
+async def test_files_that_fail_to_load_are_not_retried_until_they_change(tmp_path):
+    path, tried = tmp_path / "model", []
+    path.write_text("good")
+
+    def load():
+        tried.append(path.read_text())
+        if "bad" in tried[-1]:
+            raise ValueError("It is half written.")
+        return Slow(0)
+
+    served = Served("x", load, path)
+    served.start()
+    path.write_text("bad")
+    with pytest.raises(ValueError, match="half"):
+        await served.reload_if_changed()
+    await served.reload_if_changed()
+    path.write_text("good again")
+    await served.reload_if_changed()
+    assert tried == ["good", "bad", "good again"]
+
+
 @contextlib.contextmanager
-def commanded(*arguments, **environment):
-    """Runs the command `serve`; yields its process and its address when it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = "http://127.0.0.1:{1}".format(*free.getsockname())
-    command = [sys.executable, "-m", "bert_keras", "serve", *map(str, arguments)]
-    port = f"--port={address.rpartition(':')[2]}"
-    process = subprocess.Popen([*command, port], env={**os.environ, **environment})
+def running_command(*arguments, **environment):
+    """Runs the command `serve`; yields its process and, once it answers, its address."""
+    with serve.bound("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "bert_keras", "serve", *map(str, arguments), f"--port={port}"]
+    process = subprocess.Popen(command, env={**os.environ, **environment})
+    address = f"http://127.0.0.1:{port}"
     try:
         while process.poll() is None:
             with contextlib.suppress(httpx.TransportError):
@@ -555,39 +626,37 @@ def commanded(*arguments, **environment):
         process.wait()
 
 
-def test_the_command_answers_what_was_asked_before_it_ends(tmp_path):
+def test_a_terminated_command_first_answers_pending_requests(tmp_path):
     tiny_classifier(label_names=NAMES).save_to_preset(tmp_path / "preset")
-    statuses = []
+    options = ("--runtime=keras", "--max_batch=1")
     with (
-        commanded(
-            tmp_path / "preset", "--runtime=keras", "--max_batch=1", BERT_KERAS_API_KEYS="key"
-        ) as (process, address),
+        running_command(tmp_path / "preset", *options, BERT_KERAS_API_KEYS="key") as command,
         httpx.Client(headers={"Authorization": "Bearer key"}, timeout=60) as session,
+        futures.ThreadPoolExecutor(1) as threads,
     ):
-        body = {"inputs": ["a b c"] * 300}
-
-        def ask():
-            answer = session.post(address, json=body)
-            statuses.append((answer.status_code, answer.headers.get("connection")))
-
-        thread = threading.Thread(target=ask)
-        thread.start()
+        process, address = command
+        asked = threads.submit(session.post, address, json={"inputs": ["a b c"] * 300})
         nothing = 'bert_keras_waiting_rows{model="preset"} 0.0'
         while nothing in session.get(f"{address}/metrics").text:
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        thread.join()
-        # Who keeps the connection is told that nothing more is answered on it.
-        assert statuses == [(200, "close")]
+        answer = asked.result()
+        # A client that keeps its connection learns that it ends.
+        assert (answer.status_code, answer.headers.get("connection")) == (200, "close")
         assert process.wait(60) in (0, -signal.SIGTERM)
 
 
 @contextlib.contextmanager
 def connected(address):
-    """Yields a connection without any protocol."""
+    """Yields a raw TCP connection."""
     host, port = address.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as found:
-        yield found
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        yield connection
+
+
+def received_by(connection):
+    """Returns all bytes until the server closes the connection."""
+    return b"".join(iter(lambda: connection.recv(2**16), b""))
 
 
 def post(path, body, **headers):
@@ -638,18 +707,18 @@ def tensor(data='"data": ["a"]', further=""):
         *(
             (
                 "/v2/models/classifier/infer",
-                tensor(f'"parameters": {{"binary_data_size": {size}}}'),
+                tensor(f'"parameters": {{"binary_data_size": {x}}}'),
                 422,
             )
-            for size in (-1, 10**9, '"a"', "NaN", 0)
+            for x in (-1, 10**9, '"a"', "NaN", 0)
         ),
         ("/nowhere", b"{}", 404),
         ("/health", b"", 405),
     ],
 )
-def test_a_hostile_body_gets_a_status_and_a_reason(address, path, body, status):
+def test_a_hostile_body_gets_a_status_and_a_reason(session, path, body, status):
     headers = {"Content-Type": "application/json"}
-    response = httpx.post(address + path, content=body, headers=headers, timeout=20)
+    response = session.post(path, content=body, headers=headers)
     assert response.status_code == status, response.text
     if status != 200:
         assert 0 < len(response.json()["error"]) <= 1000
@@ -660,11 +729,18 @@ def test_a_hostile_body_gets_a_status_and_a_reason(address, path, body, status):
     ("length", "raw"),
     [("-5", b""), ("9" * 5000, b""), ("a", b""), (None, b"\x09\x00\x00\x00a"), (None, b"\x01")],
 )
-def test_bytes_behind_the_json_are_those_that_it_tells_of(address, length, raw):
+def test_binary_data_must_have_the_length_that_the_header_states(session, length, raw):
     head = tensor(f'"parameters": {{"binary_data_size": {len(raw)}}}')
     headers = {"Inference-Header-Content-Length": length or str(len(head))}
-    path = f"{address}/v2/models/classifier/infer"
-    assert httpx.post(path, content=head + raw, headers=headers).status_code == 422
+    response = session.post("/v2/models/classifier/infer", content=head + raw, headers=headers)
+    assert response.status_code == 422
+
+
+@pytest.fixture(scope="module")
+def impatient(tasks):
+    some = {"embedder": tasks["embedder"]}
+    with serving(some, patience=0.5, deadline=0.5, max_body=2**17, max_text=2**17) as address:
+        yield address
 
 
 @pytest.mark.parametrize(
@@ -684,11 +760,11 @@ def test_bytes_behind_the_json_are_those_that_it_tells_of(address, length, raw):
         (b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /hea", b"HTTP/1.1 200"),
     ],
 )
-def test_a_client_that_leaves_a_request_half_is_cut(impatient, sent, expected):
+def test_a_client_that_sends_half_a_request_is_disconnected(impatient, sent, expected):
+    received = b""
     with connected(impatient) as connection:
         with contextlib.suppress(ConnectionError):
             connection.sendall(sent)
-        received = b""
         with contextlib.suppress(ConnectionResetError):
             while part := connection.recv(2**16):
                 received += part
@@ -696,69 +772,43 @@ def test_a_client_that_leaves_a_request_half_is_cut(impatient, sent, expected):
     assert bool(received) == bool(expected)
 
 
-@pytest.fixture(scope="module")
-def impatient(tasks):
-    names = ("embedder",)
-    some = {name: tasks[name] for name in names}
-    with serving(some, patience=0.5, deadline=0.5, max_body=2**17, max_text=2**17) as found:
-        yield found
-
-
-def test_an_answer_that_nobody_reads_is_given_up_and_who_reads_slowly_gets_it_whole(impatient):
-    wanted = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 500  # A longer answer than others.
+def test_a_client_that_never_reads_its_answer_is_disconnected(impatient):
+    wanted = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 500  # A long answer.
     with connected(impatient) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**12)
         with contextlib.suppress(TimeoutError, ConnectionError):
             connection.settimeout(5)
             connection.sendall(wanted)
-            for _ in range(50):  # It is cut in the middle.
+            for _ in range(50):  # The server closes it meanwhile.
                 time.sleep(0.1)
                 connection.send(b"x")
             pytest.fail("The connection is still there.")
     assert httpx.get(f"{impatient}/health").status_code == 200
 
 
-def test_requests_in_one_packet_are_answered_in_their_order(address):
-    bodies = [json.dumps({"rows": [[text]]}).encode() for text in ("a", "b b", "c")]
-    expected = [
-        httpx.post(
-            f"{address}/answers/classifier", content=x, headers={"Content-Type": "application/json"}
-        ).text
-        for x in bodies
-    ]
+def test_pipelined_requests_are_answered_in_order(address, session):
+    path, ends = "/answers/classifier", [{}, {}, {"Connection": "close"}]
+    rows = [{"rows": [[text]]} for text in ("a", "b b", "c")]
+    requests = [post(path, json.dumps(x).encode(), **y) for x, y in zip(rows, ends, strict=True)]
     with connected(address) as connection:
-        ends = [{}, {}, {"Connection": "close"}]
-        connection.sendall(
-            b"".join(
-                post("/answers/classifier", x, **end) for x, end in zip(bodies, ends, strict=True)
-            )
-        )
-        received = b""
-        while part := connection.recv(2**16):
-            received += part
-    places = [received.decode().find(text) for text in expected]
+        connection.sendall(b"".join(requests))
+        received = received_by(connection).decode()
+    places = [received.find(session.post(path, json=x).text) for x in rows]
     assert -1 not in places
     assert places == sorted(places)
 
 
-def test_paths_that_are_not_there_do_not_fill_the_metrics(address):
+def test_unknown_paths_do_not_fill_the_metrics(session):
     for number in range(3):
-        httpx.get(f"{address}/x{number}")
-        httpx.post(f"{address}/models/x{number}", json={"inputs": "a"})
-    found = httpx.get(f"{address}/metrics").text
+        session.get(f"/x{number}")
+        session.post(f"/models/x{number}", json={"inputs": "a"})
+    found = session.get("/metrics").text
     assert 'route="other",status="404"' in found
     assert "x1" not in found
 
 
-def test_a_browser_may_send_the_key_as_its_password(tasks):
-    with serving({"classifier": tasks["classifier"]}, api_keys=("one",)) as address:
-        assert "Basic" in httpx.get(address).headers["www-authenticate"]
-        assert httpx.get(address, auth=("anybody", "one")).status_code == 200
-        for wrong in ("Basic ???", "Basic", "one", "Bearer"):
-            assert httpx.get(address, headers={"Authorization": wrong}).status_code == 401
-
-
-def test_half_bodies_of_many_are_bounded_together(monkeypatch):
+@coroutine
+async def test_the_sum_of_unfinished_bodies_is_bounded(monkeypatch):
     monkeypatch.setattr("bert_keras.serving.guard.MOST_BODIES", 2)
     settings, statuses = Settings(max_body=10, deadline=1.0), []
     guard = Guard(None, settings, lambda route, status, seconds: statuses.append(status))
@@ -770,101 +820,14 @@ def test_half_bodies_of_many_are_bounded_together(monkeypatch):
     async def send(message):
         pass
 
-    async def ask():
-        scope = {"type": "http", "path": "/", "headers": []}
-        await asyncio.gather(*(guard(scope, receive, send) for _ in range(8)))
-
-    asyncio.run(ask())
+    scope = {"type": "http", "path": "/", "headers": []}
+    await asyncio.gather(*(guard(dict(scope), receive, send) for _ in range(8)))
     assert set(statuses) <= {413, 429}
     assert 429 in statuses
     assert guard.held == 0
 
 
-def test_a_batch_that_cannot_be_counted_or_that_lacks_an_answer_ends_nothing():
-    def observe(rows, seconds):
-        raise RuntimeError("a metric")
-
-    async def ask():
-        batcher = Batcher(lambda key, rows: rows[: -key or None], observe=observe)
-        with pytest.raises(ValueError, match="shorter"):
-            await batcher.ask(1, [("a",), ("b",)])
-        assert await batcher.ask(0, [("a",), ("b",)]) == [("a",), ("b",)]
-        await batcher.close()
-
-    asyncio.run(ask())
-
-
-def test_who_goes_away_frees_places_at_once_and_what_is_computed_is_still_answered_at_the_end():
-    begun, ended = threading.Event(), threading.Event()
-
-    def answer(key, rows):
-        begun.set()
-        assert ended.wait(20)
-        return rows
-
-    async def ask():
-        batcher = Batcher(answer, max_batch=1, wait=0, max_waiting=2)
-        first = asyncio.create_task(batcher.ask("key", [("a",)]))
-        await asyncio.to_thread(begun.wait, 20)
-        gone = asyncio.create_task(batcher.ask("key", [("b",)] * 2))
-        await asyncio.sleep(0)
-        with pytest.raises(Overloaded):
-            await batcher.ask("key", [("c",)])
-        gone.cancel()
-        await asyncio.wait([gone])
-        assert not batcher.waiting
-        closed = asyncio.create_task(batcher.close())
-        await asyncio.sleep(0)
-        ended.set()
-        assert await first == [("a",)]
-        await closed
-
-    asyncio.run(ask())
-
-
-def test_a_stream_of_one_question_does_not_starve_another():
-    answered = []
-
-    def answer(key, rows):
-        answered.append(key)
-        return rows
-
-    async def ask():
-        batcher = Batcher(answer, max_batch=2, wait=0)
-        many = [asyncio.create_task(batcher.ask("many", [("a",)])) for _ in range(6)]
-        await asyncio.sleep(0)
-        one = asyncio.create_task(batcher.ask("one", [("a",)]))
-        await asyncio.sleep(0)
-        many += [asyncio.create_task(batcher.ask("many", [("a",)])) for _ in range(20)]
-        await asyncio.gather(one, *many)
-        await batcher.close()
-
-    asyncio.run(ask())
-    assert answered.index("one") <= 3
-
-
-def test_files_that_cannot_be_loaded_are_not_tried_again_before_they_change(tmp_path):
-    path, tried = tmp_path / "model", []
-    path.write_text("good")
-
-    def load():
-        tried.append(path.read_text())
-        if "bad" in tried[-1]:
-            raise ValueError("It is half written.")
-        return Slow(0)
-
-    served = Served("x", load, path)
-    served.start()
-    path.write_text("bad")
-    with pytest.raises(ValueError, match="half"):
-        asyncio.run(served.reload_if_changed())
-    asyncio.run(served.reload_if_changed())
-    path.write_text("good again")
-    asyncio.run(served.reload_if_changed())
-    assert tried == ["good", "bad", "good again"]
-
-
-def test_a_program_answers_where_it_is_sooner_and_its_task_shows_the_inside(tasks, tmp_path):
+def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path):
     for name in ("classifier", "filler"):
         tasks[name].save_to_preset(tmp_path / name)
     program = serve.loaded(str(tmp_path / "classifier"))
@@ -878,25 +841,28 @@ def test_a_program_answers_where_it_is_sooner_and_its_task_shows_the_inside(task
         serve.loaded(str(tmp_path / "program"), "keras")
 
 
-def test_an_exported_program_answers_as_its_task_and_shows_nothing_of_its_inside(tasks, tmp_path):
+def test_an_exported_program_answers_like_its_task_but_has_no_instruments(tasks, tmp_path):
     tasks["filler"].export(tmp_path / "filler", format="onnx", verbose=False)
-    with commanded(tmp_path / "filler") as (_, address):
-        [described] = httpx.get(f"{address}/answers").json()
+    with (
+        running_command(tmp_path / "filler") as (_, address),
+        httpx.Client(base_url=address) as session,
+    ):
+        [described] = session.get("/answers").json()
         assert described["instruments"] == {}
-        refused = httpx.post(f"{address}/attention/filler", json={"row": ["a"]})
+        refused = session.post("/attention/filler", json={"row": ["a"]})
         assert refused.status_code == 422 and "neither" in refused.json()["error"]
         body = {"rows": [["a [MASK] b"], ["[MASK]"]], "top_k": 3}
-        found = httpx.post(f"{address}/answers/filler", json=body).json()
+        found = session.post("/answers/filler", json=body).json()
         expected = tasks["filler"].fill_mask(["a [MASK] b", "[MASK]"], top_k=3)
-        assert _rounded(found) == _rounded(json.loads(json.dumps(expected)))
+        assert _rounded(found) == _rounded(expected)
         found = client(address, "filler").fill_mask("a [MASK] b", top_k=3)
         assert [x.token for x in found] == [VOCABULARY.index(x) for x, _ in expected[0][0]]
-        [found] = httpx.post(f"{address}/tokens/filler", json={"inputs": "a"}).json()
+        [found] = session.post("/tokens/filler", json={"inputs": "a"}).json()
         assert [x["text"] for x in found] == ["[CLS]", "a", "[SEP]"]
-        assert httpx.get(f"{address}/info").json()["max_input_length"] == 16
+        assert session.get("/info").json()["max_input_length"] == 16
 
 
-def test_an_address_that_is_taken_is_told_before_models_load():
+def test_a_taken_address_is_reported_before_models_load():
     with serve.bound("127.0.0.1", 0) as first:
         first.listen()
         with pytest.raises(OSError, match=r"Choose another --port"):

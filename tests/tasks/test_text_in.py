@@ -116,8 +116,8 @@ def test_each_task_s_program_answers_as_the_task():
 
 
 class OfUpperCase(bert_keras.TextClassifier):
-    def raw_examples(self, x, *args, **kwargs):
-        return super().raw_examples([text.upper() for text in x], *args, **kwargs)
+    def encode_texts(self, x, *args, **kwargs):
+        return super().encode_texts([text.upper() for text in x], *args, **kwargs)
 
 
 class Lowering(bert_keras.TextPreprocessor):

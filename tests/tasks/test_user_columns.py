@@ -143,13 +143,13 @@ def test_a_split_cuts_between_examples_whatever_they_are():
         tiny_backbone(), label_names=["O", "X"], num_classes=2, preprocessor=tiny_preprocessor()
     )
     seen = []
-    raw_examples = tagger.raw_examples
+    encode_texts = tagger.encode_texts
 
     def noted(x, *args, **kwargs):
         seen.append(x)
-        return raw_examples(x, *args, **kwargs)
+        return encode_texts(x, *args, **kwargs)
 
-    tagger.raw_examples = noted
+    tagger.encode_texts = noted
     tagger.fit(words, tags, validation_split=0.5, verbose=0)
     assert seen == [list(words[:2]), list(words[2:])]
     sets = ([0, 1], [1, 0], [1, 1], [0, 0], [0, 1], [1, 0])
@@ -159,10 +159,11 @@ def test_a_split_cuts_between_examples_whatever_they_are():
     labels = np.zeros((len(TEXTS), 1), int)
     chooser.fit((TEXTS, choices), labels, validation_split=0.5, verbose=0)
     task = tiny_classifier(frozen="backbone")
+    head = bert_keras.HeadTask(task)
     features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
-    history = task.fit(features, validation_split=0.5, verbose=0).history
+    history = head.fit(features, validation_split=0.5, verbose=0).history
     end = bert_keras.encode_features(task, TEXTS[3:], LABELS[3:], verbose=0)
-    assert task.evaluate(end, verbose=0)[0] == pytest.approx(history["val_loss"][-1], abs=1e-6)
+    assert head.evaluate(end, verbose=0)[0] == pytest.approx(history["val_loss"][-1], abs=1e-6)
 
 
 def test_a_tuple_of_texts_validates_a_task_without_labels():

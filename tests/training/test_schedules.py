@@ -151,5 +151,5 @@ def test_phases_travel_in_the_config_of_an_optimizer():
 
 
 def test_no_phase_is_refused():
-    with pytest.raises(ValueError, match="must be one at least"):
+    with pytest.raises(ValueError, match="at least one schedule"):
         PhasedSchedule([])

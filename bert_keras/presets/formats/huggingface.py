@@ -8,6 +8,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
+from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of, record_of, records
@@ -155,6 +156,7 @@ def export_to_huggingface(
             weight is too large for the dtype.
     """
     check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
+    check_not_quantized(model)
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
     task, described = None if backbone is model else model, described or model
