@@ -69,7 +69,7 @@ def run(seed):
     ours.head.set_weights([head, np.zeros(len(names))])
     theirs.classifier.bias.data.zero_()
 
-    batches = ours.batches(ours.examples(train.words, train.tags), shuffle=True)
+    batches = ours.data.batches(ours.data.encode(train.words, train.tags), shuffle=True)
     steps = FLAGS.epochs * len(batches)
     schedule = bert_keras.WarmupDecay(FLAGS.learning_rate, total_steps=steps, warmup=0.1)
     ours.compile(bert_keras.AdamW(schedule))

@@ -30,18 +30,12 @@ class AsArray(Protocol):
     def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
-class EncodedRows(Protocol):
-    # What `encode_features` returns.
-    def __len__(self) -> int: ...
-    def take(self, rows: Any) -> Any: ...
-
-
 # A list, array or column of str; or a tuple of two such for pairs, or a table.
 Texts: TypeAlias = Iterable[Any] | Indexable
 OneText: TypeAlias = str | tuple[str, str]
 # What `fit` takes: `Texts`, `Inputs`, a `PyDataset`, `tf.data`, a `DataLoader`, a generator, or
 # what `encode_features` returned.
-Data: TypeAlias = Iterable[Any] | Indexable | Inputs | EncodedRows
+Data: TypeAlias = Iterable[Any] | Indexable | Inputs
 # A task with several outputs takes a mapping from their names.
 Labels: TypeAlias = Iterable[Any] | Indexable | Mapping[str, Any]
 Weights: TypeAlias = Iterable[float] | Tensor
@@ -105,6 +99,17 @@ class TokenizerOptions(TypedDict, total=False):
 class LossOptions(TypedDict, total=False):
     name: str | None
     dtype: Dtype | None
+
+
+class OptimizerOptions(TypedDict, total=False):
+    name: str
+    clipnorm: float | None
+    clipvalue: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
 
 
 # See `bert_keras.presets.card`.

@@ -95,8 +95,8 @@ def arrays(job):
     texts = jobs.as_given(job)
 
     def run():
-        examples = classifier.examples(texts, training=False)
-        batches = classifier.batches(examples, batch_size=job["batch"])
+        examples = classifier.data.encode(texts, training=False)
+        batches = classifier.data.batches(examples, batch_size=job["batch"])
         for index in range(len(batches)):
             batches[index]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import bert_keras
-from bert_keras import metrics
+from bert_keras.answers.entity_tags import SCHEMES
 from bert_keras.cli import likeness, pictures, scores, training_files
 from bert_keras.cli.options import Option
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
@@ -43,7 +43,7 @@ SCHEME = (
     "Count only the entities that this scheme allows. By default count as the script conlleval."
 )
 TAGS = (
-    Option("scheme", tuple(metrics.entities.SCHEMES), None, SCHEME),
+    Option("scheme", tuple(SCHEMES), None, SCHEME),
     Option("word_column", int, None, "Column of the words, from 0. By default it is detected."),
     Option("tag_column", int, None, "Column of the tags, from 0; -1 is the last."),
 )

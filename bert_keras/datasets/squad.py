@@ -1,43 +1,11 @@
 """Question answering sets in SQuAD's JSON format: SQuAD 1.1 and 2.0, CMRC 2018, DRCD."""
 
-import dataclasses
 from typing import NamedTuple
 
 from bert_keras.checks import check_not_empty, describe
 from bert_keras.datasets.files import parse_json, read_text
+from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
-
-
-class Answer(NamedTuple):
-    """An answer's text, and where it starts in the context, in characters."""
-
-    text: str
-    start: int
-
-
-@dataclasses.dataclass(frozen=True)
-class QuestionExample:
-    """A question about a context, with the answers of the annotators.
-
-    Args:
-        id: str, unique in its set.
-        question: str.
-        context: str.
-        answers: tuple of `Answer`, as in the file; empty for unanswerable questions and in
-            unlabelled sets.
-        is_impossible: bool, whether SQuAD 2.0 says that the context does not answer it.
-    """
-
-    id: str
-    question: str
-    context: str
-    answers: tuple = ()
-    is_impossible: bool = False
-
-    @property
-    def spans(self) -> tuple[Answer, ...]:
-        """Tuple of the `answers` to train on, those found in the context at their `start`."""
-        return tuple(answer for answer in self.answers if _is_at_start(self.context, answer))
 
 
 class AnswerMismatch(NamedTuple):
@@ -52,8 +20,8 @@ class AnswerMismatch(NamedTuple):
 class QuestionSet(NamedTuple):
     """The result of `read_squad`: a list of `QuestionExample` and one of `AnswerMismatch`."""
 
-    examples: list
-    mismatches: list
+    examples: list[QuestionExample]
+    mismatches: list[AnswerMismatch]
 
 
 def read_squad(path: Path) -> QuestionSet:
@@ -94,7 +62,7 @@ def read_squad(path: Path) -> QuestionSet:
         mismatches += [
             AnswerMismatch(example.id, answer.text, answer.start, _span(context, answer))
             for answer in example.answers
-            if not _is_at_start(context, answer)
+            if not answer.stands_in(context)
         ]
     check_not_empty(examples, f"{path} must hold questions")
     return QuestionSet(examples, mismatches)
@@ -143,10 +111,6 @@ def _get(place, record, key, kind, default=None):
         found = "nothing" if value is None else describe(value)
         raise ValueError(f"{place}: {key!r} must be of type {kind.__name__}. Received: {found}.")
     return value
-
-
-def _is_at_start(context, answer):
-    return bool(answer.text) and answer.start >= 0 and _span(context, answer) == answer.text
 
 
 def _span(context, answer):

@@ -1,4 +1,4 @@
-"""What training needs beside the model: schedules, optimizers, losses, callbacks."""
+"""Schedules, optimizers, losses and callbacks."""
 
 from bert_keras.training.callbacks import BestOnMetric as BestOnMetric
 from bert_keras.training.callbacks import GradualUnfreezing as GradualUnfreezing

@@ -7,6 +7,7 @@ import re
 import keras
 
 from bert_keras.checks import check_int, check_number, is_number
+from bert_keras.engine.structure import relative_path
 
 
 def layer_wise_decay(
@@ -46,7 +47,7 @@ def layer_wise_decay(
     stages = _patterns(backbone)
     multipliers = [(stage, rate ** (len(stages) - i)) for i, stage in enumerate(stages)]
     # The pooler has no row of its own: a row without a trainable weight causes a warning.
-    parts = dict.fromkeys(_relative_path(weight).partition("/")[0] for weight in backbone.weights)
+    parts = dict.fromkeys(relative_path(weight).partition("/")[0] for weight in backbone.weights)
     return [*multipliers, (rf"^(?![^/]+/({'|'.join(map(re.escape, parts))})/)", head)]
 
 
@@ -57,7 +58,7 @@ def stages_from_the_top(backbone: keras.layers.Layer, layers_per_stage: int = 1)
     everything outside the backbone are in no stage and train from the beginning.
 
     Args:
-        backbone: a `Backbone`, or any layer with `stages` and `blocks`.
+        backbone: a `Backbone`, or any layer with `stages` and `num_blocks`.
         layers_per_stage: int, how many blocks thaw together.
 
     Returns:
@@ -67,8 +68,7 @@ def stages_from_the_top(backbone: keras.layers.Layer, layers_per_stage: int = 1)
         ValueError: `layers_per_stage` is no int from 1.
     """
     check_int("layers_per_stage", layers_per_stage)
-    stages = _patterns(backbone)[::-1]
-    num_blocks = len(backbone.blocks)
+    stages, num_blocks = _patterns(backbone)[::-1], backbone.num_blocks
     ends = [*range(0, num_blocks, layers_per_stage), *range(num_blocks, len(stages) + 1)]
     return [stages[start:end] for start, end in itertools.pairwise(ends)]
 
@@ -80,13 +80,7 @@ def _patterns(backbone):
     times, because layers share it, counts once.
     """
     folders = (
-        posixpath.commonpath(
-            [_relative_path(weight).rpartition("/")[0] for weight in stage.weights]
-        )
+        posixpath.commonpath([relative_path(weight).rpartition("/")[0] for weight in stage.weights])
         for stage in backbone.stages
     )
     return list(dict.fromkeys(rf"^[^/]+/{re.escape(folder)}/" for folder in folders))
-
-
-def _relative_path(weight):
-    return weight.path.partition("/")[2]

@@ -14,6 +14,7 @@ from absl import flags
 from tokenizers import pre_tokenizers
 
 import bert_keras
+from bert_keras.answers.span_search import NBest, Span
 from bert_keras.cli import (
     likeness,
     mistakes,
@@ -24,7 +25,6 @@ from bert_keras.cli import (
     training_files,
 )
 from bert_keras.cli.tasks import TASKS
-from bert_keras.tasks.span_search import NBest, Span
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PNG = "*.png"

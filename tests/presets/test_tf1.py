@@ -1,13 +1,23 @@
 """Google's TensorFlow 1 checkpoint folders, against transformers with the same weights."""
 
-import json
 import shutil
-import warnings
 
 import keras
 import numpy as np
 import pytest
 from bundle_writer import data_path, write_bundle
+from files import change_json, write_json
+from foreign import (
+    IS_TOKEN,
+    assert_outputs_equal,
+    bert_of_transformers,
+    inputs,
+    outputs_of,
+    rewrite_tf1,
+    tf1_tensors,
+    write_tf1,
+    write_vocabulary,
+)
 from hub_server import HubServer
 from tiny import VOCABULARY
 
@@ -18,226 +28,99 @@ from bert_keras.presets.formats.tf1 import _KINDS
 from bert_keras.presets.name_map import expand
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
-CONFIG = {
-    "attention_probs_dropout_prob": 0.1,
-    "directionality": "bidi",
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.2,
-    "hidden_size": 16,
-    "initializer_range": 0.02,
-    "intermediate_size": 24,
-    "max_position_embeddings": 16,
-    "num_attention_heads": 2,
-    "num_hidden_layers": 2,
-    "pooler_fc_size": 768,
-    "pooler_type": "first_token_transform",
-    "type_vocab_size": 2,
-    "vocab_size": len(VOCABULARY),
-}
-
 
 @pytest.fixture(scope="module")
 def reference():
-    """A BertForPreTraining of transformers with the activation of Google's code."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    names = set(CONFIG) - {"directionality", "pooler_fc_size", "pooler_type"}
-    settings = {name: CONFIG[name] for name in names}
-    config = transformers.BertConfig(
-        **{**settings, "hidden_act": "gelu_new", "initializer_range": 0.2}
-    )
-    model = transformers.BertForPreTraining(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    return model
-
-
-def googles_tensors(model):
-    """The weights under the names and in the layout of google-research/bert.
-
-    Written after `modeling.py` there, without this package's table.
-    """
-    tensors = {}
-    for name, parameter in model.named_parameters():
-        array = parameter.detach().numpy()
-        name = name.replace("encoder.layer.", "encoder.layer_").replace(".", "/")
-        if name.endswith("embeddings/weight"):
-            name = name.removesuffix("/weight")
-        elif "LayerNorm" in name:
-            name = name.replace("/weight", "/gamma").replace("LayerNorm/bias", "LayerNorm/beta")
-        elif name.startswith("cls/seq_relationship/"):  # made by hand there, as (output, input)
-            name = name.replace("/weight", "/output_weights").replace("/bias", "/output_bias")
-        elif name == "cls/predictions/bias":
-            name = "cls/predictions/output_bias"
-        elif name.endswith("/weight"):
-            name, array = name.replace("/weight", "/kernel"), array.T
-        tensors[name] = np.ascontiguousarray(array)
-    return tensors
-
-
-def training_leftovers(tensors):
-    slots = {f"{name}/adam_{slot}": array for name, array in tensors.items() for slot in "mv"}
-    return {**slots, "global_step": np.array(20_000, "int64")}
-
-
-def write_folder(folder, tensors, name="bert_model.ckpt", with_tensorflow=False, **config):
-    folder.mkdir(exist_ok=True)
-    (folder / "bert_config.json").write_text(json.dumps({**CONFIG, **config}))
-    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in VOCABULARY))
-    if with_tensorflow:
-        save_with_tensorflow(str(folder / name), tensors)
-    else:
-        write_bundle(folder / name, tensors)
-    return folder
-
-
-def save_with_tensorflow(prefix, tensors):
-    tensorflow = pytest.importorskip("tensorflow")
-    with tensorflow.Graph().as_default(), tensorflow.compat.v1.Session() as session:
-        variables = [
-            tensorflow.compat.v1.get_variable(name, initializer=array)
-            for name, array in tensors.items()
-        ]
-        session.run(tensorflow.compat.v1.global_variables_initializer())
-        tensorflow.compat.v1.train.Saver(variables).save(session, prefix)
+    return bert_of_transformers()
 
 
 @pytest.fixture
 def folder(reference, tmp_path):
-    tensors = googles_tensors(reference)
-    return write_folder(tmp_path / "theirs", {**tensors, **training_leftovers(tensors)})
+    write_tf1(tmp_path / "theirs", reference)
+    return tmp_path / "theirs"
 
 
-def rewrite(folder, change):
-    """Replaces the tensors of the folder's checkpoint by `change(tensors)`."""
-    from bert_keras.presets.tensor_bundle import read_tensor_bundle
+def save_with_tensorflow(prefix, tensors):
+    import tensorflow as tf
 
-    prefix = folder / "bert_model.ckpt"
-    write_bundle(prefix, change(dict(read_tensor_bundle(prefix))))
-
-
-def inputs():
-    rng = np.random.default_rng(0)
-    padding_mask = np.ones((3, 12), "int32")
-    padding_mask[1, 5:] = 0
-    padding_mask[2, 9:] = 0
-    return {
-        "token_ids": rng.integers(0, len(VOCABULARY), (3, 12)).astype("int32"),
-        "segment_ids": rng.integers(0, 2, (3, 12)).astype("int32"),
-        "padding_mask": padding_mask,
-    }
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        variables = [tf.compat.v1.get_variable(k, initializer=x) for k, x in tensors.items()]
+        session.run(tf.compat.v1.global_variables_initializer())
+        tf.compat.v1.train.Saver(variables).save(session, str(prefix))
 
 
-def reference_outputs(model, arrays):
-    import torch
-
-    with torch.no_grad():
-        outputs = model(
-            input_ids=torch.tensor(arrays["token_ids"]).long(),
-            token_type_ids=torch.tensor(arrays["segment_ids"]).long(),
-            attention_mask=torch.tensor(arrays["padding_mask"]),
-        )
-    return {name: value.numpy() for name, value in outputs.items()}
+def test_a_checkpoint_that_tensorflow_saved_gives_the_outputs_of_transformers(reference, tmp_path):
+    write_tf1(tmp_path, reference, save_with_tensorflow)
+    backbone = bert_keras.BertBackbone.from_preset(tmp_path)
+    assert_outputs_equal(backbone, outputs_of(reference.bert))
 
 
-@pytest.mark.parametrize("with_tensorflow", [False, True])
-def test_outputs_equal_transformers(reference, tmp_path, with_tensorflow):
-    tensors = googles_tensors(reference)
-    tensors |= training_leftovers(tensors)
-    folder = write_folder(tmp_path / "theirs", tensors, with_tensorflow=with_tensorflow)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        backbone = bert_keras.BertBackbone.from_preset(folder)
-    assert (backbone.activation, backbone.dropout) == ("gelu_tanh", 0.2)
-    arrays = inputs()
-    actual = backbone.predict(arrays, verbose=0)
-    expected = reference_outputs(reference.bert, arrays)
-    real = arrays["padding_mask"].astype(bool)
-    np.testing.assert_allclose(
-        actual["sequence_output"][real], expected["last_hidden_state"][real], atol=1e-5
-    )
-    np.testing.assert_allclose(actual["pooled_output"], expected["pooler_output"], atol=1e-5)
-    if not with_tensorflow:  # the comparison sees the difference between the two GELUs
-        exact = bert_keras.BertBackbone.from_preset(folder, activation="gelu")
-        other = exact.predict(arrays, verbose=0)["sequence_output"][real]
-        assert np.abs(other - actual["sequence_output"][real]).max() > 1e-4
+def test_the_outputs_tell_the_two_gelus_apart(folder):
+    outputs = []
+    for options in ({}, {"activation": "gelu"}):
+        backbone = bert_keras.BertBackbone.from_preset(folder, **options)
+        outputs.append(backbone.predict(inputs(), verbose=0)["sequence_output"][IS_TOKEN])
+    assert np.abs(outputs[0] - outputs[1]).max() > 1e-4
 
 
-def test_the_heads_of_pretraining_come_along(folder, reference):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        task = bert_keras.Pretraining.from_preset(folder)
-    arrays = inputs()
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_the_pretraining_heads_are_loaded(folder, reference):
+    task = bert_keras.Pretraining.from_preset(folder)
     everywhere = np.tile(np.arange(12, dtype="int32"), (3, 1))
-    actual = task.predict({**arrays, "mask_positions": everywhere}, verbose=0)
-    expected = reference_outputs(reference, arrays)
-    real = arrays["padding_mask"].astype(bool)
-    np.testing.assert_allclose(
-        actual["masked_lm"][real], expected["prediction_logits"][real], atol=5e-5
-    )
-    np.testing.assert_allclose(
-        actual["next_sentence"], expected["seq_relationship_logits"], atol=1e-5
-    )
+    actual = task.predict({**inputs(), "mask_positions": everywhere}, verbose=0)
+    expected = outputs_of(reference)
+    logits = expected["prediction_logits"][IS_TOKEN]
+    np.testing.assert_allclose(actual["masked_lm"][IS_TOKEN], logits, atol=5e-5)
+    logits = expected["seq_relationship_logits"]
+    np.testing.assert_allclose(actual["next_sentence"], logits, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(TF1.heads))
-def test_the_map_of_a_task_s_head_covers_its_weights(name):
+def test_the_map_of_a_tasks_head_covers_its_weights(name):
     head = getattr(bert_keras, name)(bert_keras.BertBackbone(9, 1, 1, 4, 4)).head
     mapped = expand(TF1.heads[name].rows, _KINDS)
     assert {relative_path(v) for v in head.weights} == set(mapped)
 
 
-def test_a_part_of_the_pretraining_head_may_be_missing(folder):
-    rewrite(folder, lambda t: {k: v for k, v in t.items() if "seq_relationship" not in k})
+def test_one_of_the_pretraining_heads_may_be_missing(folder):
+    rewrite_tf1(folder, lambda t: {k: v for k, v in t.items() if "seq_relationship" not in k})
     with pytest.warns(UserWarning, match="head/next_sentence/dense/kernel") as caught:
         bert_keras.Pretraining.from_preset(folder)
     assert "masked_lm" not in str(caught[0].message)
 
 
-def fine_tuned(folder, **head):
-    rewrite(
-        folder,
-        lambda t: (
-            {k: v for k, v in t.items() if not k.startswith("cls/")}
-            | {name.replace("__", "/"): array for name, array in head.items()}
-        ),
-    )
+def set_head(folder, **head):
+    """Replaces the pretraining heads by another head; `__` in a name stands for `/`."""
+    head = {name.replace("__", "/"): array.astype("f") for name, array in head.items()}
+    rewrite_tf1(folder, lambda t: {k: v for k, v in t.items() if k[:4] != "cls/"} | head)
 
 
-def test_a_classifier_of_google_s_script_brings_its_head(folder, reference):
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_a_classifier_of_googles_script_brings_its_head(folder, reference):
     rng = np.random.default_rng(1)
-    weights, bias = rng.normal(size=(3, 16)).astype("f"), rng.normal(size=3).astype("f")
-    fine_tuned(folder, output_weights=weights, output_bias=bias)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        classifier = bert_keras.TextClassifier.from_preset(folder)
+    weights, bias = rng.normal(size=(3, 16)), rng.normal(size=3)
+    set_head(folder, output_weights=weights, output_bias=bias)
+    classifier = bert_keras.TextClassifier.from_preset(folder)
     assert (classifier.num_classes, classifier.problem_type) == (3, "single_label")
-    pooled = reference_outputs(reference.bert, inputs())["pooler_output"]
-    np.testing.assert_allclose(
-        classifier.predict(inputs(), verbose=0), pooled @ weights.T + bias, atol=1e-5
-    )
+    expected = outputs_of(reference.bert)["pooler_output"] @ weights.T + bias
+    np.testing.assert_allclose(classifier.predict(inputs(), verbose=0), expected, atol=1e-5)
     assert bert_keras.TextClassifier.from_preset(folder, dropout=0.0).num_classes == 3
 
 
 def test_a_head_with_one_output_is_a_regression(folder):
-    fine_tuned(folder, output_weights=np.ones((1, 16), "f"), output_bias=np.ones(1, "f"))
+    set_head(folder, output_weights=np.ones((1, 16)), output_bias=np.ones(1))
     assert bert_keras.TextClassifier.from_preset(folder).problem_type == "regression"
 
 
-def test_the_head_of_squad_comes_along(folder, reference):
+def test_the_squad_head_is_loaded(folder, reference):
     rng = np.random.default_rng(1)
-    weights, bias = rng.normal(size=(2, 16)).astype("f"), rng.normal(size=2).astype("f")
-    fine_tuned(folder, cls__squad__output_weights=weights, cls__squad__output_bias=bias)
-    task = bert_keras.QuestionAnswering.from_preset(folder)
-    arrays = inputs()
-    actual = task.predict(arrays, verbose=0)
-    hidden = reference_outputs(reference.bert, arrays)["last_hidden_state"]
-    expected = hidden @ weights.T + bias
-    real = arrays["padding_mask"].astype(bool)
+    weights, bias = rng.normal(size=(2, 16)), rng.normal(size=2)
+    set_head(folder, cls__squad__output_weights=weights, cls__squad__output_bias=bias)
+    actual = bert_keras.QuestionAnswering.from_preset(folder).predict(inputs(), verbose=0)
+    expected = outputs_of(reference.bert)["last_hidden_state"] @ weights.T + bias
     for i, name in enumerate(("start_logits", "end_logits")):
-        np.testing.assert_allclose(actual[name][real], expected[..., i][real], atol=5e-5)
+        logits = expected[..., i][IS_TOKEN]
+        np.testing.assert_allclose(actual[name][IS_TOKEN], logits, atol=5e-5)
 
 
 def test_a_missing_head_is_named_in_a_warning(folder):
@@ -246,53 +129,17 @@ def test_a_missing_head_is_named_in_a_warning(folder):
 
 
 def test_half_a_head_is_an_error(folder):
-    fine_tuned(folder, output_bias=np.ones(2, "f"))
+    set_head(folder, output_bias=np.ones(2))
     with pytest.raises(ValueError, match=r"Weights without a tensor .*head/dense/kernel"):
         bert_keras.TextClassifier.from_preset(folder)
 
 
-def test_a_missing_pooler_is_named_in_a_warning(folder):
-    rewrite(folder, lambda t: {k: v for k, v in t.items() if "pooler" not in k})
-    with pytest.warns(UserWarning, match="pooler/dense/kernel, pooler/dense/bias"):
-        bert_keras.BertBackbone.from_preset(folder)
-
-
-def test_names_that_do_not_fit_are_an_error_with_both_lists(folder):
-    name = "bert/encoder/layer_1/output/dense/kernel"
-    rewrite(folder, lambda t: {("surprise" if k == name else k): v for k, v in t.items()})
-    with pytest.raises(ValueError, match="surprise") as raised:
-        bert_keras.BertBackbone.from_preset(folder)
-    assert "encoder/layer_1/feed_forward/output/kernel" in str(raised.value)
-    assert "adam_m" not in str(raised.value)
-
-
-def test_a_shape_that_does_not_fit_is_an_error_before_the_model_changes(folder):
-    from bert_keras.presets import presets
-
-    (folder / "bert_config.json").write_text(json.dumps({**CONFIG, "intermediate_size": 40}))
-    source = presets.open_preset(folder)
-    backbone = source.backbone(bert_keras.BertBackbone)
-    before = [keras.ops.convert_to_numpy(v.value) for v in backbone.weights]
-    with pytest.raises(
-        ValueError, match=r"feed_forward/intermediate/kernel \(16, 40\) <- bert/enc"
-    ):
-        source.load_backbone_weights(backbone)
-    for value, variable in zip(before, backbone.weights, strict=True):
-        np.testing.assert_array_equal(value, keras.ops.convert_to_numpy(variable.value))
-
-
-@pytest.mark.parametrize("damage", ["cut", "missing", "flipped"])
-def test_a_damaged_data_file_is_an_error(folder, damage):
+def test_a_flipped_bit_of_the_data_is_an_error(folder):
     path = data_path(folder / "bert_model.ckpt")
     data = bytearray(path.read_bytes())
-    if damage == "cut":
-        path.write_bytes(data[:-100])
-    elif damage == "missing":
-        path.unlink()
-    else:
-        data[10] ^= 1
-        path.write_bytes(data)
-    with pytest.raises((ValueError, FileNotFoundError), match=r"data-00000-of-00001"):
+    data[10] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"data-00000-of-00001"):
         bert_keras.BertBackbone.from_preset(folder)
 
 
@@ -305,21 +152,14 @@ def test_a_damaged_data_file_is_an_error(folder, damage):
         ({"num_hidden_layers": "2"}, "num_layers"),
     ],
 )
-def test_a_config_that_cannot_be_is_an_error(folder, change, message):
-    (folder / "bert_config.json").write_text(json.dumps({**CONFIG, **change}))
+def test_an_impossible_config_is_an_error(folder, change, message):
+    change_json(folder / "bert_config.json", **change)
     with pytest.raises(ValueError, match=message):
         bert_keras.BertBackbone.from_preset(folder)
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", "", "{}", '{"hidden_size": 4}'])
-def test_a_damaged_config_is_an_error(folder, text):
-    (folder / "bert_config.json").write_text(text)
-    with pytest.raises(ValueError, match=r"bert_config\.json|lacks"):
-        bert_keras.BertBackbone.from_preset(folder)
-
-
-def test_a_checkpoint_of_tensorflow_2_says_so(folder):
-    rewrite(folder, lambda t: {**t, "_CHECKPOINTABLE_OBJECT_GRAPH": np.zeros(1, "f")})
+def test_a_checkpoint_of_tensorflow_2_is_refused_as_such(folder):
+    rewrite_tf1(folder, lambda t: {**t, "_CHECKPOINTABLE_OBJECT_GRAPH": np.zeros(1, "f")})
     with pytest.raises(ValueError, match="object-based checkpoint of TensorFlow 2"):
         bert_keras.BertBackbone.from_preset(folder)
 
@@ -329,8 +169,8 @@ def weight_of(folder):
     return keras.ops.convert_to_numpy(backbone.pooler.dense.bias)[0]
 
 
-def test_of_several_checkpoints_the_last_one_is_taken(folder, reference):
-    tensors = googles_tensors(reference)
+def test_the_last_of_several_checkpoints_is_loaded(folder, reference):
+    tensors = tf1_tensors(reference)
     for step in (100, 2000):
         tensors["bert/pooler/dense/bias"] = np.full(16, step, "f")
         write_bundle(folder / f"model.ckpt-{step}", tensors)
@@ -352,12 +192,11 @@ def test_the_config_may_have_the_usual_name(folder):
     assert bert_keras.BertBackbone.from_preset(folder).activation == "gelu_tanh"
 
 
-def test_weights_of_another_format_beside_it_are_preferred(folder, reference):
+def test_safetensors_in_the_same_folder_are_preferred(folder, reference):
     """Their config says which GELU they were saved with."""
     reference.bert.save_pretrained(folder)
     assert bert_keras.BertBackbone.from_preset(folder).activation == "gelu_tanh"
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "hidden_act": "gelu"}))
+    change_json(folder / "config.json", hidden_act="gelu")
     assert bert_keras.BertBackbone.from_preset(folder).activation == "gelu"
 
 
@@ -374,14 +213,14 @@ def test_weights_of_another_format_beside_it_are_preferred(folder, reference):
     ],
 )
 @pytest.mark.parametrize("further", [[], ["Upper"]])
-def test_the_folder_s_name_says_whether_to_lowercase(tmp_path, name, lowercase, further):
+def test_the_folders_name_decides_about_lowercasing(tmp_path, name, lowercase, further):
     folder = tmp_path / name
     folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(VOCABULARY + further))
+    write_vocabulary(folder / "vocab.txt", VOCABULARY + further)
     expected = not further if lowercase is None else lowercase
     for source in (folder, folder / "vocab.txt"):
         assert lowercases(source) == expected
-    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": not expected}))
+    write_json(folder / "tokenizer_config.json", {"do_lower_case": not expected})
     assert lowercases(folder) != expected
 
 
@@ -389,31 +228,31 @@ def lowercases(source):
     return Tokenizer.load(source).settings["normalizer"]["lowercase"]
 
 
-def test_it_comes_from_the_hub_and_then_from_its_cache(folder, tmp_path, monkeypatch):
+@pytest.fixture
+def hub(folder, tmp_path, monkeypatch):
+    with HubServer({"someone/bert": folder}) as server:
+        server.use(monkeypatch, tmp_path / "cache")
+        yield server
+
+
+def test_it_comes_from_the_hub_and_then_from_its_cache(folder, hub):
     (folder / "graph.pbtxt").write_text("not needed")
-    with HubServer({"someone/bert": folder}) as hub:
-        hub.use(monkeypatch, tmp_path / "cache")
-        first = weight_of("hf://someone/bert")
-        assert first == weight_of(folder)
-        assert not [request for request in hub.requests if "graph.pbtxt" in request]
-        hub.stop()
-        assert weight_of("hf://someone/bert") == first
+    first = weight_of("hf://someone/bert")
+    assert first == weight_of(folder)
+    assert not [request for request in hub.requests if "graph.pbtxt" in request]
+    hub.stop()
+    assert weight_of("hf://someone/bert") == first
 
 
-def test_it_is_not_downloaded_beside_weights_of_another_format(
-    folder, reference, tmp_path, monkeypatch
-):
+def test_it_is_not_downloaded_where_the_repository_has_safetensors(folder, reference, hub):
     reference.bert.save_pretrained(folder)
-    with HubServer({"someone/bert": folder}) as hub:
-        hub.use(monkeypatch, tmp_path / "cache")
-        weight_of("hf://someone/bert")
-        assert not [request for request in hub.requests if ".ckpt" in request]
+    weight_of("hf://someone/bert")
+    assert not [request for request in hub.requests if ".ckpt" in request]
 
 
-def test_saved_in_our_layout_it_gives_the_same(folder, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        classifier = bert_keras.TextClassifier.from_preset(folder)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_preset_of_ours_that_is_saved_from_it_gives_the_same(folder, tmp_path):
+    classifier = bert_keras.TextClassifier.from_preset(folder)
     classifier.save_to_preset(tmp_path / "ours")
     shutil.rmtree(folder)
     again = bert_keras.TextClassifier.from_preset(tmp_path / "ours")

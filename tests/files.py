@@ -1,0 +1,21 @@
+"""What tests do to files: they change JSON, and compare folders."""
+
+import json
+
+
+def write_json(path, value):
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def read_json(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def change_json(path, **changes):
+    """Sets some keys of a JSON object."""
+    write_json(path, {**read_json(path), **changes})
+
+
+def contents(folder):
+    """Returns the bytes of each file of a folder, by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
