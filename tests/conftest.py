@@ -1,6 +1,7 @@
 """Every test starts from the same seed; where all is installed, no test is skipped unseen."""
 
 import gc
+import json
 import os
 
 import keras
@@ -46,6 +47,26 @@ def every_length(monkeypatch):
     from bert_keras.tasks import task_data
 
     monkeypatch.setitem(task_data.COMPILATION, "jax", 0)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Returns a function that writes a file and returns its path.
+
+    Its content is bytes, a str, a JSON object, or a list of objects, one per line.
+    """
+
+    def write_file(name, content):
+        if isinstance(content, list):
+            content = "".join(json.dumps(record) + "\n" for record in content)
+        elif isinstance(content, dict):
+            content = json.dumps(content)
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write_file
 
 
 def pytest_collection_modifyitems(config, items):

@@ -158,17 +158,16 @@ def read_records(path: Path) -> dict[str, Array]:
 
 def _check_rows(table, is_token, is_masked, path):
     """Refuses the first row with a fault."""
-    positions_name, labels_name = "masked_lm_positions", "next_sentence_labels"
-    positions, labels = table[positions_name], table[labels_name]
+    positions, labels = table["masked_lm_positions"], table["next_sentence_labels"]
     is_outside = (positions < 0) | (positions >= is_token.sum(axis=1)[:, None])
-    is_negative = (table["input_ids"] < 0).any(axis=1) | (table["masked_lm_ids"] < 0).any(axis=1)
-    is_interrupted = np.diff(is_token.astype(int)) > 0
     places = [f"{path}, row {row}" for row in range(len(is_token))]
-    for rule, column, wrong in (
-        ("a row must have tokens", "input_mask", ~is_token.any(axis=1)),
-        ("padding must follow the tokens", "input_mask", is_interrupted.any(axis=1)),
-        ("ids must be from 0", "input_ids", is_negative),
-        ("predictions must be of tokens", positions_name, (is_outside & is_masked).any(axis=1)),
-        ("labels of next sentences must be 0 or 1", labels_name, ~np.isin(labels, (0, 1))[:, 0]),
+    for column, rule, wrong in (
+        ("input_mask", "have a token", ~is_token.any(axis=1, keepdims=True)),
+        ("input_mask", "have padding only after tokens", np.diff(is_token.astype(int)) > 0),
+        ("input_ids", "be from 0", table["input_ids"] < 0),
+        ("masked_lm_ids", "be from 0", table["masked_lm_ids"] < 0),
+        ("masked_lm_positions", "be within the tokens", is_outside & is_masked),
+        ("next_sentence_labels", "be 0 or 1", ~np.isin(labels, (0, 1))),
     ):
-        refuse_first(wrong, table[column], rule, _ADVICE, places)
+        rule = f"`{column}` must {rule}"
+        refuse_first(wrong.any(axis=1), table[column], rule, _ADVICE, places)

@@ -256,9 +256,9 @@ def test_masking_follows_its_settings(folders):
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("static", {"masking": Masking()}, "data was masked when it was made"),
+        ("static", {"masking": Masking()}, "The data has static masks"),
         ("static", {"num_predictions": 4}, "`num_predictions` must be an int from 5. Received: 4"),
-        ("dynamic", {"num_predictions": 9}, "`num_predictions` .* not masked yet"),
+        ("dynamic", {"num_predictions": 9}, "`num_predictions` .* has no static masks"),
         ("dynamic", {"batch_size": 0}, "`batch_size` must be an int from 1"),
         ("dynamic", {"batch_size": 4000}, "There must be a batch of examples"),
         (
@@ -268,7 +268,7 @@ def test_masking_follows_its_settings(folders):
         ),
         ("dynamic", {"start_step": -1}, "`start_step` must be an int from 0"),
         ("dynamic", {"start_step": 200, "shuffle": False}, "`start_step` must be an int from 0 to"),
-        ("single", {"has_next_sentence": True}, "holds full sentences, no pairs"),
+        ("single", {"has_next_sentence": True}, "holds full sentences instead of pairs"),
     ],
 )
 def test_wrong_arguments_are_refused(folders, kind, options, message):
@@ -286,7 +286,7 @@ def test_cut_and_altered_shards_are_noticed(folders, tmp_path):
     with pytest.raises(ValueError, match="it was altered"):
         batches[0]
     path.write_bytes(whole[:-2])
-    with pytest.raises(ValueError, match="in place of"):
+    with pytest.raises(ValueError, match="instead of"):
         PretrainingBatches(str(folder), 8)
     (folder / "manifest.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"manifest\.json"):
@@ -299,7 +299,7 @@ def test_a_vocabulary_that_was_exchanged_is_noticed(folders, tmp_path):
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).unlink()
     (folder / "vocab.txt").write_text("\n".join([*VOCABULARY, "more"]) + "\n")
-    with pytest.raises(ValueError, match="vocabulary"):
+    with pytest.raises(ValueError, match=r"must be the one that made it.* with 66 tokens"):
         PretrainingBatches(str(folder), 8)
 
 
@@ -317,5 +317,5 @@ def test_settings_of_the_tokenizer_beside_the_data_are_those_that_made_it(folder
     tokenizer = Tokenizer.load(folder)
     before = tokenizer.settings["normalizer"]["lowercase"]
     Tokenizer.load(folder, lowercase=not before).save(folder)
-    with pytest.raises(ValueError, match="and its settings, must be those that made it"):
+    with pytest.raises(ValueError, match="must be the one that made it"):
         PretrainingBatches(folder, batch_size=2)

@@ -131,7 +131,7 @@ def test_the_number_of_processes_changes_no_byte(corpus, tmp_path, monkeypatch):
     options = {"masking": Masking(strategy="whole_words"), "duplicates": 2}
     create(corpus, tmp_path / "one", num_workers=1, **options)
     # One of two is killed while it writes shards; another one goes on.
-    with pytest.raises(ChildProcessError, match="the same call, or command, goes on there"):
+    with pytest.raises(ChildProcessError, match="the same call, or command, continues"):
         create(corpus, tmp_path / "two", num_workers=2, progress=kill_a_worker, **options)
     assert not (tmp_path / "two" / "manifest.json").exists()
     create(corpus, tmp_path / "two", num_workers=1, **options)
@@ -405,7 +405,7 @@ def test_text_that_gives_nothing_is_refused(tmp_path):
 def test_text_that_the_vocabulary_does_not_know_is_refused_or_warned_of(corpus, tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("Der Mann. Ein Schiff.\n\nDie See.\n")
-    with pytest.warns(UserWarning, match=r"66\.7% of the text's 9 tokens are unknown"):
+    with pytest.warns(UserWarning, match=r"66\.7% of the text's 9 tokens are not in the vocab"):
         create(path, tmp_path / "little")
     tokenizer = WordPieceTokenizer([*VOCABULARY[:5], *"xyz"])
     with pytest.raises(ValueError, match=r"100\.0% of the text's"):
@@ -458,14 +458,14 @@ def test_a_vocabulary_without_mask_is_refused_before_any_work(corpus, tmp_path):
         ({"format": "parquet"}, "`format` must be one of"),
         ({"duplicates": 0}, "`duplicates` must be an int from 1"),
         ({"duplicates": 2, "objective": "full_sentences"}, "repeat the same rows"),
-        ({"format": "tfrecord"}, "holds masked rows"),
+        ({"format": "tfrecord"}, "hold masked rows"),
         ({"documents": "page"}, "`documents` must be one of"),
         ({"sequence_length": 4}, "room for 3 special tokens"),
         ({"sequence_length": 32.0}, "`sequence_length` must be an int"),
         ({"short_probability": 7}, "`short_probability` .* Received: 7"),
         ({"random_probability": -1}, "`random_probability` .* Received: -1"),
-        ({"word_segmenter": lambda text: [text]}, "a name of its own"),
-        ({"word_segmenter": functools.partial(words_of)}, "a name of its own"),
+        ({"word_segmenter": lambda text: [text]}, "its own name in a module"),
+        ({"word_segmenter": functools.partial(words_of)}, "its own name in a module"),
     ],
 )
 def test_wrong_arguments_are_refused(corpus, tmp_path, options, message):
@@ -537,7 +537,7 @@ def test_records_of_another_vocabulary_or_of_two_lengths_are_refused(corpus, tmp
     create(corpus, tmp_path / "long", format="tfrecord", masking=masking, sequence_length=64)
     short, long = (sorted((tmp_path / name).glob("*.tfrecord")) for name in ("short", "long"))
     tokenizer = WordPieceTokenizer.load(tmp_path / "short")
-    with pytest.raises(ValueError, match="rows of one length"):
+    with pytest.raises(ValueError, match="rows of the same length"):
         import_records([*short, *long], tokenizer, str(tmp_path / "out"))
     few = WordPieceTokenizer(tokenizer.vocabulary[:9])
     with pytest.raises(ValueError, match="must be the one that made the records"):

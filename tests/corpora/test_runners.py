@@ -154,7 +154,7 @@ def test_tasks_are_read_only_a_few_ahead(runner, tmp_path, monkeypatch):
 def test_a_process_that_ray_could_not_keep_alive_is_told_of(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", FakeRay())
     workers = runners.RayWorkers(2, {"address": "auto"})
-    with workers, pytest.raises(ChildProcessError, match="the same call, or command, goes on"):
+    with workers, pytest.raises(ChildProcessError, match="the same call, or command, continues"):
         assert sys.modules["ray"].options == {"include_dashboard": False, "address": "auto"}
         list(workers.map(die, [1]))
     assert not sys.modules["ray"].is_initialized()
@@ -169,6 +169,6 @@ def test_a_runner_that_cannot_run_is_refused_before_any_work(tmp_path, monkeypat
             create(corpus, tmp_path / "out", runner=name)
     with pytest.raises(ValueError, match="`runner` must be one of"):
         create(corpus, tmp_path / "out", runner="spark")
-    with pytest.raises(ValueError, match="are those of 'ray' and 'beam'"):
+    with pytest.raises(ValueError, match="are for 'ray' and 'beam'"):
         create(corpus, tmp_path / "out", runner_options={"num_cpus": 2})
     assert not (tmp_path / "out").exists()

@@ -65,7 +65,9 @@ def test_every_cut_of_a_shard_is_noticed(tmp_path):
     whole = path.read_bytes()
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
-        with pytest.raises(ValueError, match=r"A shard must be whole\. Received: .*shard with"):
+        with pytest.raises(
+            ValueError, match=r"shard cannot be read .*damaged.* Make the data again"
+        ):
             open_shard(path)
 
 
@@ -86,7 +88,7 @@ def test_every_cut_of_a_shard_is_noticed(tmp_path):
 def test_lying_headers_are_refused(tmp_path, header):
     path = tmp_path / "shard"
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"1234")
-    with pytest.raises(ValueError, match="A shard must be whole"):
+    with pytest.raises(ValueError, match=r"shard cannot be read .*damaged"):
         open_shard(path)
 
 
@@ -119,10 +121,10 @@ def test_missing_cut_and_altered_shards_are_named(folder):
     with pytest.raises(ValueError, match=r"00001-of-00002.* was altered"):
         check_shard(folder, read_manifest(folder)["shards"][1])
     path.write_bytes(whole[:-1])
-    with pytest.raises(ValueError, match=r"00001-of-00002.* in place of"):
+    with pytest.raises(ValueError, match=r"00001-of-00002.* instead of"):
         read_manifest(folder)
     path.unlink()
-    with pytest.raises(FileNotFoundError, match="which is missing"):
+    with pytest.raises(FileNotFoundError, match=r"There is no shard .*00001-of-00002"):
         read_manifest(folder)
 
 
@@ -133,18 +135,20 @@ def change_manifest(folder, **changes):
 
 def test_damaged_manifests_are_refused(folder):
     change_manifest(folder, num_examples=3)
-    with pytest.raises(ValueError, match="do not add up"):
+    with pytest.raises(ValueError, match=r"manifest\.json cannot be read .*do not add up"):
         read_manifest(folder)
     change_manifest(folder, version=99)
-    with pytest.raises(ValueError, match="version 99"):
+    with pytest.raises(
+        ValueError, match=r"manifest\.json cannot be read .*`version` .* Received: 99"
+    ):
         read_manifest(folder)
     outside = {"file": "../x", "num_examples": 2, "bytes": 1, "sha256": ""}
     change_manifest(folder, version=1, num_examples=2, shards=[outside])
-    with pytest.raises(ValueError, match=r"must lie in the folder of manifest\.json"):
+    with pytest.raises(ValueError, match=r"must be in the folder. Received: '\.\./x'"):
         read_manifest(folder)
     change_manifest(folder, shards=[{}])
-    with pytest.raises(ValueError, match="is damaged"):
+    with pytest.raises(ValueError, match=r"manifest\.json cannot be read .*damaged"):
         read_manifest(folder)
     (folder / "manifest.json").write_text('{"version": 1')
-    with pytest.raises(ValueError, match="is damaged"):
+    with pytest.raises(ValueError, match=r"manifest\.json is not valid JSON"):
         read_manifest(folder)
