@@ -1,6 +1,7 @@
 """Other libraries' names for what this package has, and our name for each."""
 
 import abc
+import difflib
 import inspect
 
 # Endings of class names in KerasHub and transformers.
@@ -46,6 +47,14 @@ _METHODS = {
     "batch_decode": "detokenize",
     "get_vocab": "get_vocabulary",
 }
+# Inputs of models.
+_INPUTS = {
+    "input_ids": "token_ids",
+    "token_type_ids": "segment_ids",
+    "attention_mask": "padding_mask",
+    "input_mask": "padding_mask",
+    "masked_lm_positions": "mask_positions",
+}
 # Keyword arguments.
 _ARGUMENTS = {
     "sequence_length": "`max_length`",
@@ -82,6 +91,20 @@ def renamed_class(name):
     """
     endings = [ending for ending in _CLASSES if name.endswith(ending)]
     return f" Here it is `bert_keras.{_CLASSES[max(endings, key=len)]}`." if endings else ""
+
+
+def renamed_input(name, allowed):
+    """Returns a sentence about an input that a model does not take, `""` where there is none.
+
+    Args:
+        name: the name that a user gave.
+        allowed: names of the inputs that the model takes.
+    """
+    meant = _INPUTS.get(name, name)
+    if meant == "segment_ids" and meant not in allowed:
+        return " It tells no segments apart: leave them out."
+    close = difflib.get_close_matches(str(meant), allowed, 1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def renamed_argument(name):

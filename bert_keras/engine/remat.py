@@ -93,14 +93,17 @@ def with_gradient(function, gradient):
 
 
 def computed_again(function):
-    """Returns a function of TensorFlow tensors that keeps those alone for its gradient.
+    """Returns a function that on TensorFlow keeps its arguments only for its gradient.
 
-    For what is cheap to compute and large to keep. Unlike `keras.remat` it copies nothing.
+    For what is cheap to compute and large to keep. Unlike `keras.remat` it copies nothing. On other
+    backends it is the function itself.
 
     Args:
         function: function of tensors, some of which may be `None`, that returns a float tensor. It
             draws no random numbers, and reads no tensors but its arguments.
     """
+    if keras.backend.backend() != "tensorflow":
+        return function
     import tensorflow as tf
 
     def gradient(upstream, *inputs):

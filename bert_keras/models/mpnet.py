@@ -7,7 +7,8 @@ from keras import ops
 
 from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.arguments import own_arguments
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.models.model import layer_for
 from bert_keras.types import LayerOptions

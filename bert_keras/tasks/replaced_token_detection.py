@@ -9,7 +9,7 @@ from keras import ops
 from bert_keras.checks import check_int, check_number
 from bert_keras.engine import structure
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
-from bert_keras.layers.embeddings import share_embeddings
+from bert_keras.models.electra import share_embeddings
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
