@@ -476,8 +476,9 @@ def test_a_missing_method_names_our_counterpart_and_stays_missing(classifier):
         assert not hasattr(owner, name) and name not in dir(owner)
     assert hasattr(classifier, "classify")
     # A layer of that name is found, on PyTorch too, which keeps layers apart.
-    classifier.backbone.encode = keras.layers.Dense(2)
-    assert classifier.backbone.encode.units == 2
+    backbone = tiny_backbone()
+    backbone.encode = keras.layers.Dense(2)
+    assert backbone.encode.units == 2
     assert type("Abstract", (bert_keras.TextClassifier, abc.ABC), {}).from_preset
 
 
