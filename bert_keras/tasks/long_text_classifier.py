@@ -7,14 +7,13 @@ import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
 
+from bert_keras.answers.windows import document_windows
 from bert_keras.checks import check_choice, check_int, refuse_first
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.document_windows import document_windows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.preprocessing.windows import take_windows
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.options import LongTextClassifierOptions, TaskOptions
@@ -36,7 +35,7 @@ class LongTextClassifier(TextClassifier):
     A document of more than `num_windows` windows is not read in full. The preprocessor's
     `truncation` determines which windows stay: `"head"` (and the default) the first ones, `"tail"`
     the last ones, `"head_tail"` equally many of both, see
-    `bert_keras.preprocessing.document_windows`.
+    `bert_keras.answers.windows.document_windows`.
 
     A batch costs as much as `batch_size` times the number of windows sequences. Documents of
     similar length share a batch, and those of a single window are padded to few different lengths.
@@ -173,9 +172,7 @@ class EncodedDocuments(EncodedGroups):
             ids.lengths, room, stride or room, num_windows, preprocessor.truncation
         )
         counts = np.bincount(windows.documents, minlength=len(ids))
-        super().__init__(
-            preprocessor, take_windows(ids, windows), None, counts, labels, sample_weight
-        )
+        super().__init__(preprocessor, ids.windows(windows), None, counts, labels, sample_weight)
         self.sequences_per_row = 1  # Lengths count the tokens of all windows.
         self.lengths = np.where(counts == 1, self.lengths, counts * longest)
         self.buckets += tuple(range(2 * longest, num_windows * longest + 1, longest))

@@ -7,8 +7,9 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from bert_keras.answers.probabilities import log_softmax
+from bert_keras.answers.tokens import likeliest_tokens
 from bert_keras.checks import check_choice, check_int, check_shape, refuse_first
-from bert_keras.export.runtime import log_softmax, softmax
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
@@ -239,11 +240,11 @@ class MaskedLM(Task):
     def fill_mask(
         self, text: str | Texts, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[list[tuple[str, float]]] | list[list[list[tuple[str, float]]]]:
-        """Answers as a person would read it: the likeliest tokens for each `[MASK]`.
+        """Returns the likeliest tokens for each `[MASK]`.
 
         Args:
             text: a str with at least one `[MASK]`, or a column of such.
-            top_k: int, tokens wanted for each.
+            top_k: int, how many tokens for each.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -278,7 +279,8 @@ class MaskedLM(Task):
             logits = self.token_logits(self.predict(part, batch_size, verbose=verbose))
             counts = positions.lengths[start : start + at_once]
             for row, count in zip(logits, counts, strict=True):
-                answers.append([_likeliest(scores, top_k, tokenizer) for scores in row[:count]])
+                options = top_k, tokenizer.vocabulary_size, tokenizer.readable
+                answers.append([likeliest_tokens(scores, *options) for scores in row[:count]])
         return answers
 
     @overload
@@ -421,12 +423,3 @@ class PackedTexts(EncodedExamples):
 def _counts(ids, token_id):
     """Returns how often an id stands in each row of a `Ragged`: int `(num_rows,)`."""
     return np.array([np.count_nonzero(ids[row] == token_id) for row in range(len(ids))], int)
-
-
-def _likeliest(logits, top_k, tokenizer):
-    """Returns `top_k` pairs of token and probability, the likeliest first."""
-    probabilities = softmax(logits)
-    # A table may have rows to spare behind the vocabulary's last token.
-    known = probabilities[: tokenizer.vocabulary_size]
-    best = np.argsort(-known, kind="stable")[:top_k]
-    return [(tokenizer.readable(int(i)), float(known[i])) for i in best]

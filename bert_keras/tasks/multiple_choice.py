@@ -7,8 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.answers.classes import choice_answer
 from bert_keras.checks import check_shape, refuse_first
-from bert_keras.export.runtime import softmax
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
@@ -181,7 +181,7 @@ class MultipleChoice(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> Choice | list[Choice]:
-        """Answers as a person would read it.
+        """Returns the best choice for each context.
 
         Args:
             context: a str, or a column of str.
@@ -198,17 +198,10 @@ class MultipleChoice(Task):
         if is_empty((context, choices)):
             return []
         logits = self.predict((context, choices), batch_size=batch_size, verbose=verbose)
-        return [_answer(row, scores) for row, scores in zip(choices, logits, strict=True)]
-
-
-def _answer(choices, logits):
-    logits = logits[: len(choices)]
-    best = int(logits.argmax())
-    return {
-        "choice": choices[best],
-        "index": best,
-        "probabilities": softmax(logits).tolist(),
-    }
+        return [
+            choice_answer(row, scores[: len(row)])
+            for row, scores in zip(choices, logits, strict=True)
+        ]
 
 
 def _checked_columns(x):

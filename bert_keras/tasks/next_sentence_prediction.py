@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.export.runtime import softmax
+from bert_keras.answers.classes import next_sentence_answers
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -18,7 +18,7 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import is_columns, is_empty
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Array, Frozen, IsNext, Path, Texts, Verbose
+from bert_keras.types import Frozen, IsNext, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -109,11 +109,11 @@ class NextSentencePrediction(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> IsNext | list[IsNext]:
-        """Answers as a person would read it.
+        """Returns whether texts follow others.
 
         Args:
             first: a str or a column of str.
-            second: likewise, the texts that may follow.
+            second: a str or a column of str, the texts that may follow.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -170,9 +170,3 @@ def encode_next_labels(labels: ArrayLike) -> NDArray[np.int32]:
             + (f", values {np.unique(labels)[:10].tolist()}." if is_int else ".")
         )
     return labels.astype("int32")
-
-
-def next_sentence_answers(logits: Array) -> list[IsNext]:
-    """Returns a list of dicts `is_next`, `probability` of logits `(batch, 2)`."""
-    probabilities = softmax(logits)[:, 0]
-    return [{"is_next": bool(p > 0.5), "probability": float(p)} for p in probabilities]

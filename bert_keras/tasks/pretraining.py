@@ -5,6 +5,7 @@ from typing import overload
 
 import keras
 
+from bert_keras.answers.classes import next_sentence_answers
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.tasks import next_sentence_prediction as next_sentence
@@ -132,12 +133,12 @@ class Pretraining(MaskedLM):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> IsNext | list[IsNext]:
-        """Answers whether the second text follows the first, see `NextSentencePrediction`."""
+        """Returns whether texts follow others, see `NextSentencePrediction.is_next`."""
         x, is_one = next_sentence.as_pairs(first, second)
         if is_empty(x):
             return []
         outputs = self.predict(x, batch_size=batch_size, verbose=verbose)
-        answers = next_sentence.next_sentence_answers(outputs["next_sentence"])
+        answers = next_sentence_answers(outputs["next_sentence"])
         return answers[0] if is_one else answers
 
     def token_logits(self, outputs):

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 import keras
 import numpy as np
 
+from bert_keras.answers import span_search
+from bert_keras.answers.span_search import NBest
 from bert_keras.checks import (
     check_choice,
     check_int,
@@ -25,7 +27,6 @@ from bert_keras.tasks import question_examples
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_examples import EncodedExamples, buckets_of
 from bert_keras.tasks.options import QuestionAnsweringOptions, RunOptions, TaskOptions
-from bert_keras.tasks.span_search import NORMALIZATIONS, NBest, find_spans
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, as_columns
 from bert_keras.training.losses import SpanCrossentropy
@@ -65,7 +66,7 @@ class QuestionAnswering(Task):
         max_question_length: int, tokens kept of a question, at most half of the window.
         max_answer_length: int, tokens of the longest answer that is returned.
         normalization: `"document"` or `"per_window"`, where probabilities sum to 1, see
-            `bert_keras.tasks.span_search.find_spans`. Both are the same for contexts of one window.
+            `bert_keras.answers.span_search.find_spans`. Both agree for contexts of one window.
         no_answer_threshold: float, or `None` to answer always, as in SQuAD 1.1. A question has no
             answer if `log P(no answer) - log P(best span)` is above it; see
             `tune_no_answer_threshold`.
@@ -118,7 +119,7 @@ class QuestionAnswering(Task):
         self.stride = check_int("stride", stride)
         self.max_question_length = check_int("max_question_length", max_question_length)
         self.max_answer_length = check_int("max_answer_length", max_answer_length)
-        check_choice("normalization", normalization, NORMALIZATIONS)
+        check_choice("normalization", normalization, span_search.NORMALIZATIONS)
         self.normalization = normalization
         self.no_answer_threshold = _checked_threshold(no_answer_threshold)
         options = families.head_options(backbone, self)
@@ -292,16 +293,16 @@ class QuestionAnswering(Task):
     def n_best(
         self, x: Any, size: int = 20, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[NBest]:
-        """Returns for each question the best spans, and how likely there is no answer.
+        """Returns the best spans for each question, and how likely there is no answer.
 
         Args:
             x: see the class.
-            size: int, spans wanted a question.
+            size: int, how many spans per question.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
         Returns:
-            List of `bert_keras.tasks.span_search.NBest`, one a question.
+            List of `bert_keras.answers.span_search.NBest`, one per question.
 
         Raises:
             TypeError, ValueError: texts do not fit, are blank, or have no token.
@@ -312,7 +313,7 @@ class QuestionAnswering(Task):
             return []
         windows = self.cut(columns)
         logits = self._predict_windows(windows, batch_size, verbose=verbose)
-        return find_spans(
+        return span_search.find_spans(
             windows,
             logits["start_logits"],
             logits["end_logits"],
@@ -365,12 +366,12 @@ class QuestionAnswering(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> Answer | list[Answer] | list[list[Answer]]:
-        """Answers as a person would read it.
+        """Returns the best answers to questions.
 
         Args:
             question: a str or a column of str.
             context: a str, for all questions, or a column of as many.
-            top_k: int, answers wanted a question.
+            top_k: int, how many answers per question.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -378,7 +379,7 @@ class QuestionAnswering(Task):
             For `top_k=1` a dict `{"answer": str, "start": int, "end": int, "probability": float}`,
             start and end in characters of the context; for more, a list of up to `top_k` such
             dicts, the best first. For a column of questions, a list of these. "No answer", which
-            needs a `no_answer_threshold`, has `""` and twice `None`.
+            needs a `no_answer_threshold`, has the text `""`, and `None` as start and end.
 
         Raises:
             TypeError, ValueError: texts do not fit, or are blank.
@@ -387,27 +388,13 @@ class QuestionAnswering(Task):
         questions = [question] if is_one else as_column(question, "question")
         contexts = [context] * len(questions) if isinstance(context, str) else context
         found = self.n_best((questions, contexts), top_k, batch_size, verbose)
-        answers = [self._readable(best, top_k) for best in found]
-        if top_k == 1:
-            answers = [best[0] for best in answers]
+        threshold = self.no_answer_threshold
+        answers = [span_search.span_answers(best, top_k, threshold) for best in found]
         return answers[0] if is_one else answers
 
-    def _readable(self, best, top_k):
-        spans = [best.no_answer, *best.spans] if self.has_no_answer(best) else best.spans
-        return [
-            {
-                "answer": span.text,
-                "start": span.start,
-                "end": span.end,
-                "probability": span.probability,
-            }
-            for span in spans[:top_k]
-        ]
-
     def has_no_answer(self, best: NBest) -> bool:
-        """Whether an `NBest` says "no answer" at this task's threshold."""
-        threshold = self.no_answer_threshold
-        return threshold is not None and best.no_answer_score > threshold
+        """Returns whether an `NBest` says "no answer" at this task's threshold."""
+        return span_search.has_no_answer(best, self.no_answer_threshold)
 
     def tune_no_answer_threshold(
         self,

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 import keras
 import numpy as np
 
+from bert_keras.answers.tokens import judged_tokens
 from bert_keras.checks import check_shape, refuse_first
-from bert_keras.export.runtime import sigmoid
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
@@ -148,7 +148,7 @@ class ReplacedTokenDetector(Task):
     def is_replaced(
         self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[JudgedToken] | list[list[JudgedToken]]:
-        """Answers as a person would read it: how likely each token was replaced.
+        """Returns how likely each token was replaced.
 
         Args:
             text: a str, or a column of str.
@@ -156,9 +156,9 @@ class ReplacedTokenDetector(Task):
             verbose: see `keras.Model.predict`.
 
         Returns:
-            For a str a list of dicts, one a token: `{"token": str, "start": int, "end": int,
+            For a str a list of dicts, one per token: `{"token": str, "start": int, "end": int,
             "probability": float}`, where `text[start:end]` is what the token stands for. For a
-            column, a list of these.
+            column, a list of such lists.
 
         Raises:
             TypeError, ValueError: something is not text, or longer than `max_length`.
@@ -179,12 +179,6 @@ class ReplacedTokenDetector(Task):
         found = self.predict(texts, batch_size, verbose=verbose) if texts else []
         encodings = self.tokenizer.encode(texts, special_tokens=False)
         for logits, (ids, _, offsets, *_) in zip(found, encodings, strict=True):
-            chances = sigmoid(logits[first : first + len(ids)]).tolist()
-            tokens = map(self.tokenizer.readable, ids)
-            answers.append(
-                [
-                    {"token": token, "start": start, "end": end, "probability": chance}
-                    for token, (start, end), chance in zip(tokens, offsets, chances, strict=True)
-                ]
-            )
+            tokens = list(map(self.tokenizer.readable, ids))
+            answers.append(judged_tokens(tokens, offsets, logits[first : first + len(ids)]))
         return answers

@@ -118,7 +118,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         super().__init__(**kwargs)
         self.backbone = backbone
         self.preprocessor = compatibility.fitting(preprocessor, backbone, self.needed_roles)
-        self.frozen = freezing.check_frozen(frozen, len(backbone.stages) - 1)
+        self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
         self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
         self.data = TaskData(self)
 

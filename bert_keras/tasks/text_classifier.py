@@ -8,8 +8,8 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
+from bert_keras.answers.classes import check_threshold, class_answers, class_probabilities
 from bert_keras.checks import check_choice, refuse_smoothing
-from bert_keras.export.runtime import sigmoid, softmax
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.models.backbone import Backbone
@@ -200,7 +200,7 @@ class TextClassifier(Task):
         if self.problem_type == "regression":
             raise ValueError("A regression has scores, no probabilities. Use `predict`.")
         logits = self.predict(x, batch_size=batch_size, verbose=verbose)
-        return sigmoid(logits) if self.problem_type == "multi_label" else softmax(logits)
+        return class_probabilities(logits, self.problem_type)
 
     @overload
     def classify(
@@ -225,13 +225,13 @@ class TextClassifier(Task):
         threshold: Threshold = 0.5,
         verbose: Verbose = 0,
     ) -> dict[str, Any] | list[dict[str, Any]]:
-        """Answers as a person would read it.
+        """Returns answers that a person can read.
 
         Args:
             texts: a str, a column of str, or a tuple of two such for pairs.
             batch_size: int, 32 by default.
-            threshold: float, or one a label, in a sequence or a dict of their names: the least
-                probability of a label that counts, for `"multi_label"`.
+            threshold: float, or one per label, as a sequence or as a dict with the labels' names:
+                the least probability of a label that counts, for `"multi_label"`.
             verbose: see `keras.Model.predict`.
 
         Returns:
@@ -241,53 +241,14 @@ class TextClassifier(Task):
             `{"score": float}` (`"scores"` where there are several) for `"regression"`.
 
         Raises:
-            TypeError, ValueError: texts do not fit, or there is not one threshold for all labels
-                or one for each, a finite number.
+            TypeError, ValueError: texts do not fit, or `threshold` is neither one finite number
+                nor one for each label.
         """
-        threshold = self._thresholds(threshold)
+        threshold = check_threshold(threshold, self._names())
         texts, is_one = as_many(texts)
-        if self.problem_type == "regression":
-            rows = self.predict(texts, batch_size, verbose=verbose)
-            answers = [_score_answer(row) for row in rows]
-        else:
-            rows = self.probabilities(texts, batch_size, verbose=verbose)
-            answers = [self._label_answer(row, threshold) for row in rows]
+        logits = self.predict(texts, batch_size, verbose=verbose)
+        answers = class_answers(logits, self.problem_type, self._names(), threshold)
         return answers[0] if is_one else answers
 
     def _names(self):
         return list(self.label_names or range(self.num_classes))
-
-    def _thresholds(self, threshold):
-        """Returns `threshold` as float64, `()` or `(num_classes,)`."""
-        if isinstance(threshold, dict):
-            names = self._names()
-            if set(threshold) != set(names):
-                wrong = sorted(map(str, set(threshold) ^ set(names)))
-                raise ValueError(
-                    f"`threshold` must have each label's name, {names[:20]}. Missing or unknown: "
-                    f"{wrong[:20]}."
-                )
-            threshold = [threshold[name] for name in names]
-        values = np.asarray(threshold)
-        if values.shape not in ((), (self.num_classes,)):
-            raise ValueError(
-                f"`threshold` must be one number, or one for each of the {self.num_classes} "
-                f"labels. Received the shape {values.shape}."
-            )
-        if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-            raise ValueError(f"`threshold` must be finite numbers. Received: {threshold!r}.")
-        return values.astype("float64")
-
-    def _label_answer(self, probabilities, threshold):
-        named = dict(zip(self._names(), map(float, probabilities), strict=True))
-        if self.problem_type == "single_label":
-            return {"label": max(named, key=named.get), "probabilities": named}
-        chosen = probabilities >= threshold
-        labels = [name for name, is_chosen in zip(named, chosen, strict=True) if is_chosen]
-        return {"labels": labels, "probabilities": named}
-
-
-def _score_answer(row):
-    if len(row) == 1:
-        return {"score": float(row[0])}
-    return {"scores": [float(score) for score in row]}
