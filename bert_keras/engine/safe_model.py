@@ -48,6 +48,8 @@ class SafeModel(WholeSteps, keras.Model):
     """
 
     _prediction = _compiled_for = None
+    # Keras and PyTorch ask for these; a missing attribute raises an error each time.
+    output_names, _is_replica = None, False
 
     def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
         note_process()
