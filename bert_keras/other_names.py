@@ -127,8 +127,5 @@ class WithOtherNames(metaclass=_NamesOfClass):
     """
 
     def __getattr__(self, name):
-        try:
-            return super().__getattr__(name)  # PyTorch keeps layers there.
-        except AttributeError:
-            cls = type(self)
-            raise AttributeError(_message(cls, name, f"{cls.__name__!r} object")) from None
+        cls = type(self)
+        raise AttributeError(_message(cls, name, f"{cls.__name__!r} object"))

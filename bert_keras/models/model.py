@@ -1,5 +1,6 @@
 """The base class of every model in the package: its inputs and its config."""
 
+import contextlib
 import inspect
 import itertools
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ import numpy as np
 
 from bert_keras.engine import quantized
 from bert_keras.engine.safe_model import SafeModel
-from bert_keras.inputs import ROW_PLACES, check_keys
+from bert_keras.inputs import ROW_PLACES, TOKEN_IDS, check_keys
 from bert_keras.models.doors import Doors
 from bert_keras.other_names import WithOtherNames
 from bert_keras.types import Inputs
@@ -21,7 +22,7 @@ _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-class BuiltModel(WithOtherNames, Doors, SafeModel):
+class BuiltModel(Doors, SafeModel, WithOtherNames):
     """A `keras.Model` whose variables all exist after construction.
 
     - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that
@@ -51,11 +52,15 @@ class BuiltModel(WithOtherNames, Doors, SafeModel):
                 "a functional model call it: inputs = {name: keras.Input((None,), dtype='int32', "
                 "name=name) for name in model.input_names}; keras.Model(inputs, model(inputs))."
             )
-        return super().__getattr__(name)
+        with contextlib.suppress(AttributeError):
+            return super().__getattr__(name)  # PyTorch keeps layers there.
+        return WithOtherNames.__getattr__(self, name)
 
     def check_names(self, inputs: Inputs) -> None:
         """Raises `TypeError` or `ValueError` unless `inputs` is a dict with known names."""
-        check_keys(inputs, (*self.input_names, ROW_PLACES))
+        names = *self.input_names, ROW_PLACES
+        if not (isinstance(inputs, dict) and TOKEN_IDS in inputs and inputs.keys() <= {*names}):
+            check_keys(inputs, names)
 
     def check_inputs(self, inputs: Inputs) -> None:
         """Raises `TypeError` or `ValueError` when a dict of inputs does not fit this model.
