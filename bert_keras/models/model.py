@@ -1,6 +1,5 @@
 """The base class of every model in the package: its inputs and its config."""
 
-import contextlib
 import inspect
 import itertools
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from bert_keras.engine import quantized
 from bert_keras.engine.safe_model import SafeModel
 from bert_keras.inputs import ROW_PLACES, TOKEN_IDS, check_keys
 from bert_keras.models.doors import Doors
-from bert_keras.other_names import WithOtherNames
+from bert_keras.other_names import WithOtherNames, missing_attribute
 from bert_keras.types import Inputs
 
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
@@ -52,9 +51,10 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
                 "a functional model call it: inputs = {name: keras.Input((None,), dtype='int32', "
                 "name=name) for name in model.input_names}; keras.Model(inputs, model(inputs))."
             )
-        with contextlib.suppress(AttributeError):
+        try:
             return super().__getattr__(name)  # PyTorch keeps layers there.
-        return WithOtherNames.__getattr__(self, name)
+        except AttributeError:
+            raise AttributeError(missing_attribute(type(self), name)) from None
 
     def check_names(self, inputs: Inputs) -> None:
         """Raises `TypeError` or `ValueError` unless `inputs` is a dict with known names."""
