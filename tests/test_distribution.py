@@ -90,7 +90,7 @@ def test_each_familys_large_weights_are_cut(family):
 def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
     task = tiny_classifier()
     optimizer = keras.optimizers.AdamW(clipnorm=1.0)
-    monkeypatch.setattr(distribution, "share_of", lambda task: Share(0, 1, 2))
+    monkeypatch.setattr(distribution, "share_of", lambda task, whole=False: Share(0, 1, 2))
     if BACKEND == "jax":  # Every row sees all others there, and gradients are of whole batches.
         task.compile(optimizer, loss=MultipleNegativesRanking())
         return

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 import tokenizers
 
+from bert_keras.checks import describe
 from bert_keras.tokenizers.building_blocks import bert_normalizer
-from bert_keras.tokenizers.texts import describe, replace_surrogates
+from bert_keras.tokenizers.tokenizer import replace_surrogates
 from bert_keras.types import Path
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

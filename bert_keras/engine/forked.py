@@ -4,7 +4,7 @@ import os
 
 import keras
 
-_is_noted = _is_forked = False
+_is_noted = is_forked = False
 
 
 def note_process():
@@ -16,8 +16,8 @@ def note_process():
 
 
 def _note_fork():
-    global _is_forked
-    _is_forked = True
+    global is_forked
+    is_forked = True
 
 
 def check_not_forked():
@@ -27,7 +27,7 @@ def check_not_forked():
     a single thread has none.
     """
     # A flag rather than a process's number, which `torch.compile` cannot ask for.
-    if not _is_forked or _has_one_thread():
+    if not is_forked or _has_one_thread():
         return
     raise RuntimeError(
         "A process that was forked after a model had been made cannot compute: the threads of "

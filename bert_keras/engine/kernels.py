@@ -294,8 +294,8 @@ def dropout_mask(layer, like, shape):
     if backend == "tensorflow":
         return _kept_on_tensorflow(layer.rate, shape, layer.seed_generator.next())
     # With a seed of its own, the layer cannot read PyTorch's global generator.
-    if backend == "torch" and layer.seed is None and _is_for_short_draws(like):
-        return _kept_on_torch(layer.rate, shape, like.device)
+    if backend == "torch" and layer.seed is None:
+        return _kept_on_torch(layer.rate, shape, like)
     return None
 
 
@@ -364,13 +364,6 @@ def _mixed(bits):
     return bits ^ (bits >> 16)
 
 
-def _is_for_short_draws(inputs):
-    import torch
-
-    # `torch.compile` draws where the number is used, and cannot trace draws of 64 bits.
-    return inputs.is_cpu and not torch.compiler.is_compiling()
-
-
 def _share_of_short(rate):
     """Returns how many of the 65,536 numbers of 16 bits are dropped."""
     return min(round(rate * 2**16), 2**16 - 1)
@@ -380,12 +373,15 @@ def _scale_of_short(rate):
     return 2**16 / (2**16 - _share_of_short(rate))
 
 
-def _kept_on_torch(rate, shape, device):
-    """Draws from the global generator of the CPU."""
+def _kept_on_torch(rate, shape, like):
+    """Draws from the global generator of the CPU; `None` on other devices and in graphs."""
     import torch
 
+    # `torch.compile` draws where the number is used, and cannot trace draws of 64 bits.
+    if not like.is_cpu or torch.compiler.is_compiling():
+        return None
     size = math.prod(shape)
-    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=device)
+    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=like.device)
     bits = draws.random_(-(2**63), None).view(torch.int16)[:size].view(shape)
     return bits >= _share_of_short(rate) - 2**15
 

@@ -20,9 +20,8 @@ import numpy as np
 from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from bert_keras import distribution
-from bert_keras.engine import quantized, structure
+from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
-from bert_keras.engine.forked import check_not_forked, note_process
 from bert_keras.engine.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.tensorflow_data import call_untuned
@@ -48,14 +47,17 @@ class SafeModel(WholeSteps, keras.Model):
     """
 
     _prediction = _compiled_for = None
+    # Keras and PyTorch ask for these; a missing attribute raises an error each time.
+    output_names, _is_replica = None, False
 
     def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
-        note_process()
+        forked.note_process()
         distribution.check_engine()
         super().__init__(**kwargs)
 
     def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any:
-        check_not_forked()
+        if forked.is_forked:
+            forked.check_not_forked()
         self.check_inputs(inputs)
         return super().__call__(inputs, *args, **kwargs)
 

@@ -18,7 +18,7 @@ import keras
 from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
-from bert_keras.engine.forked import check_not_forked
+from bert_keras.engine import forked
 from bert_keras.engine.interrupts import settled_by, signals_wait
 from bert_keras.types import Tensor
 
@@ -154,7 +154,8 @@ def whole_steps(model):
     Args:
         model: a `keras.Model` with `WholeSteps`.
     """
-    check_not_forked()
+    if forked.is_forked:
+        forked.check_not_forked()
     model.settle()  # A callback of `fit` may evaluate.
     with settled_by(model.settle), distribution.batches_are_shares():
         yield

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.answers.classes import choice_answer
-from bert_keras.checks import check_shape, refuse_first
+from bert_keras.checks import as_texts, check_shape, refuse_first
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
@@ -19,7 +19,6 @@ from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.options import MultipleChoiceOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, is_empty
-from bert_keras.tokenizers.texts import as_texts
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Choice, Frozen, HeadOptions, Path, Pooling, Texts, Verbose
 

@@ -8,10 +8,12 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.checks import (
+    as_texts,
     check_bool,
     check_choice,
     check_int,
     check_shape,
+    describe,
     refuse_first,
     refuse_smoothing,
 )
@@ -30,7 +32,6 @@ from bert_keras.tasks.options import RunOptions, TaskOptions, TextEmbedderOption
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
-from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.types import (
     AsArray,

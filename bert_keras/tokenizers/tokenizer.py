@@ -19,14 +19,13 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_int
+from bert_keras.checks import as_texts, check_int, check_pairs, describe
 from bert_keras.engine.atomic_files import of_one_state, reading, write_text
 from bert_keras.other_names import WithOtherNames
 from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.building_blocks import bert_template, require
 from bert_keras.tokenizers.harmless import check_harmless
 from bert_keras.tokenizers.layout import read_layout
-from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
 from bert_keras.types import Array, Path, Texts, TokenizerOptions
 
@@ -657,6 +656,15 @@ def _check_sides(saved, pad_token):
 
 def _encodings(found):
     return [Encoding(e.ids, e.tokens, e.offsets, e.word_ids, e.type_ids) for e in found]
+
+
+def replace_surrogates(text):
+    """Replaces lone surrogates, which UTF-8 cannot hold, with U+FFFD, one character for one.
+
+    BERT's text cleaning drops U+FFFD, so such characters vanish from the pieces while the offsets
+    of everything else stay what they were.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _without_surrogates(texts):
