@@ -162,12 +162,7 @@ class ExportedTask:
         batch_size: int = 32,
         threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
     ) -> list[dict[str, Any]]: ...
-    def classify(
-        self,
-        texts: OneText | Texts,
-        batch_size: int = 32,
-        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
-    ) -> dict[str, Any] | list[dict[str, Any]]:
+    def classify(self, texts, batch_size=32, threshold=0.5):
         """Returns classes, labels or scores, see `bert_keras.TextClassifier.classify`."""
         self._check("classify", batch_size=batch_size)
         is_pair = isinstance(texts, tuple) and len(texts) == 2
@@ -190,7 +185,7 @@ class ExportedTask:
     def tag(self, sentences: str, batch_size: int = 32) -> TaggedText: ...
     @overload
     def tag(self, sentences: Texts, batch_size: int = 32) -> list[TaggedText]: ...
-    def tag(self, sentences: str | Texts, batch_size: int = 32) -> TaggedText | list[TaggedText]:
+    def tag(self, sentences, batch_size=32):
         """Returns words, tags and entities, see `bert_keras.TokenClassifier.tag`."""
         self._check("tag", batch_size=batch_size)
         if isinstance(sentences, str):
@@ -223,9 +218,7 @@ class ExportedTask:
     def choose(
         self, context: Texts, choices: Iterable[Texts], batch_size: int = 32
     ) -> list[Choice]: ...
-    def choose(
-        self, context: str | Texts, choices: Texts | Iterable[Texts], batch_size: int = 32
-    ) -> Choice | list[Choice]:
+    def choose(self, context, choices, batch_size=32):
         """Returns the choices that fit best, see `bert_keras.MultipleChoice.choose`."""
         self._check("choose", batch_size=batch_size)
         if isinstance(context, str):
@@ -263,9 +256,7 @@ class ExportedTask:
     def fill_mask(
         self, text: Texts, top_k: int = 5, batch_size: int = 32
     ) -> list[list[list[tuple[str, float]]]]: ...
-    def fill_mask(
-        self, text: str | Texts, top_k: int = 5, batch_size: int = 32
-    ) -> list[list[tuple[str, float]]] | list[list[list[tuple[str, float]]]]:
+    def fill_mask(self, text, top_k=5, batch_size=32):
         """Returns the likeliest tokens, see `bert_keras.MaskedLM.fill_mask`."""
         self._check("fill_mask", top_k=top_k, batch_size=batch_size)
         if isinstance(text, str):
@@ -296,9 +287,7 @@ class ExportedTask:
     def is_next(self, first: str, second: str, batch_size: int = 32) -> IsNext: ...
     @overload
     def is_next(self, first: Texts, second: Texts, batch_size: int = 32) -> list[IsNext]: ...
-    def is_next(
-        self, first: str | Texts, second: str | Texts, batch_size: int = 32
-    ) -> IsNext | list[IsNext]:
+    def is_next(self, first, second, batch_size=32):
         """Returns whether texts follow others, see `bert_keras.NextSentencePrediction.is_next`."""
         self._check("is_next", batch_size=batch_size)
         if isinstance(first, str):
@@ -315,9 +304,7 @@ class ExportedTask:
     def is_replaced(self, text: str, batch_size: int = 32) -> list[JudgedToken]: ...
     @overload
     def is_replaced(self, text: Texts, batch_size: int = 32) -> list[list[JudgedToken]]: ...
-    def is_replaced(
-        self, text: str | Texts, batch_size: int = 32
-    ) -> list[JudgedToken] | list[list[JudgedToken]]:
+    def is_replaced(self, text, batch_size=32):
         """Returns how likely tokens were replaced, see `ReplacedTokenDetector.is_replaced`."""
         self._check("is_replaced", batch_size=batch_size)
         if isinstance(text, str):

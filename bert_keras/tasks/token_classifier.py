@@ -403,9 +403,7 @@ class TokenClassifier(Task):
     def tag(
         self, sentences: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[TaggedText]: ...
-    def tag(
-        self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> TaggedText | list[TaggedText]:
+    def tag(self, sentences, batch_size=None, verbose=0):
         """Answers as a person would read it.
 
         Args:
