@@ -173,13 +173,7 @@ class MultipleChoice(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> list[Choice]: ...
-    def choose(
-        self,
-        context: str | Texts,
-        choices: Texts | Iterable[Texts],
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> Choice | list[Choice]:
+    def choose(self, context, choices, batch_size=None, verbose=0):
         """Returns the best choice for each context.
 
         Args:

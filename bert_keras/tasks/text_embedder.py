@@ -313,14 +313,7 @@ class TextEmbedder(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> list[list[Hit]]: ...
-    def semantic_search(
-        self,
-        queries: str | AsArray | Texts,
-        documents: Texts,
-        top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> list[Hit] | Any | list[list[Hit]]:
+    def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
         """Finds the documents nearest to each query, by cosine.
 
         Args:

@@ -289,7 +289,7 @@ class Tokenizer(WithOtherNames):
     def __call__(self, texts: str) -> list[int]: ...
     @overload
     def __call__(self, texts: Texts) -> list[list[int]]: ...
-    def __call__(self, texts: str | Texts) -> list[int] | list[list[int]]:
+    def __call__(self, texts):
         """Returns the ids of a text, or of each of a column of texts, without special tokens.
 
         Args:
@@ -334,7 +334,7 @@ class Tokenizer(WithOtherNames):
     def tokenize(self, text: str) -> list[str]: ...
     @overload
     def tokenize(self, text: Texts) -> list[list[str]]: ...
-    def tokenize(self, text: str | Texts) -> list[str] | list[list[str]]:
+    def tokenize(self, text):
         """Returns the pieces of a text, or of each of a column of texts, as str."""
         if isinstance(text, str):
             return self.tokenize([text])[0]
@@ -348,9 +348,7 @@ class Tokenizer(WithOtherNames):
     def encode(
         self, text: Texts, pair: Texts | None = None, special_tokens: bool = True
     ) -> list[Encoding]: ...
-    def encode(
-        self, text: str | Texts, pair: str | Texts | None = None, special_tokens: bool = True
-    ) -> Encoding | list[Encoding]:
+    def encode(self, text, pair=None, special_tokens=True):
         """Returns everything known about a text or a pair: an `Encoding`.
 
         Args:
@@ -377,9 +375,7 @@ class Tokenizer(WithOtherNames):
     def encode_words(
         self, words: Sequence[Sequence[str]], special_tokens: bool = True
     ) -> list[Encoding]: ...
-    def encode_words(
-        self, words: Sequence[str] | Sequence[Sequence[str]], special_tokens: bool = True
-    ) -> Encoding | list[Encoding]:
+    def encode_words(self, words, special_tokens=True):
         """Returns the `Encoding` of a text that comes as words, or of each of a list of such texts.
 
         `word_ids` count the given words, also where a word holds spaces or punctuation, and offsets
@@ -434,7 +430,7 @@ class Tokenizer(WithOtherNames):
     def detokenize(self, ids: Sequence[Sequence[int]]) -> list[str]: ...
     @overload
     def detokenize(self, ids: NDArray[Any]) -> Any: ...
-    def detokenize(self, ids: Any) -> Any:
+    def detokenize(self, ids):
         """Returns ids as text: pieces joined, without those that frame and fill sequences.
 
         What cleaning removed (case, accents, spaces) does not come back. Between Chinese
