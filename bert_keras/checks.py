@@ -71,10 +71,9 @@ def check_rates(**rates):
 
 def check_choice(name, value, choices, advice=""):
     """Returns `value`; raises `ValueError` unless it is one of `choices`."""
-    if any(
-        value is choice or (type(value) is type(choice) and value == choice) for choice in choices
-    ):
-        return value
+    for choice in choices:
+        if value is choice or (type(value) is type(choice) and value == choice):
+            return value
     raise ValueError(_message(name, f"one of {tuple(choices)}", value, advice))
 
 

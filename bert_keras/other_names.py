@@ -104,9 +104,9 @@ def check_arguments(names, function):
 def _message(cls, name, kind):
     """Returns the message of the `AttributeError` for a missing attribute of a class."""
     ours, _, call = _METHODS.get(name, "").partition(": ")
-    here = [method for method in ours.split(", ") if method and hasattr(cls, method)]
-    if here:
-        return f"There is no `{name}` here. It is called `{call or here[0]}`."
+    for method in ours.split(", ") if ours else ():
+        if hasattr(cls, method):
+            return f"There is no `{name}` here. It is called `{call or method}`."
     return f"{kind} has no attribute {name!r}"
 
 

@@ -205,7 +205,7 @@ def gelu_dense(x, kernel, bias, approximate):
 
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or _is_autocast(x):
         return None
-    tensors = (ops.convert_to_tensor(tensor) for tensor in (x, kernel, bias))
+    tensors = map(ops.convert_to_tensor, (x, kernel, bias))
     return _functions_of_torch().gelu_dense(*tensors, "tanh" if approximate else "none")
 
 
@@ -460,5 +460,4 @@ def _functions_of_torch():
                 of_x = torch.ops.aten.gelu_backward(of_x, x, approximate=ctx.approximate)
             return of_x, *of_weights, None
 
-    functions = {"masked": Masked, "mixed": Mixed, "gelu_dense": GeluDense}
-    return types.SimpleNamespace(**{name: cls.apply for name, cls in functions.items()})
+    return types.SimpleNamespace(masked=Masked.apply, mixed=Mixed.apply, gelu_dense=GeluDense.apply)

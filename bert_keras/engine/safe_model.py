@@ -7,11 +7,13 @@ and `save_weights` it is
 """
 
 import glob
+import inspect
 import io
+import operator
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import keras
 import numpy as np
@@ -26,7 +28,11 @@ from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.tensorflow_data import call_untuned
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.other_names import check_arguments
-from bert_keras.types import Data, Inputs, Path, Verbose
+from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
+
+_FIT_ARGUMENTS = inspect.signature(keras.Model.fit).parameters.keys()
+# How a method of Keras that reads data is called.
+_call = call_untuned if keras.backend.backend() == "tensorflow" else operator.call
 
 
 class SafeModel(WholeSteps, keras.Model):
@@ -43,7 +49,7 @@ class SafeModel(WholeSteps, keras.Model):
 
     _prediction = _compiled_for = None
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
         note_process()
         distribution.check_engine()
         super().__init__(**kwargs)
@@ -71,22 +77,23 @@ class SafeModel(WholeSteps, keras.Model):
 
         If the standard output is not a terminal, `verbose="auto"` prints one line per epoch.
         """
-        check_arguments(kwargs, keras.Model.fit)
-        if len(args) < 5:
-            kwargs["verbose"] = shown(kwargs.get("verbose", "auto"))
+        if not kwargs.keys() <= _FIT_ARGUMENTS:
+            check_arguments(kwargs, keras.Model.fit)
+        if len(args) < 5 and kwargs.get("verbose", "auto") == "auto":
+            kwargs["verbose"] = shown("auto")
         self._drop_stale_functions()
         build_optimizer(self)
         distribution.begin_alike(self)
         with whole_steps(self), whole_end(self):
-            return call_untuned(super().fit, *args, **kwargs)
+            return _call(super().fit, *args, **kwargs)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.evaluate`; however it ends, the weights stay as they were."""
-        if len(args) < 4:
-            kwargs["verbose"] = shown(kwargs.get("verbose", "auto"))
+        if len(args) < 4 and kwargs.get("verbose", "auto") == "auto":
+            kwargs["verbose"] = shown("auto")
         self._drop_stale_functions()
         with whole_steps(self):
-            return call_untuned(super().evaluate, *args, **kwargs)
+            return _call(super().evaluate, *args, **kwargs)
 
     def train_on_batch(self, x: Inputs, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.train_on_batch`, see `fit`."""
@@ -132,7 +139,7 @@ class SafeModel(WholeSteps, keras.Model):
         has_own_step = type(self).predict_step is not keras.Model.predict_step
         if steps is not None or callbacks or has_own_step:
             with whole_steps(self):
-                return call_untuned(
+                return _call(
                     super().predict, x, batch_size, verbose, steps=steps, callbacks=callbacks
                 )
         outputs = list(self.predict_batches(batches_of(x, batch_size, self.check_inputs), verbose))

@@ -81,7 +81,7 @@ class BertBackbone(Backbone):
         causal: bool = False,
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
-    ):
+    ) -> None:
         super().__init__(**own_arguments(locals()))
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)

@@ -1,6 +1,7 @@
 """The base class of every model in the package: its inputs and its config."""
 
 import inspect
+import itertools
 from collections.abc import Sequence
 from typing import Any, Self, TypeVar
 
@@ -68,7 +69,7 @@ class BuiltModel(WithOtherNames, Doors, SafeModel):
                 checked, values if all of them are NumPy arrays.
         """
         self.check_names(inputs)
-        if all(isinstance(value, np.ndarray) for value in inputs.values()):
+        if all(map(isinstance, inputs.values(), itertools.repeat(np.ndarray))):
             self.check_arrays(inputs)
 
     def get_config(self) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class ModernBertBackbone(Backbone):
         initializer_range: float = 0.02,
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
-    ):
+    ) -> None:
         check_int("local_attention", local_attention, 1, 2**20)
         check_int("global_attention_every", global_attention_every, 1, 1024)
         check_number("global_rotary_base", global_rotary_base, above=0)
@@ -161,7 +161,7 @@ class ModernBertEmbeddings(keras.layers.Layer):
         layer_norm_epsilon=1e-5,
         initializer_range=0.02,
         **kwargs: Unpack[LayerOptions],
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.token_embedding = keras.layers.ReversibleEmbedding(
@@ -215,7 +215,7 @@ class ModernBertBlock(keras.layers.Layer):
         window=None,
         has_attention_norm=True,
         **kwargs: Unpack[LayerOptions],
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         note_variable((hidden_dim, 4 * hidden_dim + 2 * intermediate_dim))  # See `EncoderBlock`.
         self.hidden_dim = hidden_dim

@@ -339,7 +339,7 @@ class BucketedBatches(keras.utils.PyDataset):
         """Reorders the rows if all batches have been read since the epoch began."""
         self._within_epoch = False
         if self.shuffle and len(self._read) == len(self):
-            self.epoch += 1
+            self.epoch = self._epoch + 1
 
     def for_prediction(self, token_budget: int | None = None) -> BucketedBatches:
         """Returns batches of the same rows without labels, unshuffled, the longest first.
@@ -406,9 +406,11 @@ def _vary_first_two(batches, lengths):
 
     Any other two may agree in an axis in which a third differs, if a length stands for a shape.
     """
-    longest = [lengths[rows].max() for rows, _ in batches]
+    longest = np.empty(len(batches), np.int64)
+    for index, (rows, _) in enumerate(batches):
+        longest[index] = lengths[rows].max()
     for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
         found = place + int(extreme(longest[place:]))
         batches[place], batches[found] = batches[found], batches[place]
-        longest[place], longest[found] = longest[found], longest[place]
+        longest[[place, found]] = longest[[found, place]]
     return batches

@@ -15,7 +15,7 @@ from bert_keras.presets.assign import by_path, own_weights
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
-from bert_keras.types import Dtype
+from bert_keras.types import Card, Data, Dtype, Path
 
 _KINDS = ("MaskedLM", "TextClassifier", "TokenClassifier")
 
@@ -159,7 +159,7 @@ class Distillation(JointTask):
 
     # Answers: the student's
 
-    def predict(self, x, batch_size=None, **kwargs):
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Any) -> Any:
         """Returns what the student predicts."""
         return self.student.predict(x, batch_size=batch_size, **kwargs)
 
@@ -172,7 +172,7 @@ class Distillation(JointTask):
             **{f"{name}_weight": weight for name, weight in self.weights_of.items()},
         }
 
-    def save_to_preset(self, folder, card=None):
+    def save_to_preset(self, folder: Path, card: Card | None = None) -> None:
         """Writes the student, see `Task.save_to_preset`."""
         self.student.save_to_preset(folder, card)
 

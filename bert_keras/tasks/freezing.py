@@ -56,10 +56,10 @@ def idle_weights(task):
     backbone = getattr(task, "backbone", None)
     if backbone is None:  # The constructor has not set it yet.
         return []
-    idle = [*getattr(task, "left_alone", ())]
+    idle = [*task.left_alone]
     if getattr(task, "frozen", None) is not None:
         idle += frozen_weights(backbone, task.frozen)
-    for part in getattr(task, "tasks", ()):
+    for part in task.tasks:
         idle += idle_weights(part)
     if backbone.pooler is not None and not task.reads_pooled_output:
         idle += backbone.pooler.weights

@@ -51,7 +51,7 @@ class JointTask(Task):
         return getattr(self, self.reader_name)
 
     @property
-    def input_names(self):
+    def input_names(self) -> tuple[str, ...]:
         """Names of the inputs that this task knows: those of the task that reads them."""
         return self.reader.input_names
 

@@ -141,7 +141,7 @@ class MaskedLM(Task):
         )
 
     @property
-    def input_names(self):
+    def input_names(self) -> tuple[str, ...]:
         """Names of the inputs that this task knows: the backbone's and `mask_positions`."""
         return (*self.backbone.input_names, MASK_POSITIONS)
 

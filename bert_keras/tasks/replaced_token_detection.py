@@ -13,7 +13,7 @@ from bert_keras.layers.embeddings import share_embeddings
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
-from bert_keras.types import Dtype, JudgedToken, Tensor, Texts, Verbose
+from bert_keras.types import Card, Dtype, JudgedToken, Path, Tensor, Texts, Verbose
 
 OUTPUTS = ("masked_lm", "detection")
 # What both must have alike: the inputs, and what the embeddings that they share depend on.
@@ -223,7 +223,7 @@ class ReplacedTokenDetection(JointTask):
             "seed": self.seed,
         }
 
-    def save_to_preset(self, folder, card=None):
+    def save_to_preset(self, folder: Path, card: Card | None = None) -> None:
         """Writes the discriminator into `folder`, the generator into `folder/generator`.
 
         Args:

@@ -12,7 +12,7 @@ from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import check_all_fit, head_for
-from bert_keras.tasks.options import PredictOptions, PresetOptions, TaskOptions
+from bert_keras.tasks.options import PresetOptions, RunOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column
 from bert_keras.training.losses import SigmoidCrossentropy
@@ -116,9 +116,7 @@ class ReplacedTokenDetector(Task):
             )
         return super().encode_texts(x)
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
-    ) -> Any:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
         """Returns the logits of tokens.
 
         Args:

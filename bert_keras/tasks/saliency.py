@@ -31,7 +31,7 @@ class Saliency(NamedTuple):
         baseline_logit: float, the same where every token is the baseline's.
     """
 
-    tokens: list
+    tokens: list[str]
     scores: np.ndarray
     target: object
     logit: float

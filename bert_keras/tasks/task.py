@@ -17,7 +17,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts
 from bert_keras.tasks.lora import AdaptedTask
-from bert_keras.tasks.options import CompileOptions, EvaluateOptions, FitOptions, PredictOptions
+from bert_keras.tasks.options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
 from bert_keras.tasks.saved_task import SavedTask
 from bert_keras.tasks.task_data import TaskData
 from bert_keras.tokenizers.tokenizer import Tokenizer
@@ -97,6 +97,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
     label_per_token = False
     # Whether each example has one class, so that `fit` can weight it by its class.
     has_classes = True
+    # Other tasks that this one trains, and weights that it leaves alone, see `freezing`.
+    tasks = left_alone = ()
 
     def __init__(
         self,
@@ -127,7 +129,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         self._add_adapters()
 
     @property
-    def input_names(self):
+    def input_names(self) -> tuple[str, ...]:
         """Names of the inputs that this task takes."""
         return self.backbone.input_names
 
@@ -392,9 +394,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         with averages_in_place(self, self.recipe.is_running):
             return super().evaluate(**data, **kwargs)
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
-    ) -> Any:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
         """Returns the task's raw outputs, from raw text or from ready inputs, in their order.
 
         Texts are sorted by length for the computation, and results put back into their order.
@@ -428,7 +428,9 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             # Rows that only fill up the last batch are at its end.
             yield rows, keras.tree.map_structure(lambda x, rows=rows: x[: len(rows)], output)
 
-    def quantize(self, mode=None, config=None, filters=None, **kwargs):
+    def quantize(
+        self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any
+    ) -> None:
         """Quantizes the weights, see `BuiltModel.quantize`; the optimizer starts anew.
 
         The old optimizer would keep the moments of weights that no longer exist.

@@ -111,7 +111,8 @@ class TaskData:
                 f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
             )
         if not isinstance(x, dict):
-            self.check_has_preprocessor()
+            if task.preprocessor is None:
+                self.check_has_preprocessor()
             x, y = self.columns(x, y)
             check_same_length(x, y, sample_weight)
             return task.encode_texts(x, y, sample_weight, training)
@@ -167,8 +168,7 @@ class TaskData:
         if epoch:
             batches.epoch = epoch
         finished = examples.finish(batches)
-        share = distribution.share_of(task)
-        distribution.check_texts_are_shared()
+        share = distribution.share_of(task, whole=True)
         if share.replicas == 1:
             return finished
         for rows, _ in batches.batches:

@@ -16,7 +16,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels as task_labels
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
-from bert_keras.tasks.options import PredictOptions, TaskOptions, TextClassifierOptions
+from bert_keras.tasks.options import RunOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_many, is_empty
@@ -173,7 +173,7 @@ class TextClassifier(Task):
         return task_labels.encode_labels(labels, *settings)
 
     def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
     ) -> NDArray[np.float32]:
         """Returns logits or scores, see `Task.predict`; of no texts float32 `(0, num_classes)`."""
         if is_empty(x):

@@ -26,13 +26,25 @@ from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
-from bert_keras.tasks.options import PredictOptions, TaskOptions, TextEmbedderOptions
+from bert_keras.tasks.options import RunOptions, TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
 from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
-from bert_keras.types import AsArray, Data, Frozen, Hit, Objective, Path, Pooling, Texts, Verbose
+from bert_keras.types import (
+    AsArray,
+    Card,
+    Data,
+    FileDtype,
+    Frozen,
+    Hit,
+    Objective,
+    Path,
+    Pooling,
+    Texts,
+    Verbose,
+)
 
 # Objective -> its loss, the least and the most columns of texts.
 OBJECTIVES = {
@@ -220,7 +232,7 @@ class TextEmbedder(Task):
     # Answers
 
     def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
     ) -> NDArray[np.float32]:
         """Returns the vectors of texts, of columns of texts, or of ready inputs.
 
@@ -386,7 +398,9 @@ class TextEmbedder(Task):
             kwargs = {**settings, **kwargs}
         return super().from_preset(preset, **kwargs)
 
-    def export_to_huggingface(self, folder, dtype=None, card=None):
+    def export_to_huggingface(
+        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
+    ) -> None:
         """Writes a folder that transformers' `AutoModel` and sentence-transformers load.
 
         Args:

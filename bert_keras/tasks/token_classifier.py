@@ -24,7 +24,7 @@ from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import check_label_names
 from bert_keras.tasks.options import (
     AllCompileOptions,
-    PredictOptions,
+    RunOptions,
     TaskOptions,
     TokenClassifierOptions,
 )
@@ -343,9 +343,7 @@ class TokenClassifier(Task):
 
     # Answers
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
-    ) -> Any:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
         """Returns the logits of tokens, or for raw sentences those of their words.
 
         Args:

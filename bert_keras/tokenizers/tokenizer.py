@@ -67,7 +67,7 @@ class Encoding(NamedTuple):
 def _role_id(role: str, meaning: str) -> property:
     """Returns the property `<role>_id`."""
 
-    def get(tokenizer):
+    def get(tokenizer: Tokenizer) -> int:
         token = getattr(tokenizer, role)
         if token not in tokenizer._ids:
             raise ValueError(

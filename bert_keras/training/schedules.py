@@ -87,7 +87,14 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.decay = check_choice("decay", decay, _DECAYS)
         self.end_learning_rate = end_learning_rate
         self.power = check_number("power", power, above=0.0)
-        self.warmup_steps = _warmup_steps(warmup, self.total_steps)
+        limit = total_steps if is_int(warmup) else 1
+        if not (is_number(warmup) and 0 <= warmup < limit):
+            raise ValueError(
+                f"`warmup` must be at least 0 and below {limit}: a float is a fraction of the "
+                f"{total_steps} steps, an int a number of steps. Received: {warmup!r}."
+            )
+        steps = warmup if is_int(warmup) else round(warmup * total_steps)
+        self.warmup_steps = min(steps, total_steps - 1)
 
     def __call__(self, step: Tensor) -> Tensor:
         """Returns the rate of batch `step`, counted from 0: a float32 scalar tensor."""
@@ -169,13 +176,3 @@ class PhasedSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def from_config(cls, config):
         deserialize = keras.saving.deserialize_keras_object
         return cls([deserialize(schedule) for schedule in config["schedules"]])
-
-
-def _warmup_steps(warmup, total_steps):
-    limit = total_steps if is_int(warmup) else 1
-    if not (is_number(warmup) and 0 <= warmup < limit):
-        raise ValueError(
-            f"`warmup` must be at least 0 and below {limit}: a float is a fraction of the "
-            f"{total_steps} steps, an int a number of steps. Received: {warmup!r}."
-        )
-    return warmup if is_int(warmup) else min(round(warmup * total_steps), total_steps - 1)
