@@ -27,13 +27,6 @@ from bert_keras.checks import check_int
 
 __all__ = ["initialize", "layout_map", "process"]
 
-# Which axis of a dense layer's kernel is cut, by the layer's name in a backbone's `adaptable`: of
-# two layers in a row the columns of the first and the rows of the second, so that what is between
-# them stays where it is.
-CUT_AXES = {
-    **dict.fromkeys(("query", "key", "value", "query_key_value", "intermediate"), 1),
-    **dict.fromkeys(("attention_output", "feed_forward_output"), 0),
-}
 _BACKEND = keras.backend.backend()
 
 
@@ -175,17 +168,16 @@ def layout_map(
             f"`axis` must be one of the mesh's, {list(mesh.axis_names)}. Received: {axis!r}."
         )
     parts, layouts = mesh.shape[list(mesh.axis_names).index(axis)], {}
-    for name, layers in backbone.adaptable.items():
+    for layers in backbone.adaptable.values():
         for layer in layers:
-            cut = CUT_AXES[name]
-            if layer.kernel.shape[cut] % parts:
+            if layer.kernel.shape[layer.cut_axis] % parts:
                 raise ValueError(
                     f"Kernels must be cut evenly into {parts}, the mesh's size along {axis!r}. "
                     f"Received: {layer.kernel.path} {tuple(layer.kernel.shape)}. Make that axis of "
                     "the mesh a divisor of the backbone's widths."
                 )
-            layouts[layer.kernel.path] = (None, axis) if cut else (axis, None)
-            if cut and layer.bias is not None:
+            layouts[layer.kernel.path] = (None, axis) if layer.cut_axis else (axis, None)
+            if layer.cut_axis and layer.bias is not None:
                 layouts[layer.bias.path] = (axis,)
     table = backbone.token_embedding.embeddings
     if table.shape[0] % parts == 0:

@@ -54,9 +54,10 @@ class SafeModel(WholeSteps, keras.Model):
         distribution.check_engine()
         super().__init__(**kwargs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any:
         check_not_forked()
-        return super().__call__(*args, **kwargs)
+        self.check_inputs(inputs)
+        return super().__call__(inputs, *args, **kwargs)
 
     # Training
 

@@ -44,10 +44,6 @@ class BuiltModel(WithOtherNames, Doors, SafeModel):
     # Arguments of a parent's constructor that this class decides itself.
     decided_arguments = ()
 
-    def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any:
-        self.check_inputs(inputs)
-        return super().__call__(inputs, *args, **kwargs)
-
     def __getattr__(self, name):
         if name in ("input", "inputs", "output", "outputs"):
             raise AttributeError(

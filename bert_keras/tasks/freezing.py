@@ -21,11 +21,15 @@ def check_frozen(frozen, num_layers):
 
 
 def frozen_weights(backbone, frozen):
-    """Returns the weights of the stages that `frozen` names, a list."""
+    """Returns the weights of the stages that `frozen` names, a list.
+
+    What all blocks share is frozen with the first of them, whose output would change otherwise.
+    """
     if frozen == "backbone":
         return backbone.weights
-    stages = backbone.stages[: 1 + (0 if frozen == "embeddings" else frozen)]
-    return [weight for stage in stages for weight in stage.weights]
+    below_blocks = len(backbone.stages) - backbone.num_blocks
+    num_stages = 1 if frozen in ("embeddings", 0) else below_blocks + frozen
+    return [weight for stage in backbone.stages[:num_stages] for weight in stage.weights]
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Guessing masked tokens: the language model of BERT."""
+"""Predicting masked tokens: BERT's language model."""
 
 import types
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
@@ -28,42 +28,42 @@ from bert_keras.tasks.user_columns import as_column, as_columns, is_empty, num_e
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Array, Frozen, Inputs, Labels, Outputs, Path, Tensor, Texts, Verbose
 
-# Logits that are on the host at once: 128 MiB of float32.
+# The most logits on the host at once: 128 MiB of float32.
 _LOGITS_AT_ONCE = 2**25
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class MaskedLM(Task):
-    """Guesses hidden tokens from both sides, section 3.1, task 1 of the paper.
+    """Predicts masked tokens from both sides, section 3.1, task 1 of the paper.
 
     A dense layer with the backbone's activation, a norm, and the token table itself as decoder with
-    a bias of its own; the loss is the mean cross-entropy over masked positions, each the same
-    weight, whatever rows they stand in.
+    a bias of its own. The loss is the mean cross-entropy over masked positions, all with the same
+    weight, whatever row they are in.
 
-    `fit` and `evaluate` take texts without labels and mask them: in `fit` anew in each epoch, in
-    `evaluate` (and in `fit(shuffle=False)`) always in the same places, whatever the batch size.
-    `predict` of texts gives the logits at their `[MASK]` tokens.
+    `fit` and `evaluate` take texts without labels and mask them: `fit` anew in each epoch,
+    `evaluate` (and `fit(shuffle=False)`) always in the same places, whatever the batch size.
+    `predict` returns the logits at the `[MASK]` tokens of texts.
 
     | what | form |
     |---|---|
-    | raw x | a column of str, or a tuple of two such for pairs |
+    | raw x | a column of str, or a tuple of two columns for pairs |
     | ready x | dict, see `bert_keras.inputs`; `mask_positions` int `(batch, num_predictions)` |
-    | ready y | int `(batch, num_predictions)`, the ids that stood there |
-    | ready sample_weight | float, likewise: 0 where a row has fewer masked tokens |
+    | ready y | int `(batch, num_predictions)`, the original ids |
+    | ready sample_weight | float `(batch, num_predictions)`, 0 if a row has fewer masked tokens |
     | output | float32 `(batch, num_predictions, vocabulary_size)`, logits |
 
-    Without `mask_positions` ready inputs give the logits of every position, `(batch, seq_len,
-    vocabulary_size)`, which needs much memory.
+    Without `mask_positions` in ready inputs, there are logits at every position, `(batch, seq_len,
+    vocabulary_size)`, which takes much memory.
 
     Args:
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         masking: a `Masking`, the dict of its arguments, or `None` for the paper's: 15 % of the
-            tokens, 80 % of them hidden, 10 % replaced by others, 10 % left as they are.
+            tokens are chosen, of which 80 % are hidden, 10 % replaced, and 10 % kept.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         head_options: dict with `activation`, `layer_norm_epsilon` and `use_bias` of `MaskedLMHead`,
-            where they are not the backbone's or its family's: KerasHub's head on BERT has the exact
-            GELU on an encoder with the approximate one.
+            if they differ from those of the backbone or its family: KerasHub's head on BERT has the
+            exact GELU on an encoder with the approximate one.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Example:
@@ -142,11 +142,11 @@ class MaskedLM(Task):
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs that this task knows: the backbone's and `mask_positions`."""
+        """Names of the inputs that this task takes: the backbone's and `mask_positions`."""
         return (*self.backbone.input_names, MASK_POSITIONS)
 
     def check_arrays(self, inputs):
-        """Raises when NumPy inputs do not fit the backbone or one another."""
+        """Raises when NumPy inputs do not fit the backbone or each other."""
         self.backbone.check_arrays(inputs)
         rows, positions = inputs[TOKEN_IDS].shape[0], inputs.get(MASK_POSITIONS)
         if positions is not None and (positions.ndim != 2 or len(positions) != rows):
@@ -156,7 +156,7 @@ class MaskedLM(Task):
             )
 
     def default_loss(self, label_smoothing):
-        """Returns the mean cross-entropy over all positions that have weight."""
+        """Returns the mean cross-entropy over positions, by weight."""
         return SparseCrossentropy(label_smoothing=label_smoothing)
 
     def default_metrics(self):
@@ -164,16 +164,16 @@ class MaskedLM(Task):
         return [TokenAccuracy("accuracy"), MaskedPerplexity()]
 
     def encode_labels(self, labels):
-        """Returns the ids that stood at the masked positions.
+        """Returns the original ids at the masked positions.
 
         Args:
             labels: int `(batch, num_predictions)`.
 
         Returns:
-            int32, likewise.
+            int32 `(batch, num_predictions)`.
 
         Raises:
-            ValueError: a label is no id of the vocabulary.
+            ValueError: a label is not an id of the vocabulary.
         """
         labels, most = np.asarray(labels), self.backbone.vocabulary_size - 1
         advice = "They are the ids that stood there. Texts need no labels: `fit` masks them."
@@ -186,7 +186,7 @@ class MaskedLM(Task):
     # Texts to masked batches
 
     def row_labels(self, x: Texts, y: Labels | None) -> NDArray[np.int32]:
-        """Returns a label a text: none is needed here, so 0."""
+        """Returns a label for each text: no labels are needed here, so 0."""
         if y is not None:
             raise ValueError(
                 f"Texts of a {type(self).__name__} have no labels: `fit(texts)` masks them. "
@@ -222,7 +222,7 @@ class MaskedLM(Task):
         return packed, Ragged.from_flat(columns.astype("int32"), counts)
 
     def _packed(self, ids, pair_ids):
-        """Returns all texts as one rectangle, whose length is among those of training."""
+        """Returns all texts in one array, padded to one of the lengths of training."""
         longest = int(self.preprocessor.packed_lengths(ids, pair_ids).max(initial=1))
         length = int(bucket_lengths(longest, length_buckets(self.preprocessor.max_length)))
         return self.preprocessor.pack(ids, pair_ids, length=length)

@@ -1,4 +1,4 @@
-"""Which of several texts fits a context best."""
+"""Choosing the text that fits a context best."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self, Unpack, overload
@@ -23,30 +23,30 @@ from bert_keras.tokenizers.texts import as_texts
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Choice, Frozen, HeadOptions, Path, Pooling, Texts, Verbose
 
-# The logit of a choice that is not there: its probability is 0, and all stays finite.
+# The logit of a missing choice: its probability is 0, and every number stays finite.
 NO_CHOICE = -1e9
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class MultipleChoice(Task):
-    """Picks the choice that goes with a context: an ending of a story, an answer to a question.
+    """Picks the choice that fits a context: the ending of a story, the answer to a question.
 
-    Each choice becomes the pair `[CLS] context [SEP] choice [SEP]`; dropout and one dense layer
-    give its pooled output a score, and the softmax over the choices is their probability, section
-    4.4 of the paper.
+    Each choice becomes the pair `[CLS] context [SEP] choice [SEP]`. Dropout and a dense layer turn
+    its pooled output into a score, and the softmax over the choices gives their probabilities,
+    section 4.4 of the paper.
 
-    `fit`, `evaluate` and `predict` take `(contexts, choices)`: a column of str, and a list of as
-    many lists of str. Where numbers of choices differ, the shorter lists are filled up with choices
-    that are all padding. Such a choice, in ready inputs `(batch, num_choices, seq_len)` too, has
-    the logit -1e9 and the probability 0. Label smoothing gives it a share all the same, and is
-    refused for texts with differing numbers.
+    `fit`, `evaluate` and `predict` take `(contexts, choices)`: a column of str, and a list with a
+    list of str for each context. If the numbers of choices differ, shorter lists are filled up with
+    choices that are all padding. Such a choice, also in ready inputs `(batch, num_choices,
+    seq_len)`, has the logit -1e9 and the probability 0. Label smoothing would give it a share, and
+    is refused if the numbers of choices differ.
 
     Args:
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
-        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the head of
-            the backbone's family whole.
+        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the whole
+            head of the backbone's family.
         head_options: dict, see `TextClassifier`.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
@@ -127,7 +127,7 @@ class MultipleChoice(Task):
             int32 `(num_examples,)`.
 
         Raises:
-            ValueError: a label is no int.
+            ValueError: a label is not an int.
         """
         labels = one_column(np.asarray(labels))
         advice = "Each is the position of the right choice."
@@ -228,7 +228,7 @@ def _checked_columns(x):
 
 
 def _existing(inputs):
-    """Returns which choices of ready inputs are there: bool `(batch, num_choices)`."""
+    """Returns which choices exist in ready inputs: bool `(batch, num_choices)`."""
     key = PADDING_MASK if PADDING_MASK in inputs else TOKEN_IDS
     array = ops.convert_to_numpy(inputs[key])
     return (array != 0).any(axis=-1) if key == PADDING_MASK else np.ones(array.shape[:2], bool)

@@ -1,4 +1,4 @@
-"""Whether one text follows another."""
+"""Predicting whether one text follows another."""
 
 import types
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
@@ -23,11 +23,11 @@ from bert_keras.types import Frozen, IsNext, Path, Texts, Verbose
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class NextSentencePrediction(Task):
-    """Tells the text that follows another from a random one, section 3.1, task 2 of the paper.
+    """Predicts whether a text follows another or is random, section 3.1, task 2 of the paper.
 
-    A dense layer of two outputs on the pooled output of `[CLS] first [SEP] second [SEP]`. Labels
-    have BERT's own order: 0 is next, 1 is random. Sentence order prediction, ALBERT's, is the same
-    task on other pairs, 0 in order and 1 swapped, see `create_pretraining_data`.
+    A dense layer with two outputs on the pooled output of `[CLS] first [SEP] second [SEP]`. Labels
+    have BERT's order: 0 is next, 1 is random. ALBERT's sentence order prediction is the same task
+    on other pairs, 0 in order and 1 swapped, see `create_pretraining_data`.
 
     Args:
         backbone: a `Backbone` with a pooler.

@@ -1,4 +1,4 @@
-"""Answers that are spans of a text: extractive question answering."""
+"""Answering questions by a span of a text: extractive question answering."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
@@ -37,23 +37,23 @@ OUTPUTS = ("start_logits", "end_logits")
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class QuestionAnswering(Task):
-    """Answers a question by the span of a context that says it, or says that none does.
+    """Answers a question by a span of a context, or finds that there is no answer.
 
     Section 4.2 of the paper: a dense layer gives each token two logits, and the probability that
     the answer runs from token i to token j is `softmax(start)[i] * softmax(end)[j]`. The loss is
-    the mean of the two cross-entropies; where there is no answer, `[CLS]` is the label of both, as
-    in section 4.3. Padding has no share in the softmax, a departure from Google's run_squad.py and
-    from transformers, where it has.
+    the mean of the two cross-entropies. If there is no answer, `[CLS]` is the label of both, as in
+    section 4.3. Unlike in Google's run_squad.py and in transformers, padding has no share in the
+    softmax.
 
-    Contexts of any length are read in windows that overlap. Answers are found by the tokenizer's
-    offsets and are always slices of the context as given, spelling and spaces untouched. Examples
-    whose answer does not stand where it says are left out of training, with a warning that counts
-    them.
+    Contexts of any length are read in windows that overlap. Answers are found through the
+    tokenizer's offsets and are always slices of the given context, with its spelling and spaces.
+    Examples whose answer is not found at its position are left out of training, with a warning that
+    counts them.
 
     | what | form |
     |---|---|
     | raw x | `(questions, contexts)`, two columns of str; or a list of `QuestionExample` |
-    | raw y | column of `(text, start character)`, of `None` for no answer, or of lists of answers |
+    | raw y | column of `(text, start character)`, `None` for no answer, or lists of answers |
     | ready x | the dict of arrays of `bert_keras.inputs` |
     | ready y | dict or tuple of `start_logits`, `end_logits`: int `(batch,)`, positions |
     | output | dict `start_logits`, `end_logits`, float32 `(batch, seq_len)`, -1e9 at padding |
@@ -63,16 +63,16 @@ class QuestionAnswering(Task):
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only. Its `max_length` is
             that of a window; BERT's recipe has 384.
         stride: int, tokens between the beginnings of two windows.
-        max_question_length: int, tokens that stay of a question; never above half of the window.
-        max_answer_length: int, tokens of the longest answer given.
-        normalization: `"document"` or `"per_window"`, over what probabilities sum to 1, see
+        max_question_length: int, tokens kept of a question, at most half of the window.
+        max_answer_length: int, tokens of the longest answer that is returned.
+        normalization: `"document"` or `"per_window"`, where probabilities sum to 1, see
             `bert_keras.answers.span_search.find_spans`. Both agree for contexts of one window.
         no_answer_threshold: float, or `None` to answer always, as in SQuAD 1.1. A question has no
-            answer where `log P(no answer) - log P(best span)` is above it; see
+            answer if `log P(no answer) - log P(best span)` is above it; see
             `tune_no_answer_threshold`.
-        dropout: float, rate before the dense layer; `None` takes the family's, BERT's is 0.
-        mask_padding: bool; `False` counts padding in the softmax, for a loss to be compared with
-            that of run_squad.py or transformers.
+        dropout: float, rate before the dense layer; `None` takes the family's, which is 0 for BERT.
+        mask_padding: bool; `False` counts padding in the softmax, to compare the loss with that of
+            run_squad.py or transformers.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -143,7 +143,7 @@ class QuestionAnswering(Task):
         return {name: SpanCrossentropy(reduction="mean_with_sample_weight") for name in OUTPUTS}
 
     def default_metrics(self):
-        """Returns the share of right starts and of right ends, a dict of one list an output."""
+        """Returns the accuracy of starts and of ends, a dict of lists by output."""
         return {
             name: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")] for name in OUTPUTS
         }
@@ -158,7 +158,8 @@ class QuestionAnswering(Task):
             Dict of two int32 arrays `(batch,)`.
 
         Raises:
-            ValueError: something is missing, negative, or a span ends before it starts.
+            ValueError: an output has no labels, a position is negative, or a span ends before it
+                starts.
         """
         if isinstance(labels, tuple) and len(labels) == 2:
             labels = dict(zip(OUTPUTS, labels, strict=True))
@@ -188,7 +189,7 @@ class QuestionAnswering(Task):
     # From text to windows
 
     def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
-        """Returns the logits; of raw text, of all windows, one question's after the other's.
+        """Returns the logits; for raw text, those of all windows, question by question.
 
         Args:
             x: see the class.
@@ -242,8 +243,8 @@ class QuestionAnswering(Task):
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns questions and contexts as rows of windows, see `Task`.
 
-        Examples whose answer cannot be found among the tokens, or of whose question or context the
-        tokenizer leaves nothing, are left out of training, with a warning.
+        Examples whose answer has no tokens, or whose question or context has none, are left out of
+        training, with a warning.
         """
         if not training:
             return EncodedWindows(self.cut(x), self)
@@ -468,7 +469,7 @@ class EncodedWindows(EncodedExamples):
 
 
 def _answer_tokens(windows, starts, ends):
-    """Returns first and last token of each question's answer; -1 for both where it has none."""
+    """Returns the first and the last token of each question's answer; -1 for no answer."""
     tokens = np.full((2, len(starts)), -1, np.int64)
     rows = np.flatnonzero(starts >= 0)
     found = np.stack(windows.tokens_of(rows, starts[rows], ends[rows]))
@@ -486,7 +487,7 @@ def _checked_threshold(threshold):
 
 
 def _check_positions(labels, inputs):
-    """Raises `ValueError` when a span does not lie on tokens of its row."""
+    """Raises `ValueError` unless spans start and end on tokens of their rows."""
     exists = np.asarray(inputs.get(PADDING_MASK, np.ones_like(inputs[TOKEN_IDS]))).astype(bool)
     length = exists.shape[1]
     for name, positions in labels.items():

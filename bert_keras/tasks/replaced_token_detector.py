@@ -1,4 +1,4 @@
-"""Which tokens of a text are not its own: ELECTRA's discriminator."""
+"""Finding the tokens of a text that were replaced: ELECTRA's discriminator."""
 
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
@@ -21,16 +21,16 @@ from bert_keras.types import Data, Frozen, JudgedToken, Path, Texts, Verbose
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class ReplacedTokenDetector(Task):
-    """Tells for each token whether it stood in the text or was put there, section 2 of the paper.
+    """Predicts for each token whether it is original or replaced, section 2 of the paper.
 
-    A dense layer with the backbone's activation and one output on each token. Labels come with the
-    replacing, which a generator does: `ReplacedTokenDetection` trains both at once. Ready inputs
-    with labels from elsewhere train it by itself.
+    A dense layer with the backbone's activation and one output on each token. A generator replaces
+    tokens, which gives the labels: `ReplacedTokenDetection` trains both together. Ready inputs with
+    labels from another source train the detector alone.
 
     | what | form |
     |---|---|
     | ready x | dict of ints `(batch, seq_len)`, see `bert_keras.inputs` |
-    | ready y | int `(batch, seq_len)`, 1 where a token was replaced; padding weighs 0 |
+    | ready y | int `(batch, seq_len)`, 1 for a replaced token; padding has weight 0 |
     | output | float32 `(batch, seq_len)`, logits; of texts a list of float32 `(num_tokens,)` |
 
     Args:
@@ -76,13 +76,13 @@ class ReplacedTokenDetector(Task):
         return self.head(self.backbone_outputs(inputs, training=training))
 
     def default_loss(self, label_smoothing):
-        """Returns the mean cross-entropy over all tokens that have weight."""
+        """Returns the mean cross-entropy over tokens, by weight."""
         return SigmoidCrossentropy(label_smoothing=label_smoothing)
 
     def default_metrics(self):
-        """Returns the rate of replaced tokens, and the area under the curve (ROC) of finding them.
+        """Returns the rate of replaced tokens, and the area under the ROC curve.
 
-        Of few replaced tokens the accuracy says little: to find none is right for most.
+        Accuracy says little if few tokens are replaced: a model that finds none has a high one.
         """
         return [
             TokenRate("fake_rate"),
@@ -93,13 +93,13 @@ class ReplacedTokenDetector(Task):
         """Returns labels of ready inputs as int32 `(batch, seq_len)`.
 
         Args:
-            labels: int or bool `(batch, seq_len)`, 1 where a token was replaced.
+            labels: int or bool `(batch, seq_len)`, 1 for a replaced token.
 
         Raises:
             ValueError: a label is anything else.
         """
         labels = check_shape("Labels of tokens", np.asarray(labels), ("batch", "seq_len"))
-        rule = "Labels of tokens must be 0, or 1 where the token was replaced"
+        rule = "Labels of tokens must be 0, or 1 for a replaced token"
         refuse_first(~np.isin(labels, (0, 1)), labels, rule)
         return labels.astype("int32")
 
@@ -111,8 +111,8 @@ class ReplacedTokenDetector(Task):
         """
         if training:
             raise ValueError(
-                "Replaced tokens are learned from ready inputs, or from texts in which a generator "
-                "replaces some. Received: texts. Train a `ReplacedTokenDetection`."
+                "A detector learns from ready inputs, or from texts in which a generator replaces "
+                "tokens. Received: texts. Train a `ReplacedTokenDetection`."
             )
         return super().encode_texts(x)
 

@@ -1,5 +1,6 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
+import contextlib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Unpack
@@ -20,6 +21,7 @@ from bert_keras.tasks.lora import AdaptedTask
 from bert_keras.tasks.options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
 from bert_keras.tasks.saved_task import SavedTask
 from bert_keras.tasks.task_data import TaskData
+from bert_keras.tasks.wrapped_datasets import wrapped
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.training.averages import averages_in_place
 from bert_keras.training.recipe import Recipe
@@ -116,7 +118,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         super().__init__(**kwargs)
         self.backbone = backbone
         self.preprocessor = compatibility.fitting(preprocessor, backbone, self.needed_roles)
-        self.frozen = freezing.check_frozen(frozen, len(backbone.stages) - 1)
+        self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
         self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
         self.data = TaskData(self)
 
@@ -361,7 +363,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, without gradients of weights that stay as they are."""
-        with freezing.without_gradients(freezing.idle_weights(self)):
+        idle = freezing.idle_weights(self)
+        with freezing.without_gradients(idle) if idle else contextlib.nullcontext():
             return super().train_step(*args)
 
     def evaluate(
@@ -412,7 +415,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
         if not self.data.is_whole(x):
-            dataset = self.data.dataset(x, training=False)
+            dataset = wrapped(self.data, x, training=False)
             return super().predict(dataset, batch_size=batch_size, **kwargs)
         examples = self.data.encode(x, training=False)
         batches = self.data.for_prediction(examples, batch_size)

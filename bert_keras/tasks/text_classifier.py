@@ -42,27 +42,28 @@ from bert_keras.types import (
 class TextClassifier(Task):
     """Gives each text, or pair of texts, a class, several labels, or a score.
 
-    Dropout and a dense layer on the pooled output, section 4.1 of the paper; the loss follows from
-    `problem_type`.
+    Dropout and a dense layer on the pooled output, section 4.1 of the paper. `problem_type`
+    determines labels and loss.
 
     | problem_type | labels | loss | output |
     |---|---|---|---|
     | `"single_label"` | int `(batch,)`, or names | cross-entropy | logits `(batch, num_classes)` |
-    | `"multi_label"` | 0 or 1, `(batch, num_classes)` | binary cross-entropy | logits, likewise |
-    | `"regression"` | float `(batch,)`, `(batch, num_classes)` | squared error | scores, likewise |
+    | `"multi_label"` | 0 or 1, `(batch, num_classes)` | binary cross-entropy | as above |
+    | `"regression"` | float `(batch,)`, `(batch, num_classes)` | squared error | scores |
 
     Args:
         backbone: a `Backbone`.
-        num_classes: int, classes, labels, or scores.
+        num_classes: int, the number of classes, labels, or scores.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
         problem_type: `"single_label"`, `"multi_label"` or `"regression"`.
         label_names: list of `num_classes` str, or `None` to use numbers.
-        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the head of
-            the backbone's family whole, for RoBERTa a tanh layer on the first token. Checkpoints
+        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the whole
+            head of the backbone's family, for RoBERTa a tanh layer on the first token. Checkpoints
             trained for sentence embeddings have an untrained pooler: `"mean"` suits them better.
         head_options: dict with `hidden_activation`, `dropout_first` and `norm` of `SequenceHead`,
-            where it is more than dropout and a dense layer; `None` as `pooling` says.
+            for a head with more than dropout and a dense layer; `None` for those of the family if
+            `pooling` is `None`.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -162,7 +163,7 @@ class TextClassifier(Task):
 
     @property
     def text_answer(self) -> TextAnswer:
-        """What it answers to texts in a program, see `TextAnswer`."""
+        """The answer to a text in a program, see `TextAnswer`."""
         if self.problem_type == "regression":
             return TextAnswer("scores", None, (1, 2))
         return TextAnswer("logits", self._names(), (1, 2))
@@ -175,7 +176,7 @@ class TextClassifier(Task):
     def predict(
         self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
     ) -> NDArray[np.float32]:
-        """Returns logits or scores, see `Task.predict`; of no texts float32 `(0, num_classes)`."""
+        """Returns logits or scores, see `Task.predict`; for no texts float32 `(0, num_classes)`."""
         if is_empty(x):
             return np.zeros((0, self.num_classes), "float32")
         return super().predict(x, batch_size=batch_size, **kwargs)

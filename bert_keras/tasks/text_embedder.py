@@ -1,4 +1,4 @@
-"""Texts as vectors whose cosine says how alike the texts are."""
+"""Texts as vectors whose cosine measures how similar the texts are."""
 
 from typing import Any, Self, Unpack, overload
 
@@ -56,10 +56,10 @@ OBJECTIVES = {
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class TextEmbedder(Task):
-    """Gives each text a vector; texts of like meaning get vectors of like direction.
+    """Gives each text a vector; texts of similar meaning get vectors of similar direction.
 
-    The vectors of a text's tokens are pooled into one. Training brings texts that belong together
-    near to one another; `objective` says what `fit` takes and which loss it lowers:
+    The vectors of a text's tokens are pooled into one. Training moves the vectors of texts that
+    belong together closer to each other; `objective` determines what `fit` takes, and the loss:
 
     | objective | x | y | loss |
     |---|---|---|---|
@@ -68,11 +68,11 @@ class TextEmbedder(Task):
     | `"similarity"` | `(first, second)` | scores from -1 to 1 | `CosineRegression` |
     | `"triplet"` | `(anchors, positives, negatives)` | none | `TripletLoss` |
 
-    Columns are lists of str of equal length: the texts of a row belong together, and each is
-    embedded by itself. For other settings of a loss compile with an instance of it,
-    `embedder.compile(loss=MultipleNegativesRanking(symmetric=True))`. Groups, in ranking, are a
-    number or a name for each row: rows of one group are no negatives of one another. Ready inputs
-    have the columns on an axis after `batch`: `(batch, num_texts, seq_len)`.
+    Columns are lists of str of equal length: the texts of a row belong together, and each text is
+    embedded on its own. For other settings of a loss, compile with an instance of it,
+    `embedder.compile(loss=MultipleNegativesRanking(symmetric=True))`. In ranking, a group is a
+    number or a name for each row; rows of the same group are not negatives of each other. Ready
+    inputs have the columns on an axis after `batch`: `(batch, num_texts, seq_len)`.
 
     Args:
         backbone: a `Backbone`.
@@ -124,8 +124,8 @@ class TextEmbedder(Task):
         check_bool("normalize", normalize)
         if frozen == "backbone":
             raise ValueError(
-                "`frozen` must be None, 'embeddings' or a number of layers: an embedder's weights "
-                "are all in its backbone. Received: 'backbone', which leaves nothing to train."
+                "`frozen` must be None, 'embeddings' or a number of layers: all weights of an "
+                "embedder are in its backbone. Received: 'backbone', which leaves nothing to train."
             )
         self.pooling = pooling
         self.normalize = normalize
@@ -146,7 +146,7 @@ class TextEmbedder(Task):
         return self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
 
     def check_arrays(self, inputs):
-        """Raises when NumPy inputs fit neither `(batch, seq_len)` nor columns of such."""
+        """Raises unless NumPy inputs fit, `(batch, seq_len)` or `(batch, num_texts, seq_len)`."""
         has_columns = np.ndim(inputs[TOKEN_IDS]) == 3
         self.backbone.check_arrays(inputs, num_axes=3 if has_columns else 2)
 
@@ -156,17 +156,17 @@ class TextEmbedder(Task):
         return OBJECTIVES[self.objective][0]()
 
     def encode_labels(self, labels):
-        """Returns what the objective needs beside the texts.
+        """Returns the scores or groups of the objective.
 
         Args:
-            labels: scores for `"similarity"`, groups for `"ranking"`, anything for `"triplet"`.
+            labels: scores for `"similarity"`, groups for `"ranking"`, ignored for `"triplet"`.
 
         Returns:
             float32 or int32 `(num_examples,)`.
 
         Raises:
-            ValueError: a score is not a number from -1 to 1, a group is missing or of another kind
-                than the others, or the shape differs.
+            ValueError: the shape is wrong, a score is not a number from -1 to 1, or a group is
+                missing or a number among names.
         """
         what = "group" if self.objective == "ranking" else "score"
         labels = one_column(as_label_array(labels, what))
@@ -207,7 +207,7 @@ class TextEmbedder(Task):
         return self._labels_of(shape[1] if len(shape) == 3 else 1, labels, shape[0])
 
     def _labels_of(self, num_texts, labels, count):
-        """Returns the labels of rows of so many texts, checked; without any each is a group."""
+        """Returns the labels of rows of texts; without labels, each row is a group."""
         _, least, most = OBJECTIVES[self.objective]
         if not least <= num_texts <= (most or num_texts):
             wanted = f"{least}" if least == most else f"at least {least}"
@@ -223,9 +223,9 @@ class TextEmbedder(Task):
         return self.encode_labels(np.arange(count) if labels is None else labels)
 
     def ignores_weight_0(self):
-        """Whether rows that weigh 0 do not count, see `Task`.
+        """Whether rows of weight 0 do not count, see `Task`.
 
-        In ranking, rows that only fill a batch would be negatives of the others.
+        In ranking, rows that only fill up a batch would be negatives of the others.
         """
         return self.objective != "ranking" and super().ignores_weight_0()
 

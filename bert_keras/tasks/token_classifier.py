@@ -55,26 +55,24 @@ CRF_LEARNING_RATE_MULTIPLIER = 100.0
 class TokenClassifier(Task):
     """Gives each word of a sentence a tag: named entities, parts of speech.
 
-    Dropout and a dense layer on each token, section 5.3 of the paper. A word's first piece carries
-    its tag; its other pieces, `[CLS]`, `[SEP]` and padding weigh 0.
+    Dropout and a dense layer on each token, section 5.3 of the paper. The first piece of a word has
+    its tag; its other pieces, `[CLS]`, `[SEP]` and padding have weight 0.
 
-    Sentences come as lists of words (for Chinese, of characters), or as plain texts, which the
-    tokenizer splits at white space and around punctuation. Sentences longer than the preprocessor's
-    `max_length` are read through overlapping windows, in training too: each word counts once, in
-    the window where it has the most context, and none is lost. `fit(class_weight={number: float})`
-    makes words of rare tags count more; with a CRF, sentences that hold them, and weights must be
-    above 0.
+    Sentences are lists of words (for Chinese, of characters), or plain texts, which the tokenizer
+    splits at white space and around punctuation. Sentences longer than the preprocessor's
+    `max_length` are read in overlapping windows, in training too: each word counts once, in the
+    window where it has the most context. `fit(class_weight={number: float})` gives words with rare
+    tags more weight; with a CRF, sentences that contain them, and weights must be above 0.
 
     With `crf=True` the tags of a sentence are scored together by a `LinearChainCRF` over its words.
-    The loss is then the negative log-likelihood, divided by the number of words. The weights of the
-    field are a part of the model that the loss needs, and a Keras loss sees labels and outputs
-    only. A loss object that holds the field would save it a second time in a `.keras` file; a layer
-    that takes labels would make them inputs of `predict`. So the model's outputs are the
-    emissions, and the task overrides `compute_loss`, which Keras calls on every backend with the
-    weights in reach. Of a sentence longer than `max_length`, training scores each window as a
-    chain of its own, over the words that count there: no transition between the last word of one
-    window and the first of the next is learned from. Decoding joins the windows first: the best
-    tags, and their probabilities, are those of one chain over the whole sentence.
+    The loss is then the negative log-likelihood, divided by the number of words. It needs the
+    field's weights, while a Keras loss sees only labels and outputs. A loss object that holds the
+    field would save it a second time in a `.keras` file; a layer that takes labels would make them
+    inputs of `predict`. Therefore the model's outputs are the emissions, and the task overrides
+    `compute_loss`. In training, each window over a sentence longer than `max_length` is a chain of
+    its own, over the words that count there: transitions between two windows are not learned from.
+    Decoding joins the windows first: the best tags, and their probabilities, are those of one chain
+    over the whole sentence.
 
     Args:
         backbone: a `Backbone`.
@@ -180,14 +178,14 @@ class TokenClassifier(Task):
         super().compile(optimizer, loss, **kwargs)
 
     def default_loss(self, label_smoothing):
-        """Returns cross-entropy a token, or what averages the field's likelihoods."""
+        """Returns cross-entropy per token, or the mean of the field's losses."""
         if not self.crf:
             return SparseCrossentropy(label_smoothing=label_smoothing)
         refuse_smoothing(label_smoothing, "A conditional random field has no labels to smooth")
         return AsComputed(reduction="mean_with_sample_weight")
 
     def default_metrics(self):
-        """Returns the share of right tags; with a CRF of the emissions alone, before decoding."""
+        """Returns the accuracy of tags; with a CRF, of the emissions before decoding."""
         name = "emission_accuracy" if self.crf else "accuracy"
         return [TokenAccuracy(name)]
 
@@ -245,7 +243,7 @@ class TokenClassifier(Task):
             int32 `(batch, seq_len)`.
 
         Raises:
-            ValueError: the shape does not fit, or a label is no class.
+            ValueError: the shape does not fit, or a label is not a class.
         """
         labels = np.asarray(labels)
         check_shape("Labels of ready inputs", labels, ("num_examples", "seq_len"), "iu")

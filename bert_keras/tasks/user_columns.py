@@ -161,13 +161,6 @@ def as_columns(x, form="texts"):
     return as_column(x)
 
 
-def as_labels(y):
-    """Returns the labels of raw examples: arrays as they are, other columns as lists."""
-    if isinstance(y, (str, int, float)):  # The label of one text.
-        return [y]
-    return y if hasattr(y, "__array__") or not is_column(y) else as_column(y, "y")
-
-
 def by_number(class_weight, names):
     """Returns class weights with numbers as keys in place of label names."""
     if not isinstance(class_weight, dict) or not names:

@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import itertools
 import json
+import operator
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -320,7 +321,7 @@ class Tokenizer(WithOtherNames):
         ids, lengths, starts = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, bool)]
         for begin in range(0, len(texts), TEXTS_AT_ONCE):
             part = self._run(texts[begin : begin + TEXTS_AT_ONCE], fast=not by_text)
-            rows = [encoding.ids for encoding in part]
+            rows = list(map(operator.attrgetter("ids"), part))
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
             ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
             for encoding in part if by_text else ():

@@ -124,7 +124,8 @@ class Recipe:
                 "`label_smoothing` is for loss='auto'. Received another loss with "
                 f"label_smoothing={self.label_smoothing}: set it in that loss."
             )
-        if _adds_up(share := distribution.share_of(task)):
+        share = distribution.share_of(task)
+        if share.replicas > 1 and keras.backend.backend() != "jax":
             loss = _of_all_devices(loss, share)
         if metrics != "auto":
             return {"loss": loss, "weighted_metrics": metrics, **self._keras_arguments}
@@ -195,7 +196,7 @@ class Recipe:
             epochs: int, see `keras.Model.fit`.
             initial_epoch: int, see `keras.Model.fit`.
         """
-        if _adds_up(distribution.share_of(task)):
+        if distribution.share_of(task).replicas > 1 and keras.backend.backend() != "jax":
             _check_adds_up(task)
         if not self.is_own:
             return
@@ -267,11 +268,6 @@ class Recipe:
         recipe.seed, recipe.sort_window = config["shuffle_seed"], config["sort_window"]
         recipe.num_epochs, recipe._random_state = config["num_epochs"], config["random_state"]
         return recipe, optimizer
-
-
-def _adds_up(share):
-    """Whether devices compute their rows apart, so that losses and gradients are added up."""
-    return share.replicas > 1 and keras.backend.backend() != "jax"
 
 
 def _of_logits(loss):

@@ -103,17 +103,14 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         decay_steps = self.total_steps - self.warmup_steps
         remaining = ops.clip((self.total_steps - step) / decay_steps, 0.0, 1.0)
         floor = self.end_learning_rate / self.peak_learning_rate if self.peak_learning_rate else 0.0
-        falling = floor + (1.0 - floor) * self._shape(remaining)
-        return self.peak_learning_rate * ops.where(step < self.warmup_steps, rising, falling)
-
-    def _shape(self, remaining):
         if self.decay == "constant":
-            return ops.ones_like(remaining)
-        if self.decay == "cosine":
-            return 0.5 * (1.0 - ops.cos(math.pi * remaining))
-        if self.decay == "polynomial":
-            return remaining**self.power
-        return remaining
+            remaining = ops.ones_like(remaining)
+        elif self.decay == "cosine":
+            remaining = 0.5 * (1.0 - ops.cos(math.pi * remaining))
+        elif self.decay == "polynomial":
+            remaining = remaining**self.power
+        falling = floor + (1.0 - floor) * remaining
+        return self.peak_learning_rate * ops.where(step < self.warmup_steps, rising, falling)
 
     def get_config(self):
         names = ("peak_learning_rate", "total_steps", "warmup", "decay", "end_learning_rate")

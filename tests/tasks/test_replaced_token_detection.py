@@ -275,7 +275,7 @@ def test_what_does_not_fit_is_an_error_before_anything_is_computed():
     tokenizer = bert_keras.WordPieceTokenizer([*VOCABULARY[:5], *VOCABULARY[:4:-1]])
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
     detector = bert_keras.ReplacedTokenDetector(tiny_electra(), preprocessor)
-    with pytest.raises(ValueError, match="Received others: vocabulary"):
+    with pytest.raises(ValueError, match="They differ in: vocabulary"):
         bert_keras.ReplacedTokenDetection(model.generator, detector)
     with pytest.raises(ValueError, match="detection_weight"):
         tiny_pair(detection_weight=-1)
