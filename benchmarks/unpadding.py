@@ -19,7 +19,7 @@ import numpy as np
 from absl import app, flags
 
 import bert_keras
-from bert_keras import datasets
+from bert_keras import corpora, datasets
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("sst2_dir", None, "Folder of SST-2.")
@@ -106,7 +106,7 @@ def reviews(folder):
 
 def books(folder):
     length = 8192
-    texts = [" ".join(paragraphs) for paragraphs in datasets.read_documents(folder)]
+    texts = [" ".join(paragraphs) for paragraphs in corpora.read_documents(folder)]
     tokenizer = bert_keras.Tokenizer.from_preset("bert_mini_en_gutenberg")
     # A token of these books takes some 4.5 characters.
     texts = [text[: 36_000 * (i + 1) // FLAGS.books] for i, text in enumerate(texts)]
