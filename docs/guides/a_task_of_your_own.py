@@ -1,18 +1,18 @@
 # %% [markdown]
 # # A task of your own
 #
-# Grades, which have an order that classes do not know of.
+# Predict grades, which have an order that classes lack.
 #
 # ```shell
 # python docs/guides/a_task_of_your_own.py
 # ```
 #
-# A task is a backbone, a head, and what only you can say: how labels look, what the loss is, how an
-# answer reads. All else, raw text in, batches by length, BERT's recipe, `.keras` files and presets,
-# comes with `bert_keras.Task`.
+# A task is a backbone, a head, and what only you can know: the form of labels, the loss, and the form
+# of answers. Everything else comes with `bert_keras.Task`: raw text as input, batches by length,
+# BERT's recipe, `.keras` files and presets.
 #
-# Here a review has a grade from 1 to 5. The head says for each grade but the last how likely the
-# review is above it, so that an error of one grade costs less than one of four (Cao et al., 2020,
+# Here a review has a grade from 1 to 5. For each grade except the last, the head predicts whether the
+# review is above it, so that an error of one grade costs less than an error of four (Cao et al., 2020,
 # https://arxiv.org/abs/1901.07884, with a weight for each threshold).
 
 # %%
@@ -25,13 +25,13 @@ import numpy as np
 import bert_keras
 
 
-# Registered, so that files can name the class. An argument of the constructor is kept as an
-# attribute of the same name: that is how files know it.
+# Register the class, so that files can name it. Keep each argument of the constructor in an attribute
+# of the same name: that is where saving finds it.
 @keras.saving.register_keras_serializable(package="guide")
 class Grader(bert_keras.Task):
     """Gives texts a grade from 1 to `num_grades`."""
 
-    # A preset of another number of grades holds another head.
+    # A preset with another number of grades has a head that does not fit.
     head_arguments = ("num_grades",)
 
     def __init__(self, backbone, preprocessor=None, num_grades=5, **kwargs):
