@@ -21,7 +21,7 @@ from absl import app, flags, logging
 
 import bert_keras
 from bert_keras.cli.programs import read_program
-from bert_keras.export.programs import FORMATS
+from bert_keras.export.program_formats import FORMATS
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("formats", None, "Formats; by default those that this backend writes itself.")

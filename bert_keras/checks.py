@@ -71,10 +71,9 @@ def check_rates(**rates):
 
 def check_choice(name, value, choices, advice=""):
     """Returns `value`; raises `ValueError` unless it is one of `choices`."""
-    if any(
-        value is choice or (type(value) is type(choice) and value == choice) for choice in choices
-    ):
-        return value
+    for choice in choices:
+        if value is choice or (type(value) is type(choice) and value == choice):
+            return value
     raise ValueError(_message(name, f"one of {tuple(choices)}", value, advice))
 
 
@@ -176,6 +175,17 @@ def refuse_first(wrong, values, rule, advice="", places=None):
     if places is not None:
         rule, received = f"{places[index]}: {rule}", f"Received: {value!r:.80}"
     raise ValueError(f"{rule}. {received}.{_last(advice)}")
+
+
+def refuse_smoothing(rate, rule):
+    """Raises `ValueError` if labels are to be smoothed where they cannot be.
+
+    Args:
+        rate: float, the `label_smoothing`.
+        rule: str, why not, a sentence without its full stop.
+    """
+    if rate:
+        raise ValueError(f"{rule}. Received: label_smoothing={rate}. Leave it out.")
 
 
 def require(package, to, extra=None, advice=""):

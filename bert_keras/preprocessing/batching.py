@@ -203,6 +203,9 @@ class BucketedBatches(keras.utils.PyDataset):
     ```
     """
 
+    # Rows are checked when they are made; `predict` need not check them again.
+    is_checked = True
+
     def __init__(
         self,
         lengths: ArrayLike,
@@ -254,12 +257,7 @@ class BucketedBatches(keras.utils.PyDataset):
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
-        self._epoch = epoch
-        self._read = set()
-        self.batches = self._order_rows()
-
-    def _order_rows(self):
-        """Returns a list of (rows, padded length), one for each batch."""
+        self._epoch, self._read = epoch, set()
         rows, batches = np.arange(len(self.lengths)), []
         size = len(rows)
         if self.shuffle:
@@ -275,7 +273,17 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.shuffle:
             order = generator.permutation(len(batches))
             batches = list(map(batches.__getitem__, order))
-        return _vary_first_two(batches, self.lengths)
+        longest = np.empty(len(batches), np.int64)
+        for index, (rows, _) in enumerate(batches):
+            longest[index] = self.lengths[rows].max()
+        # The longest batch first and the shortest second: every axis that varies does so there. Any
+        # other two may agree in an axis in which a third differs, if a length stands for a shape.
+        for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
+            found = place + int(extreme(longest[place:]))
+            batches[place], batches[found] = batches[found], batches[place]
+            longest[[place, found]] = longest[[found, place]]
+        # (rows, padded length) of each batch.
+        self.batches = batches
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -336,7 +344,7 @@ class BucketedBatches(keras.utils.PyDataset):
         """Reorders the rows if all batches have been read since the epoch began."""
         self._within_epoch = False
         if self.shuffle and len(self._read) == len(self):
-            self.epoch += 1
+            self.epoch = self._epoch + 1
 
     def for_prediction(self, token_budget: int | None = None) -> BucketedBatches:
         """Returns batches of the same rows without labels, unshuffled, the longest first.
@@ -393,19 +401,7 @@ def _as_columns(columns, num_rows, name):
     if isinstance(columns, dict):
         return {k: _as_columns(v, num_rows, f"{name}[{k!r}]") for k, v in columns.items()}
     columns = columns if isinstance(columns, Ragged) else np.asarray(columns)
-    rule = f"`{name}` must have one entry for each row"
-    check_same_length(rule, rows=range(num_rows), **{name: columns})
+    if len(columns) != num_rows:
+        rule = f"`{name}` must have one entry for each row"
+        check_same_length(rule, rows=range(num_rows), **{name: columns})
     return columns
-
-
-def _vary_first_two(batches, lengths):
-    """Puts the longest batch first and the shortest second, so that every varying axis differs.
-
-    Any other two may agree in an axis in which a third differs, if a length stands for a shape.
-    """
-    longest = [lengths[rows].max() for rows, _ in batches]
-    for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
-        found = place + int(extreme(longest[place:]))
-        batches[place], batches[found] = batches[found], batches[place]
-        longest[place], longest[found] = longest[found], longest[place]
-    return batches

@@ -186,7 +186,8 @@ class TextPreprocessor:
         """Returns the packed length of each row of `tokenize`'s result: int64 `(num_texts,)`."""
         # Raises for every text that the strategy cannot fit, before the first batch is made.
         if pair_ids is None:
-            packing.truncate(ids, self.room(), self.truncation)
+            choices = packing.SINGLE_STRATEGIES
+            check_choice("truncation", self.truncation, choices, "Pairs have others.")
         else:
             packing.truncated_lengths(
                 ids.lengths, pair_ids.lengths, self.room(True), self.truncation

@@ -8,15 +8,16 @@ import inspect
 
 import keras
 import numpy as np
-from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.tasks.user_columns import as_column, check_is_dataset, is_text
 
 
-def checked(data, x, training=True):
+def wrapped(data, x, training=True):
     """Returns a data set that raises at a batch that does not fit, with its texts encoded.
+
+    If several processes share a batch, it yields the rows that this process computes.
 
     Args:
         data: the `TaskData` of a task.
@@ -28,35 +29,20 @@ def checked(data, x, training=True):
 
     Raises:
         TypeError: `x` yields nothing.
+        ValueError: processes cannot share its batches.
     """
     check_is_dataset(x)
+    share = distribution.share_of(data.task) if training else distribution.Share()
+    prepare = _Prepare(data, training, share)
     if isinstance(x, keras.utils.PyDataset):
         own = isinstance(x, (BucketedBatches, PreparedBatches)) or x.use_multiprocessing
-        return x if own else PreparedBatches(x, _Prepare(data, training))
+        if own and share.replicas == 1:
+            return x
+        return PreparedBatches(x, share if own else prepare)
     if inspect.isgenerator(x):
-        prepare = _Prepare(data, training)
         return (prepare(batch) for batch in x)
-    is_read = _can_be_read_here(x) or _holds_texts(x)
-    return Stream(x, _Prepare(data, training)) if is_read else x
-
-
-def shared(task, x):
-    """Returns a data set that yields the rows of each batch that this process computes.
-
-    Args:
-        task: a `Task`.
-        x: what `checked` returned; every process has the same.
-
-    Raises:
-        ValueError: its batches cannot be taken apart here.
-    """
-    share = distribution.share_of(task)
-    if share.replicas == 1:
-        return x
-    if isinstance(x, keras.utils.PyDataset):
-        return PreparedBatches(x, share)
-    if inspect.isgenerator(x):
-        return (share(batch) for batch in x)
+    if _can_be_read_here(x) or _holds_texts(x):
+        return Stream(x, prepare)
     if share.shares > 1:
         raise ValueError(
             "Processes take their rows of batches that Python makes. Received: a "
@@ -66,28 +52,35 @@ def shared(task, x):
     return x
 
 
+def _is_data_loader(x):
+    """Whether `x` is a torch `DataLoader`, without importing torch."""
+    names = [f"{cls.__module__}.{cls.__name__}" for cls in type(x).__mro__]
+    return "torch.utils.data.dataloader.DataLoader" in names
+
+
 def _can_be_read_here(x):
     """Whether batches of ready inputs may pass through Python, so that they can be checked."""
     is_tensors = hasattr(x, "element_spec") and keras.backend.backend() != "tensorflow"
     with contextlib.suppress(TypeError):
-        return (is_tensors or data_adapters.is_torch_dataloader(x)) and len(x) > 0
+        return (is_tensors or _is_data_loader(x)) and len(x) > 0
     return False
 
 
 class _Prepare:
     """Function that returns a batch as a model takes it; errors name the batch's number."""
 
-    def __init__(self, data, training):
-        self.data, self.training, self.number = data, training, 0
+    def __init__(self, data, training, share):
+        self.data, self.training, self.share, self.number = data, training, share, 0
 
     def __call__(self, batch, number=None):
         number = self.number if number is None else number
         self.number += 1
         try:
-            return self._prepared(batch)
+            batch = self._prepared(batch)
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"Batch {number} of the dataset: {error}") from error
+        return self.share(batch)
 
     def _prepared(self, batch):
         is_x = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))
@@ -217,7 +210,7 @@ def _num_batches(dataset):
 
 def _holds_texts(x):
     """Whether the first example of a data set, or its first batch, contains a str."""
-    if data_adapters.is_torch_dataloader(x):
+    if _is_data_loader(x):
         has_places = hasattr(x.dataset, "__getitem__") and hasattr(x.dataset, "__len__")
         first = x.dataset[0] if has_places and len(x.dataset) else next(iter(x.dataset), ())
     elif hasattr(x, "element_spec"):

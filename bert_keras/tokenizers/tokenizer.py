@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import itertools
 import json
+import operator
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -67,7 +68,7 @@ class Encoding(NamedTuple):
 def _role_id(role: str, meaning: str) -> property:
     """Returns the property `<role>_id`."""
 
-    def get(tokenizer):
+    def get(tokenizer: Tokenizer) -> int:
         token = getattr(tokenizer, role)
         if token not in tokenizer._ids:
             raise ValueError(
@@ -206,7 +207,7 @@ class Tokenizer(WithOtherNames):
 
     def __getattr__(self, name):
         if name not in ("settings", "layout", "_vocabulary", "_ids", "_backend"):
-            raise AttributeError(f"A {type(self).__name__} has no attribute {name!r}.")
+            return super().__getattr__(name)
         raise ValueError(
             "This tokenizer has no vocabulary yet: its config does not carry one. Call "
             "`load_assets(folder)` first. A model is copied with it by `copy.deepcopy`, while "
@@ -320,7 +321,7 @@ class Tokenizer(WithOtherNames):
         ids, lengths, starts = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, bool)]
         for begin in range(0, len(texts), TEXTS_AT_ONCE):
             part = self._run(texts[begin : begin + TEXTS_AT_ONCE], fast=not by_text)
-            rows = [encoding.ids for encoding in part]
+            rows = list(map(operator.attrgetter("ids"), part))
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
             ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
             for encoding in part if by_text else ():

@@ -5,16 +5,12 @@ import contextlib
 import keras
 
 from bert_keras.engine.interrupts import settled_by, signals_wait
+from bert_keras.engine.whole_steps import inner_optimizer
 
 
 def steps_done(optimizer):
     """Returns how many updates an optimizer has made, also if TensorFlow has copies on devices."""
     return int(keras.ops.convert_to_numpy(optimizer.iterations))
-
-
-def inner_optimizer(model):
-    """Returns the optimizer that makes the steps, from within a loss-scaling one where needed."""
-    return getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ import keras
 from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.engine.atomic_files import replacing
-from bert_keras.training.averages import averages_in_place, inner_optimizer
+from bert_keras.engine.whole_steps import inner_optimizer
+from bert_keras.training.averages import averages_in_place
 
 
 class BestOnMetric(keras.callbacks.Callback):

@@ -32,7 +32,7 @@ settled_texts = st.text(
 ).map(lambda text: "".join(filter(is_settled, text)))
 
 
-@pytest.fixture(scope="module", params=["uncased", "cased", "cased_stripped", "unsplit"])
+@pytest.fixture(scope="module", params=["uncased", "cased", "cased_stripped", "unsplit", "mpnet"])
 def pair(request, tmp_path_factory):
     """Our tokenizer and Hugging Face's with the same vocabulary and options."""
     ours, theirs = {
@@ -43,6 +43,7 @@ def pair(request, tmp_path_factory):
             {"do_lower_case": False, "strip_accents": True},
         ),
         "unsplit": ({"split_chinese": False}, {"tokenize_chinese_chars": False}),
+        "mpnet": ({"lowercase": False}, {"do_lower_case": False}),
     }[request.param]
     path = VOCABULARY_PATH
     if request.param != "uncased":
@@ -52,16 +53,19 @@ def pair(request, tmp_path_factory):
             lowercase=False,
             split_chinese=request.param != "unsplit",
         )
+        if request.param == "mpnet":
+            vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *vocabulary, "<mask>"]
         path = str(tmp_path_factory.mktemp("vocabulary") / "vocab.txt")
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(token + "\n" for token in vocabulary)
-    return WordPieceTokenizer(path, **ours), transformers.BertTokenizerFast(path, **theirs)
+    name = "MPNetTokenizerFast" if request.param == "mpnet" else "BertTokenizerFast"
+    return WordPieceTokenizer(path, **ours), getattr(transformers, name)(path, **theirs)
 
 
 @pytest.mark.parametrize("text", HARD_TEXTS, ids=range(len(HARD_TEXTS)))
 def test_hard_texts_give_hugging_face_s_pieces_ids_offsets_and_words(pair, text):
     ours, theirs = pair
-    expected = theirs(text, return_offsets_mapping=True)
+    expected = theirs(text, return_offsets_mapping=True, return_token_type_ids=True)
     encoding = ours.encode(text)
     assert encoding.ids == expected["input_ids"]
     assert encoding.offsets == expected["offset_mapping"]
@@ -74,10 +78,21 @@ def test_hard_texts_give_hugging_face_s_pieces_ids_offsets_and_words(pair, text)
 def test_pairs_and_columns_equal_hugging_face_s(pair):
     ours, theirs = pair
     seconds = HARD_TEXTS[::-1]
-    expected = theirs(HARD_TEXTS, seconds)
+    expected = theirs(HARD_TEXTS, seconds, return_token_type_ids=True)
     encodings = ours.encode(HARD_TEXTS, seconds)
     assert [encoding.ids for encoding in encodings] == expected["input_ids"]
     assert [encoding.segment_ids for encoding in encodings] == expected["token_type_ids"]
+
+
+def test_roles_and_special_tokens_in_text_are_hugging_face_s(pair):
+    ours, theirs = pair
+    for role in ("cls", "sep", "pad", "mask"):
+        assert getattr(ours, f"{role}_token_id") == getattr(theirs, f"{role}_token_id")
+    assert ours.unknown_token_id == theirs.unk_token_id
+    text = f"a {ours.mask_token} b{ours.sep_token} {ours.cls_token}"
+    expected = theirs(text, return_offsets_mapping=True)
+    encoding = ours.encode(text)
+    assert (encoding.ids, encoding.offsets) == (expected["input_ids"], expected["offset_mapping"])
 
 
 def test_words_equal_hugging_face_s(pair):
@@ -94,7 +109,7 @@ def test_words_equal_hugging_face_s(pair):
 @given(text=st.text(max_size=40))
 def test_any_text_gives_hugging_face_s_ids_and_offsets(uncased, text):
     ours, theirs = uncased
-    expected = theirs(text, return_offsets_mapping=True)
+    expected = theirs(text, return_offsets_mapping=True, return_token_type_ids=True)
     encoding = ours.encode(text)
     assert encoding.ids == expected["input_ids"]
     assert encoding.offsets == expected["offset_mapping"]

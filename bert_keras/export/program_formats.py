@@ -10,43 +10,13 @@ import tempfile
 from collections import namedtuple
 
 import keras
-from keras.src.utils.io_utils import print_msg
 
 from bert_keras.checks import check_choice
-from bert_keras.engine.atomic_files import replacing, replacing_files, replacing_with
-from bert_keras.export import other_backend as export_elsewhere
-from bert_keras.export import text_program as from_text
+from bert_keras.export import other_backend, text_program
 
 _AXES = {2: ("batch", "length"), 3: ("batch", "parts", "length")}
 # Their runtimes lack operations on anything else.
 _OF_FLOAT32 = ("onnx", "openvino", "litert")
-_SAVED_MODEL = ("saved_model.pb", "fingerprint.pb", "variables", "assets")
-
-
-def export(model, filepath, format, verbose=None, **options):
-    """Writes a model's program, see `BuiltModel.export`; what is there is replaced or stays.
-
-    Args:
-        model: a `BuiltModel`.
-        filepath: str or path.
-        format: one of `FORMATS`, or `"texts"`, see `from_text`.
-        verbose: bool, `False` says nothing at the end.
-        **options: the format's own, see its writer.
-    """
-    if format != "texts":
-        check_format(format, filepath, options)
-    check_packages(format)
-    path = pathlib.Path(filepath)
-    files = {
-        "tf_saved_model": lambda: replacing_files(path, _SAVED_MODEL),
-        "texts": lambda: replacing_files(path, _SAVED_MODEL),
-        "onnx": lambda: replacing_with(path, f"{path.name}.data"),
-        "openvino": lambda: replacing_with(path, f"{path.stem}.bin"),
-    }
-    with files.get(format, lambda: replacing(path))() as temporary:
-        write(format, model, str(temporary), verbose, **options)
-    if verbose is not False:
-        print_msg(f"Saved {format} at '{filepath}'.")
 
 
 def check_format(format, filepath, options):
@@ -94,7 +64,7 @@ def write(format, model, path, verbose=None, **options):
     if keras.backend.backend() in WRITERS[format].backends:
         WRITERS[format].write(model, path, verbose, **options)
     else:
-        export_elsewhere.write(format, model, path, WRITERS[format].backends[0])
+        other_backend.write(format, model, path, WRITERS[format].backends[0])
 
 
 def write_onnx(model, path, verbose=None):
@@ -258,5 +228,5 @@ FORMATS = {
 }
 WRITERS = {
     **FORMATS,
-    "texts": Format(from_text.write, ("tensorflow",), ("tensorflow_text",), ""),
+    "texts": Format(text_program.write, ("tensorflow",), ("tensorflow_text",), ""),
 }

@@ -1,10 +1,10 @@
-"""Writes files and is killed, or fails, at each step on the disk in turn: run by test_files.py.
+"""Writes files and is killed, or fails, at each disk operation in turn.
 
-python tests/killed_writer.py FOLDER WHAT HOW
+python tests/engine/killed_writer.py FOLDER WHAT HOW
 
-WHAT is `file`, `swapped` (a folder at once) or `moved` (a folder file by file), HOW is `killed`
-or `failed`. Prints what was there after each step: `old`, `new` or `none`. It imports no Keras, so
-that the children that it forks are small.
+WHAT is `file`, `swapped` (a folder in one step) or `moved` (a folder file by file), HOW is `killed`
+or `failed`. After each operation it prints what was there: `old`, `new` or `none`. It does not
+import Keras, so that the children that it forks are small. Run by test_atomic_files.py.
 """
 
 import errno
@@ -13,10 +13,8 @@ import os
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-spec = importlib.util.spec_from_file_location(
-    "files", ROOT / "bert_keras" / "engine" / "atomic_files.py"
-)
+PATH = pathlib.Path(__file__).resolve().parents[2] / "bert_keras" / "engine" / "atomic_files.py"
+spec = importlib.util.spec_from_file_location("files", PATH)
 files = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(files)
 # What changes something on the disk, as Python tells its audit hooks.
