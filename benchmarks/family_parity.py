@@ -50,7 +50,7 @@ def theirs_of(record, name, task):
 
 
 def differences(record, name, task):
-    """Returns the differences when we read transformers' files, and when transformers reads ours."""
+    """Returns the differences when we read transformers' files, and when it reads ours."""
     with tempfile.TemporaryDirectory() as folder:
         reference = families.save_with_transformers(f"{folder}/theirs", record, name, task)
         ours = families.load(f"{folder}/theirs", task)
