@@ -1,15 +1,16 @@
 """Time this package and its peers side by side, on the same weights and inputs.
 
+    python benchmarks/bench.py --suite smoke
     python benchmarks/bench.py --suite inference --rounds 5
     python benchmarks/bench.py --suite all --sst2_dir SST-2 --mrpc_dir MRPC --imdb_dir aclImdb
 
-Every side runs in a process of its own, in turn with the others; the answers are compared, and a
-side that answers otherwise than the first has no times: ours in float32 from 1e-5 on, except where
-the job says otherwise, others from 0.05. Prints a table for each job: median and range of the
-seconds, the median over the rounds of the first side's time divided by this one's ("times"), for
-ours also of KerasHub's on the same backend, memory, the share of the machine's speed in the fastest
-matrix product of all backends. Writes results.json, results.md and results.png, anew after each
-job.
+Each side runs in its own process, in turn with the others. The answers are compared. A side whose
+answers differ from those of the first gets no times: the bound is 1e-5 for ours in float32, unless
+the job says otherwise, and 0.05 for others. Prints a table for each job: median and range of the
+seconds; "times", the median over the rounds of the first side's time divided by this one's; for
+ours also that of KerasHub's on the same backend; memory; and the share of the machine's speed in
+the fastest matrix product of all backends. Writes results.json, results.md and results.png again
+after each job. `smoke` takes minutes and also prints one table of the ratios to transformers.
 
 Peers that are not installed are named and left out: transformers, sentence-transformers, keras-hub,
 onnxruntime, tensorflow-text; transformers' Trainer needs accelerate.
@@ -35,9 +36,17 @@ from sides.matrix_product import FLOPS
 FLAGS = flags.FLAGS
 
 BACKENDS = ("jax", "tensorflow", "torch")
-OURS = ("bert_keras-jax", "bert_keras-tensorflow", "bert_keras-torch")
-COMPILED = ("bert_keras-torch", "bert_keras_compiled-torch")
-THEIRS = ("keras_hub-jax", "keras_hub-tensorflow", "keras_hub-torch")
+OURS, THEIRS = (
+    [f"{name}-{backend}" for backend in BACKENDS] for name in ("bert_keras", "keras_hub")
+)
+COMPILED = ["bert_keras-torch", "bert_keras_compiled-torch"]
+REMAT = ["bert_keras_remat-tensorflow", "bert_keras_remat-torch"]
+FOR_TEXTS = ["hugging_face_sorted", "sentence_transformers", *OURS, *THEIRS, "onnx_runtime"]
+PRECISIONS = ("bert_keras_float32", "bert_keras", "bert_keras_mixed")
+ATTENTION = ("bert_keras_explicit", "bert_keras_fused")
+DENSE = ("keras_layers", "bert_keras")
+FOR_ARRAYS = ["bert_keras-tensorflow", "keras_hub-tensorflow", "keras_hub_eager-tensorflow"]
+FOR_TOKENS = [*FOR_ARRAYS, "onnx_runtime", "tensorflow_text-tensorflow"]
 MODELS = {
     "bert_base": {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 768},
     "minilm": {"num_hidden_layers": 6, "num_attention_heads": 12, "hidden_size": 384},
@@ -47,150 +56,94 @@ VERSIONS = (
     *("tensorflow-text", "onnxruntime", "sentence-transformers"),
 )
 # Texts to classify: sentences, pairs, and documents.
-TEXTS = {
-    "sst2": {},
-    "mrpc": {},
-    "imdb": {"num_texts": 256, "max_length": 256},
-}
-
-
+TEXTS = {"sst2": {}, "mrpc": {}, "imdb": {"num_texts": 256, "max_length": 256}}
 # One step, of which users run many without a pause.
 STEPS = ("inference", "train_step", "pretraining_step")
 
 
-def jobs_of(kind, model, shapes, sides, **options):
-    options |= {"warm_up": kind in STEPS}
+def jobs_of(kind, model, shapes, sides, first="hugging_face", **options):
+    """Returns a list of (job, sides), one for each shape; the first side is the reference."""
+    options = {"warm_up": kind in STEPS, **options}
     return [
         (
             {"kind": kind, "model": model, "batch": batch, "length": length, **options},
-            ("hugging_face", *sides),
+            [first, *sides],
         )
         for batch, length in shapes
     ]
 
 
-# Suite -> list of (job, sides); the first side is what the others are held against.
+def on_each_backend(kind, model, shapes, first, *sides, backends=BACKENDS, **options):
+    """Returns the same for sides that are compared with `first` on each backend."""
+    return [
+        job
+        for name in backends
+        for job in jobs_of(
+            kind, model, shapes, [f"{side}-{name}" for side in sides], f"{first}-{name}", **options
+        )
+    ]
+
+
+LENGTHS = (64, 128, 512)
+# Batches of texts, as long as they are.
+BATCHES = [(32, None)]
+SST2 = {"text_set": "sst2"}
+ONE_TEXT = {**SST2, "title": "one text", "num_texts": 1, "warm_up": True, "calls": 20}
+BFLOAT16 = {"batches": 2, "dtype": "bfloat16", "tolerance": 0.3}
+BESIDE_FLOAT32 = BFLOAT16 | {"title": "inference, bert_base, 8 x 128, bfloat16 beside float32"}
 SUITES = {
+    # For a first look: minutes, and a table of ratios at the end.
+    "smoke": [
+        *jobs_of("train_step", "minilm", [(32, 32)], OURS),
+        *jobs_of("text", "minilm", BATCHES, OURS, "hugging_face_sorted", num_texts=256, **SST2),
+        *jobs_of("text", "minilm", [(1, None)], OURS, "hugging_face_sorted", **ONE_TEXT),
+    ],
     "inference": [
-        *jobs_of("inference", "bert_base", [(8, 128)], (*OURS, *THEIRS, "onnx_runtime"), batches=2),
-        *jobs_of("inference", "bert_base", [(8, 512)], (*OURS, "onnx_runtime"), batches=1),
-        *jobs_of("inference", "bert_base", [(1, 128)], (*OURS, "onnx_runtime"), batches=1),
+        *jobs_of("inference", "bert_base", [(8, 128)], [*OURS, *THEIRS, "onnx_runtime"], batches=2),
+        *jobs_of("inference", "bert_base", [(8, 512), (1, 128)], [*OURS, "onnx_runtime"]),
     ],
     "bfloat16": [
-        *jobs_of(
-            "inference", "bert_base", [(8, 128)], OURS, batches=2, dtype="bfloat16", tolerance=0.3
-        ),
-        # Beside its own float32.
-        *(
-            (
-                {
-                    "kind": "inference",
-                    "title": "inference, bert_base, 8 x 128, bfloat16 beside float32",
-                    "model": "bert_base",
-                    "batch": 8,
-                    "length": 128,
-                    "batches": 2,
-                    "warm_up": True,
-                    "dtype": "bfloat16",
-                    "tolerance": 0.3,
-                },
-                (
-                    f"bert_keras_float32-{backend}",
-                    f"bert_keras-{backend}",
-                    f"bert_keras_mixed-{backend}",
-                ),
-            )
-            for backend in BACKENDS
-        ),
+        *jobs_of("inference", "bert_base", [(8, 128)], OURS, **BFLOAT16),
+        *on_each_backend("inference", "bert_base", [(8, 128)], *PRECISIONS, **BESIDE_FLOAT32),
     ],
-    # The explicit formula first, so that "times" is what `ops.dot_product_attention` gains; what
-    # the layer does by itself is one of the two, see layers/attention.py.
-    "attention": [
-        (
-            {"kind": "attention", "model": "bert_base", "batch": 8, "length": length},
-            (f"bert_keras_explicit-{backend}", f"bert_keras_fused-{backend}"),
-        )
-        for backend in BACKENDS
-        for length in (64, 128, 512)
-    ],
+    # The explicit formula is the reference, so "times" is what `ops.dot_product_attention` gains.
+    # The layer itself chooses one of the two, see layers/attention.py.
+    "attention": on_each_backend("attention", "bert_base", [(8, n) for n in LENGTHS], *ATTENTION),
     "text": [
         job
         for texts, options in TEXTS.items()
-        for job in jobs_of(
-            "text",
-            "minilm",
-            [(32, None)],
-            ("hugging_face_sorted", "sentence_transformers", *OURS, *THEIRS, "onnx_runtime"),
-            text_set=texts,
-            **options,
-        )
+        for job in jobs_of("text", "minilm", BATCHES, FOR_TEXTS, text_set=texts, **options)
     ],
-    "train_step": jobs_of("train_step", "minilm", [(32, 32), (16, 128)], (*OURS, *THEIRS)),
-    "epoch": jobs_of(
-        "epoch", "minilm", [(32, None)], (*OURS, *THEIRS), text_set="sst2", num_texts=640
-    ),
+    "train_step": jobs_of("train_step", "minilm", [(32, 32), (16, 128)], [*OURS, *THEIRS]),
+    "epoch": jobs_of("epoch", "minilm", BATCHES, [*OURS, *THEIRS], num_texts=640, **SST2),
     "pretraining_step": jobs_of("pretraining_step", "bert_base", [(4, 128)], OURS),
-    "arrays": jobs_of(
-        "arrays",
-        "minilm",
-        [(32, None)],
-        ("bert_keras-tensorflow", "keras_hub-tensorflow", "keras_hub_eager-tensorflow"),
-        text_set="sst2",
-    ),
-    "tokens": jobs_of(
-        "tokens",
-        "minilm",
-        [(32, None)],
-        (
-            "bert_keras-tensorflow",
-            "onnx_runtime",
-            "keras_hub-tensorflow",
-            "keras_hub_eager-tensorflow",
-            "tensorflow_text-tensorflow",
-        ),
-        text_set="sst2",
-    ),
+    "arrays": jobs_of("arrays", "minilm", BATCHES, FOR_ARRAYS, **SST2),
+    "tokens": jobs_of("tokens", "minilm", BATCHES, FOR_TOKENS, **SST2),
     "torch_compile": [
         *jobs_of("inference", "minilm", [(8, 128)], COMPILED, batches=2),
-        *jobs_of("text", "minilm", [(32, None)], COMPILED, text_set="sst2"),
+        *jobs_of("text", "minilm", BATCHES, COMPILED, **SST2),
     ],
     # JAX is left out with remat: on the CPU its compiler undoes it.
     "memory": [
-        *jobs_of(
-            "train_step",
-            "minilm",
-            [(32, 128)],
-            (*OURS, "bert_keras_remat-tensorflow", "bert_keras_remat-torch"),
-        ),
+        *jobs_of("train_step", "minilm", [(32, 128)], [*OURS, *REMAT]),
         # All sides at once would need more than 24 GiB.
-        *(job for side in OURS for job in jobs_of("train_step", "minilm", [(32, 384)], (side,))),
+        *(job for side in OURS for job in jobs_of("train_step", "minilm", [(32, 384)], [side])),
     ],
-    # Our dense layer beside Keras's, where it goes a way of its own.
+    # Our dense layer beside Keras's, where it computes in its own way.
     "dense": [
-        (
-            {"kind": "dense", "model": "minilm", "batch": 16, "length": 128, "dtype": dtype},
-            (f"keras_layers-{backend}", f"bert_keras-{backend}"),
-        )
-        for backend, dtype in (("torch", "float32"), ("jax", "bfloat16"))
+        *on_each_backend("dense", "minilm", [(16, 128)], *DENSE, backends=["torch"]),
+        *on_each_backend(
+            "dense", "minilm", [(16, 128)], *DENSE, backends=["jax"], dtype="bfloat16"
+        ),
     ],
-    "length": [
-        job
-        for length in (64, 128, 256, 512)
-        for job in jobs_of("inference", "minilm", [(8, length)], OURS, batches=2)
-    ],
-    "batch": jobs_of("inference", "minilm", [(size, 128) for size in (1, 4, 16, 64)], OURS),
+    "length": jobs_of("inference", "minilm", [(8, n) for n in (*LENGTHS, 256)], OURS, batches=2),
+    "batch": jobs_of("inference", "minilm", [(n, 128) for n in (1, 4, 16, 64)], OURS),
     "int8": jobs_of(
-        "text",
-        "minilm",
-        [(32, None)],
-        (*OURS, "onnx_runtime"),
-        text_set="sst2",
-        dtype="int8",
-        tolerance=0.05,
+        "text", "minilm", BATCHES, [*OURS, "onnx_runtime"], dtype="int8", tolerance=0.05, **SST2
     ),
 }
 
-flags.DEFINE_list("suite", ["inference"], f"Of {', '.join(SUITES)}, cold_start; or all.")
+flags.DEFINE_list("suite", ["inference"], f"Of {', '.join(SUITES)}, cold_start; or all, but smoke.")
 flags.DEFINE_list("sides", None, "Sides to run, of those that a job has; all without it.")
 flags.DEFINE_list("texts", list(TEXTS), f"Of {', '.join(TEXTS)}: others are left out.")
 flags.register_validator("texts", lambda names: {*names} <= {*TEXTS}, f"must be of {[*TEXTS]}")
@@ -203,7 +156,7 @@ flags.DEFINE_string("output_dir", "output/bench", "Folder for weights, logs and 
 
 
 def main(argv):
-    names = [*SUITES, "cold_start"] if FLAGS.suite == ["all"] else FLAGS.suite
+    names = [*SUITES, "cold_start"][1:] if FLAGS.suite == ["all"] else FLAGS.suite
     if unknown := [name for name in names if name not in (*SUITES, "cold_start")]:
         raise SystemExit(f"Unknown suites {unknown}. There are: {', '.join(SUITES)}, cold_start.")
     os.makedirs(FLAGS.output_dir, exist_ok=True)
@@ -212,6 +165,8 @@ def main(argv):
     for table in tables_of(names, ceilings):
         tables.append(table)
         write(tables, ceilings)
+    if FLAGS.suite == ["smoke"]:
+        print(ratio_table(tables))
     print(f"Wrote {os.path.join(FLAGS.output_dir, 'results.md')}.")
     wrong = [
         f"{table['title']}: {row['side']} {row['error']}"
@@ -250,7 +205,7 @@ def dtypes_of(names):
 def measure_ceilings(dtype):
     """Returns GFLOP/s of the matrix product by backend."""
     job = {"kind": "ceiling", "dtype": dtype}
-    sides = [f"matrix_product-{backend}" for backend in ("jax", "tensorflow", "torch")]
+    sides = [f"matrix_product-{backend}" for backend in BACKENDS]
     results, _, _ = turns.take_turns(job, sides, FLAGS.rounds, FLAGS.threads, FLAGS.output_dir)
     return {
         result.side.rpartition("-")[2]: FLOPS / min(result.seconds) / 1e9
@@ -473,8 +428,7 @@ def cold_start():
     title = "from the start of Python to the first answer, minilm"
     print(title, flush=True)
     folder = os.path.abspath(weights("minilm"))
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    environment |= dict.fromkeys(turns.THREADS, str(FLAGS.threads))
+    environment = os.environ | turns.QUIET | dict.fromkeys(turns.THREADS, str(FLAGS.threads))
     errors = {name: save(name, folder, environment) for name in SAVED}
     results = [
         turns.Result(side, error=errors.get(name.partition(",")[0]))
@@ -549,12 +503,8 @@ COLUMNS = (
 
 
 def as_markdown(table):
-    lines = [
-        f"### {table['title']}",
-        "",
-        f"| {' | '.join(COLUMNS)} |",
-        "|---" * len(COLUMNS) + "|",
-    ]
+    lines = [f"### {table['title']}", "", f"| {' | '.join(COLUMNS)} |"]
+    lines.append("|---" * len(COLUMNS) + "|")
     for row in table["rows"]:
         if row["error"]:
             lines.append(f"| {row['side']} | {row['error']} {'| ' * (len(COLUMNS) - 2)}|")
@@ -576,10 +526,18 @@ def as_markdown(table):
     if table.get("discarded"):
         lines += ["", f"{table['discarded']} rounds were discarded, the machine being busy."]
     if not table.get("trusted", True):
-        lines += [
-            "",
-            "The machine stayed busy with other work: these rounds are not to be trusted.",
-        ]
+        lines += ["", "The machine stayed busy with other work: do not trust these rounds."]
+    return "\n".join([*lines, ""])
+
+
+def ratio_table(tables):
+    """Returns how many times as fast as transformers each backend is, a row for each job."""
+    lines = [f"### {processor()}, {FLAGS.threads} threads", "", f"| | {' | '.join(OURS)} |"]
+    lines.append("|---" * (len(OURS) + 1) + "|")
+    for table in tables:
+        rows = {row["side"]: row for row in table["rows"]}
+        cells = [range_of(rows.get(side, {}), "times") for side in OURS]
+        lines.append(f"| {' | '.join([table['title'], *cells])} |")
     return "\n".join([*lines, ""])
 
 
@@ -629,13 +587,8 @@ def draw(tables):
     import matplotlib.pyplot as plt
 
     heights = [len(table["rows"]) + 1.5 for table in tables]
-    figure, axes = plt.subplots(
-        len(tables),
-        1,
-        figsize=(8, 0.32 * sum(heights)),
-        height_ratios=heights,
-        squeeze=False,
-    )
+    size = {"figsize": (8, 0.32 * sum(heights)), "height_ratios": heights, "squeeze": False}
+    figure, axes = plt.subplots(len(tables), 1, **size)
     for axis, table in zip(axes[:, 0], tables, strict=True):
         rows = [row for row in table["rows"] if "times" in row][::-1]
         colors = ["tab:blue" if "bert_keras" in row["side"] else "silver" for row in rows]

@@ -3,10 +3,10 @@
     KERAS_BACKEND=torch python benchmarks/export_formats.py --output matrix.jsonl
     KERAS_BACKEND=torch python benchmarks/export_formats.py --sst2_dir SST-2 --mrpc_dir MRPC
 
-The first is the matrix: tiny models, a line of JSON a task and family, with each format's largest
-difference to `predict` over four shapes, or why there is none. The second prints, of MiniLM
-fine-tuned on samples of SST-2 and MRPC, size, time for one text and for a batch, and accuracy on
-their dev sets, in float32 and int8.
+The first command prints the matrix: a line of JSON for each task, family and format of tiny models,
+with the largest difference from `predict` over four shapes, or the error. The second fine-tunes
+MiniLM on samples of SST-2 and MRPC. It prints size, time for one text and for a batch, and accuracy
+on the dev sets, in float32 and int8.
 """
 
 import json
@@ -21,7 +21,7 @@ from absl import app, flags, logging
 
 import bert_keras
 from bert_keras.cli.programs import read_program
-from bert_keras.export.programs import FORMATS
+from bert_keras.export.program_formats import FORMATS
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("formats", None, "Formats; by default those that this backend writes itself.")

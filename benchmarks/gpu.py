@@ -1,18 +1,19 @@
-"""Train bert-base on this machine's device: tokens a second, and the share of its matrix rate.
+"""Train bert-base on this machine's device: tokens a second, and share of its matrix rate.
 
     KERAS_BACKEND=torch python benchmarks/gpu.py
     KERAS_BACKEND=jax python benchmarks/gpu.py --layers 2 --hidden_dim 64 --batch 2 --seconds 1
 
 Fine-tuning (classification, 32 rows of 128 tokens) and pre-training (masked tokens and next
 sentences, 4 rows of 512) by this package's `compile` and `fit` on the backend that KERAS_BACKEND
-names, beside transformers with its fused attention, with flash_attn's where that is installed and
-through torch.compile, and KerasHub, which guesses masked tokens alone. All have weights in float32
-and compute in `--dtype`. Each side is a process, in turn with the others; so is the product of two
-large square matrices, in the same precision, by the same backend and by PyTorch: the faster of them
-in a round is the device's matrix rate. The share of it is that of the arithmetic which the task
-asks for, see `flops.forward`, the same for all sides, though transformers guesses every token.
+names. The peers are KerasHub, which only predicts masked tokens, and transformers: with its fused
+attention, through torch.compile, and with flash_attn if that is installed. All have weights in
+float32 and compute in `--dtype`. Each side is a process, in turn with the others. So is the product
+of two large square matrices in the same precision, by the same backend and by PyTorch: the faster
+of them in a round is the device's matrix rate. A side's share of it counts the arithmetic that the
+task needs, see `flops.forward`. It is the same for all sides, though transformers predicts every
+token.
 
-Where there is no accelerator the processor computes, and the table says so.
+Without an accelerator the processor computes, and the table says so.
 """
 
 import importlib.util

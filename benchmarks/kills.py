@@ -1,24 +1,23 @@
-"""What is left of files whose writer is killed, is read beside, or meets a full disk.
+"""What is left of a file when its writer is killed, while it is read, or when the disk is full.
 
     mkdir full && mount -t tmpfs -o size=16m tmpfs full
     KERAS_BACKEND=torch python benchmarks/kills.py --full_dir full
 
-Model 1 is saved, and model 2 over it: all its weights are 2, and its labels are called so. What is
-then at the place counts as old (all of model 1), new (all of model 2), parts (of both), or none
-(nothing that loads). The process that saves is
+Model 1 is saved, then model 2 over it. All weights of model 2 are 2, and its labels contain a 2.
+What the path holds afterwards counts as old (all of model 1), new (all of model 2), parts (some of
+both) or none (nothing that loads). The process that saves is
 
 - killed by SIGKILL at a random moment;
-- left in peace, while another loads what it saves again and again;
-- kept from writing files above a random size, which ends like a full disk;
-- with `--full_dir`, a small disk of its own, left a random rest of that disk.
+- left alone, while another process loads the file again and again;
+- kept from writing files above a random size, which has the effect of a full disk;
+- given a random amount of free space, on the small disk that `--full_dir` names.
 
-In the last two `silent` and `crash` count what left the old model, but without an `OSError` that
-names the path and says what is there. Programs for other runtimes are exported by the backend's own
-way: `KERAS_BACKEND=torch` for ONNX and `.pt2`, the others for a SavedModel.
+In the last two cases `silent` and `crash` count the runs that left the old model without an
+`OSError` that names the path and says what is there. Each backend exports the programs that it
+writes itself: PyTorch ONNX and `.pt2`, the others a SavedModel.
 """
 
 import collections
-import functools
 import json
 import multiprocessing
 import os
@@ -45,15 +44,15 @@ flags.DEFINE_integer("times", 60, "Of each kind and each way.", 1)
 flags.DEFINE_multi_string("kind", [], "Only these kinds.")
 flags.DEFINE_integer("hidden_dim", 128, "Width of the model.", 8)
 flags.DEFINE_multi_string("way", [], "Only these ways.")
-flags.DEFINE_string("full_dir", None, "A mounted disk with room for a model twice, and no more.")
+flags.DEFINE_string("full_dir", None, "A mounted disk with room for two copies of a model.")
 
-# Warm processes, so that a kill meets the saving. Each makes its own model: TensorFlow and JAX do
-# not compute in a process that is forked from one where they did, so this one only reads.
+# Processes are warm, so that a kill hits the saving. Each makes its own model and this process only
+# reads: TensorFlow and JAX cannot compute in a process forked from one in which they computed.
 START = multiprocessing.get_context("fork")
 
 
 def model_of(number):
-    """Returns a classifier that says everywhere which one it is."""
+    """Returns a classifier whose weights and labels all contain its number."""
     tokenizer = bert_keras.WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"])
     sizes = {"num_layers": 2, "num_heads": 2, "intermediate_dim": 4 * FLAGS.hidden_dim}
     model = bert_keras.TextClassifier(
@@ -79,7 +78,7 @@ def with_adapters(model):
 
 
 def numbers_of(model):
-    """Returns the numbers that a model's weights and labels say."""
+    """Returns the numbers in a model's weights and labels."""
     weights = [array for array in model.get_weights() if array.dtype == "float32"]
     said = {float(number) for array in weights for number in (array.min(), array.max())}
     return [*said, *(float(name.split()[1]) for name in model.label_names)]
@@ -104,15 +103,15 @@ def numbers_of_weights(path):
 
 
 def save_checkpoint(model, folder):
-    """As the callback does in a run, which has a step more with each model."""
+    """Saves as the callback does in a run, with one more step for each model."""
     model.optimizer.build(model.trainable_variables)
     for variable in model.optimizer.variables:
         variable.assign(np.zeros(variable.shape, variable.dtype))
     checkpoint = bert_keras.training.TrainingCheckpoint(folder, keep=1)
     checkpoint.set_model(model)
     checkpoint.step = int(numbers_of(model)[0])
-    for path in checkpoint._step_folders():  # A new beginning: of the old model after the new one.
-        if checkpoint.step == 1:
+    for path in checkpoint._step_folders():
+        if checkpoint.step == 1:  # The old model is saved again after the new one.
             shutil.rmtree(path)
     checkpoint.save()
 
@@ -124,7 +123,7 @@ def numbers_in_checkpoint(folder):
 
 
 def save_answers(model, path):
-    """As `bert-keras classify --output` does; the recipes' files are written by the same way."""
+    """Saves as `bert-keras classify --output` does; the recipes write their files the same way."""
     with answers_to(str(path), "jsonl") as write:
         for _ in range(10**5):
             write(model.label_names, ())
@@ -159,7 +158,7 @@ def numbers_in_openvino(path):
 
 
 def weights_alone(array):
-    """Returns what a whole matrix says; of other constants of a program nothing."""
+    """Returns the extremes of a float32 matrix, and nothing for other constants of a program."""
     return (array.min(), array.max()) if array.dtype == "float32" and array.ndim == 2 else ()
 
 
@@ -172,40 +171,28 @@ def numbers_in_saved_model(path):
     return np.unique([x for array in found for x in weights_alone(array)])
 
 
+def exported(format):
+    return lambda model, path: model.export(path, format, verbose=False)
+
+
+FROM_PRESET = bert_keras.TextClassifier.from_preset
+# Kind of file -> how it is saved, and how a model or the numbers in it are read.
 KINDS = {
     "x.keras": (lambda model, path: model.save(path), keras.models.load_model),
     "x.weights.h5": (lambda model, path: model.save_weights(path), numbers_of_weights),
-    "preset": (lambda m, path: m.save_to_preset(path), bert_keras.TextClassifier.from_preset),
-    "huggingface": (
-        lambda model, path: model.export_to_huggingface(path),
-        bert_keras.TextClassifier.from_preset,
-    ),
-    "adapters": (
-        lambda model, path: model.save_adapters(path),
-        functools.partial(numbers_in_adapters, None),
-    ),
+    "preset": (lambda model, path: model.save_to_preset(path), FROM_PRESET),
+    "huggingface": (lambda model, path: model.export_to_huggingface(path), FROM_PRESET),
+    "adapters": (lambda m, path: m.save_adapters(path), lambda x: numbers_in_adapters(None, x)),
     "shard": (save_shard, lambda path: np.unique(open_shard(path)[0]["token_ids"])),
     "checkpoint": (save_checkpoint, numbers_in_checkpoint),
     "answers.jsonl": (save_answers, numbers_in_answers),
 }
 if keras.backend.backend() == "torch":
-    KINDS["x.pt2"] = (
-        lambda model, path: model.export(path, "torch", verbose=False),
-        numbers_in_pt2,
-    )
-    KINDS["x.onnx"] = (
-        lambda model, path: model.export(path, "onnx", verbose=False),
-        numbers_in_onnx,
-    )
-    KINDS["x.xml"] = (
-        lambda m, path: m.export(path, "openvino", verbose=False),
-        numbers_in_openvino,
-    )
+    KINDS["x.pt2"] = exported("torch"), numbers_in_pt2
+    KINDS["x.onnx"] = exported("onnx"), numbers_in_onnx
+    KINDS["x.xml"] = exported("openvino"), numbers_in_openvino
 else:
-    KINDS["saved_model"] = (
-        lambda model, path: model.export(path, verbose=False),
-        numbers_in_saved_model,
-    )
+    KINDS["saved_model"] = exported("tf_saved_model"), numbers_in_saved_model
 
 
 def found_at(path, load):
@@ -224,7 +211,7 @@ def make(kind, number):
 
 
 def begun(work, *numbers, kind):
-    """Returns a process that has made models, and what lets it go on with `work` on them."""
+    """Returns a process that has made its models, and a function that starts `work` on them."""
     is_ready, may_go_on = START.Event(), START.Event()
 
     def run():
@@ -241,7 +228,7 @@ def begun(work, *numbers, kind):
 
 
 def save_old(save, path):
-    """Returns in how many seconds it was saved."""
+    """Saves model 1 and returns the seconds it took."""
     process, go_on = begun(lambda model: save(model, path), 1, kind=path.name)
     started = time.perf_counter()
     go_on()

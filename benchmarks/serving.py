@@ -1,4 +1,4 @@
-"""What a server adds to a model: single sentences by many clients, beside `embed` of them all.
+"""What a server adds to a model: single sentences from many clients, beside `embed` in one process.
 
     python benchmarks/serving.py --source minilm_l6_en_uncased --output serving.jsonl \
         --picture docs/pictures/serving_curves.svg
@@ -6,16 +6,16 @@
         --sides keras,onnx --clients 32
     python benchmarks/serving.py --source ... --sides onnx --soak_minutes 60
 
-The source's vectors are served by this package (`keras` and `onnx`, its `--runtime`), by
-FastAPI around sentence-transformers, and by LitServe around the same, see `serving_peers.py`. All
-are up at the same time and asked in turn, each number of clients, round by round; clients are
-sockets of this process, on the same cores. `alone` is this process's `embed`: of all texts in
-batches, and of one text after another.
+The source's vectors are served by this package (`keras` and `onnx` are its `--runtime`), and by
+FastAPI and LitServe around sentence-transformers, see `serving_peers.py`. All servers run at the
+same time. Each is asked in turn, round by round, by each number of clients, which are sockets of
+this process on the same cores. `alone` is `embed` in this process: of all texts in batches, and of
+one text after another.
 
-`--output` gets a JSON line each: requests a second, and the median and the 99th percentile of the
-milliseconds that a client waits. The table is printed in Markdown: medians over the rounds.
-`--soak_minutes` asks the first side by 32 clients for so long, and tells its memory each minute.
-KERAS_BACKEND holds for this package's sides but `onnx`.
+`--output` gets a JSON line for each measurement: requests a second, and the median and the 99th
+percentile of the milliseconds that a client waits. The printed table is Markdown, with medians over
+the rounds. `--soak_minutes` has 32 clients ask the first side, and prints its memory each minute.
+KERAS_BACKEND is used by this package's sides other than `onnx`.
 """
 
 import asyncio
@@ -157,7 +157,7 @@ def is_up(port):
 
 
 async def asked(port, texts, clients, seconds):
-    """Returns what clients measure who ask, each after its last answer, for so many seconds."""
+    """Returns what clients measure; each asks again after its last answer, for some seconds."""
     bodies = itertools.cycle(request(text) for text in texts)
     waits = []
     end = time.perf_counter() + seconds
@@ -185,7 +185,7 @@ def request(text):
 
 
 async def answer(reader):
-    """Reads an answer to its end, returns its head in lower case; raises where it is none."""
+    """Reads a whole answer and returns its head in lower case; raises unless its status is 200."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     if b" 200 " not in head[:16]:
         raise RuntimeError(f"The server did not answer. Received: {head[:80]}.")

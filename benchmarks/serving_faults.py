@@ -1,16 +1,16 @@
-r"""What clients of a server feel while others misuse it: what each fault gets, who is answered.
+r"""What a server answers to each kind of misuse, and what its other clients notice.
 
     ulimit -n 20000
     KERAS_BACKEND=torch python benchmarks/serving_faults.py --seconds 8 \
         --source minilm_l6_en_uncased
 
-Eight clients ask `bert-keras serve` for vectors of single sentences all the time. Beside them one
-fault after another is done, a hundred at once, at least `--number` times and for `--seconds`, and
-connections are opened and left `--connections` times. What each gets is counted by status; `cut`
-is a connection that the server closed without a word, or before one was read. Of the eight it
-counts answers, failures, and milliseconds: median, 99th percentile, longest. Who got no answer
-waits on until the next one. At last the model's files change, the server is killed and begun anew,
-and told to end. Prints a table in Markdown.
+Eight clients ask `bert-keras serve` for vectors of single sentences all the time. Meanwhile others
+do one fault after another, a hundred at once, at least `--number` times and for `--seconds`, and
+open `--connections` connections without using them. The table counts what each fault gets by
+status; `cut` is a connection that the server closed without an answer. For the eight clients it
+shows answers, failures, and milliseconds: median, 99th percentile and longest; a client without an
+answer waits until the next one. At the end the model's files change, the server is killed and
+started again, and it is told to end. Prints Markdown.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ HEAD = "POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
 
 def body(content, length=None):
-    """Returns the bytes of a request that tells so long a body."""
+    """Returns the bytes of a request that announces a body of this length."""
     length = len(content) if length is None else length
     return f"{HEAD}Content-Length: {length}\r\n\r\n".encode() + content
 

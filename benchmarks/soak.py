@@ -1,11 +1,11 @@
-"""Memory and compilations of a process that answers for long, texts of every length.
+"""Memory and compilations of a process that answers texts of all lengths for a long time.
 
     KERAS_BACKEND=jax python benchmarks/soak.py > soak.jsonl
 
-A classifier answers single texts and lists of up to 8, of random lengths from one word to more than
-it reads. Twenty times in all it prints a line: answers so far, resident memory in MB, shapes of
-batches met, compilations, answers a second since the line before. Compilations are those that JAX
-reports, and the graphs that TensorFlow traced, of which XLA compiles one a shape; PyTorch has none.
+A classifier answers single texts and lists of up to 8, with random lengths from one word to more
+than it reads. It prints twenty lines: answers so far, resident memory in MB, shapes of batches so
+far, compilations, and answers a second since the last line. Compilations are those that JAX reports
+and the graphs that TensorFlow traces, of which XLA compiles one for each shape; PyTorch has none.
 """
 
 import gc

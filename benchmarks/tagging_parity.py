@@ -1,13 +1,12 @@
-r"""Fine-tune taggers here and by transformers from the same first heads, on the same batches.
+"""Fine-tune taggers here and by transformers from the same first heads, on the same batches.
 
     KERAS_BACKEND=torch python benchmarks/tagging_parity.py --data_dir wnut17 --output taggers.jsonl
 
-After a few hundred steps at a small rate the F1 of entities hangs on the head's random first
-weights, so that two means over a few seeds tell little. Here each seed draws one head, by
-transformers, which both sides begin with; both train on what `fit` would read, with dropout as in
-the checkpoint, and the rates, warm-up and clipping of `bert-keras train token_classification`.
-Each writes a JSON line with both scores on the dev set; seeds that `--output` holds are not run
-again.
+After a few hundred steps at a small rate the F1 of entities depends on the random first weights of
+the head, so means over a few seeds say little. Here transformers draws one head for each seed, and
+both sides start from it. Both train on the batches of `fit`, with the checkpoint's dropout and the
+rates, warm-up and clipping of `bert-keras train token_classification`. Each seed adds a JSON line
+with both scores on the dev set to `--output`; seeds that are already there are not run again.
 """
 
 import json
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 import transformers
 from absl import app, flags
+from transformers_step import make_step
 
 import bert_keras
 from bert_keras import datasets
@@ -69,24 +69,18 @@ def run(seed):
     ours.head.set_weights([head, np.zeros(len(names))])
     theirs.classifier.bias.data.zero_()
 
-    batches = ours.batches(ours.examples(train.words, train.tags), shuffle=True)
+    batches = ours.data.batches(ours.data.encode(train.words, train.tags), shuffle=True)
     steps = FLAGS.epochs * len(batches)
     schedule = bert_keras.WarmupDecay(FLAGS.learning_rate, total_steps=steps, warmup=0.1)
     ours.compile(bert_keras.AdamW(schedule))
-    optimizer = torch.optim.AdamW(theirs.parameters(), FLAGS.learning_rate, weight_decay=0.01)
-    rates = transformers.get_linear_schedule_with_warmup(optimizer, steps // 10, steps)
-    theirs.train()
+    step = make_step(theirs, FLAGS.learning_rate, steps)
     for _ in range(FLAGS.epochs):
         losses = []
         batches.on_epoch_begin()
         for inputs, labels, weights in (batches[i] for i in range(len(batches))):
             ours.reset_metrics()
-            losses.append(
-                (
-                    step(theirs, inputs, labels, weights, optimizer, rates),
-                    ours.train_on_batch(inputs, labels, weights, return_dict=True)["loss"],
-                )
-            )
+            found = ours.train_on_batch(inputs, labels, weights, return_dict=True)
+            losses.append((step(**tensors(inputs, labels, weights)), found["loss"]))
         batches.on_epoch_end()
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
@@ -104,19 +98,13 @@ def read(part):
     return datasets.read_conll(os.path.join(FLAGS.data_dir, name))
 
 
-def step(model, inputs, labels, weights, optimizer, rates):
-    """Makes a step of transformers' model, and returns its loss."""
-    loss = model(
-        input_ids=torch.tensor(inputs["token_ids"]),
-        attention_mask=torch.tensor(inputs["padding_mask"]),
-        labels=torch.tensor(np.where(weights > 0, labels, -100), dtype=torch.int64),
-    ).loss
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-    rates.step()
-    optimizer.zero_grad()
-    return loss.item()
+def tensors(inputs, labels, weights):
+    """Returns a batch as transformers' model takes it."""
+    return {
+        "input_ids": torch.tensor(inputs["token_ids"]),
+        "attention_mask": torch.tensor(inputs["padding_mask"]),
+        "labels": torch.tensor(np.where(weights > 0, labels, -100), dtype=torch.int64),
+    }
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""How exact and how quick BERT's tokenizer is inside a TensorFlow graph, beside tensorflow-text's.
+"""Exactness and speed of BERT's tokenizer in a TensorFlow graph, beside tensorflow-text's.
 
     KERAS_BACKEND=tensorflow python benchmarks/tokenizer_in_graph.py \\
         --vocabulary bert-base-uncased-vocab.txt --data_dir glue_data/SST-2
 
-For each setting of BERT's cleaning: how many texts have the ids of `Tokenizer`, with the given
-vocabulary and with one of all single characters, so that nothing hides behind `[UNK]`; how many
-pairs have the inputs of `TextPreprocessor`; how far an exported program's logits are from
-`predict`; and how many of all characters, alone and between marks, become other words. Before that,
-processor time for sentences of SST-2, and what the tokenizer adds to a SavedModel.
+Prints processor time for sentences of SST-2, and what the tokenizer adds to a SavedModel. Then for
+each setting of BERT's cleaning: how many texts have the ids of `Tokenizer`, with the given
+vocabulary and with one of all single characters, so that `[UNK]` hides nothing; how many pairs have
+the inputs of `TextPreprocessor`; the largest difference of an exported program's logits from
+`predict`; and how many of all characters, alone and between marks, become other words.
 """
 
 import itertools

@@ -3,10 +3,10 @@
     python benchmarks/tokenizer_parity.py --wordpiece vocab.txt \\
         --byte_pair encoder.json,vocab.bpe --albert spiece.model --text books/ --text more.txt.gz
 
-Hard texts, natural lines drawn from all files, and random Unicode. A vocabulary of byte pairs that
-lacks RoBERTa's special tokens gets them behind its last, or BERT's for the tokenizer.json that is
-ModernBERT's kind. Without `--unigram FILE` a SentencePiece model is trained on the files first.
-Unigram is compared with SentencePiece itself as well, by its tokens in text without special ones.
+The texts are hard ones, natural lines drawn from all files, and random Unicode. If a vocabulary of
+byte pairs lacks special tokens, they are added after its last: RoBERTa's, or BERT's for a
+tokenizer.json like ModernBERT's. Without `--unigram FILE` a SentencePiece model is first trained on
+the files. Unigram is also compared with SentencePiece itself, on text without special tokens.
 """
 
 import json
@@ -125,7 +125,7 @@ def pairs(lines, folder):
 
 
 def like_modernbert(vocabulary, merges):
-    """Returns a tokenizer of byte pairs with NFC, and BERT's special tokens behind all others."""
+    """Returns a tokenizer of byte pairs with NFC, and BERT's special tokens after all others."""
     backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, merges))
     backend.normalizer = tokenizers.normalizers.NFC()
     backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

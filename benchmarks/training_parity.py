@@ -2,12 +2,12 @@
 
     KERAS_BACKEND=torch python benchmarks/training_parity.py --data_dir glue_data/RTE --task RTE
 
-The recipe of `bert-keras train text_classification` beside that of transformers_recipe.py: the same
-checkpoint, first weights of the head, random batches, rate, warm-up and clipping, and without
-dropout, which draws differently in each library. AdamW's epsilon is 1e-8 in both; what stays
-different is that biases and norms decay there. Prints the losses now and then, and ends with a JSON
-object: the largest difference of a step's losses, and both results on the dev set. `--steps` stops
-earlier in the same schedule.
+The recipe of `bert-keras train text_classification` beside that of transformers_step.py. Both have
+the same checkpoint, first weights of the head, random batches, rate, warm-up and clipping, and no
+dropout, whose random numbers differ between the libraries. AdamW's epsilon is 1e-8 in both. One
+difference stays: transformers also decays biases and norms. Prints the losses every few steps, and
+at the end a JSON object with the largest difference of a step's losses and both results on the dev
+set. `--steps` stops earlier in the same schedule.
 """
 
 import json
@@ -17,6 +17,7 @@ import numpy as np
 import torch
 import transformers
 from absl import app, flags
+from transformers_step import make_step
 
 import bert_keras
 from bert_keras import datasets
@@ -112,20 +113,10 @@ def by_transformers(folder, num_labels, num_steps):
         kernel = first_head(num_labels, model.config.hidden_size)
         model.classifier.weight.copy_(torch.tensor(kernel.T))
         model.classifier.bias.zero_()
-    model.train()
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=FLAGS.learning_rate, eps=EPSILON, weight_decay=0.01
-    )
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, num_steps // 10, num_steps)
+    step = make_step(model, FLAGS.learning_rate, num_steps, EPSILON)
 
     def train_step(inputs, labels):
-        loss = model(**inputs, labels=torch.tensor(labels, dtype=torch.int64)).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
-        return loss.item()
+        return step(**inputs, labels=torch.tensor(labels, dtype=torch.int64))
 
     def predict(inputs):
         with torch.no_grad():

@@ -1,7 +1,7 @@
 """Times several programs in turn, A B C A B C, each in a process of its own.
 
-A change in the machine's speed meets all of them, so the ratios of a round are what counts. A round
-in which the machine was busy with something else is thrown away and counted.
+A change in the machine's speed affects all of them, so the ratios of a round are what counts. A
+round in which the machine was busy with something else is discarded and counted.
 """
 
 import dataclasses
@@ -10,7 +10,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 
 WORKER = pathlib.Path(__file__).with_name("worker.py")
@@ -25,14 +24,12 @@ class Result:
     Attributes:
         side: str.
         seconds: list of float, one for each round that counts.
-        load_seconds: float, what loading took, imports and the making of files left out, or `None`.
-        first_seconds: float, what its first call took, compiling among it, or `None`.
-        megabytes: float, the most memory that its process held.
-        shapes: int, shapes of its batches, of which JAX and TensorFlow compile each once; `None`
-            where the side does not tell.
-        steps: int, training steps in each of `seconds`, or `None` where it is one piece of work.
-        device: str, the accelerator that computed, of whose memory `megabytes` are; `None` where
-            the processor did.
+        load_seconds: float, seconds of loading, without imports and making files, or `None`.
+        first_seconds: float, seconds of the first call, which compiles, or `None`.
+        megabytes: float, the peak memory of its process, or of its accelerator.
+        shapes: int, shapes of its batches, each compiled once by JAX and TensorFlow, or `None`.
+        steps: int, training steps in each of `seconds`, or `None` if it is one piece of work.
+        device: str, the accelerator that computed, or `None` if the processor did.
         output: path of a `.npy` file with its answer, or `None`.
         error: str, why it could not do the job, or `None`.
     """
@@ -52,27 +49,23 @@ class Result:
 # Kinds of jobs whose processes begin with huge pages.
 TRAINING = ("train_step", "pretraining_step", "epoch", "fine_tuning", "pretraining")
 HUGE_PAGES = "glibc.malloc.hugetlb=1"
-# Where OpenMP, TensorFlow, XLA and tokenizers look how many threads they may use.
-THREADS = (
-    "OMP_NUM_THREADS",
-    "TF_NUM_INTRAOP_THREADS",
-    "NPROC",
-    "RAYON_NUM_THREADS",
-)
+# Variables from which OpenMP, TensorFlow, XLA and tokenizers take their number of threads.
+THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "NPROC", "RAYON_NUM_THREADS")
+# Without TensorFlow's messages, and without asking the hub.
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "HF_HUB_OFFLINE": "1"}
 
 
 class Worker:
-    """A side in its own process, which does what it is told by lines of JSON."""
+    """A side in its own process, which takes its orders as lines of JSON."""
 
     def __init__(self, side, folder, threads, huge_pages=False):
         name, _, backend = side.partition("-")
         self.side = side
         environment = {
             **os.environ,
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            "HF_HUB_OFFLINE": "1",
+            **QUIET,
             "TOKENIZERS_PARALLELISM": "true",
-            **{name: str(threads) for name in THREADS},
+            **dict.fromkeys(THREADS, str(threads)),
             "KERAS_BACKEND": backend or "torch",
             # As `bert-keras train` sets it (engine/host_memory.py), unless the caller does.
             "GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", HUGE_PAGES if huge_pages else ""),
@@ -106,45 +99,38 @@ class Worker:
         self._log.close()
 
 
-def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, say=print):
+def take_turns(job, sides, rounds, threads, folder):
     """Has each side do a job in turn, `rounds` times.
 
     Args:
-        job: dict, what to do; its `kind` names the method of the sides. With `warm_up` each turn
-            begins with a call that is not timed: memory that others used since is slow to get. With
-            `by_cpu`, and without that, the processor's seconds count, which others take none of.
+        job: dict, what to do; its `kind` names the function of the sides. With `warm_up` each turn
+            begins with a call that is not timed, since memory that others used meanwhile is slow to
+            get. A turn times the mean of `calls` calls, 1 by default. With `by_cpu`, and without
+            the other two, it counts the processor's seconds, which other programs do not change.
         sides: list of str, `"name"` or `"name-backend"`, see the folder `sides`.
         rounds: int, rounds to keep, after one that is not counted.
         threads: int, threads that each side may use.
-        folder: str, where answers and logs go; a temporary one without it.
-        most_discarded: int, after so many busy rounds all rounds count; `rounds` without it.
-        say: function of a str.
+        folder: str, where answers and logs go.
 
     Returns:
         results: list of `Result`, in the order of `sides`.
-        discarded: int, busy rounds that were thrown away.
+        discarded: int, busy rounds that were thrown away; after `rounds` of them all rounds count.
         trusted: bool, whether the rounds that count were free of other work.
     """
-    folder = folder or tempfile.mkdtemp(prefix="bench-")
-    most_discarded = rounds if most_discarded is None else most_discarded
-    workers, results = [], [Result(side) for side in sides]
+    workers, results, discarded = [], [Result(side) for side in sides], 0
     try:
         for result in results:
             worker = Worker(result.side, folder, threads, job["kind"] in TRAINING)
             reply = worker.tell(prepare=job)
-            result.error = reply.get("error")
-            result.load_seconds = reply.get("load_seconds")
-            result.first_seconds = reply.get("first_seconds")
-            result.shapes, result.steps = reply.get("shapes"), reply.get("steps")
-            result.output = reply.get("output")
+            for name, value in reply.items():
+                setattr(result, name, value)
             workers.append(worker)
-            say(f"  {result.side}: {result.error or 'ready'}")
+            print(f"  {result.side}: {result.error or 'ready'}")
         able = [pair for pair in zip(workers, results, strict=True) if pair[1].error is None]
-        discarded = 0
         _round(able, job)
         while able and len(able[0][1].seconds) < rounds:
             others, seconds = _round(able, job)
-            if others > OTHERS_AT_MOST and discarded < most_discarded:
+            if others > OTHERS_AT_MOST and discarded < rounds:
                 discarded += 1
                 continue
             for (_, result), value in zip(able, seconds, strict=True):
@@ -155,14 +141,14 @@ def take_turns(job, sides, rounds, threads, folder=None, most_discarded=None, sa
     finally:
         for worker in workers:
             worker.close()
-    return results, discarded, discarded < most_discarded
+    return results, discarded, discarded < rounds
 
 
 def _round(able, job):
     """Returns the share of the cores that other processes took, and the seconds of each side."""
     started, busy, ours, seconds = time.perf_counter(), busy_seconds(), sum(os.times()[:4]), []
     for worker, _ in able:
-        reply = worker.tell(run=True, warm_up=job.get("warm_up", False))
+        reply = worker.tell(run=True, warm_up=job.get("warm_up", False), calls=job.get("calls", 1))
         if "error" in reply:
             raise RuntimeError(f"{worker.side}: {reply['error']}")
         seconds.append(reply["cpu_seconds" if job.get("by_cpu") else "seconds"])

@@ -1,14 +1,14 @@
-"""How much faster is an encoder that computes texts in rows without padding, and are they equal?
+"""Speed of an encoder that computes texts in rows without padding, and the largest difference.
 
     KERAS_BACKEND=jax taskset -c 0 python benchmarks/unpadding.py --sst2_dir SST-2 --imdb_dir imdb \
         --books_dir gutenberg
 
-MiniLM reads sentences of SST-2 and reviews of IMDB, up to 512 tokens; a ModernBERT of 3 layers, 256
-wide, with random weights reads the beginnings of books, their lengths spread evenly up to 8,192
-tokens. Padded and unpadded rounds take turns over the same batches. Of each way the fastest round
-counts, in seconds of the processor, which other processes lengthen least; the first one, which
-compiles, does not. `predict` sorts texts by length first. Training does so within windows, or, with
-`sort_window=1`, takes batches as they come. Prints a JSON line a set and job.
+MiniLM reads sentences of SST-2 and reviews of IMDB, up to 512 tokens. A ModernBERT of 3 layers, 256
+wide, with random weights reads the beginnings of books, whose lengths are spread evenly up to 8,192
+tokens. Padded and unpadded rounds take turns over the same batches. The first round of each
+compiles and does not count; the fastest of the others does, in processor seconds. `predict` sorts
+texts by length. Training sorts within windows, or not at all with `sort_window=1`. Prints a JSON
+line for each set and job.
 """
 
 import json

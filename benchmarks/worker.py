@@ -4,7 +4,6 @@ Reads lines of JSON: `{"prepare": job}`, `{"run": true}`, `{"memory": true}`; an
 line `{"reply": ...}`.
 """
 
-import importlib
 import json
 import os
 import resource
@@ -13,21 +12,21 @@ import time
 import traceback
 
 import numpy as np
+import sides
 
 
 def main(name, folder):
-    side = importlib.import_module(f"sides.{name}")
     replies = sys.stdout
-    # What libraries print must not stand among the replies.
+    # What libraries print must not be taken for a reply.
     sys.stdout = sys.stderr
     run = None
     for line in sys.stdin:
         message = json.loads(line)
         try:
             if "prepare" in message:
-                run, reply = prepare(side, message["prepare"], name, folder)
+                run, reply = prepare(name, message["prepare"], folder)
             elif "run" in message:
-                reply = timed(run, message.get("warm_up"))
+                reply = timed(run, message["warm_up"], message["calls"])
             else:
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
                 reply = {"megabytes": peak * (1 if sys.platform == "darwin" else 1024) / 1e6}
@@ -38,15 +37,13 @@ def main(name, folder):
         print(json.dumps({"reply": reply}), file=replies, flush=True)
 
 
-def prepare(side, job, name, folder):
-    """Returns the function that does the job once, and the reply that tells of its first time."""
-    make = getattr(side, job["kind"], None)
-    if make is None:
-        raise NotImplementedError(f"{name} does not do {job['kind']}")
+def prepare(name, job, folder):
+    """Returns the function that does the job once, and the reply about its first call."""
+    side, job = sides.find(name, job)
     if hasattr(side, "make_files"):
         side.make_files(job)
     started = time.perf_counter()
-    run = make(job)
+    run = getattr(side, job["kind"])(job)
     loaded = time.perf_counter()
     answer = run()
     reply = {"load_seconds": loaded - started, "first_seconds": time.perf_counter() - loaded}
@@ -61,17 +58,16 @@ def prepare(side, job, name, folder):
     return run, reply
 
 
-def timed(run, warm_up):
-    """Returns the seconds of a call; with `warm_up` of a second one, as a step among many has."""
+def timed(run, warm_up, calls):
+    """Returns the mean seconds of some calls, with `warm_up` after a first one."""
     cpu = sum(os.times()[:4])
     if warm_up:
         run()
     started = time.perf_counter()
-    run()
-    return {
-        "seconds": time.perf_counter() - started,
-        "cpu_seconds": sum(os.times()[:4]) - cpu,
-    }
+    for _ in range(calls):
+        run()
+    seconds = (time.perf_counter() - started) / calls
+    return {"seconds": seconds, "cpu_seconds": sum(os.times()[:4]) - cpu}
 
 
 if __name__ == "__main__":

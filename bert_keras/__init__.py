@@ -42,7 +42,7 @@ else:
     from bert_keras.models.roberta import RobertaBackbone
     from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
     from bert_keras.presets.registry import presets
-    from bert_keras.tasks.cached_features import encode_features
+    from bert_keras.tasks.cached_features import HeadTask, encode_features
     from bert_keras.tasks.distillation import Distillation, distill
     from bert_keras.tasks.long_text_classifier import LongTextClassifier
     from bert_keras.tasks.masked_lm import MaskedLM

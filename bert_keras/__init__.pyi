@@ -22,6 +22,7 @@ from bert_keras.models.modernbert import ModernBertBackbone as ModernBertBackbon
 from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
 from bert_keras.presets.registry import presets as presets
+from bert_keras.tasks.cached_features import HeadTask as HeadTask
 from bert_keras.tasks.cached_features import encode_features as encode_features
 from bert_keras.tasks.distillation import Distillation as Distillation
 from bert_keras.tasks.distillation import distill as distill

@@ -71,10 +71,9 @@ def check_rates(**rates):
 
 def check_choice(name, value, choices, advice=""):
     """Returns `value`; raises `ValueError` unless it is one of `choices`."""
-    if any(
-        value is choice or (type(value) is type(choice) and value == choice) for choice in choices
-    ):
-        return value
+    for choice in choices:
+        if value is choice or (type(value) is type(choice) and value == choice):
+            return value
     raise ValueError(_message(name, f"one of {tuple(choices)}", value, advice))
 
 
@@ -152,7 +151,7 @@ def check_not_empty(values, rule, advice=""):
     raise ValueError(f"{rule}. Received: none.{_last(advice)}")
 
 
-def refuse_first(wrong, values, rule, advice=""):
+def refuse_first(wrong, values, rule, advice="", places=None):
     """Raises `ValueError` for the first row that is wrong, with its index and value.
 
     Args:
@@ -160,6 +159,7 @@ def refuse_first(wrong, values, rule, advice=""):
         values: sequence or array, indexed as `wrong` is.
         rule: str, a sentence without its full stop.
         advice: str, what to do; the last sentence of the message.
+        places: list of str, where each row stands in a file, instead of its index.
 
     Example: `refuse_first(labels > 2, labels, "Labels must be at most 2")` raises "Labels must be
     at most 2. Received 7 at the index 3."
@@ -171,7 +171,21 @@ def refuse_first(wrong, values, rule, advice=""):
     index = index[0] if len(index) == 1 else index
     value = values[index]
     value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-    raise ValueError(f"{rule}. Received {value!r:.80} at the index {index}.{_last(advice)}")
+    received = f"Received {value!r:.80} at the index {index}"
+    if places is not None:
+        rule, received = f"{places[index]}: {rule}", f"Received: {value!r:.80}"
+    raise ValueError(f"{rule}. {received}.{_last(advice)}")
+
+
+def refuse_smoothing(rate, rule):
+    """Raises `ValueError` if labels are to be smoothed where they cannot be.
+
+    Args:
+        rate: float, the `label_smoothing`.
+        rule: str, why not, a sentence without its full stop.
+    """
+    if rate:
+        raise ValueError(f"{rule}. Received: label_smoothing={rate}. Leave it out.")
 
 
 def require(package, to, extra=None, advice=""):

@@ -27,13 +27,6 @@ from bert_keras.checks import check_int
 
 __all__ = ["initialize", "layout_map", "process"]
 
-# Which axis of a dense layer's kernel is cut, by the layer's name in a backbone's `adaptable`: of
-# two layers in a row the columns of the first and the rows of the second, so that what is between
-# them stays where it is.
-CUT_AXES = {
-    **dict.fromkeys(("query", "key", "value", "query_key_value", "intermediate"), 1),
-    **dict.fromkeys(("attention_output", "feed_forward_output"), 0),
-}
 _BACKEND = keras.backend.backend()
 
 
@@ -175,17 +168,16 @@ def layout_map(
             f"`axis` must be one of the mesh's, {list(mesh.axis_names)}. Received: {axis!r}."
         )
     parts, layouts = mesh.shape[list(mesh.axis_names).index(axis)], {}
-    for name, layers in backbone.adaptable.items():
+    for layers in backbone.adaptable.values():
         for layer in layers:
-            cut = CUT_AXES[name]
-            if layer.kernel.shape[cut] % parts:
+            if layer.kernel.shape[layer.cut_axis] % parts:
                 raise ValueError(
                     f"Kernels must be cut evenly into {parts}, the mesh's size along {axis!r}. "
                     f"Received: {layer.kernel.path} {tuple(layer.kernel.shape)}. Make that axis of "
                     "the mesh a divisor of the backbone's widths."
                 )
-            layouts[layer.kernel.path] = (None, axis) if cut else (axis, None)
-            if cut and layer.bias is not None:
+            layouts[layer.kernel.path] = (None, axis) if layer.cut_axis else (axis, None)
+            if layer.cut_axis and layer.bias is not None:
                 layouts[layer.bias.path] = (axis,)
     table = backbone.token_embedding.embeddings
     if table.shape[0] % parts == 0:
@@ -336,43 +328,47 @@ class Share(NamedTuple):
             )
 
 
-def share_of(model: keras.Model) -> Share:
+def share_of(model: keras.Model, whole: bool = False) -> Share:
     """Returns the `Share` of this process in the batches of a model's `fit` and `evaluate`.
+
+    Args:
+        model: a `keras.Model`.
+        whole: bool, whether every process has all examples, rather than batches of its own.
 
     Raises:
         RuntimeError: processes that do not know of one another would each train by themselves.
-        ValueError: the backend does not know this way to several devices, or would be wrong by it.
+        ValueError: the backend cannot share a batch this way, or would compute a wrong result.
     """
-    fills = getattr(getattr(model, "recipe", None), "ignores_weight_0", True)
-    if _BACKEND == "torch":
-        index, count = process()
-        return Share(index, count, count, fills)
-    if _BACKEND == "tensorflow":
-        return Share(0, 1, _replicas(model), fills)
-    found = keras.distribution.distribution()
-    if found is None:
-        if process()[1] > 1:
-            raise RuntimeError(
-                "JAX's processes have been joined, and no distribution says how they share a "
-                "batch. Call `bert_keras.distribution.initialize()` before a model is made, or "
-                "`keras.distribution.set_distribution(...)`."
-            )
-        return Share()
-    count = min(found.num_processes, found.num_model_replicas)
-    if not found.auto_shard_dataset:  # What comes is this process's own.
-        return Share(0, 1, max(1, found.num_model_replicas // count), fills)
-    return Share(found.data_shard_id, count, found.num_model_replicas, fills)
-
-
-def check_texts_are_shared() -> None:
-    """Raises `ValueError` where JAX's processes would make batches of unlike lengths of texts."""
+    number, shares, replicas = 0, 1, 1
     found = keras.distribution.distribution() if _BACKEND == "jax" else None
-    if found is not None and found.num_processes > 1 and not found.auto_shard_dataset:
-        raise ValueError(
-            "Texts and arrays are given whole to every process, which takes its rows of each "
-            "batch. Received: a distribution with auto_shard_dataset=False, for data that was "
-            "shared out before. Leave it out, or pass a PyDataset of this process's batches."
+    if _BACKEND == "torch":
+        number, shares = process()
+        replicas = shares
+    elif _BACKEND == "tensorflow":
+        replicas = _replicas(model)
+    elif found is None and process()[1] > 1:
+        raise RuntimeError(
+            "JAX's processes have been joined, and no distribution says how they share a "
+            "batch. Call `bert_keras.distribution.initialize()` before a model is made, or "
+            "`keras.distribution.set_distribution(...)`."
         )
+    elif found is not None:
+        replicas = found.num_model_replicas
+        shares = min(found.num_processes, replicas)
+        if found.auto_shard_dataset:
+            number = found.data_shard_id
+        elif whole and found.num_processes > 1:
+            raise ValueError(
+                "Texts and arrays are given whole to every process, which takes its rows of each "
+                "batch. Received: a distribution with auto_shard_dataset=False, for data that was "
+                "shared out before. Leave it out, or pass a PyDataset of this process's batches."
+            )
+        else:  # The batches are this process's own.
+            replicas, shares = max(1, replicas // shares), 1
+    if replicas == 1:
+        return Share()
+    recipe = getattr(model, "recipe", None)
+    return Share(number, shares, replicas, getattr(recipe, "ignores_weight_0", True))
 
 
 def _replicas(model):
@@ -472,16 +468,17 @@ def summed(gradients: Sequence[Any]) -> Sequence[Any]:
     Args:
         gradients: list of tensors, or of `None` among them; PyTorch's are changed in place.
     """
-    there = [gradient for gradient in gradients if gradient is not None]
     if (count := _torch_processes()) > 1:
         import torch
 
+        there = [gradient for gradient in gradients if gradient is not None]
         works = [torch.distributed.all_reduce(each, async_op=True) for each in there]
         for work, gradient in zip(works, there, strict=True):
             work.wait()
             gradient /= count
-    elif _BACKEND == "tensorflow" and there and (replica := _replica()):
-        sums = iter(replica.all_reduce("SUM", there))
+    elif _BACKEND == "tensorflow" and (replica := _replica()):
+        there = [gradient for gradient in gradients if gradient is not None]
+        sums = iter(replica.all_reduce("SUM", there) if there else ())
         return [gradient if gradient is None else next(sums) for gradient in gradients]
     return gradients
 

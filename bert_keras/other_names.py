@@ -1,8 +1,9 @@
-"""What other libraries call the things of this package, with what each is called here."""
+"""Other libraries' names for what this package has, and our name for each."""
 
+import abc
 import inspect
 
-# Endings of the names of classes in KerasHub and transformers.
+# Endings of class names in KerasHub and transformers.
 _CLASSES = {
     "ForSequenceClassification": "TextClassifier",
     "TextClassifier": "TextClassifier",
@@ -23,8 +24,7 @@ _CLASSES = {
     "Trainer": "TextClassifier.fit",
     "pipeline": "TextClassifier.classify",
 }
-# Methods; each is refused where the class has one of those that it may be called here, or the one
-# before a colon, behind which stands what to write.
+# Methods, with ours: the first one that the class has. After a colon stands what to write instead.
 _METHODS = {
     "from_pretrained": "from_preset",
     "save_pretrained": "export_to_huggingface",
@@ -75,7 +75,7 @@ _ARGUMENTS = {
 
 
 def renamed_class(name):
-    """Returns a sentence on the class of this package that does what another's class does.
+    """Returns a sentence that names our counterpart of another library's class, or `""`.
 
     Args:
         name: str, such as `"BertForMaskedLM"`.
@@ -85,7 +85,7 @@ def renamed_class(name):
 
 
 def renamed_argument(name):
-    """Returns a sentence on what another library's keyword argument is called here, or `""`.
+    """Returns a sentence that names our counterpart of another library's argument, or `""`.
 
     Args:
         name: str, such as `"num_labels"`.
@@ -93,28 +93,42 @@ def renamed_argument(name):
     return f" Here: {_ARGUMENTS[name]}." if name in _ARGUMENTS else ""
 
 
-def check_arguments(given, function):
-    """Raises `TypeError` where `given` has a name that is no argument of a function."""
-    for name in given:
+def check_arguments(names, function):
+    """Raises `TypeError` for a name that is not an argument of the function."""
+    for name in names:
         if name not in inspect.signature(function).parameters:
             hint = renamed_argument(name)
             raise TypeError(f"`{function.__name__}` has no argument {name!r}.{hint}")
 
 
-class WithOtherNames:
-    """A class whose methods, called by another library's name, say what they are called here."""
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        for name, ours in _METHODS.items():
-            needed, _, call = ours.partition(": ")
-            here = [method for method in needed.split(", ") if hasattr(cls, method)]
-            if here and not hasattr(cls, name):
-                setattr(cls, name, _refusal(name, call or here[0]))
+def _message(cls, name, kind):
+    """Returns the message of the `AttributeError` for a missing attribute of a class."""
+    ours, _, call = _METHODS.get(name, "").partition(": ")
+    for method in ours.split(", ") if ours else ():
+        if hasattr(cls, method):
+            return f"There is no `{name}` here. It is called `{call or method}`."
+    return f"{kind} has no attribute {name!r}"
 
 
-def _refusal(name, ours):
-    def refuse(*args, **kwargs):
-        raise AttributeError(f"There is no `{name}` here. It is called `{ours}`.")
+class _NamesOfClass(abc.ABCMeta):
+    """Lets a class, as well as its instances, name our counterpart of a missing method.
 
-    return staticmethod(refuse)
+    It extends `ABCMeta` so that a subclass may also be an abstract base class.
+    """
+
+    def __getattr__(cls, name):
+        raise AttributeError(_message(cls, name, f"type object {cls.__name__!r}"))
+
+
+class WithOtherNames(metaclass=_NamesOfClass):
+    """Names our counterpart where a method is missing that another library has.
+
+    The missing attribute stays missing: `hasattr` and `dir` tell the truth.
+    """
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)  # PyTorch keeps layers there.
+        except AttributeError:
+            cls = type(self)
+            raise AttributeError(_message(cls, name, f"{cls.__name__!r} object")) from None

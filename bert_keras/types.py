@@ -36,7 +36,7 @@ OneText: TypeAlias = str | tuple[str, str]
 # What `fit` takes: `Texts`, `Inputs`, a `PyDataset`, `tf.data`, a `DataLoader`, a generator, or
 # what `encode_features` returned.
 Data: TypeAlias = Iterable[Any] | Indexable | Inputs
-# Of a task with several outputs a mapping of names to such.
+# A task with several outputs takes a mapping from their names.
 Labels: TypeAlias = Iterable[Any] | Indexable | Mapping[str, Any]
 Weights: TypeAlias = Iterable[float] | Tensor
 
@@ -53,7 +53,63 @@ Truncation: TypeAlias = Literal[
 Decay: TypeAlias = Literal["linear", "cosine", "polynomial", "constant"]
 Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "BILOU"]
 Verbose: TypeAlias = Literal["auto"] | int
+Combination: TypeAlias = Literal["mean", "max", "self_attention"]
+Normalization: TypeAlias = Literal["document", "per_window"]
+Objective: TypeAlias = Literal["ranking", "similarity", "triplet"]
+# The least probability of a label that counts: one for all labels, or one for each.
+Threshold: TypeAlias = float | Sequence[float] | Mapping[str, float]
 FileDtype: TypeAlias = Literal["float32", "float16", "bfloat16"]
+
+
+# Keyword options that many constructors pass on to Keras.
+
+
+class NameOptions(TypedDict, total=False):
+    name: str | None
+    trainable: bool
+
+
+class LayerOptions(NameOptions, total=False):
+    dtype: Dtype | None
+
+
+class PreprocessorOptions(TypedDict, total=False):
+    max_length: int | None
+    truncation: Truncation
+    text_columns: str | Sequence[str] | None
+    unpadded: bool
+
+
+class TokenizerOptions(TypedDict, total=False):
+    cls_token: str
+    sep_token: str
+    pad_token: str
+    mask_token: str
+    unknown_token: str
+    model_max_length: int | None
+    lowercase: bool
+    strip_accents: bool | None
+    split_chinese: bool
+    added_tokens: Sequence[str]
+    special_tokens_in_text: bool
+    max_characters_per_word: int
+    add_prefix_space: bool
+
+
+class LossOptions(TypedDict, total=False):
+    name: str | None
+    dtype: Dtype | None
+
+
+class OptimizerOptions(TypedDict, total=False):
+    name: str
+    clipnorm: float | None
+    clipvalue: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
 
 
 # See `bert_keras.presets.card`.

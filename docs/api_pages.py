@@ -3,7 +3,16 @@
 import inspect
 
 import bert_keras
-from bert_keras import datasets, heads, layers, metrics, preprocessing, tokenizers, training
+from bert_keras import (
+    corpora,
+    datasets,
+    heads,
+    layers,
+    metrics,
+    preprocessing,
+    tokenizers,
+    training,
+)
 from bert_keras.models.backbone import Backbone
 
 TITLES = {
@@ -17,10 +26,11 @@ TITLES = {
     "heads": ("Heads", "预测头"),
     "layers": ("Layers", "层"),
     "datasets": ("Data sets", "数据集"),
+    "corpora": ("Corpora", "语料"),
 }
 ROOMS = {
     room.__name__.split(".")[1]: room
-    for room in (tokenizers, preprocessing, training, metrics, heads, layers, datasets)
+    for room in (tokenizers, preprocessing, training, metrics, heads, layers, datasets, corpora)
 }
 INTRODUCTION = {
     "en": "Signatures and descriptions as they stand in the code. Import `bert_keras` and write "

@@ -43,9 +43,9 @@ def without_xla(request, monkeypatch):
 @pytest.fixture(autouse=True)
 def every_length(monkeypatch):
     """On JAX batches have several lengths: for tiny models one alone would be worth compiling."""
-    from bert_keras.tasks import task_data as data
+    from bert_keras.tasks import task_data
 
-    monkeypatch.setitem(data.COMPILATION, "jax", 0)
+    monkeypatch.setitem(task_data.COMPILATION, "jax", 0)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -6,7 +6,8 @@ All extras are installed there, so a test that skips itself fails, see conftest.
 2. `.keras` files between the backends, in all nine directions;
 3. the quickstart for a few steps, on each backend;
 4. JAX and PyTorch where TensorFlow cannot be imported;
-5. the built wheel, from outside the source tree.
+5. the tests of rounding on each backend, as on an older processor;
+6. the built wheel, from outside the source tree.
 """
 
 import os
@@ -51,6 +52,14 @@ QUICK_COMPILATION = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
+# A processor of before AVX-512 and bfloat16 instructions: other kernels, other rounding.
+AVX2 = {
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "XLA_FLAGS": f"{QUICK_COMPILATION['XLA_FLAGS']} --xla_cpu_max_isa=AVX2",
+}
+ROUNDING = ["tests/engine/test_kernels.py", "tests/models/test_albert.py"]
 # Jobs side by side, each with a thread for every core, would spend their time waiting for theirs.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -137,6 +146,7 @@ def main():
             flags = ["--data_dir", "examples/data/sentiment_labelled_sentences", "--sample", "64"]
             flags += ["--epochs", "1", "--max_length", "16", "--output_dir", f"{folder}/{backend}"]
             add(run, f"quickstart on {backend}", [*command, *flags], backend, PYTHONPATH=str(ROOT))
+            add(run, f"AVX2 alone on {backend}", [*pytest, *ROUNDING], backend, **AVX2)
         for backend in ("jax", "torch"):
             command = [sys.executable, "tests/small_run.py", "--without-tensorflow"]
             add(run, f"{backend} without TensorFlow", command, backend, PYTHONPATH=str(ROOT))

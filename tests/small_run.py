@@ -21,7 +21,7 @@ import bert_keras
 if sys.argv[1] != "--without-tensorflow":
     found = os.path.realpath(bert_keras.__file__)
     assert found.startswith(os.path.realpath(sys.argv[1])), found
-    for name in ("py.typed", "_types.pyi", os.path.join("tasks", "task.pyi")):
+    for name in ("py.typed", "__init__.pyi"):
         assert os.path.exists(os.path.join(os.path.dirname(found), name)), name
 
 letters = "abcdefgh"

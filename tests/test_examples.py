@@ -4,11 +4,8 @@ The site executes all of them; here are those that train anew on each backend, a
 """
 
 import ast
-import json
-import os
 import pathlib
 import runpy
-import subprocess
 import sys
 
 import keras
@@ -117,41 +114,3 @@ def test_the_fine_tuning_playbook_runs_to_its_end(preset, monkeypatch, capsys):
     assert [bool(re.search(r"\([+-]\d\.\d{3}\)", line)) for line in told] == [False] * 4 + [
         True
     ] * 15
-
-
-# Two runs of a script one after the other, as its command line makes them.
-TWICE = """
-import json, sys
-from absl import flags
-import feature_extraction
-for arguments in json.loads(sys.argv[1]):
-    feature_extraction.main(flags.FLAGS(["feature_extraction.py", *arguments]))
-    print(flush=True)
-"""
-
-
-@pytest.mark.once
-def test_features_without_fine_tuning_tag_words(preset, tmp_path):
-    sentence = ["Anna\tB-PER", "lives\tO", "in\tO", "Rome\tB-LOC", "", ""]
-    train, words = tmp_path / "train.conll", tmp_path / "words.txt"
-    train.write_text("\n".join(sentence * 8))
-    words.write_text("anna\nlives\n\nrome\n")
-    given = [f"--output_dir={tmp_path}", "--max_length=16"]
-    given += [f"--train_file={train}", f"--dev_file={train}", f"--test_file={words}", preset]
-    given += ["--strategy=weighted_sum_last_4,concat_last_4", "--lstm_units=2", "--epochs=1"]
-    runs = json.dumps([given, ["--sentence=anna lives"]])
-    path = os.pathsep.join(map(str, (ROOT, ROOT / "benchmarks")))
-    done = subprocess.run(
-        [sys.executable, "-c", TWICE, runs],
-        env={**os.environ, "PYTHONPATH": path},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    trained, told = done.stdout.strip().split("\n\n")
-    results = json.loads(trained.splitlines()[-1])
-    assert set(results) == {"weighted_sum_last_4_f1", "concat_last_4_f1"}
-    lines = (tmp_path / "test_predictions.tsv").read_text().splitlines()
-    assert [line.split("\t")[0] for line in lines] == ["anna", "lives", "", "rome", ""]
-    assert told.split()[0].startswith("anna/")

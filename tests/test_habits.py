@@ -1,5 +1,6 @@
 """What a user of Keras, KerasHub or transformers writes from habit works, or names the remedy."""
 
+import abc
 import importlib.util
 import inspect
 import pathlib
@@ -279,7 +280,7 @@ def test_balanced_class_weights_are_scikit_learn_s(classifier):
 
     labels = [0, 0, 0, 0, 1, 0]
     weights = compute_class_weight("balanced", classes=np.array([0, 1]), y=labels)
-    examples = classifier.examples(TEXTS, labels).weighted("balanced", 2)
+    examples = classifier.data.encode(TEXTS, labels).weighted("balanced", 2)
     np.testing.assert_allclose(examples.sample_weight, weights[labels], rtol=1e-6)
     classifier.fit(TEXTS, labels, class_weight="balanced", verbose=0)
     with pytest.raises(ValueError, match="`class_weight` must be"):
@@ -456,20 +457,28 @@ def test_the_package_says_what_others_names_are_called_here(name, here):
 
 
 @pytest.mark.once
-def test_methods_say_what_they_are_called_here(classifier):
-    embedder = bert_keras.TextEmbedder(tiny_backbone())
-    for method, here in [
-        (bert_keras.TextClassifier.from_pretrained, "from_preset"),
-        (classifier.save_pretrained, "export_to_huggingface"),
-        (embedder.encode, "embed"),
-        (classifier.tokenizer.convert_tokens_to_ids, "token_to_id"),
-        (classifier.tokenizer.decode, "detokenize"),
-        (classifier.predict_proba, "classify"),
-        (bert_keras.TokenClassifier.classify, "tag"),
-        (classifier.freeze, r"from_preset\(..., frozen='backbone'\)"),
+def test_a_missing_method_names_our_counterpart_and_stays_missing(classifier):
+    tagger = bert_keras.TokenClassifier(tiny_backbone(), 2)
+    for owner, name, here in [
+        (bert_keras.TextClassifier, "from_pretrained", "from_preset"),
+        (classifier, "save_pretrained", "export_to_huggingface"),
+        (bert_keras.TextEmbedder(tiny_backbone()), "encode", "embed"),
+        (classifier.tokenizer, "convert_tokens_to_ids", "token_to_id"),
+        (classifier.tokenizer, "decode", "detokenize"),
+        (bert_keras.WordPieceTokenizer, "batch_decode", "detokenize"),
+        (classifier, "predict_proba", "classify"),
+        (bert_keras.TokenClassifier, "classify", "tag"),
+        (tagger, "classify", "tag"),
+        (classifier, "freeze", r"from_preset\(..., frozen='backbone'\)"),
     ]:
-        with pytest.raises(AttributeError, match=f"`{here}`"):
-            method("x")
+        with pytest.raises(AttributeError, match=f"no `{name}` here.*`{here}`"):
+            getattr(owner, name)
+        assert not hasattr(owner, name) and name not in dir(owner)
+    assert hasattr(classifier, "classify")
+    # A layer of that name is found, on PyTorch too, which keeps layers apart.
+    classifier.backbone.encode = keras.layers.Dense(2)
+    assert classifier.backbone.encode.units == 2
+    assert type("Abstract", (bert_keras.TextClassifier, abc.ABC), {}).from_preset
 
 
 @pytest.mark.once

@@ -2,9 +2,11 @@
 
 import random
 
+import keras
 import numpy as np
 
 import bert_keras as package
+from bert_keras.engine import kernels
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import SelfAttention
 from sides import jobs
@@ -18,12 +20,14 @@ def inference(job):
     backbone = package.BertBackbone.from_preset(job["folder"], dtype=dtype)
     inputs = jobs.token_inputs(job)
     batch = job["batch"]
-    backbone.compile()  # Keras reads from here whether XLA compiles.
+    backbone.compile(**compilation(job))  # Keras reads from here whether XLA compiles.
     return lambda: backbone.predict(inputs, batch_size=batch, verbose=0)["sequence_output"]
 
 
 def text(job):
     classifier = make_classifier(job)
+    if job.get("jit_compile"):
+        classifier.compile(jit_compile=True)
     texts, seen = jobs.as_given(job), set()
     pack = classifier.preprocessor.pack
 
@@ -41,8 +45,8 @@ def text(job):
     return run
 
 
-def train_step(job, **options):
-    classifier = make_classifier(job, **options)
+def train_step(job):
+    classifier = make_classifier(job, backbone={"remat": job.get("remat", False)})
     classifier.compile(package.AdamW(5e-5))
     inputs, labels = jobs.training_rows(job, steps=1)
     return lambda: classifier.train_on_batch(inputs, labels) and None
@@ -67,17 +71,17 @@ def pretraining_step(job):
     return lambda: model.train_on_batch(inputs, labels) and None
 
 
-def fine_tuning(job, **options):
-    return by_fit(job, make_classifier(job), **options)
+def fine_tuning(job):
+    return by_fit(job, make_classifier(job))
 
 
-def pretraining(job, **options):
+def pretraining(job):
     backbone = package.BertBackbone.from_preset(job["folder"], dtype=policy(job))
-    return by_fit(job, package.Pretraining(backbone), **options)
+    return by_fit(job, package.Pretraining(backbone))
 
 
-def by_fit(job, model, **options):
-    model.compile(package.AdamW(5e-5), **options)
+def by_fit(job, model):
+    model.compile(package.AdamW(5e-5), **compilation(job))
 
     def fit(steps):
         inputs, labels = jobs.training_rows(job, steps)
@@ -91,8 +95,8 @@ def arrays(job):
     texts = jobs.as_given(job)
 
     def run():
-        examples = classifier.examples(texts, training=False)
-        batches = classifier.batches(examples, batch_size=job["batch"])
+        examples = classifier.data.encode(texts, training=False)
+        batches = classifier.data.batches(examples, batch_size=job["batch"])
         for index in range(len(batches)):
             batches[index]
 
@@ -100,18 +104,23 @@ def arrays(job):
 
 
 def tokens(job):
-    """Flat ids and lengths, what `predict` and `fit` are given their batches from."""
+    """Flat ids and lengths, from which `predict` and `fit` make their batches."""
     tokenizer = package.Tokenizer.load(job["folder"])
     (texts,) = jobs.columns(job)
     return lambda: tokenizer.flat_ids(texts)[0]
 
 
 def attention(job):
-    return jobs.one_layer(job, SelfAttention(*jobs.ATTENTION, dtype=policy(job)))
+    way = job.get("attention")
+    if way == "fused":
+        kernels.FUSED[keras.backend.backend()] = True
+    options = {"return_attentions": True} if way == "explicit" else {}
+    return jobs.one_layer(job, SelfAttention(*jobs.ATTENTION, dtype=policy(job)), **options)
 
 
 def dense(job):
-    return jobs.dense_step(job, AdaptableDense(jobs.DENSE[1], dtype=policy(job)))
+    layer = keras.layers.Dense if job.get("keras_layer") else AdaptableDense
+    return jobs.dense_step(job, layer(jobs.DENSE[1], dtype=policy(job)))
 
 
 def make_classifier(job, **options):
@@ -127,8 +136,12 @@ def make_classifier(job, **options):
     return classifier
 
 
+def compilation(job):
+    return {"jit_compile": True} if job.get("jit_compile") else {}
+
+
 def policy(job):
-    # What int8 quantizes begins as float32.
+    # A model that becomes int8 is loaded in float32.
     policies = {"float32": "float32", "bfloat16": "mixed_bfloat16", "int8": "float32"}
     return policies[job.get("dtype", "float32")]
 

@@ -27,7 +27,7 @@ def inference(job):
 
 
 def text(job):
-    """`transformers.pipeline`, the way that its users go."""
+    """`transformers.pipeline`, as its users call it."""
     classifier = transformers.pipeline(
         "text-classification",
         model=load(transformers.AutoModelForSequenceClassification, job),
@@ -92,20 +92,23 @@ def stepper(model, device="cpu", dtype="float32"):
     return step
 
 
-def fine_tuning(job, **options):
-    return by_steps(job, transformers.AutoModelForSequenceClassification, **options)
+def fine_tuning(job):
+    return by_steps(job, transformers.AutoModelForSequenceClassification)
 
 
-def pretraining(job, **options):
-    return by_steps(job, transformers.BertForPreTraining, **options)
+def pretraining(job):
+    return by_steps(job, transformers.BertForPreTraining)
 
 
-def by_steps(job, auto_class, attention="sdpa", compiled=False):
+def by_steps(job, auto_class):
     """Many steps on the GPU, where there is one, with weights in float32."""
     device, size = "cuda" if torch.cuda.is_available() else "cpu", job["batch"]
-    model = load(auto_class, job | {"dtype": "float32"}, attn_implementation=attention)
+    model = load(
+        auto_class, job | {"dtype": "float32"}, attn_implementation=job.get("attention", "sdpa")
+    )
     model = model.to(device).train()
-    step = stepper(torch.compile(model) if compiled else model, device, job["dtype"])
+    model = torch.compile(model) if job.get("compiled") else model
+    step = stepper(model, device, job["dtype"])
 
     def fit(steps):
         inputs = training_tensors(job, steps)

@@ -1,4 +1,4 @@
-"""The inputs of the jobs, alike for all sides."""
+"""The inputs of the jobs, the same for all sides."""
 
 import functools
 import json

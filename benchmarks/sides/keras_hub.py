@@ -64,13 +64,27 @@ def epoch(job):
 
 
 def arrays(job):
-    """The preprocessor within `tf.data`, where `predict` and `fit` have it."""
-    read = mapped(job, make_classifier(job).preprocessor)
-    return lambda: read() and None
+    """The preprocessor within `tf.data`, where `predict` and `fit` call it."""
+    preprocessor = make_classifier(job).preprocessor
+    if not job.get("eager"):
+        read = mapped(job, preprocessor)
+        return lambda: read() and None
+    columns, size = jobs.columns(job), job["batch"]
+
+    def run():
+        for begin in range(0, len(columns[0]), size):
+            part = [column[begin : begin + size] for column in columns]
+            preprocessor(tuple(part) if len(part) > 1 else part[0])
+
+    return run
 
 
 def tokens(job):
-    read = mapped(job, make_tokenizer(job))
+    tokenizer = make_tokenizer(job)
+    if job.get("eager"):
+        (texts,) = jobs.columns(job)
+        return lambda: flat(tokenizer(texts))
+    read = mapped(job, tokenizer)
     return lambda: flat(row for batch in read() for row in batch)
 
 

@@ -1,9 +1,13 @@
-"""The flags of a command as rows: it takes its own, and refuses those of others."""
+"""The flags of a command, declared as rows of `Option`."""
 
+import re
 import sys
 from typing import NamedTuple
 
 from absl import flags
+
+# The default of a flag that must be given.
+REQUIRED = object()
 
 
 class Option(NamedTuple):
@@ -11,11 +15,15 @@ class Option(NamedTuple):
 
     Args:
         name: str.
-        kind: `str`, `int`, `float`, `bool`, or a tuple of the values there may be.
-        default: its value where it is not given; of several values a list.
+        kind: `str`, `int`, `float`, `bool`, or a tuple of the values allowed.
+        default: its value when it is not given; a list if it takes several values. `REQUIRED` if
+            it must be given.
         help: str, a sentence.
-        least: the smallest number that is allowed.
-        is_list: bool, whether it takes several values, separated by commas.
+        least: the smallest number allowed.
+        most: the largest number allowed.
+        many: `None` for one value, `"list"` for strings separated by commas, `"distinct"` for
+            different values of `kind` separated by commas, or `"repeated"` for strings that each
+            follow a flag of their own.
     """
 
     name: str
@@ -23,72 +31,96 @@ class Option(NamedTuple):
     default: object
     help: str
     least: float | None = None
-    is_list: bool = False
+    most: float | None = None
+    many: str | None = None
 
 
-class _Several(flags.ArgumentParser):
-    """Values separated by commas, each as another parser has it, all different."""
+TRACEBACK = Option("traceback", bool, False, "Show where in the code a mistake was found.")
 
-    def __init__(self, one):
-        self.one = one
-        self.syntactic_help = f"several: {one.syntactic_help}".rstrip(": ")
+
+class _Distinct(flags.ArgumentParser):
+    """Different values separated by commas, each parsed by the same parser."""
+
+    def __init__(self, parser):
+        self.parser = parser
+        self.syntactic_help = f"several: {parser.syntactic_help}".rstrip(": ")
 
     def parse(self, argument):
         if isinstance(argument, list):
-            return argument  # A default.
-        values = [self.one.parse(part.strip()) for part in argument.split(",")]
+            return argument  # The default.
+        values = [self.parser.parse(part.strip()) for part in argument.split(",")]
         if len({*values}) < len(values):
             raise ValueError("must be different values, separated by commas")
         return values
 
 
 def parse(command, about, groups, arguments):
-    """Returns the flags of a command: each is an attribute, and an item that knows if it is given.
-
-    Args:
-        command: str, for messages.
-        about: str, what `-h` prints above the flags.
-        groups: dict from a title to a sequence of `Option`.
-        arguments: list of str.
+    """Returns the flags of a command that takes flags only; see `parse_all`.
 
     Raises:
-        absl.flags.Error: there is no such flag, or a value is none of its kind.
+        ValueError: there are arguments that are not flags.
     """
-    given = flags.FlagValues()
-    for title, options in groups.items():
-        for option in options:
-            _define(given, title, option)
-    read(given, command, about, arguments)
+    given, words = parse_all(command, about, groups, arguments)
+    if words:
+        raise ValueError(f"`{command}` takes only flags. Received: {' '.join(words)}.")
     return given
 
 
-def read(given, command, about, arguments):
-    """Reads a command's arguments into its flags, or prints what `-h` asks for; see `parse`."""
+def parse_all(command, about, groups, arguments):
+    """Returns the flags of a command and its other arguments, or prints its help and exits.
+
+    Args:
+        command: str, for messages.
+        about: str, the text that `-h` prints above the flags.
+        groups: dict from a title to a sequence of `Option`.
+        arguments: list of str. Those after `--` are not flags.
+
+    Returns:
+        An `absl.flags.FlagValues`, with the value of each flag as an attribute, and the flag
+        itself, which knows whether it is `present`, as an item; and a list of str.
+
+    Raises:
+        absl.flags.Error: a flag is unknown or missing, or its value is not allowed.
+    """
+    arguments = [str(argument) for argument in arguments]
+    given = flags.FlagValues()
     given.set_gnu_getopt(True)
-    for name in given:
-        given[name].unparse()
-    if {"-h", "--help", "-help", "-?"} & {*arguments}:
+    for title, options in groups.items():
+        for option in options:
+            _define(given, title, option)
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if {"-h", "--help", "-help", "-?"} & {*before}:
+        given.unparse_flags()
+        given.mark_as_parsed()
         print(about, given.get_help(include_special_flags=False), sep="\n")
         sys.exit(0)
-    rest = given([command, *map(str, arguments)])[1:]
-    if rest:
-        raise ValueError(
-            f"`{command}` takes flags alone after its name. Received: {' '.join(rest)}."
-        )
+    return given, given([command, *arguments])[1:]
+
+
+def wants_traceback(arguments):
+    """Whether `--traceback` is among the arguments, also where they cannot be parsed."""
+    return any(re.fullmatch("--?traceback(=true)?", argument) for argument in arguments)
 
 
 def _define(given, title, option):
-    name, kind, default, said, least, is_list = option
+    name, kind, default, about, least, most, many = option
+    parser, serializer, cls = flags.ArgumentParser(), flags.ArgumentSerializer(), flags.Flag
+    if kind in (int, float):
+        number = flags.IntegerParser if kind is int else flags.FloatParser
+        parser = number(lower_bound=least, upper_bound=most)
+    elif isinstance(kind, tuple):
+        parser = flags.EnumParser(list(kind))
+    if many == "list":
+        parser = flags.ListParser()
+    elif many == "distinct":
+        parser = _Distinct(parser)
+    elif many == "repeated":
+        cls = flags.MultiFlag
+    if many in ("list", "distinct"):
+        serializer = flags.ListSerializer(",")
+    first = None if default is REQUIRED else default
     if kind is bool:
-        flag = flags.BooleanFlag(name, default, said)
+        flag = flags.BooleanFlag(name, first, about)
     else:
-        numbers = {int: flags.IntegerParser, float: flags.FloatParser}
-        if kind in numbers:
-            parser = numbers[kind](lower_bound=least)
-        else:
-            parser = flags.ArgumentParser() if kind is str else flags.EnumParser(list(kind))
-        serializer = flags.ArgumentSerializer()
-        if is_list:
-            parser, serializer = _Several(parser), flags.ListSerializer(",")
-        flag = flags.Flag(parser, serializer, name, default, said)
-    flags.DEFINE_flag(flag, given, module_name=title)
+        flag = cls(parser, serializer, name, first, about)
+    flags.DEFINE_flag(flag, given, module_name=title, required=default is REQUIRED)

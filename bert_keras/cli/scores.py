@@ -87,7 +87,7 @@ def baselines(given, make, parts):
     frozen = make(frozen="backbone", pooling="mean")
     frozen.compile(learning_rate=1e-2)
     vectors = bert_keras.encode_features(frozen, train.texts, train.labels)
-    frozen.fit(vectors, batch_size=BATCH_SIZE, epochs=3)
+    bert_keras.HeadTask(frozen).fit(vectors, batch_size=BATCH_SIZE, epochs=3)
     majority = np.zeros((len(dev), max(2, len(train.label_names))))
     majority[:, np.bincount(train.labels).argmax()] = 1
     return {

@@ -6,6 +6,7 @@ Keras is imported by what needs it: an exported folder does not.
 import contextlib
 import logging
 import os
+import pathlib
 import warnings
 
 import numpy as np
@@ -80,7 +81,7 @@ def description(source):
     """Returns what a source holds, a dict of what to show."""
     model, warned = load(source)
     if isinstance(model, runtime.ExportedTask):
-        size = sum(os.path.getsize(os.path.join(source, name)) for name in os.listdir(source))
+        size = sum(path.stat().st_size for path in pathlib.Path(source).rglob("*.*"))
         return {**model.config, "size": f"{size:,} bytes"}
     backbone = getattr(model, "backbone", model)
     preprocessor = getattr(model, "preprocessor", None)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import bert_keras
-from bert_keras import metrics
+from bert_keras.answers.entity_tags import SCHEMES
 from bert_keras.cli import likeness, pictures, scores
 from bert_keras.cli import training_files as data
 from bert_keras.cli.options import Option
@@ -53,7 +53,7 @@ LABELS = (
 TAGS = (
     Option(
         "scheme",
-        tuple(metrics.entities.SCHEMES),
+        SCHEMES,
         None,
         "Count only the entities that this scheme allows; by default what conlleval counts.",
     ),

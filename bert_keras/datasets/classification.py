@@ -1,40 +1,48 @@
-"""Reading one labelled text set in whichever of its published layouts a file has."""
+"""Reading labelled texts: published sets in their known layouts, and files with named columns."""
 
 import dataclasses
-import itertools
+import math
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bert_keras.datasets.any_table import as_text, read_any_rows
-from bert_keras.datasets.examples import Examples
-from bert_keras.types import Array, Path
+from bert_keras.checks import check_not_empty, refuse_first
+from bert_keras.datasets.labelled_texts import LabelledTexts
+from bert_keras.datasets.table import Table, as_text, has_names, read_rows, shorten
+from bert_keras.types import Array, Path, ProblemType
 
 TSV_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
+# What may separate the columns of a CSV file, besides the comma.
+_DELIMITERS = (";", "|", "\t")
+_COLUMN_ADVICE = (
+    "Name the columns by text_column, pair_column and label_column, by numbers from 0 if the first "
+    "row is data; separator says what separates them."
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Where a row keeps its texts and its label.
+    """The columns of a row's texts and of its label.
 
     Args:
         texts: tuple of one or two columns, by name or by number.
-        label: the label's column, by name or by number; None where the layout has no labels.
+        label: the label's column, by name or by number; `None` if the layout has no labels.
         num_fields: tuple of the field counts that a row may have; only for columns by number.
     """
 
-    texts: tuple
+    texts: tuple[str | int, ...]
     label: str | int | None = None
-    num_fields: tuple = ()
+    num_fields: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class ClassificationTask:
-    """What there is to know about a labelled text set. It is data: no code knows a task's name.
+    """Everything the readers know about a set of labelled texts. No code depends on its name.
 
     Args:
-        layouts: tuple of `Layout`, the first that fits the file's first row is used.
+        layouts: tuple of `Layout`; the first that fits the file's first row is used.
         labels: tuple of `(value in the file, readable name)`, in the order of the class numbers;
             empty for regression.
         files: dict from a split's name to the file names it may have; the first that exists
@@ -42,21 +50,21 @@ class ClassificationTask:
         problem_type: `"single_label"`, `"multi_label"` (the file lists class numbers, separated
             by commas) or `"regression"`.
         score_range: (lowest, highest) score of a regression set.
-        skips_broken_rows: bool, whether rows with a wrong number of fields are counted, reported in
-            a warning and left out, for sets published with such rows, or are an error.
-        folders: tuple of str, further names that its folder goes by, in lower case without
+        skips_broken_rows: bool. Rows with a wrong number of fields are an error if `False`. If
+            `True`, for sets published with such rows, they are left out with a warning.
+        folders: tuple of str, further names that its folder may have, in lower case without
             punctuation.
-        undecided: str, the label of rows that people did not agree on: they are counted, reported
-            in a warning and left out. `None` where there are none.
+        undecided: str, the label of rows on which the annotators did not agree. They are left out
+            with a warning. `None` if there are none.
     """
 
-    layouts: tuple
-    labels: tuple
-    files: dict = dataclasses.field(default_factory=TSV_FILES.copy)
-    problem_type: str = "single_label"
-    score_range: tuple | None = None
+    layouts: tuple[Layout, ...]
+    labels: tuple[tuple[str, str], ...]
+    files: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=TSV_FILES.copy)
+    problem_type: ProblemType = "single_label"
+    score_range: tuple[float, float] = (-math.inf, math.inf)
     skips_broken_rows: bool = False
-    folders: tuple = ()
+    folders: tuple[str, ...] = ()
     undecided: str | None = None
 
     @property
@@ -65,67 +73,58 @@ class ClassificationTask:
         return tuple(name for _, name in self.labels)
 
 
-def read_examples(path: Path, task: ClassificationTask) -> Examples:
+def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
     """Reads one file of a labelled text set.
 
     Args:
-        path: the file, see `read_any_rows`.
+        path: the file, see `read_rows`.
         task: `ClassificationTask`.
 
     Returns:
-        `Examples`, with `labels` None where the layout has no label column.
+        `LabelledTexts`, with `labels` `None` if the layout has no label column.
 
     Raises:
         ValueError: the file has none of the task's layouts, a row has another number of fields
-            than its layout, a text or label in JSON is neither str nor number, or a label does not
-            exist. The message names the file and the line.
+            than its layout, a text or label in JSON is neither a str nor a number, or a label does
+            not exist. The message names the file and the line.
     """
-    rows = read_any_rows(path)
-    first_place, first = next(rows)
-    layout, columns, is_header = find_layout(path, first, task)
-    counts = (len(first),) if is_header else layout.num_fields
-    if not is_header:
-        rows = itertools.chain([(first_place, first)], rows)
-    rows = list(_whole_rows(path, rows, counts, task.skips_broken_rows))
-    if len(columns) > len(layout.texts) and task.undecided is not None:
-        rows = _decided(path, rows, columns[-1], task.undecided)
-    if not rows:
-        raise ValueError(f"{path} holds a header and no rows.")
-    places = [place for place, _ in rows]
-    columns_read = [
-        [as_text(fields[column], f"{path}, {place}") for place, fields in rows]
-        for column in columns
-    ]
-    num_texts = len(layout.texts)
-    labels = None
-    if len(columns) > num_texts:
-        labels = encode_labels(columns_read[num_texts], task, path, places)
-    return Examples(
-        texts=columns_read[0] if num_texts == 1 else tuple(columns_read[:2]),
-        labels=labels,
-        label_names=task.label_names,
-        problem_type=task.problem_type,
-    )
+    rows = list(read_rows(path))
+    layout, columns, has_header = find_layout(path, rows[0][1], task)
+    num_fields = (len(rows[0][1]),) if has_header else layout.num_fields
+    if task.skips_broken_rows:
+        why = "have a wrong number of fields"
+        rows = _without(path, rows, lambda fields: len(fields) not in num_fields, why)
+    table = Table(path, rows, has_header, num_fields)
+    is_labelled = len(columns) > len(layout.texts)
+    if is_labelled and task.undecided is not None:
+        why = f"have the label {task.undecided!r}, which says that annotators did not agree,"
+        table.rows = _without(
+            path, table.rows, lambda fields: fields[columns[-1]] == task.undecided, why
+        )
+    check_not_empty(table.rows, f"{path} must have rows after its header")
+    labels = encode_labels(table, columns[-1], task) if is_labelled else None
+    texts = _texts(table, columns[: len(layout.texts)])
+    return LabelledTexts(texts, labels, task.label_names, task.problem_type)
 
 
 def find_layout(
     path: Path, first_row: Sequence[str], task: ClassificationTask
-) -> tuple[Layout, tuple[str | int, ...], bool]:
+) -> tuple[Layout, tuple[int, ...], bool]:
     """Returns `(layout, column positions, whether the first row is a header)` of a file.
 
-    The positions are those of the texts and, where the file has it, of the label.
+    The positions are those of the texts and, if the file has it, of the label.
 
     Raises:
         ValueError: the first row fits none of the task's layouts.
     """
     for layout in task.layouts:
-        wanted = layout.texts if layout.label is None else (*layout.texts, layout.label)
+        columns = layout.texts if layout.label is None else (*layout.texts, layout.label)
         if isinstance(layout.texts[0], int):
             if len(first_row) in layout.num_fields:
-                return layout, wanted, False
+                return layout, columns, False
         elif all(column in first_row for column in layout.texts):
-            columns = [first_row.index(column) for column in wanted if column in first_row]
-            return layout, tuple(columns), True
+            positions = [first_row.index(column) for column in columns if column in first_row]
+            return layout, tuple(positions), True
     expected = "; or ".join(_describe(layout) for layout in task.layouts)
     raise ValueError(
         f"{path} has none of the layouts of its task: {expected}. Its first row has "
@@ -134,98 +133,197 @@ def find_layout(
     )
 
 
-def encode_labels(
-    values: Sequence[str], task: ClassificationTask, path: Path, places: Sequence[str]
-) -> Array:
-    """Returns the labels of a file as the array that `Examples` describes.
+def read_texts(
+    path: Path,
+    text_columns: Sequence[str | None],
+    label_column: str,
+    label_names: Sequence[str] | None = None,
+    problem_type: ProblemType = "single_label",
+    score_range: tuple[float, float] = (-math.inf, math.inf),
+    may_lack_labels: bool = False,
+    label_separator: str = ",",
+    separator: str | None = None,
+) -> LabelledTexts:
+    """Reads a file of texts, or pairs of texts, with one label each.
+
+    The first row names the columns, unless all of them are given by number.
 
     Args:
-        values: list of str, as in the file.
-        task: `ClassificationTask`.
-        path: the file, for the error message.
-        places: list of str, where each value stands.
+        path: CSV, TSV, JSON, JSON lines or Parquet file, see `read_rows`.
+        text_columns: list of one or two str: names, or numbers from 0, negative from the end.
+            `None` among them is left out.
+        label_column: str, likewise.
+        label_names: tuple of str, the labels allowed; by default those that occur.
+        problem_type: `"single_label"`, `"multi_label"` for fields with any number of labels, in
+            JSON also lists, or `"regression"` for labels that are numbers.
+        score_range: (lowest, highest) score allowed.
+        may_lack_labels: bool, whether a file without the label's column holds texts to predict,
+            or is an error.
+        label_separator: str, what separates the labels of one field.
+        separator: str of one character, what separates columns. By default a tab if the first row
+            has one; in a `.csv` file whichever of comma, semicolon, `|` and tab splits the first
+            row into the named columns.
+
+    Returns:
+        `LabelledTexts`.
+
+    Raises:
+        ValueError: there are no rows or no such column, or a label is not allowed. The message
+            names the file and the place, and for columns those that exist.
+    """
+    texts = [_column(name) for name in text_columns if name is not None]
+    label = _column(label_column)
+    columns = [*texts, label]
+    if len({*columns}) <= len(texts):
+        raise ValueError(f"Texts and labels must be different columns. Received: {columns}.")
+    has_header = has_names(path) or not all(isinstance(column, int) for column in columns)
+    if separator is None and has_header and not has_names(path) and ".csv" in str(path).lower():
+        separator = _separator(path, {column for column in columns if isinstance(column, str)})
+    table = Table(path, list(read_rows(path, separator)), has_header)
+    check_not_empty(table.rows, f"{path} must have rows after its header")
+    texts = [table.find(column, _COLUMN_ADVICE) for column in texts]
+    if may_lack_labels and _lacks_label(table, texts, label):
+        return LabelledTexts(_texts(table, texts), None, label_names or (), problem_type)
+    label = table.find(label, _COLUMN_ADVICE)
+    values = [
+        _label_text(fields[label], label_separator, f"{path}, {place}")
+        for place, fields in table.rows
+    ]
+    if problem_type == "regression":
+        labels, label_names = _scores(table, values, score_range), ()
+    elif problem_type == "multi_label":
+        rows = [value.split(label_separator) for value in values]
+        rows = [[name.strip() for name in row if name.strip()] for row in rows]
+        label_names = label_names or _names_of_sets(path, rows)
+        labels = _indicators(table, rows, label_names)
+    else:
+        are_given = bool(label_names)
+        label_names = label_names or tuple(sorted({*values} - {""}))
+        labels = _classes(table, values, label_names)
+        if not are_given:
+            _check_classes(path, label_names)
+    return LabelledTexts(_texts(table, texts), labels, label_names, problem_type)
+
+
+def encode_labels(table: Table, column: int, task: ClassificationTask) -> Array:
+    """Returns the labels in a column as the array that `LabelledTexts` describes.
 
     Raises:
         ValueError: a label does not exist, or a score is not a number in the task's range.
     """
-    encode = {
-        "single_label": _encode_class,
-        "multi_label": _encode_classes,
-        "regression": _encode_score,
-    }[task.problem_type]
-    numbers = {value: number for number, (value, _) in enumerate(task.labels)}
-    encoded = []
-    for value, place in zip(values, places, strict=True):
-        try:
-            encoded.append(encode(value, numbers, task))
-        except ValueError as error:
-            raise ValueError(f"{path}, {place}: {error} Received: {value!r}") from None
-    return np.array(encoded, "float32" if task.problem_type == "regression" else "int32")
+    values, known = table.texts(column), [value for value, _ in task.labels]
+    if task.problem_type == "regression":
+        return _scores(table, values, task.score_range)
+    if task.problem_type == "multi_label":
+        return _indicators(table, [value.split(",") for value in values], known)
+    return _classes(table, values, known)
 
 
-def _encode_class(value, numbers, task):
-    if value not in numbers:
-        raise ValueError(f"a label must be one of {list(numbers)}.")
-    return numbers[value]
+def _classes(table, values, names):
+    """Returns the number of each label, int32 `(n,)`."""
+    numbers = {name: number for number, name in enumerate(names)}
+    rule = f"a label must be one of {shorten(list(names))}"
+    refuse_first([value not in numbers for value in values], values, rule, places=table.places)
+    return np.array([numbers[value] for value in values], "int32")
 
 
-def _encode_classes(value, numbers, task):
-    row = np.zeros(len(numbers), "int32")
-    for part in value.split(","):
-        if part not in numbers:
-            raise ValueError(
-                f"labels must be class numbers from 0 to {len(numbers) - 1}, separated by commas."
-            )
-        row[numbers[part]] = 1
-    return row
+def _indicators(table, rows, names):
+    """Returns 1 for each label of a row and 0 for all others, int32 `(n, num_labels)`."""
+    numbers = {name: number for number, name in enumerate(names)}
+    unknown = [next((name for name in row if name not in numbers), None) for row in rows]
+    rule = f"each label must be one of {shorten(list(names))}"
+    refuse_first([name is not None for name in unknown], unknown, rule, places=table.places)
+    labels = np.zeros((len(rows), len(names)), "int32")
+    for row, found in enumerate(rows):
+        labels[row, [numbers[name] for name in found]] = 1
+    return labels
 
 
-def _encode_score(value, numbers, task):
-    low, high = task.score_range
+def _scores(table, values, score_range):
+    """Returns scores, float32 `(n,)`."""
+    low, high = score_range
+    scores = np.array([_as_number(value) for value in values])
+    wrong = ~(np.isfinite(scores) & (low <= scores) & (scores <= high))
+    rule = "a score must be a number" + (f" from {low} to {high}" if math.isfinite(high) else "")
+    refuse_first(wrong, values, rule, places=table.places)
+    return scores.astype("float32")
+
+
+def _as_number(text):
     try:
-        score = float(value)
+        return float(text)
     except ValueError:
-        score = np.nan
-    if not low <= score <= high:
-        raise ValueError(f"a score must be a number from {low} to {high}.")
-    return score
+        return math.nan
 
 
-def _whole_rows(path, rows, counts, skips_broken_rows):
-    """Yields the rows that have as many fields as their layout."""
-    broken = []
-    for place, fields in rows:
-        if len(fields) in counts:
-            yield place, fields
-        elif skips_broken_rows:
-            broken.append(place)
-        else:
-            allowed = " or ".join(str(count) for count in counts)
-            raise ValueError(
-                f"{path}, {place}: a row must have {allowed} fields. "
-                f"Received {len(fields)}: {repr(fields)[:200]}"
-            )
-    _tell_left_out(path, broken, "have a wrong number of fields")
+def _check_classes(path, names):
+    """Refuses a single class, and prints a note on classes that look like scores."""
+    if len(names) < 2:
+        raise ValueError(
+            f"{path} must have at least two classes to tell apart. Received in the label's column: "
+            f"{names[0]!r} alone."
+        )
+    if all(re.fullmatch(r"-?\d*\.\d+", name) for name in names):
+        print(
+            f"{path}: labels such as {names[0]} are taken for classes. To read them as scores, "
+            "choose the problem type regression."
+        )
 
 
-def _decided(path, rows, column, undecided):
-    """Returns the rows with a label that people agreed on."""
-    _tell_left_out(
-        path,
-        [place for place, fields in rows if fields[column] == undecided],
-        f"have the label {undecided!r}, which says that people did not agree,",
-    )
-    return [row for row in rows if row[1][column] != undecided]
+def _names_of_sets(path, rows):
+    """Returns the labels that occur in sets of labels, in alphabetical order."""
+    names = tuple(sorted({name for row in rows for name in row}))
+    return check_not_empty(names, f"{path} must have labels: the fields of their column are empty")
 
 
-def _tell_left_out(path, places, why):
-    if places:
-        shown = ", ".join(place.split()[-1] for place in places[:10])
+def _separator(path, names):
+    """Returns what splits the first row of a CSV file into these names; `None` for a comma."""
+    found = {each: next(read_rows(path, each))[1] for each in (None, *_DELIMITERS)}
+    return max(found, key=lambda each: (names <= {*found[each]}, len(found[each])))
+
+
+def _column(name):
+    """Returns a column's name, or its number if it is written as one."""
+    return int(name) if re.fullmatch(r"-?\d+", str(name)) else name
+
+
+def _texts(table, columns):
+    texts = tuple(table.texts(column) for column in columns)
+    return texts[0] if len(texts) == 1 else texts
+
+
+def _label_text(value, separator, place):
+    """Returns a label as str; in JSON it may be a bool, or a list."""
+    if isinstance(value, list):
+        return separator.join(as_text(part, place) for part in value)
+    return str(value).lower() if isinstance(value, bool) else as_text(value, place)
+
+
+def _lacks_label(table, texts, label):
+    size = len(table.first)
+    if isinstance(label, int):
+        # Counted from the end, the label's column may be that of a text.
+        return not -size <= label < size or label % size in texts
+    if label not in table.first:
+        print(
+            f"{table.path} has no column {label!r} to measure by; its first row, {table.first}, is "
+            "taken for the header."
+        )
+    return label not in table.first
+
+
+def _without(path, rows, is_left_out, why):
+    """Returns rows without some, of which a warning tells."""
+    kept = [row for row in rows if not is_left_out(row[1])]
+    if len(kept) < len(rows):
+        places = [place.split()[-1] for place, fields in rows if is_left_out(fields)]
         more = ", ..." if len(places) > 10 else ""
         warnings.warn(
-            f"{path}: {len(places)} rows {why} and are left out (lines {shown}{more}).",
-            stacklevel=4,
+            f"{path}: {len(places)} rows {why} and are left out (lines "
+            f"{', '.join(places[:10])}{more}).",
+            stacklevel=3,
         )
+    return kept
 
 
 def _describe(layout):

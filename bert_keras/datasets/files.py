@@ -1,16 +1,19 @@
-"""Bytes of a file to text, line by line, with errors that name file, line and byte."""
+"""Files decoded to text, line by line, with errors that name the file, the line and the byte."""
 
 import codecs
 import gzip
 import json
 import os
 import warnings
-import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, Literal
 
 from bert_keras.checks import check_choice
 from bert_keras.datasets.remote import is_remote, open_bytes
+from bert_keras.engine.atomic_files import reading
+from bert_keras.types import Path
 
-# Longest first: the mark of UTF-16 (little endian) opens that of UTF-32.
+# Longest first: the mark of UTF-16 (little endian) is a prefix of that of UTF-32.
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -19,19 +22,19 @@ BYTE_ORDER_MARKS = (
 )
 
 
-def read_lines(path, errors="strict"):
+def read_lines(path: Path, errors: Literal["strict", "replace"] = "strict") -> Iterator[str]:
     r"""Yields the lines of a text file, plain or gzip, each with its line ending.
 
     Only `"\n"` ends a line. `str.splitlines` also cuts at U+0085, U+2028, form feeds and others,
-    which real corpora hold inside sentences. UTF-8 files are streamed, so that a corpus may be
-    larger than memory.
+    which occur inside the sentences of real corpora. UTF-8 files are streamed, so that a corpus may
+    be larger than memory.
 
     Args:
         path: the file, or an address such as `s3://bucket/file`, see `remote`; gzip is recognised
             by its first bytes, not by its name.
-        errors: `"strict"` or `"replace"`: what to do with bytes that are not UTF-8 (or, where the
-            file opens with that byte order mark, UTF-16 or UTF-32). `"replace"` puts U+FFFD
-            in their place and warns once with the number of lines touched.
+        errors: `"strict"` or `"replace"`: what to do with bytes that are not UTF-8 (or UTF-16 or
+            UTF-32, if the file begins with that byte order mark). `"replace"` puts U+FFFD
+            in their place and warns once with the number of lines affected.
 
     Yields:
         str, a line with its ending. A byte order mark at the beginning is dropped.
@@ -45,26 +48,23 @@ def read_lines(path, errors="strict"):
     path = os.fspath(path)
     if os.path.isdir(path):
         raise ValueError(f"A text file is needed, and {path} is a folder. Name a file inside it.")
-    try:
-        with _open_plain_or_gzip(path) as stream:
-            head = stream.peek(4)[:4]
-            for mark, encoding in BYTE_ORDER_MARKS:
-                if head.startswith(mark):
-                    yield from _decode_whole(stream.read(), path, encoding, errors)
-                    return
-            yield from decode_lines(stream, path, errors)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(
-            f"{path} is not a complete gzip file ({error}). Fetch or compress it again."
-        ) from error
+    with reading(path, "Fetch or compress it again."), _open_plain_or_gzip(path) as stream:
+        head = stream.peek(4)[:4]
+        for mark, encoding in BYTE_ORDER_MARKS:
+            if head.startswith(mark):
+                yield from _decode_whole(stream.read(), path, encoding, errors)
+                return
+        yield from decode_lines(stream, path, errors)
 
 
-def decode_lines(stream, path, errors="strict"):
-    """Yields the lines of a stream of bytes in UTF-8; see `read_lines`, which uses it.
+def decode_lines(
+    stream: BinaryIO | Iterable[bytes], path: Path, errors: Literal["strict", "replace"] = "strict"
+) -> Iterator[str]:
+    """Yields the lines of a stream of bytes in UTF-8, for `read_lines`.
 
     Args:
         stream: binary file object.
-        path: what error messages call it.
+        path: the name of the file, for messages.
         errors: `"strict"` or `"replace"`.
     """
     offset = 0
@@ -97,21 +97,12 @@ def decode_lines(stream, path, errors="strict"):
         )
 
 
-def read_text(path):
-    """Returns the whole text of a file, read as `read_lines` reads it."""
+def read_text(path: Path) -> str:
+    """Returns the whole text of a file, read by `read_lines`."""
     return "".join(read_lines(path))
 
 
-def read_json(path):
-    """Returns the content of a JSON file, plain or gzip.
-
-    Raises:
-        ValueError: the file is not JSON. The message names the file, the line and the column.
-    """
-    return _parse_json(read_text(path), path)
-
-
-def read_json_lines(path):
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields `(line number, dict)` for each line of a JSON lines file that is not blank.
 
     Raises:
@@ -120,7 +111,7 @@ def read_json_lines(path):
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
-        record = _parse_json(line, path, number)
+        record = parse_json(line, path, number)
         if not isinstance(record, dict):
             raise ValueError(
                 f"{path}, line {number}: each line must be one JSON object. "
@@ -129,27 +120,35 @@ def read_json_lines(path):
         yield number, record
 
 
-def _parse_json(text, path, line=1):
-    """Returns the value of JSON that begins on the given line of a file."""
+def parse_json(text: str, path: Path, line: int = 1) -> Any:
+    """Returns the value of JSON that begins on the given line of a file.
+
+    Raises:
+        ValueError: it is not JSON. The message names the file, the line and the column.
+    """
     try:
         value = json.loads(text)
         if "\\ud" in text.lower():
-            # Escapes can spell half a surrogate pair, which no tokenizer takes: it has no UTF-8.
+            # An escape may be half of a surrogate pair. No tokenizer takes it: it has no UTF-8.
             json.dumps(value, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path}, line {line + error.lineno - 1}, column {error.colno}: not JSON ({error.msg})."
-        ) from error
-    except RecursionError as error:
-        raise ValueError(f"{path}, line {line}: JSON nested too deeply to be data.") from error
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{path}, line {line}: holds half of a surrogate pair, {error.object[error.start]!r}, "
-            f"which is no character. Write the character itself, or both halves."
-        ) from error
-    except ValueError as error:
-        raise ValueError(f"{path}, line {line}: a number is too long to be data.") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}, {_json_fault(error, line)}") from error
     return value
+
+
+def _json_fault(error, line):
+    if isinstance(error, json.JSONDecodeError):
+        line += error.lineno - 1
+        return f"line {line}, column {error.colno}: not JSON ({error.msg})."
+    if isinstance(error, UnicodeEncodeError):
+        half = error.object[error.start]
+        return (
+            f"line {line}: holds half of a surrogate pair, {half!r}, which is not a character. "
+            "Write the character itself, or both halves."
+        )
+    if isinstance(error, RecursionError):
+        return f"line {line}: JSON nested too deeply to be data."
+    return f"line {line}: a number is too long to be data."
 
 
 def _open_plain_or_gzip(path):

@@ -1,4 +1,4 @@
-"""GLUE and its Chinese and multi-label neighbours: one table of tasks and their files.
+"""GLUE and similar Chinese and multi-label sets: one table of tasks and their files.
 
 The label order is that of the processors in google-research/bert (`run_classifier.py`), which most
 published checkpoints follow: MNLI is contradiction, entailment, neutral. The `datasets` hub has
@@ -13,25 +13,24 @@ import types
 
 from bert_keras.checks import check_choice
 from bert_keras.datasets import classification
-from bert_keras.datasets.any_table import has_names
 from bert_keras.datasets.classification import ClassificationTask, Layout
-from bert_keras.datasets.examples import Examples
-from bert_keras.datasets.table import read_rows
+from bert_keras.datasets.labelled_texts import LabelledTexts
+from bert_keras.datasets.table import Table, has_names, read_rows
 from bert_keras.types import Path
 
 
 def _numbered(*names):
-    """Returns the labels of files that write the number of a class."""
+    """Returns the labels of files that hold class numbers."""
     return tuple((str(number), name) for number, name in enumerate(names))
 
 
 def _named(*names):
-    """Returns the labels of files that write the name of a class."""
+    """Returns the labels of files that hold class names."""
     return tuple((name, name) for name in names)
 
 
 def _task(texts, label, labels, **options):
-    """Returns a task of files that all have a header: the columns of texts and label."""
+    """Returns a task whose files all have a header: the names of their text and label columns."""
     return ClassificationTask((Layout(texts, label),), labels, **options)
 
 
@@ -40,7 +39,7 @@ _ENTAILMENT = _named("entailment", "not_entailment")
 
 
 def _inference(label, *names):
-    """Returns a task of premise and hypothesis, some of whose rows are labelled "-"."""
+    """Returns a task of premises and hypotheses, with the label "-" on undecided rows."""
     return _task(
         _SENTENCES,
         label,
@@ -69,7 +68,7 @@ GLUE_TASKS = types.MappingProxyType(
         ),
         # Socher et al. 2013: sentiment of phrases (train) and sentences of film reviews.
         "sst2": _task(("sentence",), "label", _numbered("negative", "positive"), folders=("sst",)),
-        # Dolan and Brockett 2005: do two sentences of the news say the same?
+        # Dolan and Brockett 2005: do two sentences from the news mean the same?
         "mrpc": _task(
             ("#1 String", "#2 String"),
             "Quality",
@@ -155,22 +154,22 @@ GLUE_TASKS = types.MappingProxyType(
 )
 
 
-def load_glue(task: str | None, data_dir: Path, split: str) -> Examples:
-    """Reads one split of a GLUE task, or of another task of `GLUE_TASKS`, from its original files.
+def load_glue(task: str | None, data_dir: Path, split: str) -> LabelledTexts:
+    """Reads one split of a task in `GLUE_TASKS` from its original files.
 
     Args:
-        task: str, a key of `GLUE_TASKS` (`"cola"`, `"sst2"`, ...); punctuation and case do not
-            count. None finds it with `detect_glue_task`.
+        task: str, a key of `GLUE_TASKS` (`"cola"`, `"sst2"`, ...); punctuation and case are
+            ignored. `None` finds it with `detect_glue_task`.
         data_dir: folder with the files as they were published.
         split: `"train"`, `"dev"`, `"test"` (without labels in GLUE), for MNLI also
             `"dev_mismatched"` and `"test_mismatched"`, for MRPC and STS-B also `"test_labelled"`.
 
     Returns:
-        `Examples`. `labels` is None where a test file has none.
+        `LabelledTexts`. `labels` is `None` if a test file has none.
 
     Raises:
-        ValueError: there is no such task or split, or the file is not in the task's format, or it
-            lacks labels and is not of a test split.
+        ValueError: there is no such task or split, the file is not in the task's format, or it
+            lacks labels and is not a test split.
         FileNotFoundError: the folder holds none of the split's files.
         NotADirectoryError: `data_dir` is a file.
 
@@ -187,7 +186,7 @@ def load_glue(task: str | None, data_dir: Path, split: str) -> Examples:
     if path is None:
         raise FileNotFoundError(
             f"Split {split!r} is read from {' or '.join(task.files[split])}, and {data_dir} holds "
-            f"none of them. It holds: {sorted(os.listdir(data_dir))[:20]}"
+            f"neither. It holds: {sorted(os.listdir(data_dir))[:20]}"
         )
     examples = classification.read_examples(path, task)
     if examples.labels is None and split not in ("test", "test_mismatched"):
@@ -201,19 +200,16 @@ def load_glue(task: str | None, data_dir: Path, split: str) -> Examples:
 
 
 def get_glue_task(name: str) -> ClassificationTask:
-    """Returns the `ClassificationTask` of a name; `"SST-2"` and `"sst2"` are one.
+    """Returns the `ClassificationTask` of a name; `"SST-2"` and `"sst2"` are the same.
 
     Raises:
         ValueError: there is no such task. The message lists them.
     """
-    known = _known_name(name)
-    if known is None:
-        raise ValueError(f"`task` must be one of {list(GLUE_TASKS)}. Received: {name!r}")
-    return GLUE_TASKS[known]
+    return GLUE_TASKS[_known_name(name) or check_choice("task", name, tuple(GLUE_TASKS))]
 
 
 def detect_glue_task(data_dir: Path) -> str:
-    """Returns the name of the task that a folder holds, by the folder's name or else its content.
+    """Returns the name of the task in a folder, by the folder's name or else its content.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -235,7 +231,7 @@ def detect_glue_task(data_dir: Path) -> str:
 
 
 def _fits(data_dir, task):
-    """Whether the first labelled row of the folder's train or dev file is one of the task."""
+    """Whether the first row of the folder's train or dev file has texts and a label of the task."""
     path = _find_file(data_dir, task.files["train"] + task.files["dev"])
     if path is None:
         return False
@@ -243,13 +239,13 @@ def _fits(data_dir, task):
         if has_names(path):
             return classification.read_examples(path, task).labels is not None
         rows = read_rows(path)
-        line, fields = next(rows)
-        layout, columns, is_header = classification.find_layout(path, fields, task)
-        if is_header:
-            line, fields = next(rows)
+        row = next(rows)
+        layout, columns, has_header = classification.find_layout(path, row[1], task)
+        if has_header:
+            row = next(rows)
         if len(columns) == len(layout.texts):
             return False
-        classification.encode_labels([fields[columns[-1]]], task, path, [f"line {line}"])
+        classification.encode_labels(Table(path, [row], has_header=False), columns[-1], task)
     except (ValueError, IndexError, StopIteration):
         return False
     return True
@@ -272,6 +268,6 @@ def _find_file(data_dir, names):
 
 
 def _known_name(name):
-    """Returns the key of `GLUE_TASKS` that a name or a folder stands for, `None` for others."""
+    """Returns the key of `GLUE_TASKS` for a name or a folder, `None` if there is none."""
     plain = "".join(letter for letter in str(name).casefold() if letter.isalnum())
     return next((k for k, task in GLUE_TASKS.items() if plain in (k, *task.folders)), None)

@@ -1,21 +1,23 @@
-"""Texts of other machines, such as `s3://bucket/books/`, read as streams by fsspec."""
+"""Files on other machines, such as `s3://bucket/books/`, read as streams through fsspec."""
 
 import io
 import os
 import re
 
-# A scheme of one letter is a drive of Windows. `pathlib` makes one slash of two.
+from bert_keras.checks import require
+
+# A scheme of one letter is a Windows drive. `pathlib` turns two slashes into one.
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")
 
 
 def is_remote(path):
-    """Whether a path is an address, with a scheme, instead of a place in this file system."""
+    """Whether a path is an address, with a scheme, instead of a path in this file system."""
     path = os.fspath(path)
     return isinstance(path, str) and _ADDRESS.match(path) is not None
 
 
 def check_local(name, folder):
-    """Raises `ValueError` for an address where files are mapped into memory, or replaced whole."""
+    """Refuses an address for files that are mapped into memory or replaced whole."""
     if is_remote(folder):
         raise ValueError(
             f"{name} must be on this machine, where files can be mapped or replaced whole. "
@@ -25,7 +27,7 @@ def check_local(name, folder):
 
 
 def open_bytes(path):
-    """Returns an open binary file, of this machine or another."""
+    """Returns an open binary file, on this machine or another."""
     if not is_remote(path):
         return open(path, "rb")
     system, inside = _file_system(path)
@@ -33,13 +35,13 @@ def open_bytes(path):
 
 
 def file_name(path):
-    """Returns the name of a file, of an address without what may be a signature behind it."""
+    """Returns the name of a file; that of an address has no query string (such as a signature)."""
     name = os.path.basename(path)
     return re.split("[?#]", name)[0] if is_remote(path) else name
 
 
 def file_size(path):
-    """Returns the bytes of a file, 0 where a server does not tell."""
+    """Returns the size of a file in bytes, 0 if a server does not tell."""
     if not is_remote(path):
         return os.path.getsize(path)
     system, inside = _file_system(path)
@@ -47,7 +49,7 @@ def file_size(path):
 
 
 def find_remote(address):
-    """Returns the addresses that one names: a file, a pattern with `*`, or below a folder with `/`.
+    """Returns the addresses of a file, of a pattern with `*`, or below a folder that ends in `/`.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -66,13 +68,9 @@ def find_remote(address):
 
 
 def _file_system(address):
+    advice = "fsspec needs a package of its own for some kinds of address. Or copy the files here."
+    fsspec = require("fsspec.core", f"read {address}", "remote", advice)
     try:
-        from fsspec.core import url_to_fs
-
-        return url_to_fs(re.sub(":/+", "://", os.fspath(address), count=1))
+        return fsspec.url_to_fs(re.sub(":/+", "://", os.fspath(address), count=1))
     except ImportError as error:
-        raise ImportError(
-            f"{address} is on another machine, which needs fsspec: pip install "
-            f"'bert_keras[remote]', and its package for this kind of address ({error}). Or copy "
-            "the files here."
-        ) from error
+        raise ImportError(f"{address} cannot be read: {error} {advice}") from error

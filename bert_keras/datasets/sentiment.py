@@ -1,4 +1,4 @@
-"""Sentiment Labelled Sentences: 3,000 sentences of reviews, 1,000 each of three sites.
+"""Sentiment Labelled Sentences: 3,000 sentences of reviews, 1,000 from each of three sites.
 
 Reference: Kotzias, Denil, de Freitas and Smyth, "From Group to Individual Labels using Deep
 Features", KDD 2015. UCI Machine Learning Repository, https://doi.org/10.24432/C57604
@@ -9,7 +9,7 @@ import os
 import numpy as np
 
 from bert_keras.datasets.classification import ClassificationTask, Layout, read_examples
-from bert_keras.datasets.examples import Examples
+from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.datasets.split import split_examples
 from bert_keras.types import Path
 
@@ -27,12 +27,12 @@ _TASK = ClassificationTask(
 
 def load_sentiment_sentences(
     folder: Path, test_size: int = 600, seed: int = 0
-) -> tuple[Examples, Examples]:
-    """Reads the Sentiment Labelled Sentences and splits them in a training and a test part.
+) -> tuple[LabelledTexts, LabelledTexts]:
+    """Reads the Sentiment Labelled Sentences and splits them into a training and a test part.
 
     The set comes without a split. This one is fixed by `seed`, keeps the share of each site and
-    label in both parts, and puts no sentence in both: 19 sentences, such as "Great phone.", occur
-    more than once if case and white space do not count. White space around a sentence is dropped.
+    label in both parts, and puts no sentence in both: ignoring case and white space, 19 sentences,
+    such as "Great phone.", occur more than once. White space around a sentence is dropped.
 
     Args:
         folder: folder with `amazon_cells_labelled.txt`, `imdb_labelled.txt` and
@@ -41,7 +41,7 @@ def load_sentiment_sentences(
         seed: int.
 
     Returns:
-        `(train, test)`, both `Examples` with the label names `("negative", "positive")`.
+        `(train, test)`, both `LabelledTexts` with the label names `("negative", "positive")`.
 
     Raises:
         FileNotFoundError: one of the files is missing.
@@ -59,5 +59,5 @@ def load_sentiment_sentences(
         texts += [text.strip() for text in part.texts]
         labels += part.labels.tolist()
         strata += [(name, label) for label in part.labels.tolist()]
-    examples = Examples(texts, np.array(labels, "int32"), _TASK.label_names)
+    examples = LabelledTexts(texts, np.array(labels, "int32"), _TASK.label_names)
     return split_examples(examples, test_size, seed, strata)

@@ -1,4 +1,4 @@
-"""Splitting a set in two parts so that no text is in both."""
+"""Splitting a set into two parts so that no text is in both."""
 
 import collections
 import hashlib
@@ -7,11 +7,12 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.datasets.examples import Examples
+from bert_keras.checks import check_same_length
+from bert_keras.datasets.labelled_texts import LabelledTexts
 
 
 def normalize_text(text: str) -> str:
-    """Returns a text as duplicates are compared: case folded, white space runs as one space.
+    """Returns a text in the form that duplicates share: case folded, single spaces.
 
     Example:
         ```python
@@ -27,13 +28,13 @@ def split_indices(
     seed: int | str = 0,
     strata: Iterable[Hashable] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Splits positions in two parts, by the text, so that no text is in both.
+    """Splits positions into two parts, by the text, so that no text is in both.
 
-    Random splits of sets that repeat sentences test a model on what it has learned by heart. Here
-    equal texts (see `normalize_text`) form a group that goes to one part. Within each stratum
-    groups are ordered by a keyed hash of their text, and the first ones that fit its share of
-    `test_size` are the test part. The hash makes the split independent of the order of the
-    texts, of the platform and of NumPy's version.
+    After a random split of a set that repeats sentences, a model is tested on sentences that it was
+    trained on. Here equal texts (see `normalize_text`) form a group, which goes to one part. Within
+    each stratum groups are ordered by a keyed hash of their text, and the first ones that fit its
+    share of `test_size` are the test part. Thanks to the hash the split does not depend on the
+    order of the texts, the platform or NumPy's version.
 
     Args:
         texts: list of str, or a tuple of two lists for pairs (a pair is equal if both texts are).
@@ -41,7 +42,7 @@ def split_indices(
             duplicates may leave the test part a few examples short.
         seed: int or str.
         strata: optional sequence of hashable values, one per text, such as labels: each keeps
-            its share in both parts. A group of duplicates counts in the stratum of its
+            its share in both parts. A group of duplicates belongs to the stratum of its
             first member.
 
     Returns:
@@ -53,10 +54,7 @@ def split_indices(
     """
     keys = _keys(texts)
     strata = [0] * len(keys) if strata is None else list(strata)
-    if len(strata) != len(keys):
-        raise ValueError(
-            f"`strata` must have one value per text. Received {len(strata)} for {len(keys)} texts."
-        )
+    check_same_length("`strata` must have one value per text", strata=strata, texts=keys)
     num_test = _num_test(test_size, len(keys))
     groups = collections.defaultdict(list)
     for position, key in enumerate(keys):
@@ -81,15 +79,15 @@ def split_indices(
 
 
 def split_examples(
-    examples: Examples,
+    examples: LabelledTexts,
     test_size: float,
     seed: int | str = 0,
     strata: Iterable[Hashable] | None = None,
-) -> tuple[Examples, Examples]:
-    """Splits `Examples` in two, stratified by label unless told otherwise; see `split_indices`.
+) -> tuple[LabelledTexts, LabelledTexts]:
+    """Splits `LabelledTexts` in two, by default stratified by label; see `split_indices`.
 
     Returns:
-        `(train, test)`, both `Examples`.
+        `(train, test)`, both `LabelledTexts`.
     """
     if strata is None and examples.labels is not None and examples.problem_type == "single_label":
         strata = np.asarray(examples.labels).tolist()
@@ -97,9 +95,13 @@ def split_examples(
     return examples.take(train), examples.take(test)
 
 
-def count_shared_texts(first: Examples | Sequence[str], second: Examples | Sequence[str]) -> int:
-    """Returns how many different texts (or pairs) are in both, compared by `normalize_text`."""
-    first, second = (part.texts if isinstance(part, Examples) else part for part in (first, second))
+def count_shared_texts(
+    first: LabelledTexts | Sequence[str], second: LabelledTexts | Sequence[str]
+) -> int:
+    """Returns the number of different texts (or pairs) that are in both, by `normalize_text`."""
+    first, second = (
+        part.texts if isinstance(part, LabelledTexts) else part for part in (first, second)
+    )
     return len(set(_keys(first)) & set(_keys(second)))
 
 
@@ -120,12 +122,12 @@ def _num_test(test_size, num_texts):
 
 def _hash(seed, key):
     text = "\0".join((str(seed), *key))
-    # Lone surrogates come out of JSON escapes; they are texts like any other here.
+    # JSON escapes may give lone surrogates, which are hashed like any other character.
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _largest_remainder(sizes, total):
-    """Shares `total` out in proportion to `sizes`, in whole numbers that sum to it."""
+    """Divides `total` in proportion to `sizes`, into whole numbers with this sum."""
     exact = {name: total * size / sum(sizes.values()) for name, size in sizes.items()}
     shares = {name: int(share) for name, share in exact.items()}
     left = total - sum(shares.values())

@@ -1,46 +1,15 @@
-"""Question answering sets in SQuAD's JSON: SQuAD 1.1 and 2.0, CMRC 2018, DRCD."""
+"""Question answering sets in SQuAD's JSON format: SQuAD 1.1 and 2.0, CMRC 2018, DRCD."""
 
-import dataclasses
 from typing import NamedTuple
 
-from bert_keras.datasets.files import read_json
+from bert_keras.checks import check_not_empty, describe
+from bert_keras.datasets.files import parse_json, read_text
+from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
 
 
-class Answer(NamedTuple):
-    """An answer's text, and where it starts in the context, in characters."""
-
-    text: str
-    start: int
-
-
-@dataclasses.dataclass(frozen=True)
-class QuestionExample:
-    """A question about a context, with the answers that people gave.
-
-    Args:
-        id: str, the question's own.
-        question: str.
-        context: str.
-        answers: tuple of `Answer` as in the file; empty for unanswerable questions and for
-            unlabelled sets.
-        is_impossible: bool, whether SQuAD 2.0 says that the context does not answer it.
-    """
-
-    id: str
-    question: str
-    context: str
-    answers: tuple = ()
-    is_impossible: bool = False
-
-    @property
-    def spans(self) -> tuple[Answer, ...]:
-        """Tuple of the `answers` that stand in the context where they say: those to train on."""
-        return tuple(answer for answer in self.answers if _stands_in(self.context, answer))
-
-
 class AnswerMismatch(NamedTuple):
-    """An answer that does not equal the context from its start: `found` stands there."""
+    """An answer that is not in the context at its start, where `found` is instead."""
 
     question_id: str
     text: str
@@ -49,17 +18,17 @@ class AnswerMismatch(NamedTuple):
 
 
 class QuestionSet(NamedTuple):
-    """What `read_squad` returns: a list of `QuestionExample` and one of `AnswerMismatch`."""
+    """The result of `read_squad`: a list of `QuestionExample` and one of `AnswerMismatch`."""
 
-    examples: list
-    mismatches: list
+    examples: list[QuestionExample]
+    mismatches: list[AnswerMismatch]
 
 
 def read_squad(path: Path) -> QuestionSet:
     """Reads a file in SQuAD's JSON format and checks every answer against its span.
 
-    CMRC 2018 has 200 answers (of 9,657 in its dev file) whose start is -1 or whose text is not
-    what stands there. They are reported in `mismatches` and left in `answers`, since the official
+    In CMRC 2018's dev file, 200 of 9,657 answers have the start -1 or another text than the context
+    at their start. They are reported in `mismatches` and kept in `answers`, since the official
     scores compare texts; `QuestionExample.spans`, which training uses, leaves them out. Nothing is
     repaired: the same text elsewhere in the context may be another answer.
 
@@ -82,7 +51,7 @@ def read_squad(path: Path) -> QuestionSet:
     Reference: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
     EMNLP 2016, https://arxiv.org/abs/1606.05250
     """
-    content = read_json(path)
+    content = parse_json(read_text(path), path)
     examples, mismatches, ids = [], [], set()
     for place, context, record in _questions(path, content):
         example = _example(f"{path}, {place}", context, record)
@@ -93,10 +62,9 @@ def read_squad(path: Path) -> QuestionSet:
         mismatches += [
             AnswerMismatch(example.id, answer.text, answer.start, _span(context, answer))
             for answer in example.answers
-            if not _stands_in(context, answer)
+            if not answer.stands_in(context)
         ]
-    if not examples:
-        raise ValueError(f"{path} holds no questions.")
+    check_not_empty(examples, f"{path} must hold questions")
     return QuestionSet(examples, mismatches)
 
 
@@ -136,21 +104,13 @@ def _example(place, context, record):
 
 def _get(place, record, key, kind, default=None):
     if not isinstance(record, dict):
-        raise ValueError(f"{place}: a JSON object is needed. Received {_describe(record)}.")
+        raise ValueError(f"{place}: a JSON object is needed. Received: {describe(record)}.")
     value = record.get(key, default)
-    # A bool is an int for Python, and is none in this format.
+    # In Python a bool is an int, in this format it is not.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        found = "nothing" if value is None else _describe(value)
-        raise ValueError(f"{place}: {key!r} must be of type {kind.__name__}. Received {found}.")
+        found = "nothing" if value is None else describe(value)
+        raise ValueError(f"{place}: {key!r} must be of type {kind.__name__}. Received: {found}.")
     return value
-
-
-def _describe(value):
-    return f"a {type(value).__name__}, {repr(value)[:80]}"
-
-
-def _stands_in(context, answer):
-    return bool(answer.text) and answer.start >= 0 and _span(context, answer) == answer.text
 
 
 def _span(context, answer):

@@ -5,17 +5,22 @@ import ctypes
 import errno
 import functools
 import glob
+import gzip
 import json
 import os
 import pathlib
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 try:
     import fcntl
 except ImportError:  # Windows, where nobody can remove a file that is open.
     fcntl = None
+
+_Reader = TypeVar("_Reader", bound=Callable[..., Any])
 
 # What Linux calls the folder that relative paths begin in, and the swap of two names.
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
@@ -126,7 +131,7 @@ def replacing_with(path, beside):
         _move(written, new, path.parent, {beside}.difference(written))
 
 
-def of_one_state(read):
+def of_one_state(read: _Reader) -> _Reader:
     """Makes a method that reads a folder, or a file, begin again where that is replaced meanwhile.
 
     So it reads the old files or the new ones, never some of both.
@@ -316,6 +321,7 @@ def reading(path, advice="Download or save it again."):
         is_told = isinstance(error, (ValueError, TypeError)) and os.fspath(path) in str(error)
         # Libraries' own are plain `OSError` without a file's name.
         is_systems = isinstance(error, OSError) and (error.filename or type(error) is not OSError)
+        is_systems = is_systems and not isinstance(error, gzip.BadGzipFile)
         if not is_files or is_told or is_systems or isinstance(error, ImportError):
             raise
         raise ValueError(

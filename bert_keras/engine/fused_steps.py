@@ -1,7 +1,14 @@
-"""The step of AdamW and LAMB by a backend's own kernel: few passes over memory, not many.
+"""The step of AdamW and LAMB through a backend's own kernel: few passes over memory.
 
-XLA fuses `keras.ops` by itself; docs/benchmarks.md has what the kernels gain elsewhere.
+Why: Keras updates moments and weights by separate operations, each a pass over memory; XLA fuses
+them, PyTorch and TensorFlow do not (docs/benchmarks.md has the times). And on TensorFlow Keras
+squares the gradient of an embedding table before it sums repeated tokens.
+
+Goes when `tests/engine/test_still_needed.py::test_keras_s_adamw_makes_many_passes` and
+`test_keras_squares_gradients_before_it_sums_repeated_tokens` fail.
 """
+
+import keras
 
 
 def torch_step(variables, gradients, momentums, velocities, updates, **hyper):
@@ -99,3 +106,16 @@ def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate
         epsilon=epsilon,
         grad=gradient,
     )
+
+
+def dense_gradient(gradient):
+    """Sums the rows of a sparse gradient, which TensorFlow returns for an embedding table.
+
+    Repeated tokens are repeated rows. Keras squares them before it adds them up, so that on
+    TensorFlow alone a token that is seen four times would move twice as far.
+    """
+    if gradient is None or keras.backend.backend() != "tensorflow":
+        return gradient
+    import tensorflow as tf
+
+    return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient

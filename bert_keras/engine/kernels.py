@@ -7,9 +7,10 @@ is not named here computes as `keras.ops` does.
 - Dense layers: PyTorch multiplies float32 by Intel's MKL, which on AMD's processors is slower than
   oneDNN. The public way to oneDNN is a convolution of size 1 x 1. Below some 500 rows the two are
   level. A convolution keeps its input for the backward pass even where the kernel is frozen.
-- XLA on CPUs sums a product of bfloat16 slowly where the result is bfloat16. Asked for a float32
-  result, which is rounded afterwards, it is faster. That has no forward-mode derivative
-  (`jax.jvp`).
+- Products of bfloat16 on CPUs: XLA is slow unless it is asked for a float32 result, and
+  TensorFlow, on processors without bfloat16 instructions, sums in float32 and cuts the last 16 bits
+  off, so that all results are too near to 0. Both compute a float32 result here, which is rounded
+  once. On JAX that has no forward-mode derivative (`jax.jvp`).
 - Local attention: in blocks from so many blocks on (`LEAST_BLOCKS`), by a mask below.
 - Dropout: cheap random numbers on JAX, TensorFlow, and on PyTorch's CPU.
 """
@@ -22,6 +23,8 @@ import types
 import keras
 import numpy as np
 from keras import ops
+
+from bert_keras.engine.remat import with_gradient
 
 # Whether Keras's `ops.dot_product_attention` takes over where dropout is inactive. TensorFlow has
 # no kernel for it, and Keras the same formula. On GPUs it was not measured.
@@ -50,35 +53,47 @@ def has_fused_attention(query, dropout=None):
     return FUSED.get(backend, True) and (backend, dtype) != ("jax", "float16")
 
 
-def fused_attention(query, key, value, mask, dropout_rate=0.0):
-    """Returns `softmax(Q K^T / sqrt(head_dim)) V` by the backend's own function.
+def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout_rate=0.0):
+    """Returns `softmax(scale Q K^T + bias) V`, computed by the backend's own function.
 
     Args:
         query, key, value: float, `(batch, seq_len, num_heads, head_dim)`.
         mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
-        dropout_rate: float, of the probabilities; 0 but on PyTorch.
+        bias: float, broadcastable to the same shape, added to the scores, or `None`.
+        scale: float, or `None` for `1 / sqrt(head_dim)`.
+        dropout_rate: float, of the probabilities; above 0 on PyTorch only.
 
     Returns:
         float, `(batch, seq_len, num_heads, head_dim)`.
     """
-    if dropout_rate:
-        import torch
+    flash = None
+    if keras.backend.backend() == "torch":
+        # PyTorch chooses a kernel by itself. Keras would ask first whether one fits, a question
+        # that `torch.compile` cannot trace: it would split the graph in every layer.
+        flash = False
+        if mask is not None and (bias is not None or dropout_rate):
+            bias, mask = _masked_bias(mask, bias, query.dtype), None
+    if not dropout_rate:
+        return ops.dot_product_attention(
+            query, key, value, bias=bias, mask=mask, scale=scale, flash_attention=flash
+        )
+    import torch
 
-        if (
-            mask is not None
-        ):  # No infinity: a row without any key stays finite, as it does in Keras.
-            lowest = torch.finfo(query.dtype).min
-            mask = torch.zeros(mask.shape, dtype=query.dtype, device=mask.device).masked_fill(
-                ~mask, lowest
-            )
-        query, key, value = (x.transpose(1, 2) for x in (query, key, value))
-        return torch.nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=dropout_rate
-        ).transpose(1, 2)
-    # PyTorch chooses among its kernels by itself. Keras would ask it about each call beforehand, a
-    # question that `torch.compile` cannot trace: it cuts the graph in every layer.
-    flash = False if keras.backend.backend() == "torch" else None
-    return ops.dot_product_attention(query, key, value, mask=mask, flash_attention=flash)
+    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+    return torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=bias, dropout_p=dropout_rate, scale=scale
+    ).transpose(1, 2)
+
+
+def _masked_bias(mask, bias, dtype):
+    """Returns PyTorch's bias with the lowest number where the mask is `False`.
+
+    Not infinity: a row without any key stays finite, as it does in Keras.
+    """
+    import torch
+
+    bias = torch.zeros((), dtype=dtype, device=mask.device) if bias is None else bias.to(dtype)
+    return torch.where(mask, bias, torch.finfo(dtype).min)
 
 
 def is_for_blocks(length, size):
@@ -110,8 +125,8 @@ def dense(x, kernel, bias=None):
     backend = keras.backend.backend()
     if backend == "torch" and _is_for_onednn(x, kernel):
         return _by_onednn(x, kernel, None if bias is None else ops.convert_to_tensor(bias))
-    if backend == "jax" and _is_bfloat16_on_a_cpu(x, kernel):
-        product = _rounded_afterwards()(x, kernel)
+    if _is_bfloat16_on_a_cpu(x, kernel):
+        product = with_gradient(_rounded_product, _rounded_gradients)(x, kernel)
     else:
         product = ops.matmul(x, kernel)
     return product if bias is None else ops.add(product, bias)
@@ -202,45 +217,54 @@ def gelu_dense(x, kernel, bias, approximate):
 
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or _is_autocast(x):
         return None
-    tensors = (ops.convert_to_tensor(tensor) for tensor in (x, kernel, bias))
+    tensors = map(ops.convert_to_tensor, (x, kernel, bias))
     return _functions_of_torch().gelu_dense(*tensors, "tanh" if approximate else "none")
 
 
 def _is_bfloat16_on_a_cpu(x, kernel):
-    import jax
+    """Whether a product of bfloat16 is better computed in float32 and rounded afterwards."""
+    if not x.dtype == kernel.dtype == "bfloat16":
+        return False
+    if keras.backend.backend() == "jax":
+        import jax
 
-    return x.dtype == kernel.dtype == "bfloat16" and jax.default_backend() == "cpu"
+        return jax.default_backend() == "cpu"
+    return keras.backend.backend() == "tensorflow" and _tensorflow_truncates()
 
 
 @functools.cache
-def _rounded_afterwards():
-    """Returns a function for `x @ kernel` of bfloat16, whose products, its gradients' too, come as
-    float32 and are rounded then.
-    """
-    import jax
-    from jax import lax
+def _tensorflow_truncates():
+    """Whether TensorFlow cuts digits off a bfloat16 product. Asked by one, whatever decides it."""
+    import tensorflow as tf
 
-    def product(first, second, axes):
-        result = lax.dot_general(first, second, (axes, ((), ())), preferred_element_type="float32")
-        return result.astype("bfloat16")
+    with tf.init_scope():
+        # 1 + 1.5 * 2**-8 lies nearer to 1 + 2**-7 than to 1, its two neighbours in bfloat16.
+        ones, kernel = ([[1.0, 1.0]], [[1.0], [1.5 * 2**-8]])
+        product = tf.matmul(tf.cast(ones, "bfloat16"), tf.cast(kernel, "bfloat16"))
+        return float(product[0, 0]) == 1.0
 
-    @jax.custom_vjp
-    def matmul(x, kernel):
-        return product(x, kernel, ((x.ndim - 1,), (0,)))
 
-    def forward(x, kernel):
-        return matmul(x, kernel), (x, kernel)
+def _rounded_product(x, kernel):
+    return _rounded_once(x, kernel, ((len(x.shape) - 1,), (0,)))
 
-    def backward(inputs, gradient):
-        x, kernel = inputs
-        rows = tuple(range(x.ndim - 1))
-        return (
-            product(gradient, kernel, ((gradient.ndim - 1,), (1,))),
-            product(x, gradient, (rows, rows)),
-        )
 
-    matmul.defvjp(forward, backward)
-    return matmul
+def _rounded_gradients(upstream, x, kernel):
+    rows = tuple(range(len(x.shape) - 1))
+    return (
+        _rounded_once(upstream, kernel, ((len(rows),), (1,))),
+        _rounded_once(x, upstream, (rows, rows)),
+    )
+
+
+def _rounded_once(first, second, axes):
+    """Returns the product of two bfloat16 tensors over some axes of each, summed in float32."""
+    if keras.backend.backend() == "jax":
+        from jax import lax
+
+        product = lax.dot_general(first, second, (axes, ((), ())), preferred_element_type="float32")
+    else:
+        product = ops.tensordot(ops.cast(first, "float32"), ops.cast(second, "float32"), axes)
+    return ops.cast(product, "bfloat16")
 
 
 def _is_autocast(x):
@@ -448,5 +472,4 @@ def _functions_of_torch():
                 of_x = torch.ops.aten.gelu_backward(of_x, x, approximate=ctx.approximate)
             return of_x, *of_weights, None
 
-    functions = {"masked": Masked, "mixed": Mixed, "gelu_dense": GeluDense}
-    return types.SimpleNamespace(**{name: cls.apply for name, cls in functions.items()})
+    return types.SimpleNamespace(masked=Masked.apply, mixed=Mixed.apply, gelu_dense=GeluDense.apply)

@@ -1,9 +1,12 @@
-"""Outputs of a model, by one compiled function that gives nothing away.
+"""Prediction through one compiled function that donates no buffers.
 
-Keras's own `predict` hands the weights to a step and takes them back. On JAX they are nowhere in
-between: two threads that predict at once, or an exception, lose them. Here weights are an argument
-like the inputs (JAX) or only read (TensorFlow, PyTorch), so that any number of threads may predict
-at once, and whatever ends one of them leaves no trace.
+Why: on JAX Keras's own `predict` hands the weights to a step and takes them back. In between the
+variables hold deleted arrays: two threads that predict at once, or an exception, lose them. Here
+weights are an argument like the inputs (JAX) or only read (TensorFlow, PyTorch). So any number of
+threads may predict at once, and an exception in one of them leaves no trace.
+
+Goes when
+`tests/engine/test_still_needed.py::test_an_exception_in_keras_s_predict_loses_weights` fails.
 """
 
 import sys
@@ -16,42 +19,39 @@ from keras.src.trainers import data_adapters
 from bert_keras import distribution
 from bert_keras.checks import check_int
 from bert_keras.engine import structure
-from bert_keras.engine.compiled_programs import keep_compiled_programs
 from bert_keras.engine.forked import check_not_forked
 from bert_keras.engine.interrupts import signals_wait
 from bert_keras.inputs import ROW_PLACES, TOKEN_IDS
-from bert_keras.preprocessing.batching import BucketedBatches
 
 _lock = threading.Lock()
 
 
 class Prediction:
-    """From a dict of arrays to outputs, compiled as the model is.
+    """A function from a dict of arrays to outputs, compiled as the model is.
 
     Args:
         model: a `keras.Model` whose variables exist.
         call: function of inputs that reads the model's weights; by default the model itself, in
-            inference.
+            inference mode.
     """
 
     def __init__(self, model, call=None):
-        keep_compiled_programs()
         self._compiled_for = _compiled_for(model)
         self._run = _FUNCTIONS[keras.backend.backend()](model, call or _inference(model))
         self._shapes = set()
         self._lock = threading.Lock()
 
     def fits(self, model):
-        """Whether the model is still what this was compiled for."""
+        """Whether the model has not changed since this was compiled."""
         return self._compiled_for == _compiled_for(model)
 
     def __call__(self, inputs):
-        """Returns what the model makes of a dict of arrays."""
+        """Returns the outputs for a dict of arrays."""
         check_not_forked()
         shapes = tuple((name, value.shape, value.dtype) for name, value in inputs.items())
         if shapes in self._shapes:
             return self._run(inputs)
-        # What compiles does so once, also where several threads ask for it.
+        # Threads that ask for the same new shape compile it once.
         with self._lock:
             outputs = self._run(inputs)
         self._shapes.add(shapes)
@@ -60,9 +60,9 @@ class Prediction:
     def over(self, batches):
         """Yields the outputs of batches as NumPy arrays.
 
-        A batch is handed to the device before the outputs of the one before it are waited for.
-        Signals wait meanwhile: they would leave noted in the process which layer of Keras is at
-        work, and NumPy may swallow what they raise.
+        A batch is sent to the device before the outputs of the previous one are waited for.
+        Signals wait during a call: they would leave Keras's record of the current call behind, and
+        NumPy may swallow the exception that a handler raises.
         """
         last = None
         for batch in batches:
@@ -76,7 +76,7 @@ class Prediction:
 
 
 def prediction_of(model):
-    """Returns the `Prediction` of a model: the one it has, unless the model has changed since."""
+    """Returns the `Prediction` of a model, a new one if the model has changed."""
     with _lock:
         if model._prediction is None or not model._prediction.fits(model):
             model._prediction = Prediction(model)
@@ -99,6 +99,9 @@ def _jax_function(model, call):
         return lambda inputs: call(_tensors(inputs))
     import jax
 
+    from bert_keras.engine.compiled_programs import keep_compiled_programs
+
+    keep_compiled_programs()
     variables = model.variables
 
     def computed(weights, inputs):
@@ -106,7 +109,7 @@ def _jax_function(model, call):
             return call(inputs)
 
     compiled = distribution.over_devices(computed) if is_shared else jax.jit(computed)
-    # The values themselves: `value` also looks for scopes, once for each of a few hundred.
+    # `_value` itself: the property looks for scopes, for each of a few hundred variables.
     return lambda inputs: compiled([variable._value for variable in variables], inputs)
 
 
@@ -142,7 +145,7 @@ def _as_numpy(outputs):
 
 
 def _torch_as_numpy(output):
-    # Keras makes a copy, for which it can read what NumPy cannot.
+    # Keras copies, but can read dtypes that NumPy lacks.
     is_numpys = output.is_cpu and output.dtype.itemsize >= 4
     return output.numpy() if is_numpys else keras.ops.convert_to_numpy(output)
 
@@ -151,9 +154,9 @@ _AS_NUMPY = _torch_as_numpy if keras.backend.backend() == "torch" else np.asarra
 
 
 def shown(verbose):
-    """Returns what Keras's `verbose="auto"` is to mean: a bar where it can move, else a line.
+    """Returns what `verbose="auto"` means: a bar if the output is a terminal, else a line.
 
-    Of several processes the first one tells.
+    Of several processes only the first one prints.
     """
     if verbose == "auto" and distribution.process()[0]:
         return 0
@@ -162,7 +165,7 @@ def shown(verbose):
 
 
 def with_progress(outputs, batches, verbose):
-    """Yields `outputs`, one for each of `batches`, and shows how far it is as Keras does."""
+    """Yields `outputs`, one for each of `batches`, with Keras's progress bar."""
     number = batches.num_batches if hasattr(batches, "num_batches") else len(batches)
     bar = keras.utils.Progbar(number, verbose=shown(verbose), unit_name="step")
     done = 0
@@ -177,30 +180,30 @@ def batches_of(x, batch_size, check):
     """Returns batches to predict.
 
     Args:
-        x: dict of arrays, or anything that `keras.Model.predict` takes and that yields inputs, or
+        x: dict of arrays, or a dataset that `keras.Model.predict` takes and that yields inputs, or
             tuples that begin with them.
-        batch_size: int, rows of a batch of arrays, or `None` for Keras's 32.
-        check: function of a dict of inputs that raises where they do not fit. It sees each batch
-            but those of this package.
+        batch_size: int, rows in a batch of arrays, or `None` for Keras's 32.
+        check: function of a dict of inputs that raises if they do not fit. It is called for every
+            batch, except those of a dataset whose `is_checked` is true.
 
     Returns:
-        An iterable of dicts, and their number or `None`.
+        An iterable of dicts of arrays.
     """
     if isinstance(x, dict):
         x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
         check(x)
-        # Places are those of a whole batch.
+        # `row_places` belong to a whole batch.
         size = 32 if batch_size is None else check_int("batch_size", batch_size)
         size = len(x[TOKEN_IDS]) if ROW_PLACES in x else size
         starts = range(0, len(next(iter(x.values()))), size)
         return [{name: v[start : start + size] for name, v in x.items()} for start in starts]
-    if isinstance(x, BucketedBatches):
+    if getattr(x, "is_checked", False):
         return x
     return _Foreign(x, batch_size, check)
 
 
 class _Foreign:
-    """Batches of somebody else's dataset, as arrays, each checked."""
+    """Batches of a dataset from elsewhere, as arrays, each checked."""
 
     def __init__(self, x, batch_size, check):
         self._adapter = data_adapters.get_data_adapter(x, batch_size=batch_size)
@@ -209,7 +212,7 @@ class _Foreign:
 
     def __iter__(self):
         adapter = self._adapter
-        # Of a `DataLoader`'s dicts Keras's own iterator reads the keys.
+        # Keras's own iterator over a `DataLoader` of dicts yields their keys.
         is_loader = isinstance(adapter, data_adapters.TorchDataLoaderAdapter)
         batches = adapter.get_torch_dataloader() if is_loader else adapter.get_numpy_iterator()
         adapter.on_epoch_begin()
@@ -223,5 +226,5 @@ class _Foreign:
 
 
 def inputs_of(batch):
-    """Returns the inputs of a batch, which is a tuple that begins with them, or they alone."""
+    """Returns the inputs of a batch: the batch itself, or the first item of a tuple."""
     return batch[0] if isinstance(batch, (tuple, list)) else batch

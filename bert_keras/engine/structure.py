@@ -1,17 +1,36 @@
-"""Counts the changes to what layers compute with, so that functions compiled before are given up.
+"""The variables of a model: their paths, and when layers replace them.
 
-An adapter that is added or merged, and a layer that is quantized, has other variables than a
-function that was compiled before knows of. Such changes are rare, and layers may be shared by
-models, so one number serves for all of them.
+Why: Keras does not compile a model again when an adapter is added or merged, or a layer is
+quantized: a compiled function keeps computing with the old variables. `version` counts such
+changes. They are rare, and models may share layers, so one number serves all models.
+
+Goes when `tests/engine/test_still_needed.py::test_keras_computes_with_replaced_variables` fails.
 """
 
 import itertools
+
+import keras
 
 _numbers = itertools.count(1)
 version = 0
 
 
-def changed():
-    """Notes that some layer of some model has other variables now."""
+def changed(*layers: keras.layers.Layer) -> None:
+    """Notes that layers have other variables now.
+
+    Args:
+        *layers: those that hold variables of another layer; PyTorch would keep the old ones too.
+    """
     global version
     version = next(_numbers)
+    if keras.backend.backend() == "torch":
+        for layer in layers:
+            layer._track_variables()
+
+
+def relative_path(variable: keras.Variable) -> str:
+    """Returns a variable's path below its model: `"encoder/layer_0/attention/query/kernel"`.
+
+    The first component is the model's name, which may have a counter (`bert_backbone_1`).
+    """
+    return variable.path.split("/", 1)[1]

@@ -1,20 +1,28 @@
-"""Whatever ends `fit` or `evaluate`, a model keeps the weights of its last whole step."""
+"""Whatever ends `fit` or `evaluate`, a model keeps the weights of its last whole step.
+
+Why: on JAX a step of Keras donates the weights' buffers, and the variables get the new arrays only
+when Keras syncs them, at the end of an epoch. An exception or Ctrl-C before that leaves variables
+whose arrays are deleted. On the other backends Ctrl-C can stop a step between two variables.
+
+Goes when `tests/engine/test_still_needed.py::test_an_exception_in_keras_s_fit_loses_weights` fails.
+"""
 
 import contextlib
 import sys
 import threading
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import Any
 
 import keras
 from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
-from bert_keras.engine.compiled_programs import keep_compiled_programs
 from bert_keras.engine.forked import check_not_forked
 from bert_keras.engine.interrupts import settled_by, signals_wait
-from bert_keras.training.averages import inner_optimizer
-from bert_keras.training.optimizer import AdamW, after
+from bert_keras.types import Tensor
 
-# What Keras's steps on JAX take and return, by how much of it there is.
+# The state that Keras's steps on JAX take and return, by its number of parts.
 _OF_MODEL = ("trainable_variables", "non_trainable_variables")
 _STATES = {
     2: _OF_MODEL,
@@ -34,7 +42,7 @@ def whole(step):
 
 
 class _TorchSteps:
-    """On PyTorch weights change in place, one after the other: no signal comes between."""
+    """On PyTorch a step assigns variables in place, one by one; signals wait until the last."""
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
@@ -46,62 +54,70 @@ class _TorchSteps:
             super().make_test_function(force)
             self.test_function = whole(self.test_function)
 
+    def train_step(self, *args):
+        # Keras frees the last step's gradients only after the forward pass has allocated its own.
+        self.zero_grad()
+        return super().train_step(*args)
+
     def _get_metrics_result_or_logs(self, logs):
         distribution.sum_states(self.metrics_variables)
         return super()._get_metrics_result_or_logs(logs)
 
-    def settle(self):
-        """Leaves PyTorch's training mode, which Keras's `fit` leaves at the end of an epoch."""
+    def settle(self) -> None:
+        """Leaves PyTorch's training mode, as Keras's `fit` does at the end of an epoch."""
         if self.training:
             self.eval()
 
 
 class _TensorFlowSteps:
-    """On TensorFlow a step is one graph, which reads its batch itself."""
+    """On TensorFlow a step is one graph, which also reads its batch."""
 
     def _make_function(self, step_function):
         import tensorflow as tf
 
         def step(data):
-            # Else what does not need the batch, as weight decay and the count of steps, is done
-            # also where there is none. Our optimizers see to it, in a graph made in half the time.
+            # Without this dependency, ops that do not read the batch (weight decay, the step
+            # counter) would also run on the final, empty step.
             with after(x for x in tf.nest.flatten(data) if tf.is_tensor(x)):
                 return step_function(data)
 
-        is_own = isinstance(inner_optimizer(self), AdamW)
-        return whole(super()._make_function(step_function if is_own else step))
+        # Our optimizers wait by themselves, in a graph that takes half as long to trace.
+        waits = getattr(inner_optimizer(self), "waits_for_gradients", False)
+        return whole(super()._make_function(step_function if waits else step))
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        # For its first batch Keras has all devices fetch theirs ahead, of a short epoch all: then
-        # the batches would believe that it is over, and the first epoch's order would be skipped.
+        # For its first batch Keras lets all devices prefetch, in a short epoch everything. The
+        # dataset would take that for an epoch, and skip the order of the first one.
         adapter = getattr(iterator, "data_adapter", None)
         is_shared = self.distribute_strategy.num_replicas_in_sync > 1
         if is_shared and isinstance(adapter, data_adapters.PyDatasetAdapter):
             iterator, data_batch = None, next(adapter.get_numpy_iterator())
         super()._maybe_symbolic_build(iterator, data_batch)
 
-    def settle(self):
-        """Does nothing: variables hold their values all the time."""
+    def settle(self) -> None:
+        """Does nothing: the variables always hold their values."""
 
 
 class _JaxSteps:
-    """On JAX a step gives away the arrays of the weights and returns others.
+    """On JAX a step donates the weights' arrays and returns new ones.
 
-    Keras takes notice of those once the step is back, and until then nothing holds weights that
-    can be read. Here they are held from the moment on that variables do not hold them.
+    Between a step and Keras's sync the variables hold deleted arrays. This class keeps the arrays
+    that the last step returned, so that `settle` can assign them at any time.
     """
 
     _jax_state = None
     _state_thread = None
 
     def _get_jax_state(self, purge_model_variables=False, **kinds):
-        # Variables keep the arrays that the step gives away. Without value, as Keras leaves them,
-        # they would be read as new random numbers, and saved so.
+        # Keras would purge the variables: without a value they are read, and saved, as new random
+        # numbers. They keep the donated arrays instead, which cannot be read by mistake.
         state = super()._get_jax_state(**kinds)
         self._hold(state)
         return state
 
     def _make_function(self, step_function, concatenate_outputs=False):
+        from bert_keras.engine.compiled_programs import keep_compiled_programs
+
         def step(state, data):
             with signals_wait():
                 result, state = step_function(state, data)
@@ -112,15 +128,15 @@ class _JaxSteps:
         return super()._make_function(step, concatenate_outputs)
 
     def _hold(self, state):
-        # Past Keras's attributes, which look at every array.
+        # Not by `setattr`: Keras would look at every array.
         self.__dict__.update(
             _jax_state=dict(zip(_STATES[len(state)], state, strict=True)),
             _jax_state_synced=False,
             _state_thread=threading.get_ident(),
         )
 
-    def settle(self):
-        """Gives the variables the values that the last step of this thread returned."""
+    def settle(self) -> None:
+        """Assigns the variables the values that the last step of this thread returned."""
         if self._jax_state and self._state_thread == threading.get_ident():
             self.jax_state_sync()
             self._jax_state = None
@@ -133,7 +149,7 @@ WholeSteps = {"jax": _JaxSteps, "tensorflow": _TensorFlowSteps, "torch": _TorchS
 
 @contextlib.contextmanager
 def whole_steps(model):
-    """Within it, `fit` or `evaluate` of a model may end at any moment and by anything.
+    """Within it, `fit` or `evaluate` of a model may end at any moment, for any reason.
 
     Args:
         model: a `keras.Model` with `WholeSteps`.
@@ -145,22 +161,23 @@ def whole_steps(model):
 
 
 def build_optimizer(model):
-    """Creates the optimizer's state before the first step, all of it.
+    """Creates all of the optimizer's state before the first step.
 
-    A step of TensorFlow that has to create it is traced twice, takes thrice as long to make, and
-    cannot create it where several devices have a copy each.
+    TensorFlow traces a step that creates it twice, which takes three times as long, and cannot
+    create it within a step where several devices have a copy each.
     """
     if not model.compiled or model.optimizer is None or model.optimizer.built:
-        return  # Of what is not compiled Keras says so.
+        return  # Keras reports a model that is not compiled.
     with signals_wait(), distribution.scope_of(model):
         model.optimizer.build(model.trainable_variables)
 
 
 @contextlib.contextmanager
 def whole_end(model):
-    """Within it, `fit` ends with averages of all weights or, by an exception, with none of them.
+    """Within it, `fit` ends with averages of all weights or, after an exception, of none.
 
-    On JAX Keras puts them there also then, and the weights that training would go on with are lost.
+    On JAX Keras assigns the averages even after an exception, and the weights that training would
+    continue with are lost.
     """
     if not model.compiled or not getattr(inner_optimizer(model), "use_ema", False):
         yield
@@ -178,3 +195,22 @@ def whole_end(model):
         yield
     finally:
         del optimizer.finalize_variable_values
+
+
+def inner_optimizer(model: keras.Model) -> keras.optimizers.Optimizer:
+    """Returns the optimizer that makes the steps: the one inside a `LossScaleOptimizer`."""
+    return getattr(model.optimizer, "inner_optimizer", model.optimizer)
+
+
+def after(tensors: Iterable[Tensor] | None) -> AbstractContextManager[Any]:
+    """Within it, TensorFlow runs nothing before the tensors are known; `None` lifts the wait."""
+    if keras.backend.backend() != "tensorflow":
+        return contextlib.nullcontext()
+    import tensorflow as tf
+
+    if tensors is None:
+        return tf.control_dependencies(None)
+    # One op that waits for all of them: if each operation waited for each tensor, a graph would
+    # take three times as long to trace.
+    with tf.control_dependencies(list(tensors)):
+        return tf.control_dependencies([tf.no_op()])

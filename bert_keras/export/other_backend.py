@@ -10,7 +10,8 @@ import tempfile
 import keras
 
 _PROGRAM = (
-    "from bert_keras.export import other_backend, programs; other_backend.run(programs.write)"
+    "from bert_keras.export import other_backend, program_formats as formats; "
+    "other_backend.run(formats.write)"
 )
 
 

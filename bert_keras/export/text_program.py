@@ -1,7 +1,7 @@
 """A program that takes texts and gives answers: a SavedModel with the tokenizer inside."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 
@@ -11,20 +11,6 @@ from bert_keras.preprocessing.packing import PAIR_STRATEGIES, SINGLE_STRATEGIES
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 
 _ADVICE = "Export it without `text=True`, for token ids, or ask the task itself, by `predict`."
-
-
-class TextAnswer(NamedTuple):
-    """What a task answers to texts in a program; its class says so as `text_answer`.
-
-    Fields:
-        output: str, the name of the model's output.
-        labels: list of str, the names of its columns, or None where they are no classes.
-        num_texts: tuple of the ints 1 and 2, whether single texts and pairs have an answer.
-    """
-
-    output: str
-    labels: tuple | None
-    num_texts: tuple
 
 
 def check(model: keras.Model, format: str, input_signature: Any, options: dict[str, Any]) -> None:
@@ -58,7 +44,7 @@ def check(model: keras.Model, format: str, input_signature: Any, options: dict[s
 
 def _says_answer(cls):
     """Whether the last class that changes how texts become examples says what it answers."""
-    parts = [part for part in cls.__mro__ if {"text_answer", "raw_examples"} & vars(part).keys()]
+    parts = [part for part in cls.__mro__ if {"text_answer", "encode_texts"} & vars(part).keys()]
     return bool(parts) and "text_answer" in vars(parts[0])
 
 

@@ -11,6 +11,7 @@ import ml_dtypes
 
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
+from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.export import keras_hub_tokenizer as tokenizers
 from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.card import README, card_of
@@ -59,6 +60,7 @@ def export_to_keras_hub(model, folder, card=None):
     Raises:
         ValueError: KerasHub has no such model that gives the same numbers.
     """
+    check_not_quantized(model)
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
     task = None if backbone is model else model

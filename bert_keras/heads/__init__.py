@@ -1,12 +1,12 @@
 """Prediction heads, one a file: what a task puts on a backbone."""
 
-from bert_keras.heads.embedding import EmbeddingHead
-from bert_keras.heads.masked_tokens import MaskedLMHead
-from bert_keras.heads.next_sentence import NextSentenceHead
-from bert_keras.heads.pretraining_heads import PretrainingHead
-from bert_keras.heads.replaced_token import ReplacedTokenHead
-from bert_keras.heads.sequence import SequenceHead
-from bert_keras.heads.span import SpanHead
-from bert_keras.heads.span_border import SpanBoundaryHead
-from bert_keras.heads.token import TokenHead
-from bert_keras.heads.window import WindowHead
+from bert_keras.heads.embedding import EmbeddingHead as EmbeddingHead
+from bert_keras.heads.masked_tokens import MaskedLMHead as MaskedLMHead
+from bert_keras.heads.next_sentence import NextSentenceHead as NextSentenceHead
+from bert_keras.heads.pretraining_heads import PretrainingHead as PretrainingHead
+from bert_keras.heads.replaced_token import ReplacedTokenHead as ReplacedTokenHead
+from bert_keras.heads.sequence import SequenceHead as SequenceHead
+from bert_keras.heads.span import SpanHead as SpanHead
+from bert_keras.heads.span_border import SpanBoundaryHead as SpanBoundaryHead
+from bert_keras.heads.token import TokenHead as TokenHead
+from bert_keras.heads.window import WindowHead as WindowHead

@@ -1,12 +1,14 @@
 """The head that makes one vector of a text."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.checks import check_choice
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.training.losses import of_length_1
-from bert_keras.types import Outputs, Pooling, Tensor
+from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -31,7 +33,9 @@ class EmbeddingHead(keras.layers.Layer):
         [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3.
     """
 
-    def __init__(self, pooling: Pooling = "mean", normalize: bool = True, **kwargs) -> None:
+    def __init__(
+        self, pooling: Pooling = "mean", normalize: bool = True, **kwargs: Unpack[LayerOptions]
+    ) -> None:
         super().__init__(**kwargs)
         self.pooling = check_choice("pooling", pooling, POOLINGS)
         self.normalize = normalize

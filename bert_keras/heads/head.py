@@ -1,7 +1,7 @@
 """The base class of heads."""
 
 import inspect
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 
@@ -9,7 +9,7 @@ from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import get_activation
 from bert_keras.layers.initializer import head_initializer
 from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.types import Activation, Tensor
+from bert_keras.types import Activation, LayerOptions, Tensor
 
 
 class Head(keras.layers.Layer):
@@ -25,7 +25,7 @@ class Head(keras.layers.Layer):
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
     """
 
-    def __init__(self, arguments: dict[str, Any], **kwargs) -> None:
+    def __init__(self, arguments: dict[str, Any], **kwargs: Unpack[LayerOptions]) -> None:
         super().__init__(**kwargs)
         for name, value in arguments.items():
             setattr(self, name, value)

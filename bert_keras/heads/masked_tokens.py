@@ -1,10 +1,12 @@
 """The head that guesses masked tokens."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.heads.head import Head, own_arguments
-from bert_keras.types import Activation, Outputs, Tensor
+from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -52,7 +54,7 @@ class MaskedLMHead(Head):
         initializer_range: float = 0.02,
         embedding_dim: int | None = None,
         use_bias: bool = True,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         super().__init__(own_arguments(locals()), **kwargs)

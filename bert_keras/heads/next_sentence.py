@@ -1,10 +1,12 @@
 """The head that says whether the second text follows the first."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.heads.head import Head, own_arguments
-from bert_keras.types import Outputs, Tensor
+from bert_keras.types import LayerOptions, Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -31,7 +33,9 @@ class NextSentenceHead(Head):
         `get_next_sentence_output` in google-research/bert, `run_pretraining.py`.
     """
 
-    def __init__(self, hidden_dim: int, initializer_range: float = 0.02, **kwargs) -> None:
+    def __init__(
+        self, hidden_dim: int, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]
+    ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         self.dense = self.make_dense(2)
 

@@ -1,11 +1,13 @@
 """The heads of pre-training, side by side."""
 
+from typing import Unpack
+
 import keras
 
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.span_border import SpanBoundaryHead
-from bert_keras.types import Outputs, Tensor
+from bert_keras.types import LayerOptions, Outputs, Tensor
 
 NAMES = ("masked_lm", "next_sentence", "span_boundary")
 
@@ -32,7 +34,7 @@ class PretrainingHead(keras.layers.Layer):
         masked_lm: MaskedLMHead,
         next_sentence: NextSentenceHead | None = None,
         span_boundary: SpanBoundaryHead | None = None,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.masked_lm = masked_lm

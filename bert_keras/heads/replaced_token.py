@@ -1,10 +1,12 @@
 """The head that tells tokens of the text from tokens that were put there."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.heads.head import Head, own_arguments
-from bert_keras.types import Activation, Outputs, Tensor
+from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -36,7 +38,7 @@ class ReplacedTokenHead(Head):
         hidden_dim: int,
         activation: Activation = "gelu",
         initializer_range: float = 0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         self.hidden = self.make_dense(hidden_dim, activation, name="hidden")

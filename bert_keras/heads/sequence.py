@@ -1,12 +1,14 @@
 """The head for one prediction a sequence."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.checks import check_choice
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.pooler import POOLINGS, pool
-from bert_keras.types import Activation, Outputs, Pooling, Tensor
+from bert_keras.types import Activation, LayerOptions, Outputs, Pooling, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -60,7 +62,7 @@ class SequenceHead(Head):
         dropout_first: bool = False,
         norm: bool = False,
         layer_norm_epsilon: float = 1e-12,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         if dropout_first and hidden_activation is None:
@@ -85,4 +87,6 @@ class SequenceHead(Head):
             vector = ops.concatenate([vector] * self.num_masks)
         if self.dropout_first:
             vector = self.drop(vector, training=training)
-        return self.dense(self.drop(self.through_hidden(vector), training=training))
+        if self.hidden is not None:
+            vector = self.through_hidden(vector)
+        return self.dense(self.drop(vector, training=training))

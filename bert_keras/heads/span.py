@@ -1,11 +1,13 @@
 """The head for a span of text: where it starts and where it ends."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.checks import check_bool
 from bert_keras.heads.head import Head, own_arguments
-from bert_keras.types import Activation, Outputs, Tensor
+from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 # Far below every logit, and still finite: a difference of two of them is 0, not NaN.
 MASKED_LOGIT = -1e9
@@ -50,7 +52,7 @@ class SpanHead(Head):
         hidden_activation: Activation | None = None,
         norm: bool = False,
         layer_norm_epsilon: float = 1e-12,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         check_bool("mask_padding", mask_padding)

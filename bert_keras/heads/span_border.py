@@ -1,12 +1,14 @@
 """The head that guesses the tokens of a span from its borders."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.heads.masked_tokens import gather_positions
 from bert_keras.layers.initializer import bert_initializer
-from bert_keras.types import Activation, Outputs, Tensor
+from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -61,7 +63,7 @@ class SpanBoundaryHead(Head):
         embedding_dim: int | None = None,
         num_places: int = 15,
         place_dim: int = 200,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         super().__init__(own_arguments(locals()), **kwargs)

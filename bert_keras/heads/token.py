@@ -1,10 +1,12 @@
 """The head for one prediction a token."""
 
+from typing import Unpack
+
 import keras
 
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.crf import LinearChainCRF
-from bert_keras.types import Activation, Outputs, Tensor
+from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -42,7 +44,7 @@ class TokenHead(Head):
         hidden_activation: Activation | None = None,
         norm: bool = False,
         layer_norm_epsilon: float = 1e-12,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         self.add_hidden()

@@ -1,6 +1,6 @@
 """The head for one prediction a document that was read in windows."""
 
-from typing import Literal
+from typing import Unpack
 
 import keras
 
@@ -8,7 +8,7 @@ from bert_keras.checks import check_choice
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.layers.attention_pooling import AttentionPooling
 from bert_keras.layers.pooler import pool
-from bert_keras.types import Tensor
+from bert_keras.types import Combination, LayerOptions, Tensor
 
 COMBINATIONS = ("mean", "max", "self_attention")
 
@@ -47,10 +47,10 @@ class WindowHead(Head):
         self,
         num_outputs: int,
         hidden_dim: int,
-        combine: Literal["mean", "max", "self_attention"] = "mean",
+        combine: Combination = "mean",
         dropout: float = 0.1,
         initializer_range: float = 0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(own_arguments(locals()), **kwargs)
         check_choice("combine", combine, COMBINATIONS)

@@ -1,10 +1,12 @@
 """A weighted mean of vectors, the weights by attention."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.layers.initializer import bert_dense
-from bert_keras.types import Tensor
+from bert_keras.types import LayerOptions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -31,7 +33,9 @@ class AttentionPooling(keras.layers.Layer):
         [Lin et al., 2017](https://arxiv.org/abs/1703.03130), section 2.1, with one hop.
     """
 
-    def __init__(self, hidden_dim: int, initializer_range: float = 0.02, **kwargs) -> None:
+    def __init__(
+        self, hidden_dim: int, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]
+    ) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.initializer_range = initializer_range

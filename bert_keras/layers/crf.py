@@ -1,10 +1,12 @@
 """A linear-chain conditional random field: tags that know their neighbours."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.engine.size_limit import note_variable
-from bert_keras.types import Tensor
+from bert_keras.types import NameOptions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -53,7 +55,7 @@ class LinearChainCRF(keras.layers.Layer):
         [Lample et al., 2016](https://arxiv.org/abs/1603.01360), section 2.2.
     """
 
-    def __init__(self, num_tags: int, **kwargs) -> None:
+    def __init__(self, num_tags: int, **kwargs: Unpack[NameOptions]) -> None:
         # Sums of exponentials over a whole sentence do not fit half precision.
         super().__init__(**{**kwargs, "dtype": "float32"})
         self.num_tags = num_tags

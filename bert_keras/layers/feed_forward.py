@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable
+from types import MappingProxyType
+from typing import Unpack
 
 import keras
 from keras import ops
@@ -10,7 +12,7 @@ from bert_keras.engine.kernels import dense, gelu_dense
 from bert_keras.engine.remat import with_gradient
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.initializer import bert_dense
-from bert_keras.types import Activation, Tensor
+from bert_keras.types import Activation, LayerOptions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -120,13 +122,18 @@ class FeedForward(keras.layers.Layer):
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.3.
     """
 
+    # Names of the dense layers that can have an adapter -> attributes.
+    adaptable = MappingProxyType(
+        {"intermediate": "intermediate", "feed_forward_output": "output_dense"}
+    )
+
     def __init__(
         self,
         intermediate_dim: int,
         hidden_dim: int,
         activation: Activation = "gelu",
         initializer_range: float = 0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.intermediate_dim = intermediate_dim
@@ -134,7 +141,7 @@ class FeedForward(keras.layers.Layer):
         self.initializer_range = initializer_range
         self.activation = get_activation(activation)
         self.intermediate = bert_dense(self, intermediate_dim, "intermediate", AdaptableDense)
-        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense)
+        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense, cut_axis=0)
 
     def build(self, input_shape=None):
         self.intermediate.build((None, None, self.hidden_dim))
@@ -165,8 +172,8 @@ class FeedForward(keras.layers.Layer):
             ops.reshape(tensor, (-1, units))
             for tensor, units in ((activated, x.shape[-1]), (upstream, kernel.shape[1]))
         )
-        of_x = ops.reshape(ops.matmul(outer, ops.transpose(kernel)), ops.shape(x)) * slope
-        return of_x, ops.matmul(ops.transpose(inner), outer), ops.sum(outer, axis=0)
+        of_x = ops.reshape(dense(outer, ops.transpose(kernel)), ops.shape(x)) * slope
+        return of_x, dense(ops.transpose(inner), outer), ops.sum(outer, axis=0)
 
     def compute_output_shape(self, input_shape):
         return input_shape

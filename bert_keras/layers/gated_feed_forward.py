@@ -1,6 +1,8 @@
 """The feed-forward network with a gate."""
 
 import functools
+from types import MappingProxyType
+from typing import Unpack
 
 import keras
 from keras import ops
@@ -9,6 +11,7 @@ from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.feed_forward import get_activation
 from bert_keras.layers.initializer import bert_dense
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -37,6 +40,11 @@ class GatedFeedForward(keras.layers.Layer):
         [Shazeer, 2020](https://arxiv.org/abs/2002.05202).
     """
 
+    # Names of the dense layers that can have an adapter -> attributes.
+    adaptable = MappingProxyType(
+        {"intermediate": "intermediate", "feed_forward_output": "output_dense"}
+    )
+
     def __init__(
         self,
         intermediate_dim,
@@ -44,7 +52,7 @@ class GatedFeedForward(keras.layers.Layer):
         dropout=0.0,
         activation="gelu",
         initializer_range=0.02,
-        **kwargs,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         self.intermediate_dim = intermediate_dim
@@ -53,7 +61,7 @@ class GatedFeedForward(keras.layers.Layer):
         self.activation = get_activation(activation)
         dense = functools.partial(bert_dense, self, layer_class=AdaptableDense, use_bias=False)
         self.intermediate = dense(2 * intermediate_dim, "intermediate")
-        self.output_dense = dense(hidden_dim, "output")
+        self.output_dense = dense(hidden_dim, "output", cut_axis=0)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):

@@ -1,11 +1,13 @@
 """From one vector a token to one vector a sequence."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from bert_keras.checks import check_choice
 from bert_keras.layers.initializer import bert_dense
-from bert_keras.types import Outputs, Pooling, Tensor
+from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -31,7 +33,9 @@ class Pooler(keras.layers.Layer):
         google-research/bert, `modeling.py`.
     """
 
-    def __init__(self, hidden_dim: int, initializer_range: float = 0.02, **kwargs) -> None:
+    def __init__(
+        self, hidden_dim: int, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]
+    ) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.initializer_range = initializer_range

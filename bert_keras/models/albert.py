@@ -1,5 +1,7 @@
 """ALBERT: A Lite BERT for Self-supervised Learning of Language Representations."""
 
+from typing import Unpack
+
 import keras
 
 from bert_keras.checks import check_int
@@ -7,6 +9,7 @@ from bert_keras.layers.encoder import Encoder
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.bert import bert_block, bert_embeddings
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -82,8 +85,8 @@ class AlbertBackbone(Backbone):
         num_segments: int = 2,
         initializer_range: float = 0.02,
         remat: bool = False,
-        **kwargs,
-    ):
+        **kwargs: Unpack[LayerOptions],
+    ) -> None:
         super().__init__(**own_arguments(locals()))
         self.embeddings = bert_embeddings(self, embedding_dim)
         self.encoder = Encoder(

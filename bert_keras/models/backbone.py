@@ -1,6 +1,5 @@
 """The one base class of all backbones, and what everything else may ask of them."""
 
-import contextlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Self
@@ -10,12 +9,10 @@ from keras import ops
 
 from bert_keras import inputs as contract
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
-from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.layers import unpadding
 from bert_keras.models.adapters import Adaptable
 from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.other_names import renamed_argument
-from bert_keras.presets import presets
 from bert_keras.types import Dtype, Inputs, Outputs, Path, Tensor
 
 # More than any published encoder has, and less than what would exhaust a machine: a config read
@@ -75,10 +72,12 @@ class Backbone(Adaptable, BuiltModel):
         num_segments: int, how many segments there are; 0 or 1: none are told apart.
         padding_id: int, id of the token by which positions are counted, or `None`.
         pooler: the layer that makes `pooled_output`, or `None`.
-        stages: list of layers from the bottom: the embeddings, then each block, once where layers
-            share it. Freezing, layer-wise learning rates, unfreezing and adapters go by it.
-        adaptable: mapping, name -> list of dense layers, one a block of `stages`, that can have
-            adapters.
+        stages: list of layers from the bottom: the embeddings, what all blocks share, then each
+            block, once where layers share it. Freezing, layer-wise learning rates and unfreezing
+            read it.
+        num_blocks: int, how many of the last stages are blocks.
+        adaptable: mapping, name -> list of dense layers, one a block, that can have adapters. Their
+            `cut_axis` says how several devices share a kernel.
         dropout, activation, layer_norm_epsilon, initializer_range: what heads take by default.
     """
 
@@ -120,13 +119,18 @@ class Backbone(Adaptable, BuiltModel):
         return self.embeddings.token_embedding
 
     @property
+    def num_blocks(self) -> int:
+        return len(set(self.encoder.blocks))
+
+    @property
     def stages(self) -> list[keras.layers.Layer]:
-        return [self.embeddings, *dict.fromkeys(self.encoder.blocks)]
+        shared = [layer for layer in self.encoder.shared if layer.weights]
+        return [self.embeddings, *shared, *dict.fromkeys(self.encoder.blocks)]
 
     @property
     def adaptable(self) -> Mapping[str, list[keras.layers.Dense]]:
-        blocks = [block.adaptable for block in self.stages[1:]]
-        # No dict, by which Keras would find the layers, and name them so in files.
+        blocks = [block.adaptable for block in self.stages[-self.num_blocks :]]
+        # No dict: Keras would look for layers in it, and name them so in files.
         return MappingProxyType({name: [block[name] for block in blocks] for name in blocks[0]})
 
     def build(self, input_shape=None):
@@ -200,7 +204,6 @@ class Backbone(Adaptable, BuiltModel):
         return {**super().get_config(), **settings_of(self)}
 
     @classmethod
-    @of_one_state
     def from_preset(cls, preset: Path, load_weights: bool = True, **kwargs: Any) -> Self:
         """Returns a backbone from a registered name, a folder, or a hub address.
 
@@ -222,13 +225,9 @@ class Backbone(Adaptable, BuiltModel):
         backbone = bert_keras.BertBackbone.from_preset("minilm_l6_en_uncased")
         ```
         """
-        source = presets.open_preset(preset)
-        with source.filling() if load_weights else contextlib.nullcontext():
-            backbone = source.backbone(cls, **kwargs)
-        if load_weights:
-            with reading(source.folder):
-                source.load_backbone_weights(backbone)
-        return backbone
+        from bert_keras.presets.presets import load_backbone
+
+        return load_backbone(cls, preset, load_weights, kwargs)
 
 
 def check_no_attentions(return_attentions):

@@ -1,9 +1,12 @@
 """DistilBERT, a distilled version of BERT: smaller, faster, cheaper and lighter."""
 
+from typing import Unpack
+
 import keras
 
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.bert import bert_embeddings, bert_encoder
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -60,8 +63,8 @@ class DistilBertBackbone(Backbone):
         max_sequence_length: int = 512,
         initializer_range: float = 0.02,
         remat: bool = False,
-        **kwargs,
-    ):
+        **kwargs: Unpack[LayerOptions],
+    ) -> None:
         super().__init__(**own_arguments(locals()), num_segments=0)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)

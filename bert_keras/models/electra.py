@@ -1,9 +1,12 @@
 """ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators."""
 
+from typing import Unpack
+
 import keras
 
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.bert import bert_embeddings, bert_encoder
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -74,8 +77,8 @@ class ElectraBackbone(Backbone):
         num_segments: int = 2,
         initializer_range: float = 0.02,
         remat: bool = False,
-        **kwargs,
-    ):
+        **kwargs: Unpack[LayerOptions],
+    ) -> None:
         embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         super().__init__(**own_arguments(locals()))
         is_projected = embedding_dim != hidden_dim

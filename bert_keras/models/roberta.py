@@ -1,11 +1,14 @@
 """RoBERTa: A Robustly Optimized BERT Pretraining Approach."""
 
+from typing import Unpack
+
 import keras
 
 from bert_keras.checks import check_int
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.bert import bert_embeddings, bert_encoder
+from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -73,8 +76,8 @@ class RobertaBackbone(Backbone):
         padding_id: int = 1,
         initializer_range: float = 0.02,
         remat: bool = False,
-        **kwargs,
-    ):
+        **kwargs: Unpack[LayerOptions],
+    ) -> None:
         super().__init__(**own_arguments(locals()))
         check_int("padding_id", padding_id, 0, self.vocabulary_size - 1)
         self.embeddings = bert_embeddings(self)

@@ -1,17 +1,9 @@
-"""Text to the arrays that models take: packing, truncation, batching, windows, masking."""
+"""From text to model inputs: truncation, packing, windows, batching and masking."""
 
-from bert_keras.preprocessing.batching import BucketedBatches, length_buckets, sorted_batches
-from bert_keras.preprocessing.masking import Masking
-from bert_keras.preprocessing.packing import pack
-from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-
-__all__ = [
-    "BucketedBatches",
-    "Masking",
-    "Ragged",
-    "TextPreprocessor",
-    "length_buckets",
-    "pack",
-    "sorted_batches",
-]
+from bert_keras.preprocessing.batching import BucketedBatches as BucketedBatches
+from bert_keras.preprocessing.batching import length_buckets as length_buckets
+from bert_keras.preprocessing.batching import sorted_batches as sorted_batches
+from bert_keras.preprocessing.masking import Masking as Masking
+from bert_keras.preprocessing.packing import pack as pack
+from bert_keras.preprocessing.ragged import Ragged as Ragged
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor

@@ -1,4 +1,4 @@
-"""Batches of texts of similar length, so that short texts do not pay for long ones."""
+"""Batches of rows of similar length, so that short texts are not padded to long ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_choice, check_int, check_not_empty, check_same_length
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.types import Array
@@ -18,59 +18,59 @@ from bert_keras.types import Array
 def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int, ...]:
     """Returns the lengths that batches may be padded to.
 
-    Multiples of `step` up to 64, of twice that up to 128, of four times beyond. On JAX and
-    TensorFlow each is a shape to compile, see `buckets_worth_compiling`.
+    Multiples of `step` up to 64, of twice `step` up to 128, and of four times `step` beyond. On JAX
+    and TensorFlow each length is a shape to compile, see `buckets_worth_compiling`.
 
     Args:
-        max_length: int, the last of them.
-        step: int, the distance of those up to 64.
-        first: int, the first of them.
+        max_length: int, the last length.
+        step: int, the distance between lengths up to 64.
+        first: int, the first length.
 
     Example:
 
     >>> length_buckets(100), length_buckets(22, step=4, first=4)
     ((16, 24, 32, 40, 48, 56, 64, 80, 96, 100), (4, 8, 12, 16, 20, 22))
     """
-    steps = [*range(first, 64, step), *range(64, 128, 2 * step), *range(128, max_length, 4 * step)]
-    return (*(length for length in steps if length < max_length), max_length)
+    short, middle = (
+        range(first, min(64, max_length), step),
+        range(64, min(128, max_length), 2 * step),
+    )
+    return (*short, *middle, *range(128, max_length, 4 * step), max_length)
 
 
 def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int64]:
-    """Returns for each length the smallest bucket that holds it.
+    """Returns, for each length, the smallest bucket that holds it.
 
     Args:
         lengths: int or int array.
         buckets: increasing ints.
 
     Raises:
-        ValueError: a length is above the last bucket.
+        ValueError: buckets do not increase, or a length is above the last one.
     """
     buckets = np.asarray(buckets, dtype=np.int64)
     if buckets.ndim != 1 or not len(buckets) or np.any(np.diff(buckets) <= 0) or buckets[0] < 1:
         raise ValueError(f"`buckets` must be positive and increase. Received: {buckets}.")
     places = np.searchsorted(buckets, lengths)
-    if np.any(places == len(buckets)):
-        raise ValueError(
-            f"`buckets` must hold the longest row. Received: last bucket {buckets[-1]}, longest "
-            f"row {np.max(lengths)}."
-        )
+    longest, advice = int(np.max(lengths, initial=0)), "The last bucket must hold the longest row."
+    check_int("buckets[-1]", int(buckets[-1]), longest, advice=advice)
     return buckets[places]
 
 
 def buckets_worth_compiling(batches, buckets, num_epochs, price):
-    """Returns those of the lengths whose programs save more than they cost to compile.
+    """Returns the lengths whose programs save more time than they cost to compile.
 
-    Fewer lengths mean more padding, more lengths more programs; the least sum of both is found
-    exactly, by dynamic programming over the lengths.
+    Fewer lengths mean more padding, more lengths more programs. Dynamic programming over the
+    lengths finds the smallest sum of both.
 
     Args:
-        batches: list of pairs of rows and padded length, as an epoch has them.
-        buckets: increasing ints, of which the padded lengths are.
-        num_epochs: int, how often they are computed.
+        batches: list of pairs of rows and padded length, those of an epoch.
+        buckets: increasing ints, which contain the padded lengths.
+        num_epochs: int, how often the batches are computed.
         price: float, how many tokens could be computed in the time that a program takes to compile.
 
     Returns:
-        Increasing ints, with the longest of the batches last: nothing longer may come.
+        Increasing ints. The last is the longest padded length: no batch may be longer.
 
     Example:
 
@@ -82,13 +82,13 @@ def buckets_worth_compiling(batches, buckets, num_epochs, price):
     for indices, length in batches:
         rows[length] += len(indices)
     used = [length for length in buckets if rows[length]]
-    # For each length the least price of all batches up to it, and the lengths that have it.
+    # For each length: the smallest price of all batches up to it, and the lengths with that price.
     best = [(0.0, ())]
     for end, length in enumerate(used, start=1):
         choices = []
-        for start, (paid, chosen) in enumerate(best):
-            num_rows = sum(rows[each] for each in used[start:end])
-            choices.append((paid + price + num_rows * length * num_epochs, (*chosen, length)))
+        for start, (cost, chosen) in enumerate(best):
+            num_rows = sum(rows[shorter] for shorter in used[start:end])
+            choices.append((cost + price + num_rows * length * num_epochs, (*chosen, length)))
         best.append(min(choices))
     return best[-1][1]
 
@@ -101,25 +101,25 @@ def sorted_batches(
 ) -> list[tuple[NDArray[np.int64], int]]:
     """Splits rows into batches by length, the longest first, for prediction.
 
-    The longest come first, so that a batch which does not fit into memory fails at once. With a
-    token budget the number of rows follows the length, and there is one shape per bucket.
+    The longest rows come first, so that a batch that does not fit into memory fails at once. With a
+    token budget, the number of rows depends on the length, and there is one shape per bucket.
 
     Args:
         lengths: int `(num_rows,)`.
-        batch_size: int, rows in a batch where there is no `token_budget`.
+        batch_size: int, rows in a batch without a `token_budget`.
         token_budget: int, the most tokens in a batch, padding included: a batch of padded length
-            `n` has `max(1, token_budget // n)` rows, above 4 a multiple of 4.
+            `n` has `max(1, token_budget // n)` rows; above 4, rounded down to a multiple of 4.
         buckets: increasing ints to pad to; None for `length_buckets` of the longest row.
 
     Returns:
-        A list of pairs of the batch's rows, int64 `(size,)`, and the length to pad to, int.
+        A list of pairs: the batch's rows, int64 `(size,)`, and the length to pad to, int.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     if not len(lengths):
         return []
     padded = bucket_lengths(lengths, buckets or length_buckets(int(lengths.max())))
-    # By what they are, not by what they are padded to: batches of as many rows are the same
-    # whatever the buckets.
+    # Sorted by their own length, not by the padded one, so that the rows of batches of a fixed size
+    # do not depend on the buckets.
     order = np.argsort(-lengths, kind="stable")
     batches, start = [], 0
     while start < len(order):
@@ -137,7 +137,7 @@ def restore_order(computed: Array, batches: Iterable[tuple[NDArray[np.int64], in
     """Puts rows that were computed batch by batch back into the order of the data.
 
     Args:
-        computed: array `(num_rows, ...)`, the batches' results one after the other.
+        computed: array `(num_rows, ...)`, the concatenated results of the batches.
         batches: list of pairs of rows and padded length, as `sorted_batches` returns.
 
     Returns:
@@ -152,42 +152,43 @@ def restore_order(computed: Array, batches: Iterable[tuple[NDArray[np.int64], in
 class BucketedBatches(keras.utils.PyDataset):
     """Batches for `fit` and `evaluate` whose rows have similar lengths.
 
-    Each epoch the rows are shuffled, sorted by length within windows of `window` batches,
-    cut into batches, and the batches are shuffled again. A batch is padded to the smallest of some
-    fixed lengths that holds it, so XLA compiles few shapes. The order depends on `seed`
-    and the number of the epoch alone: set `epoch` to continue a run where it stopped.
+    In each epoch the rows are shuffled, sorted by length within windows of `window` batches, and
+    cut into batches, which are shuffled again. A batch is padded to the smallest of some fixed
+    lengths that holds it, so that XLA compiles few shapes. The order depends only on `seed` and the
+    number of the epoch: set `epoch` to continue a run where it stopped.
 
-    The number moves on when every batch has been read between `on_epoch_begin` and `on_epoch_end`;
-    the latter alone says little, since Keras also calls it before the first epoch. `fit` shuffles
-    the batches' order once more by Python's global `random`; `fit(shuffle=False)` leaves the order
-    to this class, and loses nothing. The first two batches differ in length where any do: on
-    TensorFlow, Keras takes an axis on which these two agree for one that never changes.
+    The epoch advances when every batch has been read between `on_epoch_begin` and `on_epoch_end`;
+    the second event alone is not enough, since Keras also sends it before the first epoch.
+    `fit` shuffles the order of the batches once more by Python's global `random`;
+    `fit(shuffle=False)` leaves the order to this class, and loses nothing. The first two batches
+    differ in length if any batches do: on TensorFlow, Keras treats an axis on which the two agree
+    as one that never changes.
 
-    Generic over what a row is: `make_inputs` packs sentences, windows or choices.
+    A row may be anything that `make_inputs` packs: sentences, windows, choices.
 
     Args:
-        lengths: int `(num_rows,)`, the length of each row once packed.
+        lengths: int `(num_rows,)`, the packed length of each row.
         make_inputs: function of the rows, int64 `(size,)`, and the length to pad to, int, that
             returns the inputs dict of a batch.
-        labels: array `(num_rows, ...)`, or a `Ragged` of one label per token, or a dict of such.
-        sample_weight: the same for weights. For `Ragged` labels the default is 1 for every token
-            that has a label and 0 for padding.
+        labels: array `(num_rows, ...)`, or a `Ragged` with one label per token, or a dict of these.
+        sample_weight: weights in the same form. For `Ragged` labels the default is 1 for every
+            token with a label and 0 for padding.
         batch_size: int.
         shuffle: bool. False gives the same batches in each epoch, sorted by length over all rows,
-            the longest first: for `evaluate`, and for `predict` with `restore_order` after it.
+            the longest first: for `evaluate`, and for `predict` followed by `restore_order`.
         seed: int.
-        window: int, how many batches are sorted together. Larger windows waste less on padding
-            and mix lengths less; where labels go with lengths, a batch of one length is a biased
-            sample, which costs small sets accuracy. By default a twentieth of the epoch's batches,
-            at least 4 and at most 100. 1 is a random order.
+        window: int, how many batches are sorted together. Larger windows waste less on padding and
+            mix lengths less; if labels correlate with lengths, a batch of one length is a biased
+            sample, which costs accuracy on small sets. By default a twentieth of the epoch's
+            batches, at least 4 and at most 100. 1 is a random order.
         buckets: increasing ints; None for `length_buckets` of the longest row.
-        pad_last_batch: bool, fill the one batch that is smaller than the others with copies of a
-            row that weigh 0, which spares XLA a shape. Losses and metrics must then be weighted
-            means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
+        pad_last_batch: bool, whether to fill the one batch that is smaller than the others with
+            copies of a row that have weight 0, which saves XLA a shape. Losses and metrics must
+            then be weighted means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
         epoch: int, the number of the first epoch.
-        unpadded: bool, whether the encoder is to compute without padding, see `without_padding`.
-        token_budget: int, or `None`: in place of `batch_size` the most tokens of a batch, see
-            `sorted_batches`. Without `shuffle` and `pad_last_batch`.
+        unpadded: bool, whether the encoder computes without padding, see `without_padding`.
+        token_budget: int, or `None`: the most tokens in a batch, in place of `batch_size`, see
+            `sorted_batches`. It excludes `shuffle` and `pad_last_batch`.
 
     Example:
 
@@ -201,6 +202,9 @@ class BucketedBatches(keras.utils.PyDataset):
     model.fit(batches, epochs=3)
     ```
     """
+
+    # Rows are checked when they are made; `predict` need not check them again.
+    is_checked = True
 
     def __init__(
         self,
@@ -219,12 +223,11 @@ class BucketedBatches(keras.utils.PyDataset):
         unpadded: bool = False,
         token_budget: int | None = None,
     ) -> None:
-        # Without `workers`: batches are cheap to make, and Keras's workers read a whole epoch ahead
-        # of a model that is not built yet, which would count as one.
+        # Without `workers`: batches are cheap to make, and for a model that is not built yet,
+        # Keras's workers read a whole epoch ahead, which would count as an epoch.
         super().__init__()
         lengths = np.asarray(lengths, dtype=np.int64)
-        if not len(lengths):
-            raise ValueError("Batches need at least one row. Received: none.")
+        check_not_empty(lengths, "Batches need at least one row")
         self.batch_size = check_int("batch_size", batch_size)
         if window is None:
             window = min(max(len(lengths) // (20 * batch_size), 4), 100)
@@ -233,7 +236,7 @@ class BucketedBatches(keras.utils.PyDataset):
         self.labels = _as_columns(labels, len(lengths), "labels")
         self.sample_weight = _as_columns(sample_weight, len(lengths), "sample_weight")
         if token_budget is not None:
-            # Shuffled, the epochs would have different numbers of batches.
+            # With shuffling, the number of batches would differ between epochs.
             check_choice("shuffle", shuffle, (False,), "`token_budget` needs it.")
             check_choice("pad_last_batch", pad_last_batch, (False,), "`token_budget` needs it.")
             check_int("token_budget", token_budget)
@@ -249,32 +252,38 @@ class BucketedBatches(keras.utils.PyDataset):
 
     @property
     def epoch(self) -> int:
-        """Number of the current epoch; setting it orders the rows as that epoch does."""
+        """The number of the current epoch. Setting it puts the rows in the order of that epoch."""
         return self._epoch
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
-        self._epoch = epoch
-        self._read = set()
-        self.batches = self._order_rows()
-
-    def _order_rows(self):
-        """Returns a list of (rows, padded length), one for each batch."""
+        self._epoch, self._read = epoch, set()
+        rows, batches = np.arange(len(self.lengths)), []
+        size = len(rows)
         if self.shuffle:
             generator = np.random.default_rng([self.seed, self._epoch])
-            order = generator.permutation(len(self.lengths))
-            size = self.window * self.batch_size
-            windows = np.split(order, range(size, len(order), size))
-            batches = [batch for rows in windows for batch in self._cut(rows)]
-            batches = [batches[index] for index in generator.permutation(len(batches))]
-        else:
-            batches = self._cut(np.arange(len(self.lengths)))
-        return _vary_first_two(batches, self.lengths)
-
-    def _cut(self, rows):
-        lengths, budget = self.lengths[rows], self.token_budget
-        pieces = sorted_batches(lengths, self.batch_size, budget, self.buckets)
-        return [(rows[piece], length) for piece, length in pieces]
+            rows, size = generator.permutation(len(rows)), self.window * self.batch_size
+        for start in range(0, len(rows), size):
+            window = rows[start : start + size]
+            pieces = sorted_batches(
+                self.lengths[window], self.batch_size, self.token_budget, self.buckets
+            )
+            for piece, length in pieces:
+                batches.append((window[piece], length))
+        if self.shuffle:
+            order = generator.permutation(len(batches))
+            batches = list(map(batches.__getitem__, order))
+        longest = np.empty(len(batches), np.int64)
+        for index, (rows, _) in enumerate(batches):
+            longest[index] = self.lengths[rows].max()
+        # The longest batch first and the shortest second: every axis that varies does so there. Any
+        # other two may agree in an axis in which a third differs, if a length stands for a shape.
+        for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
+            found = place + int(extreme(longest[place:]))
+            batches[place], batches[found] = batches[found], batches[place]
+            longest[[place, found]] = longest[[found, place]]
+        # (rows, padded length) of each batch.
+        self.batches = batches
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -291,18 +300,25 @@ class BucketedBatches(keras.utils.PyDataset):
         inputs = without_padding(inputs) if self.unpadded else inputs
         if self.labels is None:
             return (inputs,)
-        labels = pad_labels(self.labels, rows, length)
-        weights = self._weights(rows, length)
+        labels, weights = pad_labels(self.labels, rows, length), self.sample_weight
+        if isinstance(labels, dict):
+            weights = self._weights_by_name(rows, length)
+        else:
+            weights = self._column_weights(self.labels, weights, rows, length)
         if weights is None:
             return inputs, labels
-        return inputs, labels, _without_copies(weights, num_rows)
+        for column in weights.values() if isinstance(weights, dict) else [weights]:
+            # Rows that only fill the batch. Selecting rows made a copy, so the weights of the data
+            # set stay as they are.
+            column[num_rows:] = 0
+        return inputs, labels, weights
 
-    def _weights(self, rows, length):
-        if not isinstance(self.labels, dict):
-            return self._column_weights(self.labels, self.sample_weight, rows, length)
-        given, weights = self.sample_weight, {}
+    def _weights_by_name(self, rows, length):
+        """Returns a dict of weights for a dict of labels, or `None` if all are 1."""
+        weights = {}
         for key, column in self.labels.items():
-            weight = given.get(key) if isinstance(given, dict) else given
+            weight = self.sample_weight
+            weight = weight.get(key) if isinstance(weight, dict) else weight
             weights[key] = self._column_weights(column, weight, rows, length)
         if all(weight is None for weight in weights.values()):
             return None
@@ -310,7 +326,7 @@ class BucketedBatches(keras.utils.PyDataset):
         return {key: ones.copy() if weight is None else weight for key, weight in weights.items()}
 
     def _column_weights(self, labels, weights, rows, length):
-        """Returns the weights of one column of labels, or None where all are 1."""
+        """Returns the weights of one column of labels, or `None` if all are 1."""
         if isinstance(weights, Ragged):
             return pad_labels(weights, rows, length)
         if isinstance(labels, Ragged):
@@ -321,20 +337,20 @@ class BucketedBatches(keras.utils.PyDataset):
         return weights[rows]
 
     def on_epoch_begin(self):
-        """Begins to note which batches are read."""
+        """Starts to note which batches are read."""
         self._within_epoch = True
 
     def on_epoch_end(self):
-        """Orders the rows anew if all batches have been read since the last time."""
+        """Reorders the rows if all batches have been read since the epoch began."""
         self._within_epoch = False
         if self.shuffle and len(self._read) == len(self):
-            self.epoch += 1
+            self.epoch = self._epoch + 1
 
     def for_prediction(self, token_budget: int | None = None) -> BucketedBatches:
         """Returns batches of the same rows without labels, unshuffled, the longest first.
 
         Args:
-            token_budget: int, the most tokens of a batch in place of as many rows, or `None`.
+            token_budget: int, the most tokens in a batch, in place of `batch_size`, or `None`.
         """
         return BucketedBatches(
             self.lengths,
@@ -347,7 +363,7 @@ class BucketedBatches(keras.utils.PyDataset):
         )
 
     def restore_order(self, outputs: ArrayLike) -> Array:
-        """Puts the rows of `predict`'s output into the order of the data, for `shuffle=False`.
+        """Puts the rows of `predict`'s output in the order of the data. Needs `shuffle=False`.
 
         Args:
             outputs: array `(num_rows, ...)`, in the order of these batches.
@@ -357,7 +373,7 @@ class BucketedBatches(keras.utils.PyDataset):
         """
         outputs = np.asarray(outputs)
         if self.pad_last_batch:
-            # The copies that fill up the last batch are no rows of the data.
+            # Copies that fill up the last batch are not rows of the data.
             sizes = np.array([len(rows) for rows, _ in self.batches])
             row = np.arange(len(outputs))
             outputs = outputs[row % self.batch_size < sizes[row // self.batch_size]]
@@ -365,10 +381,10 @@ class BucketedBatches(keras.utils.PyDataset):
 
 
 def pad_labels(labels: Any, rows: NDArray[np.int64], length: int) -> Any:
-    """Returns the labels of some rows: one label per row as it is, one per token padded with 0.
+    """Returns the labels of some rows; labels per token are padded with 0.
 
     Args:
-        labels: array `(num_rows, ...)`, `Ragged`, or a dict of such.
+        labels: array `(num_rows, ...)`, `Ragged`, or a dict of these.
         rows: int64 `(size,)`.
         length: int, the length that labels per token are padded to.
     """
@@ -386,26 +402,6 @@ def _as_columns(columns, num_rows, name):
         return {k: _as_columns(v, num_rows, f"{name}[{k!r}]") for k, v in columns.items()}
     columns = columns if isinstance(columns, Ragged) else np.asarray(columns)
     if len(columns) != num_rows:
-        rule = f"`{name}` must have one entry for each of the {num_rows} rows"
-        raise ValueError(f"{rule}. Received: {len(columns)}.")
+        rule = f"`{name}` must have one entry for each row"
+        check_same_length(rule, rows=range(num_rows), **{name: columns})
     return columns
-
-
-def _vary_first_two(batches, lengths):
-    """Puts the longest batch first and the shortest second: every axis that varies does so there.
-
-    One of them alone may differ from a third in another axis, where lengths stand for shapes.
-    """
-    for place, extreme in zip(range(len(batches)), (max, min), strict=False):
-        places = range(place, len(batches))
-        found = extreme(places, key=lambda index: lengths[batches[index][0]].max())
-        batches[place], batches[found] = batches[found], batches[place]
-    return batches
-
-
-def _without_copies(weights, num_rows):
-    """Sets the weights of the rows that only fill the batch to 0."""
-    for column in weights.values() if isinstance(weights, dict) else [weights]:
-        # Selecting rows made a copy, so the data set's own weights stay as they are.
-        column[num_rows:] = 0
-    return weights

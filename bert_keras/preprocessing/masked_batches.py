@@ -1,4 +1,4 @@
-"""Batches of texts with tokens masked, drawn anew each time."""
+"""Batches of texts with masked tokens, drawn anew in each epoch."""
 
 import keras
 import numpy as np
@@ -10,24 +10,24 @@ WORD_STARTS = "word_starts"
 
 
 class MaskedBatches(keras.utils.PyDataset):
-    """Masks the batches of a `BucketedBatches`, for `fit` and `evaluate` of a masked model.
+    """Masks the batches of a `BucketedBatches`, to `fit` and `evaluate` masked language models.
 
-    Shuffled batches are masked anew in each epoch; the masks depend on the batches' seed, the
-    number of the epoch and of the batch alone. Batches that are not shuffled are masked always
-    alike, each row by its own number, so that evaluations of the same texts measure the same
+    Shuffled batches are masked anew in each epoch; the masks depend only on the batches' seed and
+    the numbers of the epoch and of the batch. Batches that are not shuffled are always masked the
+    same way, each row by its own index, so that evaluations of the same texts give the same result
     whatever the size and the padding of the batches.
 
-    Labels of the batches are those of the next sentence, as for `Pretraining`.
+    The labels of the batches are those of the next sentence, as for `Pretraining`.
 
-    Where the inputs of a batch hold `word_starts`, bool `(batch, seq_len)`, they tell the words and
-    go no further; else the vocabulary does.
+    If the inputs of a batch have `word_starts`, bool `(batch, seq_len)`, these say where words
+    begin, and are removed; otherwise the vocabulary says it.
 
     Args:
-        batches: a `BucketedBatches` with one label a row.
+        batches: a `BucketedBatches` with one label per row.
         masking: a `Masking`.
         kinds: the vocabulary's `TokenKinds`.
         has_next_sentence: bool. `True` yields labels and weights as dicts with the keys `masked_lm`
-            and `next_sentence`; `False` those of the masked tokens alone.
+            and `next_sentence`; `False` only those of the masked tokens.
     """
 
     def __init__(self, batches, masking, kinds, has_next_sentence=False):
@@ -66,9 +66,9 @@ class MaskedBatches(keras.utils.PyDataset):
         return mask_rows_alike(token_ids, self.kinds, rows, *arguments)
 
     def on_epoch_begin(self):
-        """Begins to note which batches are read, see `BucketedBatches`."""
+        """Starts to note which batches are read, see `BucketedBatches`."""
         self.batches.on_epoch_begin()
 
     def on_epoch_end(self):
-        """Orders and masks the rows anew if all batches have been read."""
+        """Reorders and remasks the rows if all batches have been read."""
         self.batches.on_epoch_end()

@@ -1,22 +1,26 @@
-"""Text and pairs of texts to the inputs of a model."""
+"""From texts and pairs of texts to the inputs of a model."""
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_bool, check_choice, check_int
+from bert_keras.checks import check_bool, check_choice, check_int, check_type
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing import packing
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tokenizers.texts import as_texts, check_pairs, describe
+from bert_keras.tokenizers.texts import as_texts, check_pairs
 from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.types import Path, Texts, Truncation
+from bert_keras.types import Path, PreprocessorOptions, Texts, Truncation
 
 DEFAULT_MAX_LENGTH = 512
+
+
+class _Options(PreprocessorOptions, total=False):
+    input_names: Iterable[str]
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -25,22 +29,22 @@ class TextPreprocessor:
 
     Args:
         tokenizer: a `Tokenizer`.
-        max_length: int, the longest sequence made, special tokens included. None takes the
-            tokenizer's `model_max_length`, or 512 where it has none.
-        truncation: how longer texts are cut, one of `"longest_first"`, `"only_first"`,
-            `"only_second"` for pairs; single texts take `"longest_first"` (the beginning stays),
-            `"head"`, `"tail"` or `"head_tail"`. See `bert_keras.preprocessing.packing`.
+        max_length: int, the longest sequence, special tokens included. None takes the tokenizer's
+            `model_max_length`, or 512 if it has none.
+        truncation: how longer texts are cut: `"longest_first"`, `"only_first"` or `"only_second"`
+            for pairs; `"longest_first"` (the beginning stays), `"head"`, `"tail"` or `"head_tail"`
+            for single texts. See `bert_keras.preprocessing.packing`.
         input_names: the inputs to make; a task asks for those of its backbone.
-        text_columns: name of the column of a table, such as a `DataFrame`, that a task reads, or
-            list of one or two names; `None` for the only one that holds str.
+        text_columns: name of the column that a task reads in a table, such as a `DataFrame`, or a
+            list of one or two names; `None` for the only column that holds str.
         unpadded: bool, whether a task's encoder computes texts in rows without padding, see
-            `preprocessing.unpadded_batches`. It pays where lengths differ within a batch, as
-            where batches are not sorted by length; numbers stay the same up to rounding. What a
-            call returns is padded.
+            `preprocessing.unpadded_batches`. It saves time if lengths differ within a batch, for
+            instance if batches are not sorted by length. Results stay the same up to rounding. A
+            call still returns padded inputs.
 
     Raises:
         TypeError: `tokenizer` is something else.
-        ValueError: an argument is out of its range.
+        ValueError: an argument is out of range.
 
     Example:
 
@@ -60,13 +64,12 @@ class TextPreprocessor:
         text_columns: str | Sequence[str] | None = None,
         unpadded: bool = False,
     ) -> None:
-        if not isinstance(tokenizer, Tokenizer):
-            rule = "`tokenizer` must be a `Tokenizer`; `Tokenizer.load` reads files"
-            raise TypeError(f"{rule}. Received: {describe(tokenizer)}.")
+        self.tokenizer = check_type(
+            "tokenizer", tokenizer, Tokenizer, "a `Tokenizer`", "Read files with `Tokenizer.load`."
+        )
         if max_length is None:
             max_length = tokenizer.model_max_length or DEFAULT_MAX_LENGTH
         advice = "The special tokens of a pair need room."
-        self.tokenizer = tokenizer
         self.max_length = check_int("max_length", max_length, 3, advice=advice)
         self.truncation = check_choice("truncation", truncation, packing.STRATEGIES)
         self.input_names = packing.check_input_names(input_names)
@@ -74,21 +77,21 @@ class TextPreprocessor:
         self.text_columns = [text_columns] if isinstance(text_columns, str) else text_columns
 
     def for_inputs(self, names: Iterable[str]) -> Self:
-        """Returns a preprocessor that makes the inputs of these names: itself, or a copy.
+        """Returns a preprocessor that makes the named inputs: itself, or a copy.
 
         Args:
-            names: names of inputs, such as a backbone's `input_names`; those that are not made of
-                text, such as `mask_positions`, do not matter.
+            names: names of inputs, such as a backbone's `input_names`. Names of inputs that are not
+                made from text, such as `mask_positions`, are ignored.
         """
         names = tuple(name for name in packing.INPUT_NAMES if name in names)
         if names == self.input_names:
             return self
-        other = copy.copy(self)
-        other.input_names = names
-        return other
+        preprocessor = copy.copy(self)
+        preprocessor.input_names = names
+        return preprocessor
 
     def room(self, is_pair: bool = False) -> int:
-        """Returns how many tokens fit beside the special ones of a text, or of a pair."""
+        """Returns how many tokens fit beside the special tokens of a text, or of a pair."""
         return self.max_length - self.tokenizer.layout.num_special(is_pair)
 
     def __call__(
@@ -97,10 +100,10 @@ class TextPreprocessor:
         """Tokenizes, truncates, packs and pads.
 
         Args:
-            texts: a str, or a list, tuple, NumPy array or pandas column of str; or, with `pairs`
-                left out, a tuple of two such columns, first and second texts.
-            pairs: the second texts, likewise, or None.
-            length: int, the length to pad to, which then also is the limit for truncation. None
+            texts: a str, or a list, tuple, NumPy array or pandas column of str; or, without
+                `pairs`, a tuple of two such columns, first and second texts.
+            pairs: the second texts in the same form, or None.
+            length: int, the length to pad to, which is then also the limit for truncation. None
                 pads to the longest row.
 
         Returns:
@@ -108,7 +111,7 @@ class TextPreprocessor:
 
         Raises:
             TypeError: something is not text.
-            ValueError: numbers of first and second texts differ, or `length` is above
+            ValueError: there are not as many second as first texts, or `length` is above
                 `max_length`.
         """
         return self.pack(*self.tokenize(texts, pairs), length=length)
@@ -125,15 +128,16 @@ class TextPreprocessor:
         Returns:
             Two `Ragged` of int32; the second is None for single texts.
         """
-        return tuple(
-            None if column is None else Ragged.from_flat(*self.tokenizer.flat_ids(column))
-            for column in split_pairs(texts, pairs)
-        )
+        firsts, seconds = split_pairs(texts, pairs)
+        ids = Ragged.from_flat(*self.tokenizer.flat_ids(firsts))
+        if seconds is None:
+            return ids, None
+        return ids, Ragged.from_flat(*self.tokenizer.flat_ids(seconds))
 
     def word_starts(
         self, texts: str | Texts, pairs: str | Texts | None = None
     ) -> tuple[Ragged, Ragged | None]:
-        """Returns for each token of `tokenize` whether a word begins there.
+        """Returns, for each token of `tokenize`, whether a word begins there.
 
         Args:
             texts: as for a call.
@@ -142,16 +146,16 @@ class TextPreprocessor:
         Returns:
             Two `Ragged` of bool; the second is None for single texts.
         """
-        found = []
+        word_starts = []
         for column in split_pairs(texts, pairs):
-            _, *rows = self.tokenizer.flat_ids(column or [], word_starts=True)
-            found.append(None if column is None else Ragged.from_flat(*reversed(rows)))
-        return tuple(found)
+            _, lengths, starts = self.tokenizer.flat_ids(column or [], word_starts=True)
+            word_starts.append(None if column is None else Ragged.from_flat(starts, lengths))
+        return tuple(word_starts)
 
     def pack(
         self, ids: Ragged, pair_ids: Ragged | None = None, length: int | None = None
     ) -> dict[str, NDArray[np.int32]]:
-        """Packs what `tokenize` returned; `length` as for a call."""
+        """Packs the result of `tokenize`; `length` as for a call."""
         return packing.pack(
             ids,
             pair_ids,
@@ -164,7 +168,7 @@ class TextPreprocessor:
     def pack_word_starts(
         self, starts: Ragged, pair_starts: Ragged | None = None, length: int | None = None
     ) -> NDArray[np.bool_]:
-        """Packs what `word_starts` returned as `pack` packs the tokens.
+        """Packs the result of `word_starts` in the way `pack` packs tokens.
 
         Returns:
             Bool `(batch, length)`, True at special tokens and padding.
@@ -179,10 +183,11 @@ class TextPreprocessor:
         return {"max_length": max_length, "length": length, "truncation": self.truncation}
 
     def packed_lengths(self, ids: Ragged, pair_ids: Ragged | None = None) -> NDArray[np.int64]:
-        """Returns how long each row of `tokenize`'s result will be: int64 `(num_texts,)`."""
+        """Returns the packed length of each row of `tokenize`'s result: int64 `(num_texts,)`."""
         # Raises for every text that the strategy cannot fit, before the first batch is made.
         if pair_ids is None:
-            packing.truncate(ids, self.room(), self.truncation)
+            choices = packing.SINGLE_STRATEGIES
+            check_choice("truncation", self.truncation, choices, "Pairs have others.")
         else:
             packing.truncated_lengths(
                 ids.lengths, pair_ids.lengths, self.room(True), self.truncation
@@ -191,7 +196,7 @@ class TextPreprocessor:
         return packing.packed_lengths(ids, pair_ids, layout=layout, max_length=self.max_length)
 
     @classmethod
-    def from_preset(cls, preset: Path, **kwargs) -> Self:
+    def from_preset(cls, preset: Path, **kwargs: Unpack[_Options]) -> Self:
         """Returns a preprocessor with the tokenizer of a preset.
 
         Args:
@@ -221,17 +226,17 @@ class TextPreprocessor:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Makes a preprocessor whose tokenizer waits for its vocabulary."""
+        """Returns a preprocessor whose tokenizer waits for its vocabulary."""
         return cls(**(config | {"tokenizer": Tokenizer.from_config(config["tokenizer"])}))
 
 
 def split_pairs(
     texts: str | Texts, pairs: str | Texts | None = None
 ) -> tuple[list[str], list[str] | None]:
-    """Returns the columns of first and of second texts, checked.
+    """Returns the columns of first and second texts, after checking them.
 
     Args:
-        texts: a str or a column of str, or a tuple of two columns where `pairs` is None.
+        texts: a str or a column of str, or a tuple of two columns if `pairs` is None.
         pairs: the second texts, or None.
 
     Returns:
@@ -240,9 +245,9 @@ def split_pairs(
     if pairs is None and isinstance(texts, tuple) and len(texts) == 2:
         if all(isinstance(text, str) for text in texts):
             raise ValueError(
-                "A tuple of two str can mean two texts or a pair. Received: "
-                f"{tuple(text[:40] for text in texts)}. Pass a list for two texts; "
-                "`([first], [second])`, or the second as `pairs`, for a pair."
+                "A tuple of two str could mean two texts or a pair. Received: "
+                f"{tuple(text[:40] for text in texts)}. For two texts, pass a list; for a pair, "
+                "`([first], [second])`, or the second text as `pairs`."
             )
         texts, pairs = texts
     texts = [texts] if isinstance(texts, str) else as_texts(texts)

@@ -1,4 +1,4 @@
-"""Batches whose padding the encoder does not see: several texts in one row, one after the other."""
+"""Batches without padding for the encoder: several texts in a row, one after the other."""
 
 import numpy as np
 
@@ -6,20 +6,19 @@ from bert_keras.inputs import PADDING_MASK, ROW_PLACES
 
 
 def without_padding(inputs):
-    """Returns the inputs of a batch, and where each of its tokens goes in rows without padding.
+    """Returns the inputs of a batch with the place of each token in rows without padding.
 
-    Texts are laid into rows of the batch's length, the longest first, each into the first row that
-    has room. The number of rows is rounded up to eighths of the batch's, so that XLA compiles few
-    shapes. Embeddings and heads see the padded batch, the encoder the rows.
+    Texts are placed into rows of the batch's length, the longest first, each into the first row
+    with enough room. The number of rows is rounded up to an eighth of the batch size, so that XLA
+    compiles few shapes. Embeddings and heads see the padded batch, the encoder sees the rows.
 
     Args:
-        inputs: dict of arrays, see `bert_keras.inputs`. Without a `padding_mask`, as of features
-            that were computed before, there is nothing to lay out. A batch of one text stays as it
-            is, where nothing is to be gained.
+        inputs: dict of arrays, see `bert_keras.inputs`. A batch without a `padding_mask`, or with a
+            single text, is returned unchanged.
 
     Returns:
-        A dict with `row_places` beside them, int32 `(num_rows, seq_len)`: the index of each
-        token among `(batch * seq_len)`, in the order of the text, and -1 where no token is.
+        The inputs with `row_places`, int32 `(num_rows, seq_len)`: the index of each token among
+        `(batch * seq_len)`, in the order of the text, and -1 where there is no token.
 
     Raises:
         ValueError: there is padding before or inside a text.
@@ -42,20 +41,20 @@ def without_padding(inputs):
     lengths = mask.sum(axis=1)
     if (mask[:, 1:] > mask[:, :-1]).any():
         raise ValueError(
-            "Texts are laid into rows without padding where it follows them. Received padding "
-            "before a token. Pad on the right, or leave unpadded=False."
+            "Texts can be placed into rows without padding if padding follows them. Received: "
+            "padding before a token. Pad on the right, or leave unpadded=False."
         )
     if size == 1:
         return inputs
-    rows, room = [], np.full(size, length)
+    assigned, room = [], np.full(size, length)
     for text in np.argsort(-lengths, kind="stable"):
         row = int(np.argmax(room >= lengths[text]))
-        rows.append((row, length - room[row], text))
+        assigned.append((row, length - room[row], text))
         room[row] -= lengths[text]
     step = -(-size // 8)
     used = max(1, np.count_nonzero(room < length))
     places = np.full((-(-used // step) * step, length), -1, np.int32)
-    for row, start, text in rows:
+    for row, start, text in assigned:
         count = lengths[text]
         places[row, start : start + count] = text * length + np.arange(count)
     return {**inputs, ROW_PLACES: places}

@@ -6,6 +6,7 @@ import pathlib
 import sys
 import warnings
 
+from bert_keras.engine.structure import relative_path
 from bert_keras.presets.name_map import transformed, transformed_shape
 
 _LOG = logging.getLogger(__name__)
@@ -80,14 +81,6 @@ def own_weights(task):
     backbone = {id(weight) for weight in task.backbone.weights}
     own = by_path(weight for weight in task.weights if id(weight) not in backbone)
     return {p if p.startswith("head/") else f"head/{p}": weight for p, weight in own.items()}
-
-
-def relative_path(variable):
-    """Returns a variable's path below its model: `"encoder/layer_0/attention/query/kernel"`.
-
-    The first component is the model's name, which may carry a counter (`bert_backbone_1`).
-    """
-    return variable.path.split("/", 1)[1]
 
 
 def _listed(names, most=30):

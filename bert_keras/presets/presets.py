@@ -3,20 +3,15 @@
 See `formats.checkpoint` for the methods.
 """
 
-from bert_keras.engine.atomic_files import read_json, reading
-from bert_keras.export.to_keras_hub import export_to_keras_hub, to_keras_hub
+import contextlib
+
+from bert_keras.engine.atomic_files import of_one_state, read_json, reading
 from bert_keras.presets.formats import huggingface, keras_hub, own, tf1
 from bert_keras.presets.formats.huggingface import export_to_huggingface
 from bert_keras.presets.formats.own import save_preset
 from bert_keras.presets.resolve import CONFIG_FILES, resolve
 
-__all__ = [
-    "export_to_huggingface",
-    "export_to_keras_hub",
-    "open_preset",
-    "save_preset",
-    "to_keras_hub",
-]
+__all__ = ["export_to_huggingface", "load_backbone", "open_preset", "save_preset"]
 
 # The first that knows the config is taken: KerasHub's also has our own's key 'registered_name'.
 _FORMATS = (keras_hub.KerasHubFolder, own.OwnFolder, huggingface.HuggingFaceFolder)
@@ -51,3 +46,22 @@ def open_preset(preset):
         "(keys 'class_name' and 'module'), nor that of a Hugging Face or TensorFlow 1 checkpoint "
         f"(keys 'model_type' or 'hidden_size'). Its keys: {sorted(config)[:20]}."
     )
+
+
+@of_one_state
+def load_backbone(cls, preset, load_weights, arguments):
+    """Returns a backbone from a preset, see `Backbone.from_preset`.
+
+    Args:
+        cls: `Backbone` or a subclass.
+        preset: str or path.
+        load_weights: bool.
+        arguments: dict, constructor arguments that override the preset's.
+    """
+    source = open_preset(preset)
+    with source.filling() if load_weights else contextlib.nullcontext():
+        backbone = source.backbone(cls, **arguments)
+    if load_weights:
+        with reading(source.folder):
+            source.load_backbone_weights(backbone)
+    return backbone

@@ -1,57 +1,86 @@
-"""What a frozen encoder says of each text, computed once: a head then learns from that alone."""
+"""The outputs of a frozen encoder, computed once, and a task of a head alone that learns from them.
 
-import dataclasses
-from typing import Any
+```python
+classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", frozen="backbone")
+head = bert_keras.HeadTask(classifier)
+train, dev = (bert_keras.encode_features(classifier, *columns) for columns in (train, dev))
+head.fit(train, validation_data=dev, epochs=50)
+classifier.classify("What a film!")  # its head is the one that was trained
+```
+"""
+
+import copy
 
 import keras
 import numpy as np
 
 from bert_keras.engine.prediction import Prediction
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.tasks.encoded_examples import Examples
-from bert_keras.types import Data, Inputs, Labels, Tensor, Verbose, Weights
+from bert_keras.preprocessing.batching import BucketedBatches
+from bert_keras.tasks.encoded_examples import EncodedExamples, take
+from bert_keras.tasks.joint_task import JointTask
+from bert_keras.tasks.task import Task
+from bert_keras.tasks.task_data import TaskData
+from bert_keras.tasks.text_classifier import TextClassifier
+from bert_keras.tasks.token_classifier import TokenClassifier
+from bert_keras.tasks.user_columns import split_off_end
+from bert_keras.tasks.wrapped_datasets import PreparedBatches
+from bert_keras.types import Data, Dtype, Labels, Verbose, Weights
 
-# The key of the cached vectors, which then are a task's only input.
 FEATURES = "features"
 
 
-def has_features(inputs: Any) -> bool:
-    """Whether `inputs` are cached features rather than token ids."""
-    return isinstance(inputs, dict) and FEATURES in inputs
+class EncodedFeatures(EncodedExamples):
+    """What a head reads of each example, computed once.
 
-
-def outputs_of(inputs: Inputs) -> dict[str, Tensor]:
-    """Returns cached features in the place of a backbone's outputs.
+    `rows` returns a dict with `features`, float32 `(size, hidden_dim)`, or `(size, length,
+    hidden_dim)` for a head that reads each token.
 
     Args:
-        inputs: dict with `FEATURES`: float `(batch, hidden_dim)`, one vector a sequence, or
-            `(batch, seq_len, hidden_dim)`, one a token; or a dict as a backbone returns it.
-
-    Returns:
-        A dict as a backbone returns it. One vector a sequence is its `pooled_output`, and a
-        sequence of one token, which `"cls"`, `"mean"` and `"max"` leave as it is.
+        vectors: list of float32 arrays, `(hidden_dim,)` or `(num_tokens, hidden_dim)` each.
+        examples: the `EncodedExamples` that they were computed from.
+        reader: backbone and pooling of the task that computed them.
     """
-    features = inputs[FEATURES]
-    if isinstance(features, dict):
-        return features
-    if len(features.shape) == 3:
-        return {"sequence_output": features}
-    return {"sequence_output": features[:, None], "pooled_output": features}
+
+    keeps_buckets = True  # A step of a head is too cheap to save padding.
+
+    def __init__(self, vectors, examples, reader):
+        super().__init__(
+            examples.lengths, examples.labels, examples.sample_weight, examples.buckets
+        )
+        self.vectors, self.reader, self.are_sorted = vectors, reader, examples.are_sorted
+
+    def rows(self, indices, length):
+        vectors = [self.vectors[index] for index in indices]
+        if vectors[0].ndim == 1:
+            return {FEATURES: np.stack(vectors)}
+        padded = np.zeros((len(vectors), length, vectors[0].shape[-1]), "float32")
+        for row, of_tokens in zip(padded, vectors, strict=True):
+            row[: len(of_tokens)] = of_tokens
+        return {FEATURES: padded}
+
+    def __getitem__(self, part):
+        """Returns the examples of a slice, for `validation_split`."""
+        indices = np.arange(len(self))[part]
+        labels, weights = (take(column, indices) for column in (self.labels, self.sample_weight))
+        other = self.labelled(labels, weights)
+        other.lengths, other.vectors = self.lengths[part], self.vectors[part]
+        return other
 
 
 def encode_features(
-    task: keras.Model,
+    task: Task,
     x: Data,
     y: Labels | None = None,
     sample_weight: Weights | None = None,
     batch_size: int = 32,
     verbose: Verbose = "auto",
-) -> Examples:
-    """Reads texts with a frozen encoder once; the head of the task then trains on what it said.
+) -> EncodedFeatures:
+    """Reads texts once with a frozen encoder; a `HeadTask` then trains on what it returned.
 
-    Metrics and weights come out as if `fit` had been given the texts, in nearly the time of one
-    epoch. The vectors are in memory as float32: 4 bytes x `hidden_dim` for each text, for each
-    token with a `TokenClassifier`.
+    Metrics and weights are those of `task.fit` on the texts, in about the time of one epoch. The
+    features are in memory as float32: 4 bytes x `hidden_dim` for each text, or for each token with
+    a `TokenClassifier`.
 
     Args:
         task: a `TextClassifier` or a `TokenClassifier` with `frozen="backbone"`.
@@ -62,7 +91,8 @@ def encode_features(
         verbose: see `keras.Model.fit`; a progress bar shows the reading.
 
     Returns:
-        `Examples`, which `fit` and `evaluate` take in the place of `x`, `y` and `sample_weight`.
+        `EncodedFeatures`, which `fit` and `evaluate` of a `HeadTask` take in place of `x`, `y` and
+        `sample_weight`.
 
     Raises:
         ValueError: the task's head reads something else, or its backbone trains.
@@ -71,85 +101,176 @@ def encode_features(
     Example:
     ```python
     task = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", frozen="backbone")
-    train, dev = (bert_keras.encode_features(task, *part) for part in (train, dev))
-    task.fit(train, validation_data=dev, epochs=50)
+    train, dev = (bert_keras.encode_features(task, *columns) for columns in (train, dev))
+    bert_keras.HeadTask(task).fit(train, validation_data=dev, epochs=50)
     ```
 
     Reference:
         [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section 5.3.
     """
-    _check(task, x)
-    examples = task.examples(x, y, sample_weight)
-    batches = dataclasses.replace(examples, labels=None, sample_weight=None).batches(
-        batch_size, shuffle=False
-    )
-    encoder, found = Prediction(task, lambda inputs: _read(task, inputs)), [None] * len(examples)
+    _check_can_be_cached(task)
+    if not task.data.is_whole(x):
+        raise TypeError(
+            "`encode_features` takes all examples at once: texts, or a dict of arrays. "
+            f"Received: {type(x).__name__}."
+        )
+    examples = task.data.encode(x, y, sample_weight)
+    batches = examples.labelled(None).batches(batch_size, shuffle=False)
+    encoder = Prediction(task, lambda inputs: _read(task, inputs))
     bar = keras.utils.Progbar(
         len(batches), verbose=int(verbose in ("auto", 1)), unit_name="encoded batch"
     )
+    vectors = [None] * len(examples)
     for number, (rows, _) in enumerate(batches.batches):
         (inputs,) = batches[number]
-        (vectors,) = encoder.over([inputs])
+        (found,) = encoder.over([inputs])
         for place, row in enumerate(rows):
-            # Copies, so that no padding stays in memory.
-            of_row = vectors[place]
-            if of_row.ndim == 2 and PADDING_MASK in inputs:
-                of_row = of_row[: inputs[PADDING_MASK][place].sum()]
-            found[row] = of_row.copy()
+            vector = found[place]
+            if vector.ndim == 2 and PADDING_MASK in inputs:
+                vector = vector[: inputs[PADDING_MASK][place].sum()]
+            vectors[row] = vector.copy()  # A view would keep the padding in memory.
         bar.update(number + 1)
-    return dataclasses.replace(examples, make_inputs=_packing(found), read_by=_reader(task))
+    return EncodedFeatures(vectors, examples, _reader(task))
 
 
-def _packing(found):
-    def make_inputs(rows, length):
-        if found[0].ndim == 1:
-            return {FEATURES: np.stack([found[row] for row in rows])}
-        padded = np.zeros((len(rows), length, found[0].shape[-1]), "float32")
-        for place, row in enumerate(rows):
-            padded[place, : len(found[row])] = found[row]
-        return {FEATURES: padded}
+@keras.saving.register_keras_serializable(package="bert_keras")
+class HeadTask(JointTask):
+    """Trains the head of a task on the features of its frozen encoder, without the encoder.
 
-    return make_inputs
+    `fit` and `evaluate` take what `encode_features` returned. The head is the task's own: after
+    `fit`, the task answers with the trained head, and is what is saved and exported. It is compiled
+    with the same arguments as the task.
+
+    Args:
+        task: a `TextClassifier` or a `TokenClassifier` with `frozen="backbone"`.
+        name: str, or `None`.
+        dtype: a dtype policy or its name; `None` for the task's.
+        trainable: bool.
+
+    Raises:
+        ValueError: the task's head reads something else, or its backbone trains.
+
+    Example: see `encode_features`.
+    """
+
+    part_names = ("task",)
+    reader_name = "task"
+    made_of = "HeadTask(TextClassifier.from_preset(..., frozen='backbone'))"
+    input_names = (FEATURES,)
+
+    def __init__(
+        self,
+        task: TextClassifier | TokenClassifier,
+        name: str | None = None,
+        dtype: Dtype | None = None,
+        trainable: bool = True,
+    ) -> None:
+        _check_can_be_cached(task)
+        super().__init__(task, task, name, dtype, trainable)
+        self.task, self.data = task, FeatureData(self)
+        self.num_classes, self.label_names = task.num_classes, task.label_names
+        self.recipe = copy.copy(task.recipe)
+        self.compile_with(self.recipe.renewed(task))
+
+    @property
+    def tasks(self) -> tuple[Task]:
+        """The task whose head is trained."""
+        return (self.task,)
+
+    def check_inputs(self, inputs):
+        """Raises `TypeError` unless the inputs are features."""
+        if not (isinstance(inputs, dict) and set(inputs) == {FEATURES}):
+            raise TypeError(
+                "A HeadTask takes features, `encode_features(task, texts, labels)`. Received: "
+                f"{type(inputs).__name__}. Its task takes texts: `head_task.task`."
+            )
+
+    def call(self, inputs, training=None):
+        features = inputs[FEATURES]
+        outputs = {"sequence_output": features}
+        if len(features.shape) == 2:
+            # Each pooling leaves a sequence of one token as it is.
+            outputs = {"sequence_output": features[:, None], "pooled_output": features}
+        return self.task.head_outputs(outputs, {}, training)
+
+    def default_loss(self, label_smoothing):
+        """Returns the task's loss."""
+        return self.task.default_loss(label_smoothing)
+
+    def default_metrics(self):
+        """Returns the task's metrics."""
+        return self.task.default_metrics()
+
+    def learning_rate_multipliers(self):
+        """Returns the task's multipliers."""
+        return self.task.learning_rate_multipliers()
+
+    def check_class_weight(self, class_weight):
+        """Raises `ValueError` if class weights do not fit the task."""
+        self.task.check_class_weight(class_weight)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Returns the loss, see the task."""
+        if getattr(self.task, "crf", False):
+            y, y_pred, sample_weight = self.task.chain_losses(x, y, y_pred, sample_weight)
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def save_to_preset(self, folder, card=None):
+        """Writes the task, see `Task.save_to_preset`."""
+        self.task.save_to_preset(folder, card)
 
 
-def _check(task, x):
-    """Raises unless the encoder says the same in every epoch, and all its inputs are at hand."""
-    if not task.reads_features:
+class FeatureData(TaskData):
+    """The data of a `HeadTask`, encoded already."""
+
+    def is_whole(self, x):
+        """Whether `x` is none of our batches, as `fit` evaluates; `encode` refuses the rest."""
+        return not isinstance(x, (BucketedBatches, PreparedBatches))
+
+    def split(self, x, y, sample_weight, share):
+        """Returns the features to train on and those at the end."""
+        return split_off_end(self.encode(x, y, sample_weight), None, None, share)
+
+    def encode(self, x, y=None, sample_weight=None, training=True):
+        """Returns features as they are; raises if another encoder or pooling computed them."""
+        task = self.task.task
+        self.task.check_inputs({FEATURES: x} if isinstance(x, EncodedFeatures) else x)
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "Features have their labels and weights, from `encode_features`. Received others."
+            )
+        _check_is_frozen(task)
+        if x.reader != _reader(task):
+            raise ValueError(
+                f"These features were made for another backbone than this {type(task).__name__}'s, "
+                "or for another pooling. Encode the texts again: `encode_features(task, ...)`."
+            )
+        return x
+
+
+def _check_can_be_cached(task):
+    """Raises `ValueError` unless the encoder returns the same in every epoch."""
+    is_known = isinstance(task, (TextClassifier, TokenClassifier)) and hasattr(task.head, "read")
+    # A step of the class's own may compute more than the head.
+    if not is_known or type(task).train_step is not Task.train_step:
         raise ValueError(
             "`encode_features` is for `TextClassifier` and `TokenClassifier`. Received: a "
             f"{type(task).__name__}. Give its `fit` the texts."
         )
     _check_is_frozen(task)
-    if not (isinstance(x, dict) or task.is_raw(x)):
-        raise TypeError(
-            "`encode_features` takes all examples at once: texts, or a dict of arrays. "
-            f"Received: {type(x).__name__}."
-        )
-
-
-def check_reader(task: keras.Model, examples: Examples) -> None:
-    """Raises `ValueError` where a head would learn from what another encoder said."""
-    if examples.read_by is None:
-        return
-    _check_is_frozen(task)
-    if examples.read_by != _reader(task):
-        raise ValueError(
-            f"These features were made for another backbone than this {type(task).__name__}'s, or "
-            "for another pooling. Encode the texts again: `encode_features(task, ...)`."
-        )
-
-
-def _reader(task):
-    return task.backbone, getattr(task, "pooling", None)
 
 
 def _check_is_frozen(task):
     trained = {id(variable) for variable in task.trainable_variables}
     if any(id(variable) in trained for variable in task.backbone.variables):
         raise ValueError(
-            "Features are of a backbone that does not train, frozen='backbone'. Received: "
+            "Features come from a backbone that does not train, frozen='backbone'. Received: "
             f"frozen={task.frozen!r}, and weights of the backbone that train."
         )
+
+
+def _reader(task):
+    return task.backbone, getattr(task, "pooling", None)
 
 
 def _read(task, inputs):

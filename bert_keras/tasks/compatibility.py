@@ -1,12 +1,10 @@
-"""Whether a task's backbone, preprocessor and tokenizer belong together, and what a call needs."""
+"""Whether a task's backbone, head, preprocessor and tokenizer belong together."""
 
-import numpy as np
-
-from bert_keras.checks import check_int
-from bert_keras.inputs import TOKEN_IDS
+from bert_keras.checks import check_choice, refuse_first
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.presets import families
 
 
 def head_for(task, head_class, name="head", **options):
@@ -14,19 +12,41 @@ def head_for(task, head_class, name="head", **options):
     return layer_for(task.backbone, head_class, name, dtype=task.dtype_policy, **options)
 
 
+def head_of(task, pooling, head_options):
+    """Returns how a task's head pools, and its other options, by default those of the family.
+
+    Args:
+        task: a `Task` with its backbone.
+        pooling: str, or `None` for the family's whole head.
+        head_options: dict, or `None`.
+    """
+    options = {} if pooling else families.head_options(task.backbone, task)
+    options.pop("dropout", None)
+    for name in head_options or ():
+        check_choice("head_options", name, ("hidden_activation", "dropout_first", "norm"))
+    pooling = pooling or options.pop("pooling", "pooler" if task.backbone.pooler else "cls")
+    return pooling, options if head_options is None else dict(head_options)
+
+
+def dropout_of(task, dropout):
+    """Returns the rate before a task's last layer, by default the family's or the backbone's."""
+    options = families.head_options(task.backbone, task)
+    return options.get("dropout", task.backbone.dropout) if dropout is None else dropout
+
+
 def check_backbone(backbone, task_name):
-    """Raises `TypeError` unless a task was given one of this package's backbones."""
+    """Raises `TypeError` unless `backbone` is one of this package's backbones."""
     if isinstance(backbone, Backbone):
         return
     raise TypeError(
         "`backbone` must be a bert_keras backbone, such as `BertBackbone`. Received: "
-        f"{type(backbone).__module__}.{type(backbone).__name__}. Presets, KerasHub's too, load by "
-        f"`{task_name}.from_preset`."
+        f"{type(backbone).__module__}.{type(backbone).__name__}. To load a preset, also one of "
+        f"KerasHub's, call `{task_name}.from_preset`."
     )
 
 
 def check_has_pooler(task):
-    """Raises `ValueError` for a task that reads a pooled output which its backbone has not."""
+    """Raises `ValueError` for a task that reads a pooled output on a backbone without a pooler."""
     if task.backbone.pooler is None:
         asked = "pooling='pooler'" if hasattr(task, "pooling") else "the next sentence"
         advice = "pooling='cls' or 'mean'" if hasattr(task, "pooling") else "MaskedLM"
@@ -37,10 +57,11 @@ def check_has_pooler(task):
 
 
 def fitting(preprocessor, backbone, needed_roles=()):
-    """Returns a preprocessor that makes the backbone's inputs, `None` for `None`.
+    """Returns a preprocessor that makes the backbone's inputs; `None` for `None`.
 
     Raises:
-        TypeError, ValueError: it is none, or what it makes does not fit the backbone's tables.
+        TypeError: it is not a `TextPreprocessor`.
+        ValueError: its sequences or its vocabulary do not fit the backbone's tables.
     """
     if preprocessor is None:
         return None
@@ -52,17 +73,18 @@ def fitting(preprocessor, backbone, needed_roles=()):
     longest = backbone.max_sequence_length
     if longest is not None and preprocessor.max_length > longest:
         raise ValueError(
-            f"The preprocessor's `max_length` must be at most {longest}, the positions that the "
-            f"backbone knows. Received: {preprocessor.max_length}."
+            f"The preprocessor's `max_length` must be at most {longest}, the number of positions "
+            f"in the backbone. Received: {preprocessor.max_length}."
         )
     check_tokenizer(preprocessor.tokenizer, backbone, needed_roles)
     return preprocessor.for_inputs(backbone.input_names)
 
 
 def check_tokenizer(tokenizer, backbone, needed_roles=()):
-    """Raises `ValueError` where a tokenizer that has its vocabulary is another checkpoint's.
+    """Raises `ValueError` if a tokenizer belongs to another checkpoint.
 
-    Or where it lacks one of the roles that the task needs, such as `"mask_token"`.
+    Also if it lacks a role that the task needs, such as `"mask_token"`. A tokenizer that waits for
+    its vocabulary passes.
     """
     if not tokenizer.has_vocabulary:
         return
@@ -82,57 +104,9 @@ def check_tokenizer(tokenizer, backbone, needed_roles=()):
         )
 
 
-def check_length(backbone, inputs):
-    """Raises `ValueError` for tensors of more tokens a row than positions: on JAX a row of NaN."""
-    shape, longest = getattr(inputs[TOKEN_IDS], "shape", None), backbone.max_sequence_length
-    if longest and shape and isinstance(shape[-1], int) and shape[-1] > longest:
-        # As of arrays, which are told so before they become tensors.
-        backbone.check_arrays({TOKEN_IDS: np.zeros((1, shape[-1]), "int32")})
-
-
-def check_has_preprocessor(task):
-    """Raises `ValueError` when raw examples came and there is nothing to tokenize them."""
-    if task.preprocessor is None:
-        raise ValueError(
-            f"This {type(task).__name__} has no preprocessor, so it cannot take text. Pass a "
-            "`TextPreprocessor` to its constructor, or the dict of arrays of bert_keras.inputs."
-        )
-
-
 def check_all_fit(preprocessor, ids, pair_ids=None):
-    """Raises `ValueError` where a text would be cut, see `TextPreprocessor.tokenize`."""
+    """Raises `ValueError` if a text would be cut, see `TextPreprocessor.tokenize`."""
     room = preprocessor.room(is_pair=pair_ids is not None)
     lengths = ids.lengths if pair_ids is None else ids.lengths + pair_ids.lengths
-    if (lengths > room).any():
-        row = int((lengths > room).argmax())
-        raise ValueError(
-            f"Texts to score must fit whole: at most {room} tokens. Received: "
-            f"{lengths[row]} tokens at the index {row}. Split the text into sentences."
-        )
-
-
-def check_has_classes(task):
-    """Raises `ValueError` for a task whose examples have not one class each."""
-    if not task.has_classes:
-        raise ValueError(
-            "`class_weight` is for examples that have one class each, which those of this "
-            f"{type(task).__name__} have not. Pass `sample_weight`, one for each example."
-        )
-
-
-def check_sort_window(task, sort_window, x, shuffle):
-    """Raises `ValueError` where `fit(sort_window=...)` would not count."""
-    if sort_window is None:
-        return
-    check_int("sort_window", sort_window)
-    if not shuffle or isinstance(x, dict) or not task.is_raw(x):
-        raise ValueError(
-            "`sort_window` is for texts that are shuffled; ready inputs are not sorted. "
-            f"Received: sort_window={sort_window} with shuffle={shuffle} and x a "
-            f"{type(x).__name__}."
-        )
-
-
-def is_unpadded(task):
-    """Whether the encoder is to compute texts without padding, see `TextPreprocessor`."""
-    return getattr(task.preprocessor, "unpadded", False)
+    rule = f"Texts to score must fit whole: at most {room} tokens"
+    refuse_first(lengths > room, lengths, rule, "Split the text into sentences.")

@@ -1,127 +1,109 @@
-"""Examples of a task, all at once and in one form, whatever they came as."""
+"""Examples as rows of token ids: how long each row is, its labels, and the inputs of some rows."""
 
-import dataclasses
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import keras
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_choice, check_int, check_number, is_int
+from bert_keras.checks import check_choice, check_number, is_int
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing.batching import BucketedBatches, length_buckets
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.types import Inputs
+from bert_keras.types import Array, Inputs
 
 DEFAULT_BATCH_SIZE = 32
-# Tokens of a batch that PyTorch predicts on the CPU, see docs/benchmarks.md.
-TOKENS_AT_ONCE = 2048
 
 
-@dataclasses.dataclass
-class Examples:
-    """How long each row is, how some rows are packed, and what belongs to them.
+class EncodedExamples:
+    """All examples of a data set, encoded. A subclass holds the token ids and packs some rows.
 
-    A row is what one entry of a batch is: a text or pair, a window, a question with its choices.
+    A row is one entry of a batch: a text or a pair, a window, a question with its choices.
 
-    Fields:
+    Args:
         lengths: int `(num_rows,)`, packed lengths.
-        make_inputs: function of rows, int64 `(size,)`, and the length to pad to; a dict of arrays.
-        labels: as the loss takes them: an array, a `Ragged` of one a token, a dict of such, `None`.
-        sample_weight: likewise.
-        buckets: the lengths that batches are padded to; `None` for one, the longest.
-        sequences_a_row: int, sequences of the longest row: 1 but for choices and windows.
-        are_sorted: bool, whether rows of like length go into one batch; ready arrays keep together.
-        read_by: backbone and pooling of the task whose `encode_features` made them, or `None`.
-        depends_on_padding: bool, whether the numbers hang on the lengths that rows are padded to.
-        finish: function of the `BucketedBatches` that returns what `fit` reads, or `None`.
+        labels: labels as the loss takes them: an array `(num_rows, ...)`, a `Ragged` with one label
+            per token, a dict of these, or `None`.
+        sample_weight: weights in the same form.
+        buckets: increasing ints, the lengths that batches are padded to; `None` for the longest
+            row's length alone.
+
+    Attributes:
+        sequences_per_row: int, sequences in the longest row: 1 except for choices and windows.
+        are_sorted: bool, whether rows of similar length share a batch. Ready arrays keep their
+            order.
+        keeps_buckets: bool, whether batches must be padded to `buckets` and no other lengths,
+            because results depend on the padded length, or because a step costs next to nothing.
     """
 
-    lengths: np.ndarray
-    make_inputs: Callable
-    labels: object = None
-    sample_weight: object = None
-    buckets: tuple | None = None
-    sequences_a_row: int = 1
-    are_sorted: bool = True
-    depends_on_padding: bool = False
-    finish: Callable | None = None
-    read_by: tuple | None = None
+    sequences_per_row = 1
+    are_sorted = True
+    keeps_buckets = False
 
-    @classmethod
-    def of_arrays(cls, inputs: Inputs, labels: Any = None, sample_weight: Any = None) -> Self:
-        """Returns the examples of ready inputs, a dict of NumPy arrays that was checked."""
-        shape = inputs[TOKEN_IDS].shape if TOKEN_IDS in inputs else (len(labels), 1)
-        return cls(
-            np.full(shape[0], shape[-1], np.int64),
-            lambda rows, length: {name: array[rows] for name, array in inputs.items()},
-            labels,
-            sample_weight,
-            are_sorted=False,
-        )
-
-    @classmethod
-    def of_texts(
-        cls,
-        preprocessor: TextPreprocessor,
-        ids: Ragged,
-        pair_ids: Ragged | None = None,
+    def __init__(
+        self,
+        lengths: ArrayLike,
         labels: Any = None,
         sample_weight: Any = None,
-    ) -> Self:
-        """Returns the examples of tokenized texts, or pairs, see `TextPreprocessor.tokenize`."""
+        buckets: tuple[int, ...] | None = None,
+    ) -> None:
+        self.lengths = np.asarray(lengths, np.int64)
+        self.labels, self.sample_weight = labels, sample_weight
+        self.buckets = buckets or (int(self.lengths.max(initial=1)),)
 
-        def make_inputs(rows, length):
-            pairs = None if pair_ids is None else pair_ids.take(rows)
-            return preprocessor.pack(ids.take(rows), pairs, length=length)
+    def rows(self, indices: NDArray[np.int64], length: int) -> dict[str, Array]:
+        """Returns the inputs of some rows, padded to a length.
 
-        lengths = preprocessor.packed_lengths(ids, pair_ids)
-        return cls(lengths, make_inputs, labels, sample_weight, buckets_of(preprocessor.max_length))
+        Args:
+            indices: int64 `(size,)`, the rows.
+            length: int, one of `buckets`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define `rows`.")
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def take(self, rows: ArrayLike) -> Self:
-        """Returns the examples of some rows, an int array."""
-        return dataclasses.replace(
-            self,
-            lengths=self.lengths[rows],
-            make_inputs=lambda places, length: self.make_inputs(rows[places], length),
-            labels=_take(self.labels, rows),
-            sample_weight=_take(self.sample_weight, rows),
-        )
-
     def batches(self, batch_size: int | None = None, **options: Any) -> BucketedBatches:
-        """Returns a `BucketedBatches` of these examples, before `finish`.
+        """Returns a `BucketedBatches` of these examples.
 
         Args:
             batch_size: int, 32 by default.
-            **options: `shuffle`, `seed`, `window`, `epoch`, `pad_last_batch`, `unpadded`,
-                `token_budget`, see `BucketedBatches`.
+            **options: see `BucketedBatches`.
         """
         return BucketedBatches(
             self.lengths,
-            self.make_inputs,
+            self.rows,
             labels=self.labels,
             sample_weight=self.sample_weight,
             batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
-            buckets=self.buckets or (int(max(self.lengths, default=1)),),
+            buckets=self.buckets,
             **options,
         )
+
+    def finish(self, batches: BucketedBatches) -> keras.utils.PyDataset:
+        """Returns what `fit` reads of the batches: the batches, unless a subclass masks them."""
+        return batches
+
+    def labelled(self, labels: Any, sample_weight: Any = None) -> Self:
+        """Returns the same rows with other labels and weights."""
+        other = copy.copy(self)
+        other.labels, other.sample_weight = labels, sample_weight
+        return other
 
     def weighted(
         self,
         class_weight: Mapping[int, float] | Literal["balanced"],
         num_classes: int | None = None,
     ) -> Self:
-        """Returns the same examples with weights multiplied by those of their classes.
+        """Returns the same rows with weights multiplied by those of their classes.
 
         Args:
-            class_weight: dict from the number of a class to its weight, 1 for those left out; or
-                `"balanced"`, as in scikit-learn: number of examples / (classes * those of a class).
-            num_classes: int, or `None` where the labels tell.
+            class_weight: dict from the number of a class to its weight, 1 for a class left out; or
+                `"balanced"`, as in scikit-learn: examples / (classes * examples of the class).
+            num_classes: int, or `None` to count the classes in the labels.
 
         Raises:
             ValueError: see `check_class_weight`.
@@ -141,38 +123,63 @@ class Examples:
         elif old is not None:
             old = np.asarray(old, "float32")
             weights = weights * old.reshape(old.shape + (1,) * (weights.ndim - old.ndim))
-        return dataclasses.replace(self, sample_weight=weights)
+        return self.labelled(self.labels, weights)
 
-    def for_prediction(self, batch_size: int | None, task: Any) -> BucketedBatches:
-        """Returns the batches of `predict`, without labels, the longest first.
 
-        Args:
-            batch_size: int; by default 32, on PyTorch on the CPU as many rows as have 2,048 tokens.
-            task: whose weights say where it computes, and whose preprocessor whether unpadded.
-        """
-        is_torch = keras.backend.backend() == "torch"
-        on_cpu = is_torch and task.backbone.weights[0].value.device.type == "cpu"
-        budget = max(1, TOKENS_AT_ONCE // self.sequences_a_row)
-        by_tokens = batch_size is None and on_cpu and self.are_sorted
-        # Of fewer examples the next power of two: few shapes, no waste.
-        size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
-        size = min(size, 1 << max(0, len(self) - 1).bit_length())
-        return dataclasses.replace(self, labels=None, sample_weight=None).batches(
-            size,
-            shuffle=False,
-            # XLA compiles a last batch of its own size anew, which costs more than further rows.
-            pad_last_batch=not is_torch,
-            unpadded=getattr(task.preprocessor, "unpadded", False),
-            token_budget=budget if by_tokens else None,
-        )
+class EncodedTexts(EncodedExamples):
+    """Tokenized texts or pairs.
+
+    Args:
+        preprocessor: the `TextPreprocessor` that packs them.
+        ids: `Ragged` of token ids, one row per text, see `TextPreprocessor.tokenize`.
+        pair_ids: `Ragged` with the second texts, or `None`.
+        labels, sample_weight: see `EncodedExamples`.
+    """
+
+    def __init__(
+        self,
+        preprocessor: TextPreprocessor,
+        ids: Ragged,
+        pair_ids: Ragged | None = None,
+        labels: Any = None,
+        sample_weight: Any = None,
+    ) -> None:
+        lengths = preprocessor.packed_lengths(ids, pair_ids)
+        super().__init__(lengths, labels, sample_weight, buckets_of(preprocessor.max_length))
+        self.preprocessor, self.ids, self.pair_ids = preprocessor, ids, pair_ids
+
+    def rows(self, indices, length):
+        pairs = None if self.pair_ids is None else self.pair_ids.take(indices)
+        return self.preprocessor.pack(self.ids.take(indices), pairs, length=length)
+
+
+class ReadyInputs(EncodedExamples):
+    """A dict of checked NumPy arrays, see `bert_keras.inputs`."""
+
+    are_sorted = False
+
+    def __init__(self, inputs: Inputs, labels: Any = None, sample_weight: Any = None) -> None:
+        num_rows, *_, length = inputs[TOKEN_IDS].shape
+        super().__init__(np.full(num_rows, length), labels, sample_weight)
+        self.inputs = inputs
+
+    def rows(self, indices, length):
+        return {name: array[indices] for name, array in self.inputs.items()}
+
+
+def take(column: Any, indices: NDArray[np.int64]) -> Any:
+    """Returns some rows of labels or weights; `None` stays `None`."""
+    if column is None or isinstance(column, Ragged):
+        return column and column.take(indices)
+    return np.asarray(column)[indices]
 
 
 def check_class_weight(class_weight, num_classes=None):
-    """Raises `ValueError` unless weights of classes are `"balanced"`, or a dict of numbers from 0.
+    """Raises `ValueError` unless class weights are `"balanced"` or a dict of numbers from 0.
 
     Args:
-        class_weight: see `Examples.weighted`.
-        num_classes: int, or `None` where nothing tells it.
+        class_weight: see `EncodedExamples.weighted`.
+        num_classes: int, or `None` if it is unknown.
     """
     if not isinstance(class_weight, dict):
         check_choice("class_weight", class_weight, ("balanced",), "Or a dict from class to weight.")
@@ -188,18 +195,11 @@ def check_class_weight(class_weight, num_classes=None):
         check_number(f"class_weight[{key}]", weight)
 
 
-def _take(column, rows):
-    if isinstance(column, dict):
-        return {key: _take(value, rows) for key, value in column.items()}
-    if column is None or isinstance(column, Ragged):
-        return column and column.take(rows)
-    return np.asarray(column)[rows]
+def buckets_of(max_length: int) -> tuple[int, ...]:
+    """Returns the lengths that batches are padded to: finer on PyTorch, which compiles nothing.
 
-
-def buckets_of(longest: int) -> tuple[int, ...]:
-    """Returns the lengths that batches are padded to: finer where they need no compilation.
-
-    The same lengths whatever the data, so that one `evaluate` compiles few that another did not.
+    They depend on no data, so that one call of `evaluate` compiles few lengths that another did
+    not.
     """
     is_torch = keras.backend.backend() == "torch"
-    return length_buckets(longest, step=4, first=4) if is_torch else length_buckets(longest)
+    return length_buckets(max_length, step=4, first=4) if is_torch else length_buckets(max_length)

@@ -4,6 +4,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.inputs import TOKEN_IDS
+from bert_keras.tasks.encoded_examples import EncodedTexts
 
 
 def merge_groups(inputs):
@@ -18,32 +19,30 @@ def merge_groups(inputs):
     return {key: ops.reshape(x, (-1, ops.shape(x)[-1])) for key, x in inputs.items()}
 
 
-def group_texts(preprocessor, ids, pair_ids, places):
-    """Returns how long each group is, and the function that packs some of them.
+class EncodedGroups(EncodedTexts):
+    """Rows of several texts or pairs. All texts of a batch are padded to one length.
 
-    The texts of a group are padded to one length, that of its longest.
+    `rows` returns int32 arrays `(size, group, length)`, with the size of the largest group. A text
+    that does not exist is all padding.
 
     Args:
-        preprocessor: a `TextPreprocessor`.
-        ids: `Ragged` of token ids, one row a text.
-        pair_ids: `Ragged` with as many rows, the second text of each, or `None`.
-        places: int `(num_groups, group)`, the row of each text, -1 where a group has fewer.
-
-    Returns:
-        `(lengths, make_inputs)` as `BucketedBatches` takes them: int64 `(num_groups,)`, and a
-        function of groups and padded length that returns a dict of int32 arrays
-        `(num_groups, group, length)`. A text that is not there is all padding.
+        preprocessor, ids, pair_ids: see `EncodedTexts`; the texts of a group follow one another.
+        counts: int `(num_groups,)`, texts in each group, at least 1.
+        labels, sample_weight: see `EncodedExamples`, one for each group.
     """
-    lengths = np.where(places < 0, 0, preprocessor.packed_lengths(ids, pair_ids)[places])
-    padding = {TOKEN_IDS: preprocessor.tokenizer.pad_token_id}
 
-    def make_inputs(groups, length):
-        rows = places[groups].reshape(-1)
-        pairs = None if pair_ids is None else pair_ids.take(rows)
-        inputs = preprocessor.pack(ids.take(rows), pairs, length=length)
+    def __init__(self, preprocessor, ids, pair_ids, counts, labels=None, sample_weight=None):
+        super().__init__(preprocessor, ids, pair_ids, labels, sample_weight)
+        self.exists = np.arange(counts.max(initial=1)) < counts[:, None]
+        # The row of each text among `ids`.
+        self.places = np.cumsum(self.exists).reshape(self.exists.shape) - 1
+        self.sequences_per_row = self.exists.shape[1]
+        self.lengths = np.where(self.exists, self.lengths[self.places], 0).max(axis=1)
+
+    def rows(self, indices, length):
+        exists = self.exists[indices]
+        inputs = super().rows(self.places[indices].reshape(-1), length)
+        padding = {TOKEN_IDS: self.preprocessor.tokenizer.pad_token_id}
         for key, array in inputs.items():
-            array[rows < 0] = padding.get(key, 0)
-        shape = (len(groups), places.shape[1], length)
-        return {key: array.reshape(shape) for key, array in inputs.items()}
-
-    return lengths.max(axis=1), make_inputs
+            array[~exists.reshape(-1)] = padding.get(key, 0)
+        return {key: array.reshape(*exists.shape, length) for key, array in inputs.items()}

@@ -1,26 +1,25 @@
-"""Classification of documents that are longer than a backbone can read at once."""
+"""Classification of documents that are too long for a backbone to read at once."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Self, Unpack
 
 import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.answers.windows import document_windows
+from bert_keras.checks import check_choice, check_int, refuse_first
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.document_windows import document_windows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.preprocessing.windows import take_windows
 from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
-from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.options import LongTextClassifierOptions, TaskOptions
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns
-from bert_keras.types import Frozen, Pooling, ProblemType
+from bert_keras.types import Combination, Frozen, Path, Pooling, ProblemType
 
 _MOST_WINDOWS = 2**16
 
@@ -29,32 +28,33 @@ _MOST_WINDOWS = 2**16
 class LongTextClassifier(TextClassifier):
     """Gives each document a class, several labels, or a score, by reading it in windows.
 
-    The preprocessor's `max_length` is that of a window. Each window is `[CLS] part [SEP]`, the
-    backbone makes a vector of each, `combine` makes one of all that the document has, and dropout
-    and a dense layer follow as in `TextClassifier`, whose labels, losses and answers are the same.
+    The preprocessor's `max_length` is that of a window. Each window is `[CLS] part [SEP]`. The
+    backbone turns each window into a vector, `combine` turns the vectors of a document into one,
+    and dropout and a dense layer follow. Labels, losses and answers are those of `TextClassifier`.
 
-    A document of more than `num_windows` windows is not read whole: the preprocessor's `truncation`
-    says which ones stay, `"head"` the first (the default's meaning too), `"tail"` the last,
-    `"head_tail"` as many of both, see `bert_keras.preprocessing.document_windows`.
+    A document of more than `num_windows` windows is not read in full. The preprocessor's
+    `truncation` determines which windows stay: `"head"` (and the default) the first ones, `"tail"`
+    the last ones, `"head_tail"` equally many of both, see
+    `bert_keras.answers.windows.document_windows`.
 
-    A batch costs as much as `batch_size` times the number of windows sequences. Documents of like
-    length go into one batch, and those of a single window are padded to few different lengths.
+    A batch costs as much as `batch_size` times the number of windows sequences. Documents of
+    similar length share a batch, and those of a single window are padded to few different lengths.
 
-    In ready inputs `(batch, num_windows, seq_len)` a window that is not there is all padding, and
-    there may be any number of windows.
+    In ready inputs `(batch, num_windows, seq_len)` a missing window is all padding, and there may
+    be any number of windows.
 
     Args:
         backbone: a `Backbone`.
-        num_classes: int, classes, labels, or scores.
+        num_classes: int, the number of classes, labels, or scores.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
-        num_windows: int, the most windows that are read of a text.
+        num_windows: int, the most windows that are read from a text.
         stride: int, tokens between the beginnings of two windows; `None` for no overlap.
         combine: `"mean"`, `"max"` or `"self_attention"`, see `bert_keras.heads.window.WindowHead`.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
         problem_type: `"single_label"`, `"multi_label"` or `"regression"`, see `TextClassifier`.
         label_names: list of `num_classes` str, or `None` to use numbers.
         pooling: how a window becomes a vector: `"pooler"`, `"cls"` as in the paper, `"mean"` or
-            `"max"`; `None` for the pooler, of a backbone without one for `"cls"`.
+            `"max"`; `None` for the pooler, or `"cls"` if the backbone has none.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -84,7 +84,11 @@ class LongTextClassifier(TextClassifier):
     head_arguments = ("num_classes", "pooling", "combine")
     decided_arguments = ("head_options",)
     num_input_axes = 3  # Texts, windows, tokens.
-    reads_features = False
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[LongTextClassifierOptions]) -> Self: ...
 
     def __init__(
         self,
@@ -93,16 +97,16 @@ class LongTextClassifier(TextClassifier):
         preprocessor: TextPreprocessor | None = None,
         num_windows: int = 4,
         stride: int | None = None,
-        combine: Literal["mean", "max", "self_attention"] = "mean",
+        combine: Combination = "mean",
         dropout: float | None = None,
         problem_type: ProblemType = "single_label",
         label_names: Sequence[str] | None = None,
         pooling: Pooling | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         _check_windows(num_windows, stride, pooling)
-        # First, because the parent's constructor makes the head.
+        # First, since the parent's constructor makes the head.
         self.combine = combine
         kwargs |= {"label_names": label_names, "pooling": pooling, "frozen": frozen}
         super().__init__(backbone, num_classes, preprocessor, dropout, problem_type, **kwargs)
@@ -130,59 +134,53 @@ class LongTextClassifier(TextClassifier):
         super().check_arrays(inputs)
         if PADDING_MASK not in inputs:
             return
-        has_window = np.asarray(inputs[PADDING_MASK]).any(axis=(1, 2))
-        if not has_window.all():
-            raise ValueError(
-                "Every document needs a window that is not all padding. Received: none at the "
-                f"index {int(np.argmin(has_window))}."
-            )
+        mask = np.asarray(inputs[PADDING_MASK])
+        rule = "Every document needs a window that is not all padding"
+        refuse_first(~mask.any(axis=(1, 2)), mask.sum(axis=(1, 2)), rule)
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of documents, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns documents as rows of windows, see `Task`."""
         if is_columns(x):
             raise ValueError(
                 "A document is a single text. Received: a tuple of "
                 f"{len(x)} columns. Join the texts of a row, or use `TextClassifier` for pairs."
             )
         labels = self.encode_labels(y) if training else None
-        lengths, make_inputs = self._windows_of(self.preprocessor.tokenize(x)[0])
-        longest = self.preprocessor.max_length
-        counted = range(2 * longest, self.num_windows * longest + 1, longest)
-        return Examples(
-            lengths, make_inputs, labels, sample_weight, (*buckets_of(longest), *counted)
+        ids, _ = self.preprocessor.tokenize(x)
+        return EncodedDocuments(
+            self.preprocessor, ids, self.num_windows, self.stride, labels, sample_weight
         )
 
-    def _windows_of(self, ids):
-        """Returns the lengths of documents and the function that packs some of them.
 
-        One number says how many windows a document has and how long they are, so that batches of
-        like documents have few different shapes: up to `max_length` it is the length of its only
-        window, beyond that `max_length` times the number of its windows.
+class EncodedDocuments(EncodedGroups):
+    """Documents as rows of windows.
 
-        Args:
-            ids: `Ragged` of token ids, one row a document.
+    One length says how many windows a document has and how long they are, so that batches of
+    similar documents have few different shapes: up to `max_length` it is the length of the
+    document's only window, and beyond that `max_length` times the number of its windows.
 
-        Returns:
-            `(lengths, make_inputs)` as `BucketedBatches` takes them.
-        """
-        longest = self.preprocessor.max_length
-        room = self.preprocessor.room()
+    Args:
+        preprocessor: a `TextPreprocessor`; its `max_length` is that of a window.
+        ids: `Ragged` of token ids, one row per document.
+        num_windows, stride: see `LongTextClassifier`.
+        labels, sample_weight: see `EncodedExamples`.
+    """
+
+    def __init__(self, preprocessor, ids, num_windows, stride, labels=None, sample_weight=None):
+        longest, room = preprocessor.max_length, preprocessor.room()
         windows = document_windows(
-            ids.lengths, room, self.stride or room, self.num_windows, self.preprocessor.truncation
+            ids.lengths, room, stride or room, num_windows, preprocessor.truncation
         )
         counts = np.bincount(windows.documents, minlength=len(ids))
-        is_there = np.arange(counts.max()) < counts[:, None]
-        places = np.full(is_there.shape, -1)
-        places[is_there] = np.arange(len(windows.documents))
-        lengths, pack_groups = group_texts(
-            self.preprocessor, take_windows(ids, windows), None, places
-        )
+        super().__init__(preprocessor, ids.windows(windows), None, counts, labels, sample_weight)
+        self.sequences_per_row = 1  # Lengths count the tokens of all windows.
+        self.lengths = np.where(counts == 1, self.lengths, counts * longest)
+        self.buckets += tuple(range(2 * longest, num_windows * longest + 1, longest))
 
-        def make_inputs(rows, length):
-            inputs = pack_groups(rows, min(length, longest))
-            return {key: x[:, : max(1, length // longest)] for key, x in inputs.items()}
-
-        return np.where(counts == 1, lengths, counts * longest), make_inputs
+    def rows(self, indices, length):
+        longest = self.preprocessor.max_length
+        inputs = super().rows(indices, min(length, longest))
+        return {key: x[:, : max(1, length // longest)] for key, x in inputs.items()}
 
 
 def _check_windows(num_windows, stride, pooling):

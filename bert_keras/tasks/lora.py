@@ -3,6 +3,7 @@
 import json
 import warnings
 import zlib
+from typing import Self
 
 import keras
 import numpy as np
@@ -12,103 +13,132 @@ from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.safetensors_io import read_safetensors, write_safetensors
 from bert_keras.tasks.freezing import idle_weights
+from bert_keras.types import Path
 
 LORA_ARGUMENTS = ("lora_rank", "lora_alpha", "lora_targets", "lora_layers")
-# Keys of a file's metadata.
+# Keys in a file's metadata.
 _SETTINGS, _BASE = "bert_keras_adapters", "base_crc32"
 
 
-class Lora:
-    """The LoRA adapters of a task. They are in its backbone, so tasks that share it share them.
+class AdaptedTask:
+    """The LoRA adapters of a task, which are part of its backbone: tasks that share it share them.
 
-    Args:
-        task: a `Task`.
-        lora_rank, lora_alpha, lora_targets, lora_layers: see `Task`.
-
-    Raises:
-        ValueError: a setting is out of range, or options come without a rank.
+    A class to inherit from beside `keras.Model`, see `Task` for the arguments.
     """
 
-    def __init__(self, task, lora_rank, lora_alpha, lora_targets, lora_layers):
-        self._task = task
-        has_options = (lora_alpha, lora_layers) != (None, None) or lora_targets != DEFAULT_TARGETS
-        if lora_rank is None and has_options:
+    def _set_lora(self, rank, alpha, targets, layers):
+        """Keeps the settings of the adapters to add.
+
+        Raises:
+            ValueError: options come without a rank, or the task freezes a part of the backbone.
+        """
+        if rank is None and ((alpha, layers) != (None, None) or targets != DEFAULT_TARGETS):
             raise ValueError(
                 "`lora_alpha`, `lora_targets` and `lora_layers` are options of `lora_rank`. "
                 "Received: lora_rank=None. Give the rank, for instance 8."
             )
-        self._asked = lora_rank, lora_alpha, lora_targets, lora_layers
-        self._check_frozen()
+        self._lora = rank, alpha, targets, layers
+        self._check_frozen_with_lora()
 
-    def _check_frozen(self):
-        task = self._task
-        if task.frozen is not None and (self._asked[0], task.backbone.lora) != (None, None):
+    def _check_frozen_with_lora(self):
+        if self.frozen is not None and (self._lora[0], self.backbone.lora) != (None, None):
             raise ValueError(
-                "With adapters everything in the backbone but them is frozen, so `frozen` must be "
-                f"None. Received: frozen={task.frozen!r}. To adapt some layers only, pass "
+                "With adapters everything else in the backbone is frozen, so `frozen` must be "
+                f"None. Received: frozen={self.frozen!r}. To adapt some layers only, pass "
                 "`lora_layers`."
             )
 
-    def add(self):
-        """Adds the adapters that the task was asked for to its backbone."""
-        if self._asked[0] is not None:
-            self._task.backbone.add_adapters(*self._asked)
+    def _add_adapters(self):
+        if self._lora[0] is not None:
+            self.backbone.add_adapters(*self._lora)
 
-    def get_config(self):
+    def _lora_config(self):
         """Returns the settings of the adapters as arguments of the constructor, or `{}`.
 
         Raises:
-            ValueError: another task has given adapters to a backbone of which this freezes parts.
+            ValueError: another task has added adapters to a backbone that this task freezes.
         """
-        self._check_frozen()
-        return json.loads(json.dumps(self._task.backbone.lora or {}))
+        self._check_frozen_with_lora()
+        return json.loads(json.dumps(self.backbone.lora or {}))
 
-    def merge(self):
-        """Folds the adapters into the kernels, see `Task.merge_lora`."""
-        self._check_are_there()
-        self._task.backbone.merge_adapters()
+    def merge_lora(self) -> None:
+        """Folds the adapters into the kernels: a plain task with the same outputs.
 
-    def plain_copy(self):
-        """Returns a copy of the task with the adapters merged, or itself where there are none."""
-        task = self._task
-        if task.backbone.lora is None:
-            return task
-        config = {k: v for k, v in task.get_config().items() if k not in LORA_ARGUMENTS}
-        config |= {"backbone": task.backbone.without_adapters(), "preprocessor": task.preprocessor}
-        plain = type(task).from_config(config)
+        Everything trains again then, as in a task made without `lora_rank`. The optimizer starts
+        anew, with the settings it had. Other tasks on the same backbone lose their adapters too;
+        compile them again before they train.
+
+        Raises:
+            ValueError: the task has no adapters.
+        """
+        self._check_has_adapters()
+        self.backbone.merge_adapters()
+        self._renew_optimizer()
+
+    def without_adapters(self) -> Self:
+        """Returns a copy with the adapters merged, or the task itself if it has none.
+
+        `save_to_preset` and `export_to_huggingface` write this copy, which any reader can load. The
+        task itself stays as it is.
+        """
+        if self.backbone.lora is None:
+            return self
+        config = {k: v for k, v in self.get_config().items() if k not in LORA_ARGUMENTS}
+        config |= {"backbone": self.backbone.without_adapters(), "preprocessor": self.preprocessor}
+        plain = type(self).from_config(config)
         weights = own_weights(plain)
-        for path, weight in own_weights(task).items():
+        for path, weight in own_weights(self).items():
             weights[path].assign(keras.ops.convert_to_numpy(weight))
         return plain
 
-    def save(self, path):
-        """Writes the adapters and the head, see `Task.save_adapters`."""
-        self._check_are_there()
+    def save_adapters(self, path: Path) -> None:
+        """Writes the adapters and the head, without the backbone, into one safetensors file.
+
+        The file is small, and belongs to the backbone that the adapters were trained on, which
+        `load_adapters` recognizes. Tensors are named after the paths of the weights; the settings
+        are in the file's metadata. To continue training, use `save`.
+
+        Args:
+            path: str or path, in a folder that exists. An existing file is replaced in one step.
+
+        Raises:
+            ValueError: the task has no adapters.
+        """
+        self._check_has_adapters()
         tensors = {
             name: keras.ops.convert_to_numpy(weight)
             for name, weight in self._adapters_and_head().items()
         }
-        settings = json.dumps(self._settings(), ensure_ascii=False)
+        settings = json.dumps(self._lora_settings(), ensure_ascii=False)
         write_safetensors(path, tensors, metadata={_SETTINGS: settings, _BASE: self._base_crc32()})
 
     @of_one_state
-    def load(self, path):
-        """Reads the adapters and the head, see `Task.load_adapters`."""
-        self._check_are_there()
+    def load_adapters(self, path: Path) -> None:
+        """Reads the adapters and the head that `save_adapters` wrote.
+
+        Args:
+            path: str or path of the file.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged or of another kind, or its settings or shapes are not
+                this task's. No weight was changed.
+        """
+        self._check_has_adapters()
         checkpoint = read_safetensors(path)
-        self._check_settings(checkpoint.metadata.get(_SETTINGS), path)
+        self._check_lora_settings(checkpoint.metadata.get(_SETTINGS), path)
         variables = self._adapters_and_head()
         assign(variables, {p: (p, None) for p in variables}, checkpoint, source=str(path))
         if checkpoint.metadata.get(_BASE) != self._base_crc32():
             warnings.warn(
                 f"The adapters in {path} were trained on a backbone with other weights than this "
                 "one's. On this backbone they mean little: use the preset that they began from.",
-                stacklevel=4,
+                stacklevel=3,
             )
 
-    def _check_are_there(self):
-        if self._task.backbone.lora is None:
-            name = type(self._task).__name__
+    def _check_has_adapters(self):
+        if self.backbone.lora is None:
+            name = type(self).__name__
             raise ValueError(
                 f"This {name} has no adapters. Make it with `lora_rank`, for instance "
                 f"`{name}.from_preset(preset, lora_rank=8)`."
@@ -116,16 +146,16 @@ class Lora:
 
     def _adapters_and_head(self):
         """Returns the variables of the file by their paths."""
-        return {**by_path(self._task.backbone.adapter_weights), **own_weights(self._task)}
+        return {**by_path(self.backbone.adapter_weights), **own_weights(self)}
 
-    def _settings(self):
-        """Returns what must be equal between a file and a task: JSON values by argument."""
-        config = json.loads(json.dumps(self._task.get_config()))
-        names = (*LORA_ARGUMENTS, *self._task.head_arguments, "label_names")
+    def _lora_settings(self):
+        """Returns what must be equal in a file and in a task: JSON values by argument."""
+        config = json.loads(json.dumps(self.get_config()))
+        names = (*LORA_ARGUMENTS, *self.head_arguments, "label_names")
         settings = {name: config[name] for name in names if name in config}
-        return {"task": keras.saving.get_registered_name(type(self._task)), **settings}
+        return {"task": keras.saving.get_registered_name(type(self)), **settings}
 
-    def _check_settings(self, text, path):
+    def _check_lora_settings(self, text, path):
         try:
             saved = dict(json.loads(text))
         except (TypeError, ValueError, RecursionError) as error:
@@ -133,7 +163,7 @@ class Lora:
                 f"A file of adapters must have their settings under {_SETTINGS!r} in its metadata. "
                 f"Received: {path}, which has not. Was it written by `save_adapters`?"
             ) from error
-        own = self._settings()
+        own = self._lora_settings()
         differences = [
             f"{name}={saved.get(name)!r}, here {own.get(name)!r}"
             for name in sorted(saved.keys() | own.keys())
@@ -146,11 +176,11 @@ class Lora:
             )
 
     def _base_crc32(self):
-        """Returns a checksum of what the adapters stand on: all frozen weights that are read."""
-        adapters = {id(weight) for weight in self._task.backbone.adapter_weights}
-        idle = {id(weight) for weight in idle_weights(self._task)}
+        """Returns a checksum of the frozen weights that the adapters were trained on."""
+        adapters = {id(weight) for weight in self.backbone.adapter_weights}
+        idle = {id(weight) for weight in idle_weights(self)}
         checksum = 0
-        for weight in self._task.backbone.weights:
+        for weight in self.backbone.weights:
             if id(weight) not in adapters | idle:
                 array = np.asarray(keras.ops.convert_to_numpy(weight), "float32")
                 checksum = zlib.crc32(np.ascontiguousarray(array), checksum)

@@ -1,68 +1,69 @@
-"""Guessing masked tokens: the language model of BERT."""
+"""Predicting masked tokens: BERT's language model."""
 
-import dataclasses
 import types
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_choice, check_int
-from bert_keras.export.runtime import log_softmax, softmax
+from bert_keras.answers.probabilities import log_softmax
+from bert_keras.answers.tokens import likeliest_tokens
+from bert_keras.checks import check_choice, check_int, check_shape, refuse_first
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
-from bert_keras.preprocessing.masked_batches import MaskedBatches
+from bert_keras.preprocessing.masked_batches import WORD_STARTS, MaskedBatches
 from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
-from bert_keras.tasks.compatibility import check_all_fit, check_has_preprocessor, head_for
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.compatibility import check_all_fit, head_for
+from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts, buckets_of
+from bert_keras.tasks.options import MaskedLMOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, as_columns, is_empty, num_examples
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Array, Frozen, Labels, Texts, Verbose
+from bert_keras.types import Array, Frozen, Inputs, Labels, Outputs, Path, Tensor, Texts, Verbose
 
-# Logits that are on the host at once: 128 MiB of float32.
+# The most logits on the host at once: 128 MiB of float32.
 _LOGITS_AT_ONCE = 2**25
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class MaskedLM(Task):
-    """Guesses hidden tokens from both sides, section 3.1, task 1 of the paper.
+    """Predicts masked tokens from both sides, section 3.1, task 1 of the paper.
 
     A dense layer with the backbone's activation, a norm, and the token table itself as decoder with
-    a bias of its own; the loss is the mean cross-entropy over masked positions, each the same
-    weight, whatever rows they stand in.
+    a bias of its own. The loss is the mean cross-entropy over masked positions, all with the same
+    weight, whatever row they are in.
 
-    `fit` and `evaluate` take texts without labels and mask them: in `fit` anew in each epoch, in
-    `evaluate` (and in `fit(shuffle=False)`) always in the same places, whatever the batch size.
-    `predict` of texts gives the logits at their `[MASK]` tokens.
+    `fit` and `evaluate` take texts without labels and mask them: `fit` anew in each epoch,
+    `evaluate` (and `fit(shuffle=False)`) always in the same places, whatever the batch size.
+    `predict` returns the logits at the `[MASK]` tokens of texts.
 
     | what | form |
     |---|---|
-    | raw x | a column of str, or a tuple of two such for pairs |
+    | raw x | a column of str, or a tuple of two columns for pairs |
     | ready x | dict, see `bert_keras.inputs`; `mask_positions` int `(batch, num_predictions)` |
-    | ready y | int `(batch, num_predictions)`, the ids that stood there |
-    | ready sample_weight | float, likewise: 0 where a row has fewer masked tokens |
+    | ready y | int `(batch, num_predictions)`, the original ids |
+    | ready sample_weight | float `(batch, num_predictions)`, 0 if a row has fewer masked tokens |
     | output | float32 `(batch, num_predictions, vocabulary_size)`, logits |
 
-    Without `mask_positions` ready inputs give the logits of every position, `(batch, seq_len,
-    vocabulary_size)`, which needs much memory.
+    Without `mask_positions` in ready inputs, there are logits at every position, `(batch, seq_len,
+    vocabulary_size)`, which takes much memory.
 
     Args:
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         masking: a `Masking`, the dict of its arguments, or `None` for the paper's: 15 % of the
-            tokens, 80 % of them hidden, 10 % replaced by others, 10 % left as they are.
+            tokens are chosen, of which 80 % are hidden, 10 % replaced, and 10 % kept.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         head_options: dict with `activation`, `layer_norm_epsilon` and `use_bias` of `MaskedLMHead`,
-            where they are not the backbone's or its family's: KerasHub's head on BERT has the exact
-            GELU on an encoder with the approximate one.
+            if they differ from those of the backbone or its family: KerasHub's head on BERT has the
+            exact GELU on an encoder with the approximate one.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Example:
@@ -86,6 +87,11 @@ class MaskedLM(Task):
     # Whether examples are pairs with a label too.
     has_next_sentence = False
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[MaskedLMOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -93,7 +99,7 @@ class MaskedLM(Task):
         masking: Masking | dict[str, Any] | None = None,
         frozen: Frozen | None = None,
         head_options: dict[str, Any] | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         if not isinstance(masking, (Masking, dict, type(None))):
@@ -122,17 +128,25 @@ class MaskedLM(Task):
         inputs = dict(inputs)
         positions = inputs.pop(MASK_POSITIONS, None)
         outputs = self.backbone_outputs(inputs, training=training)
+        return self.head_outputs(outputs, {MASK_POSITIONS: positions})
+
+    def head_outputs(
+        self, outputs: Outputs, inputs: Inputs, training: bool | None = None
+    ) -> Tensor:
+        """Returns the logits for a backbone's outputs, at `mask_positions` if there are any."""
         return self.head(
-            outputs, token_embedding=self.backbone.token_embedding, mask_positions=positions
+            outputs,
+            token_embedding=self.backbone.token_embedding,
+            mask_positions=inputs.get(MASK_POSITIONS),
         )
 
     @property
-    def input_names(self):
-        """Names of the inputs that this task knows: the backbone's and `mask_positions`."""
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs that this task takes: the backbone's and `mask_positions`."""
         return (*self.backbone.input_names, MASK_POSITIONS)
 
     def check_arrays(self, inputs):
-        """Raises when NumPy inputs do not fit the backbone or one another."""
+        """Raises when NumPy inputs do not fit the backbone or each other."""
         self.backbone.check_arrays(inputs)
         rows, positions = inputs[TOKEN_IDS].shape[0], inputs.get(MASK_POSITIONS)
         if positions is not None and (positions.ndim != 2 or len(positions) != rows):
@@ -142,7 +156,7 @@ class MaskedLM(Task):
             )
 
     def default_loss(self, label_smoothing):
-        """Returns the mean cross-entropy over all positions that have weight."""
+        """Returns the mean cross-entropy over positions, by weight."""
         return SparseCrossentropy(label_smoothing=label_smoothing)
 
     def default_metrics(self):
@@ -150,35 +164,29 @@ class MaskedLM(Task):
         return [TokenAccuracy("accuracy"), MaskedPerplexity()]
 
     def encode_labels(self, labels):
-        """Returns the ids that stood at the masked positions.
+        """Returns the original ids at the masked positions.
 
         Args:
             labels: int `(batch, num_predictions)`.
 
         Returns:
-            int32, likewise.
+            int32 `(batch, num_predictions)`.
 
         Raises:
-            ValueError: a label is no id of the vocabulary.
+            ValueError: a label is not an id of the vocabulary.
         """
-        labels = np.asarray(labels)
-        if labels.dtype.kind not in "iu" or labels.ndim != 2:
-            raise ValueError(
-                "Labels of masked tokens must be ints of the shape (batch, num_predictions), the "
-                f"ids that stood there. Received: dtype {labels.dtype}, shape {labels.shape}. "
-                "Texts need no labels: `fit` masks them."
-            )
-        if labels.size and not 0 <= labels.min() <= labels.max() < self.backbone.vocabulary_size:
-            raise ValueError(
-                f"Labels must be ids from 0 to {self.backbone.vocabulary_size - 1}. Received: "
-                f"{labels.min()} to {labels.max()}. Give positions to ignore any id and weight 0."
-            )
+        labels, most = np.asarray(labels), self.backbone.vocabulary_size - 1
+        advice = "They are the ids that stood there. Texts need no labels: `fit` masks them."
+        check_shape("Labels of masked tokens", labels, ("batch", "num_predictions"), "iu", advice)
+        advice = "Give positions to ignore any id and weight 0."
+        wrong = (labels < 0) | (labels > most)
+        refuse_first(wrong, labels, f"Labels must be ids from 0 to {most}", advice)
         return labels.astype("int32")
 
     # Texts to masked batches
 
     def row_labels(self, x: Texts, y: Labels | None) -> NDArray[np.int32]:
-        """Returns a label a text: none is needed here, so 0."""
+        """Returns a label for each text: no labels are needed here, so 0."""
         if y is not None:
             raise ValueError(
                 f"Texts of a {type(self).__name__} have no labels: `fit(texts)` masks them. "
@@ -186,55 +194,18 @@ class MaskedLM(Task):
             )
         return np.zeros(num_examples(x), "int32")
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts: to train on masked as `masking` says, see `Task`.
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns texts as rows: to train on, masked as `masking` says, see `Task`.
 
-        To predict, with the places of their `[MASK]` tokens.
+        To predict, with the positions of their `[MASK]` tokens.
 
         Raises:
             TypeError, ValueError: texts do not fit, or there is no `[MASK]`.
         """
-        if not training:
-            return self._examples_to_fill(x)
-        labels = self.row_labels(x, y)
-        kinds = TokenKinds.from_tokenizer(self.preprocessor.tokenizer)
-        examples = Examples.of_texts(
-            self.preprocessor, *self.preprocessor.tokenize(x), labels, sample_weight
-        )
-        make_inputs = examples.make_inputs
-        if kinds.continues_word is None and self.masking.strategy != "pieces":
-            make_inputs = self._with_word_starts(make_inputs, x)
-        return dataclasses.replace(
-            examples,
-            make_inputs=make_inputs,
-            # On each backend the same: which tokens are masked depends on what they are padded to.
-            buckets=length_buckets(self.preprocessor.max_length),
-            depends_on_padding=True,
-            finish=lambda batches: MaskedBatches(
-                batches, self.masking, kinds, self.has_next_sentence
-            ),
-        )
-
-    def _with_word_starts(self, make_inputs, x):
-        starts = self.preprocessor.word_starts(x)
-
-        def make(rows, length):
-            taken = [None if part is None else part.take(rows) for part in starts]
-            word_starts = self.preprocessor.pack_word_starts(*taken, length=length)
-            return {**make_inputs(rows, length), "word_starts": word_starts}
-
-        return make
-
-    def _examples_to_fill(self, x):
+        if training:
+            return MaskedTexts(self, x, self.row_labels(x, y), sample_weight)
         packed, positions = self._hidden_tokens(x)
-        width = max(1, int(positions.lengths.max(initial=0)))
-
-        def make_inputs(rows, length):
-            inputs = {name: array[rows, :length] for name, array in packed.items()}
-            return {**inputs, MASK_POSITIONS: positions.take(rows).to_dense(width)}
-
-        buckets = buckets_of(self.preprocessor.max_length)
-        return Examples(packed[PADDING_MASK].sum(axis=1), make_inputs, buckets=buckets)
+        return PackedTexts(packed, positions, buckets_of(self.preprocessor.max_length))
 
     def _hidden_tokens(self, texts):
         """Returns packed texts, and a `Ragged` of the positions of their `[MASK]` tokens."""
@@ -245,17 +216,13 @@ class MaskedLM(Task):
         rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
         counts = np.bincount(rows, minlength=len(ids))
         given = sum(_counts(part, mask_id) for part in (ids, pair_ids) if part is not None)
-        if (given > counts).any():
-            row = int(np.argmax(given > counts))
-            raise ValueError(
-                f"Each {tokenizer.mask_token} must stand where texts are not cut, max_length="
-                f"{self.preprocessor.max_length}. Received: {given[row] - counts[row]} that fell "
-                f"off the text at the index {row}. Shorten the text around it."
-            )
+        lost, longest = given - counts, self.preprocessor.max_length
+        rule = f"No {tokenizer.mask_token} may fall off the end of a text, max_length={longest}"
+        refuse_first(lost > 0, lost, rule, "Shorten the text around it.")
         return packed, Ragged.from_flat(columns.astype("int32"), counts)
 
     def _packed(self, ids, pair_ids):
-        """Returns all texts as one rectangle, whose length is among those of training."""
+        """Returns all texts in one array, padded to one of the lengths of training."""
         longest = int(self.preprocessor.packed_lengths(ids, pair_ids).max(initial=1))
         length = int(bucket_lengths(longest, length_buckets(self.preprocessor.max_length)))
         return self.preprocessor.pack(ids, pair_ids, length=length)
@@ -273,11 +240,11 @@ class MaskedLM(Task):
     def fill_mask(
         self, text: str | Texts, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[list[tuple[str, float]]] | list[list[list[tuple[str, float]]]]:
-        """Answers as a person would read it: the likeliest tokens for each `[MASK]`.
+        """Returns the likeliest tokens for each `[MASK]`.
 
         Args:
             text: a str with at least one `[MASK]`, or a column of such.
-            top_k: int, tokens wanted for each.
+            top_k: int, how many tokens for each.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -295,19 +262,15 @@ class MaskedLM(Task):
         """
         if isinstance(text, str):
             return self.fill_mask([text], top_k, batch_size, verbose)[0]
-        check_has_preprocessor(self)
+        self.data.check_has_preprocessor()
         tokenizer = self.preprocessor.tokenizer
         check_int("top_k", top_k, 1, tokenizer.vocabulary_size)
         text = as_column(text, "text")
         if not text:
             return []
         _, positions = self._hidden_tokens(text)
-        if not positions.lengths.all():
-            row = int(np.argmin(positions.lengths))
-            raise ValueError(
-                f"Each text needs a {tokenizer.mask_token} to fill. Received: none in the text at "
-                f"the index {row}."
-            )
+        rule = f"Each text needs a {tokenizer.mask_token} to fill"
+        refuse_first(positions.lengths == 0, text, rule)
         answers = []
         width = int(positions.lengths.max(initial=1))
         at_once = max(1, _LOGITS_AT_ONCE // (width * self.backbone.vocabulary_size))
@@ -316,7 +279,8 @@ class MaskedLM(Task):
             logits = self.token_logits(self.predict(part, batch_size, verbose=verbose))
             counts = positions.lengths[start : start + at_once]
             for row, count in zip(logits, counts, strict=True):
-                answers.append([_likeliest(scores, top_k, tokenizer) for scores in row[:count]])
+                options = top_k, tokenizer.vocabulary_size, tokenizer.readable
+                answers.append([likeliest_tokens(scores, *options) for scores in row[:count]])
         return answers
 
     @overload
@@ -357,7 +321,7 @@ class MaskedLM(Task):
         """
         if isinstance(texts, str):
             return self.score([texts], batch_size, verbose)[0]
-        check_has_preprocessor(self)
+        self.data.check_has_preprocessor()
         if is_empty(texts):
             return []
         tokenizer = self.preprocessor.tokenizer
@@ -381,15 +345,11 @@ class MaskedLM(Task):
     def _log_probabilities(self, packed, rows, columns, mask_id, batch_size, verbose):
         """Returns the log-probability of one token in each of `rows`, hidden from the model."""
 
-        def make_inputs(batch, length):
-            inputs = {name: array[rows[batch], :length] for name, array in packed.items()}
-            inputs[TOKEN_IDS][np.arange(len(batch)), columns[batch]] = mask_id
-            return {**inputs, MASK_POSITIONS: columns[batch, None].astype("int32")}
-
-        lengths = packed[PADDING_MASK].sum(axis=1)[rows]
-        buckets = buckets_of(self.preprocessor.max_length)
+        hidden = {name: array[rows] for name, array in packed.items()}
+        hidden[TOKEN_IDS][np.arange(len(rows)), columns] = mask_id
+        positions = Ragged.from_flat(columns.astype("int32"), np.ones(len(rows), int))
+        examples = PackedTexts(hidden, positions, buckets_of(self.preprocessor.max_length))
         found = np.zeros(len(rows))
-        examples = Examples(lengths, make_inputs, buckets=buckets)
         for numbers, outputs in self.predict_rows(examples, batch_size, verbose):
             labels = packed[TOKEN_IDS][rows[numbers], columns[numbers]]
             of_tokens = log_softmax(self.token_logits(outputs)[:, 0])
@@ -404,15 +364,62 @@ class MaskedLM(Task):
         return {**super().get_config(), "masking": self.masking.get_config()}
 
 
+class MaskedTexts(EncodedTexts):
+    """Texts whose batches are masked when they are read.
+
+    Args:
+        task: a `MaskedLM`.
+        x: texts or pairs.
+        labels: int `(num_texts,)`, of the next sentence.
+        sample_weight: float `(num_texts,)`, or `None`.
+    """
+
+    # Which tokens are masked depends on the padded length.
+    keeps_buckets = True
+
+    def __init__(self, task, x, labels, sample_weight):
+        preprocessor = task.preprocessor
+        super().__init__(preprocessor, *preprocessor.tokenize(x), labels, sample_weight)
+        # The same on each backend.
+        self.buckets = length_buckets(preprocessor.max_length)
+        self.masking, self.has_next_sentence = task.masking, task.has_next_sentence
+        self.kinds = TokenKinds.from_tokenizer(preprocessor.tokenizer)
+        needs_starts = self.kinds.continues_word is None and self.masking.strategy != "pieces"
+        self.word_starts = preprocessor.word_starts(x) if needs_starts else None
+
+    def rows(self, indices, length):
+        inputs = super().rows(indices, length)
+        if self.word_starts is None:
+            return inputs
+        starts = [None if part is None else part.take(indices) for part in self.word_starts]
+        return {
+            **inputs,
+            WORD_STARTS: self.preprocessor.pack_word_starts(*starts, length=length),
+        }
+
+    def finish(self, batches):
+        return MaskedBatches(batches, self.masking, self.kinds, self.has_next_sentence)
+
+
+class PackedTexts(EncodedExamples):
+    """Packed texts with the positions of their hidden tokens.
+
+    Args:
+        inputs: dict of int32 arrays `(num_rows, length)`, see `TextPreprocessor.pack`.
+        positions: `Ragged` of int32, one row per text.
+        buckets: see `EncodedExamples`.
+    """
+
+    def __init__(self, inputs, positions, buckets):
+        super().__init__(inputs[PADDING_MASK].sum(axis=1), buckets=buckets)
+        self.inputs, self.positions = inputs, positions
+        self.width = max(1, int(positions.lengths.max(initial=0)))
+
+    def rows(self, indices, length):
+        inputs = {name: array[indices, :length] for name, array in self.inputs.items()}
+        return {**inputs, MASK_POSITIONS: self.positions.take(indices).to_dense(self.width)}
+
+
 def _counts(ids, token_id):
     """Returns how often an id stands in each row of a `Ragged`: int `(num_rows,)`."""
     return np.array([np.count_nonzero(ids[row] == token_id) for row in range(len(ids))], int)
-
-
-def _likeliest(logits, top_k, tokenizer):
-    """Returns `top_k` pairs of token and probability, the likeliest first."""
-    probabilities = softmax(logits)
-    # A table may have rows to spare behind the vocabulary's last token.
-    known = probabilities[: tokenizer.vocabulary_size]
-    best = np.argsort(-known, kind="stable")[:top_k]
-    return [(tokenizer.readable(int(i)), float(known[i])) for i in best]

@@ -1,52 +1,52 @@
-"""Which of several texts fits a context best."""
+"""Choosing the text that fits a context best."""
 
 from collections.abc import Iterable
-from typing import overload
+from typing import TYPE_CHECKING, Self, Unpack, overload
 
 import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.export.runtime import softmax
+from bert_keras.answers.classes import choice_answer
+from bert_keras.checks import check_shape, refuse_first
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import head_for
-from bert_keras.tasks.encoded_examples import Examples, buckets_of
+from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
 from bert_keras.tasks.encoded_labels import one_column
-from bert_keras.tasks.groups import group_texts, merge_groups
+from bert_keras.tasks.groups import EncodedGroups, merge_groups
+from bert_keras.tasks.options import MultipleChoiceOptions, TaskOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.text_classifier import dropout_of, head_of
-from bert_keras.tasks.user_columns import as_column, is_empty, is_text
+from bert_keras.tasks.user_columns import as_column, is_empty
 from bert_keras.tokenizers.texts import as_texts
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Choice, Frozen, HeadOptions, Pooling, Texts, Verbose
+from bert_keras.types import Choice, Frozen, HeadOptions, Path, Pooling, Texts, Verbose
 
-# The logit of a choice that is not there: its probability is 0, and all stays finite.
+# The logit of a missing choice: its probability is 0, and every number stays finite.
 NO_CHOICE = -1e9
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class MultipleChoice(Task):
-    """Picks the choice that goes with a context: an ending of a story, an answer to a question.
+    """Picks the choice that fits a context: the ending of a story, the answer to a question.
 
-    Each choice becomes the pair `[CLS] context [SEP] choice [SEP]`; dropout and one dense layer
-    give its pooled output a score, and the softmax over the choices is their probability, section
-    4.4 of the paper.
+    Each choice becomes the pair `[CLS] context [SEP] choice [SEP]`. Dropout and a dense layer turn
+    its pooled output into a score, and the softmax over the choices gives their probabilities,
+    section 4.4 of the paper.
 
-    `fit`, `evaluate` and `predict` take `(contexts, choices)`: a column of str, and a list of as
-    many lists of str. Where numbers of choices differ, the shorter lists are filled up with choices
-    that are all padding. Such a choice, in ready inputs `(batch, num_choices, seq_len)` too, has
-    the logit -1e9 and the probability 0. Label smoothing gives it a share all the same, and is
-    refused for texts with differing numbers.
+    `fit`, `evaluate` and `predict` take `(contexts, choices)`: a column of str, and a list with a
+    list of str for each context. If the numbers of choices differ, shorter lists are filled up with
+    choices that are all padding. Such a choice, also in ready inputs `(batch, num_choices,
+    seq_len)`, has the logit -1e9 and the probability 0. Label smoothing would give it a share, and
+    is refused if the numbers of choices differ.
 
     Args:
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
-        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the head of
-            the backbone's family whole.
+        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the whole
+            head of the backbone's family.
         head_options: dict, see `TextClassifier`.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
@@ -73,6 +73,12 @@ class MultipleChoice(Task):
 
     head_arguments = ("pooling", "head_options")
     num_input_axes = 3  # Texts, choices, tokens.
+    form = "choices"
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[MultipleChoiceOptions]) -> Self: ...
 
     def __init__(
         self,
@@ -82,7 +88,7 @@ class MultipleChoice(Task):
         pooling: Pooling | None = None,
         head_options: HeadOptions | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.pooling, self.head_options = head_of(self, pooling, head_options)
@@ -121,47 +127,27 @@ class MultipleChoice(Task):
             int32 `(num_examples,)`.
 
         Raises:
-            ValueError: a label is no int.
+            ValueError: a label is not an int.
         """
         labels = one_column(np.asarray(labels))
-        if labels.dtype.kind not in "iu" or labels.ndim != 1:
-            raise ValueError(
-                "Labels must be one int an example, the position of the right choice. Received: "
-                f"dtype {labels.dtype}, shape {labels.shape}."
-            )
+        advice = "Each is the position of the right choice."
+        check_shape("Labels", labels, ("num_examples",), "iu", advice)
         return labels.astype("int32")
 
-    def is_raw(self, x):
-        """Whether `x` is meant as contexts and choices.
-
-        Args:
-            x: anything passed to `fit`, `evaluate` or `predict`.
-        """
-        return isinstance(x, tuple) or is_text(x)
-
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of contexts with their choices, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns contexts with their choices as rows of pairs, see `Task`."""
         contexts, choices = _checked_columns(x)
         counts = np.array([len(row) for row in choices])
-        is_there = np.arange(counts.max()) < counts[:, None]
-        labels = self._checked_labels(y, is_there) if training else None
+        exists = np.arange(counts.max()) < counts[:, None]
+        labels = self._checked_labels(y, exists) if training else None
         context_ids, _ = self.preprocessor.tokenize(contexts)
         choice_ids, _ = self.preprocessor.tokenize([text for row in choices for text in row])
-        owners = np.repeat(np.arange(len(contexts)), counts)
-        places = np.full(is_there.shape, -1)
-        places[is_there] = np.arange(len(owners))
-        lengths, make_inputs = group_texts(
-            self.preprocessor, context_ids.take(owners), choice_ids, places
-        )
-        buckets = buckets_of(self.preprocessor.max_length)
-        return Examples(lengths, make_inputs, labels, sample_weight, buckets, int(counts.max()))
+        pairs = context_ids.take(np.repeat(np.arange(len(contexts)), counts)), choice_ids
+        return EncodedGroups(self.preprocessor, *pairs, counts, labels, sample_weight)
 
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, see `Task`."""
-        examples = super().ready_examples(inputs, y, sample_weight, training)
-        if training:
-            self._checked_labels(y, _existing(inputs))
-        return examples
+    def encode_ready_labels(self, labels, inputs):
+        """Returns the labels of ready inputs, each of which must be one of the choices."""
+        return self._checked_labels(labels, _existing(inputs))
 
     def _checked_labels(self, labels, is_there):
         labels = self.encode_labels(labels)
@@ -195,7 +181,7 @@ class MultipleChoice(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> Choice | list[Choice]:
-        """Answers as a person would read it.
+        """Returns the best choice for each context.
 
         Args:
             context: a str, or a column of str.
@@ -212,17 +198,10 @@ class MultipleChoice(Task):
         if is_empty((context, choices)):
             return []
         logits = self.predict((context, choices), batch_size=batch_size, verbose=verbose)
-        return [_answer(row, scores) for row, scores in zip(choices, logits, strict=True)]
-
-
-def _answer(choices, logits):
-    logits = logits[: len(choices)]
-    best = int(logits.argmax())
-    return {
-        "choice": choices[best],
-        "index": best,
-        "probabilities": softmax(logits).tolist(),
-    }
+        return [
+            choice_answer(row, scores[: len(row)])
+            for row, scores in zip(choices, logits, strict=True)
+        ]
 
 
 def _checked_columns(x):
@@ -243,16 +222,13 @@ def _checked_columns(x):
         as_texts(as_column(row, f"choices[{index}]"), f"choices[{index}]")
         for index, row in enumerate(rows)
     ]
-    for index, row in enumerate(rows):
-        if not row:
-            raise ValueError(
-                f"Each context needs at least one choice. Received: none at the index {index}."
-            )
+    counts = np.array([len(row) for row in rows])
+    refuse_first(counts == 0, rows, "Each context needs at least one choice")
     return contexts, rows
 
 
 def _existing(inputs):
-    """Returns which choices of ready inputs are there: bool `(batch, num_choices)`."""
+    """Returns which choices exist in ready inputs: bool `(batch, num_choices)`."""
     key = PADDING_MASK if PADDING_MASK in inputs else TOKEN_IDS
     array = ops.convert_to_numpy(inputs[key])
     return (array != 0).any(axis=-1) if key == PADDING_MASK else np.ones(array.shape[:2], bool)
@@ -262,9 +238,6 @@ def _check_labels(labels, exists):
     num_choices = exists.shape[1]
     inside = (labels >= 0) & (labels < num_choices)
     inside &= exists[np.arange(len(labels)), np.clip(labels, 0, num_choices - 1)]
-    if not inside.all():
-        row = int(np.argmin(inside))
-        raise ValueError(
-            "A label must be the position of one of the example's choices, from 0 to "
-            f"{exists[row].sum() - 1}. Received {labels[row]} at the index {row}."
-        )
+    count = exists[np.argmin(inside)].sum()
+    rule = f"A label must be the position of one of the example's choices, from 0 to {count - 1}"
+    refuse_first(~inside, labels, rule)

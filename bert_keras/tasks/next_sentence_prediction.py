@@ -1,32 +1,33 @@
-"""Whether one text follows another."""
+"""Predicting whether one text follows another."""
 
 import types
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.export.runtime import softmax
-from bert_keras.export.text_program import TextAnswer
+from bert_keras.answers.classes import next_sentence_answers
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_labels import one_column
+from bert_keras.tasks.options import PresetOptions, TaskOptions
 from bert_keras.tasks.task import Task
+from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import is_columns, is_empty
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Array, Frozen, IsNext, Texts, Verbose
+from bert_keras.types import Frozen, IsNext, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class NextSentencePrediction(Task):
-    """Tells the text that follows another from a random one, section 3.1, task 2 of the paper.
+    """Predicts whether a text follows another or is random, section 3.1, task 2 of the paper.
 
-    A dense layer of two outputs on the pooled output of `[CLS] first [SEP] second [SEP]`. Labels
-    have BERT's own order: 0 is next, 1 is random. Sentence order prediction, ALBERT's, is the same
-    task on other pairs, 0 in order and 1 swapped, see `create_pretraining_data`.
+    A dense layer with two outputs on the pooled output of `[CLS] first [SEP] second [SEP]`. Labels
+    have BERT's order: 0 is next, 1 is random. ALBERT's sentence order prediction is the same task
+    on other pairs, 0 in order and 1 swapped, see `create_pretraining_data`.
 
     Args:
         backbone: a `Backbone` with a pooler.
@@ -56,12 +57,17 @@ class NextSentencePrediction(Task):
     text_answer = TextAnswer("logits", ("next", "random"), (2,))
     takes_head_of = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[PresetOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
         preprocessor: TextPreprocessor | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.head = head_for(self, NextSentenceHead)
@@ -83,10 +89,10 @@ class NextSentencePrediction(Task):
         """Returns labels as int32 `(num_examples,)`, see `encode_next_labels`."""
         return encode_next_labels(labels)
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of pairs, see `Task`."""
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns pairs as rows of token ids, see `Task`."""
         check_pairs(x)
-        return super().raw_examples(x, y, sample_weight, training)
+        return super().encode_texts(x, y, sample_weight, training)
 
     @overload
     def is_next(
@@ -103,11 +109,11 @@ class NextSentencePrediction(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> IsNext | list[IsNext]:
-        """Answers as a person would read it.
+        """Returns whether texts follow others.
 
         Args:
             first: a str or a column of str.
-            second: likewise, the texts that may follow.
+            second: a str or a column of str, the texts that may follow.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -164,9 +170,3 @@ def encode_next_labels(labels: ArrayLike) -> NDArray[np.int32]:
             + (f", values {np.unique(labels)[:10].tolist()}." if is_int else ".")
         )
     return labels.astype("int32")
-
-
-def next_sentence_answers(logits: Array) -> list[IsNext]:
-    """Returns a list of dicts `is_next`, `probability` of logits `(batch, 2)`."""
-    probabilities = softmax(logits)[:, 0]
-    return [{"is_next": bool(p > 0.5), "probability": float(p)} for p in probabilities]

@@ -1,5 +1,6 @@
-"""Questions, contexts and answers as users pass them: recognise, check, count what is unusable."""
+"""Questions, contexts and answers in every form that `QuestionAnswering` takes, as columns."""
 
+import dataclasses
 import warnings
 from collections import Counter
 from typing import NamedTuple
@@ -7,11 +8,47 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_keras.checks import is_int
-from bert_keras.datasets.squad import Answer, QuestionExample
+
+
+class Answer(NamedTuple):
+    """An answer's text, and the character of the context at which it starts."""
+
+    text: str
+    start: int
+
+    def stands_in(self, context: str) -> bool:
+        """Whether the context has the text at that character."""
+        end = self.start + len(self.text)
+        return bool(self.text) and self.start >= 0 and context[self.start : end] == self.text
+
+
+@dataclasses.dataclass(frozen=True)
+class QuestionExample:
+    """A question about a context, with the answers that people gave.
+
+    Args:
+        id: str, the question's own.
+        question: str.
+        context: str.
+        answers: tuple of `Answer` as in the file; empty for unanswerable questions and for
+            unlabelled sets.
+        is_impossible: bool, whether the context does not answer the question, as in SQuAD 2.0.
+    """
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] = ()
+    is_impossible: bool = False
+
+    @property
+    def spans(self) -> tuple[Answer, ...]:
+        """The `answers` that stand in the context where they say: those to train on."""
+        return tuple(answer for answer in self.answers if answer.stands_in(self.context))
 
 
 class Unusable(NamedTuple):
-    """Stands for the answer of an example that cannot be trained on, with the reason, a str."""
+    """Takes the place of an answer that cannot be trained on."""
 
     reason: str
 
@@ -24,7 +61,7 @@ TOO_LONG = Unusable("the answer is longer than what two windows share, and fits 
 
 
 def are_examples(x):
-    """Whether `x` is a list of `bert_keras.datasets.QuestionExample`."""
+    """Whether `x` is a list of `QuestionExample`."""
     return isinstance(x, (list, tuple)) and any(isinstance(row, QuestionExample) for row in x[:1])
 
 
@@ -32,8 +69,8 @@ def as_columns(x, y=None):
     """Returns questions and contexts as two columns, and answers as a third.
 
     Args:
-        x: a list of `QuestionExample`, or anything else, which is returned as it is; a pair of str
-            becomes two columns of one.
+        x: a list of `QuestionExample`, or anything else, which is returned unchanged, except that a
+            pair of str becomes two columns with one entry each.
         y: answers or `None`; must be `None` for examples, which have their own.
 
     Returns:
@@ -69,8 +106,8 @@ def read_answers(contexts, answers):
 
     Args:
         contexts: list of str.
-        answers: column of `(text, start)`, `None` for no answer, a list of such for several right
-            answers, of which the first that stands in the context counts, or `Unusable`.
+        answers: column of `(text, start)`; `None` for no answer; a list of such pairs for several
+            right answers, of which the first that stands in the context counts; or `Unusable`.
 
     Returns:
         starts: int64 `(num_examples,)`, first characters; -1 for no answer.
@@ -84,29 +121,31 @@ def read_answers(contexts, answers):
     starts = np.full(len(contexts), -1, np.int64)
     ends = np.full(len(contexts), -1, np.int64)
     unusable = {}
-    for index, (context, given) in enumerate(zip(contexts, answers, strict=True)):
-        if isinstance(given, Unusable):
-            unusable[index] = given
+    for index, (context, answer) in enumerate(zip(contexts, answers, strict=True)):
+        if isinstance(answer, Unusable):
+            unusable[index] = answer
             continue
-        candidates = _candidates(given, index)
-        standing = [answer for answer in candidates if _stands_in(context, answer, index)]
-        if standing:
-            starts[index] = standing[0].start
-            ends[index] = standing[0].start + len(standing[0].text)
+        candidates = _candidates(answer, index)
+        for candidate in candidates:
+            _check_lies_inside(context, candidate, index)
+        found = [candidate for candidate in candidates if candidate.stands_in(context)]
+        if found:
+            starts[index] = found[0].start
+            ends[index] = found[0].start + len(found[0].text)
         elif candidates:
             unusable[index] = MISPLACED
     return starts, ends, unusable
 
 
-def _candidates(given, index):
-    if given is None:
+def _candidates(answer, index):
+    if answer is None:
         return []
-    is_one = isinstance(given, (list, tuple)) and len(given) == 2 and isinstance(given[0], str)
-    rows = [given] if is_one else given
+    is_one = isinstance(answer, (list, tuple)) and len(answer) == 2 and isinstance(answer[0], str)
+    rows = [answer] if is_one else answer
     if not isinstance(rows, (list, tuple)) or not all(map(_is_answer, rows)):
         raise TypeError(
             "An answer must be (text, start character), None where there is none, or a list of "
-            f"such pairs. Received at the index {index}: {given!r}."
+            f"such pairs. Received at the index {index}: {answer!r}."
         )
     return [Answer(*row) for row in rows]
 
@@ -116,23 +155,22 @@ def _is_answer(row):
     return is_pair and isinstance(row[0], str) and is_int(row[1])
 
 
-def _stands_in(context, answer, index):
+def _check_lies_inside(context, answer, index):
     end = answer.start + len(answer.text)
     if answer.start < 0 or end > len(context):
         raise ValueError(
             f"An answer must lie in its context. Received at the index {index} the characters "
             f"{answer.start} to {end} of a context of {len(context)}."
         )
-    return bool(answer.text) and context[answer.start : end] == answer.text
 
 
 def check_not_blank(questions, contexts, unusable=()):
-    """Raises `ValueError` when a question or context has no character but white space.
+    """Raises `ValueError` if a question or a context has no character but white space.
 
     Args:
         questions: list of str.
         contexts: list of str.
-        unusable: indices that do not matter.
+        unusable: indices that are not checked.
     """
     for name, texts in (("question", questions), ("context", contexts)):
         for index, text in enumerate(texts):
@@ -144,11 +182,11 @@ def check_not_blank(questions, contexts, unusable=()):
 
 
 def report(unusable, num_examples):
-    """Warns of the examples that are left out, counted by reason.
+    """Warns about the examples that are left out, counted by reason.
 
     Args:
         unusable: dict from index to `Unusable`.
-        num_examples: int, of all examples.
+        num_examples: int, the number of all examples.
 
     Raises:
         ValueError: nothing is left.
@@ -168,7 +206,7 @@ def report(unusable, num_examples):
 
 
 def check_labelled(x):
-    """Raises `ValueError` where a `QuestionExample` is neither answered nor impossible."""
+    """Raises `ValueError` if a `QuestionExample` is neither answered nor impossible."""
     if not are_examples(x):
         return
     for index, example in enumerate(x):
@@ -184,10 +222,10 @@ def right_answers(x, y):
 
     Args:
         x: a list of `QuestionExample`, or anything else.
-        y: `None` for examples, else a column of answers, see `read_answers`.
+        y: `None` for examples; otherwise a column of answers, see `read_answers`.
     """
     if are_examples(x):
         return [[answer.text for answer in example.answers] for example in x]
     if y is None:
         raise ValueError("Answers are needed. Received: y=None.")
-    return [[a.text for a in _candidates(given, index)] for index, given in enumerate(y)]
+    return [[a.text for a in _candidates(answer, index)] for index, answer in enumerate(y)]

@@ -1,37 +1,36 @@
-"""Which tokens of a text are not its own: ELECTRA's discriminator."""
+"""Finding the tokens of a text that were replaced: ELECTRA's discriminator."""
 
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
 
-from bert_keras.export.runtime import sigmoid
+from bert_keras.answers.tokens import judged_tokens
+from bert_keras.checks import check_shape, refuse_first
 from bert_keras.heads.replaced_token import ReplacedTokenHead
-from bert_keras.inputs import PADDING_MASK
 from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.tasks.compatibility import check_all_fit, check_has_preprocessor, head_for
-from bert_keras.tasks.encoded_examples import Examples
+from bert_keras.tasks.compatibility import check_all_fit, head_for
+from bert_keras.tasks.options import PresetOptions, RunOptions, TaskOptions
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.task_data import are_examples
 from bert_keras.tasks.user_columns import as_column
 from bert_keras.training.losses import SigmoidCrossentropy
-from bert_keras.types import Data, Frozen, JudgedToken, Texts, Verbose
+from bert_keras.types import Data, Frozen, JudgedToken, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class ReplacedTokenDetector(Task):
-    """Tells for each token whether it stood in the text or was put there, section 2 of the paper.
+    """Predicts for each token whether it is original or replaced, section 2 of the paper.
 
-    A dense layer with the backbone's activation and one output on each token. Labels come with the
-    replacing, which a generator does: `ReplacedTokenDetection` trains both at once. Ready inputs
-    with labels from elsewhere train it by itself.
+    A dense layer with the backbone's activation and one output on each token. A generator replaces
+    tokens, which gives the labels: `ReplacedTokenDetection` trains both together. Ready inputs with
+    labels from another source train the detector alone.
 
     | what | form |
     |---|---|
     | ready x | dict of ints `(batch, seq_len)`, see `bert_keras.inputs` |
-    | ready y | int `(batch, seq_len)`, 1 where a token was replaced; padding weighs 0 |
+    | ready y | int `(batch, seq_len)`, 1 for a replaced token; padding has weight 0 |
     | output | float32 `(batch, seq_len)`, logits; of texts a list of float32 `(num_tokens,)` |
 
     Args:
@@ -52,15 +51,21 @@ class ReplacedTokenDetector(Task):
         [Clark et al., 2020](https://arxiv.org/abs/2003.10555), section 2.
     """
 
+    form = "sentences"
+    label_per_token = True
     has_classes = False
-    takes_pairs = False
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[PresetOptions]) -> Self: ...
 
     def __init__(
         self,
         backbone: Backbone,
         preprocessor: TextPreprocessor | None = None,
         frozen: Frozen | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         self.head = head_for(self, ReplacedTokenHead)
@@ -71,13 +76,13 @@ class ReplacedTokenDetector(Task):
         return self.head(self.backbone_outputs(inputs, training=training))
 
     def default_loss(self, label_smoothing):
-        """Returns the mean cross-entropy over all tokens that have weight."""
+        """Returns the mean cross-entropy over tokens, by weight."""
         return SigmoidCrossentropy(label_smoothing=label_smoothing)
 
     def default_metrics(self):
-        """Returns the rate of replaced tokens, and the area under the curve (ROC) of finding them.
+        """Returns the rate of replaced tokens, and the area under the ROC curve.
 
-        Of few replaced tokens the accuracy says little: to find none is right for most.
+        Accuracy says little if few tokens are replaced: a model that finds none has a high one.
         """
         return [
             TokenRate("fake_rate"),
@@ -88,39 +93,30 @@ class ReplacedTokenDetector(Task):
         """Returns labels of ready inputs as int32 `(batch, seq_len)`.
 
         Args:
-            labels: int or bool `(batch, seq_len)`, 1 where a token was replaced.
+            labels: int or bool `(batch, seq_len)`, 1 for a replaced token.
 
         Raises:
             ValueError: a label is anything else.
         """
-        labels = np.asarray(labels)
-        if labels.ndim != 2 or not np.isin(labels, (0, 1)).all():
-            raise ValueError(
-                "Labels of tokens must be 0, or 1 where the token was replaced, of the shape "
-                f"(batch, seq_len). Received: dtype {labels.dtype}, shape {labels.shape}."
-            )
+        labels = check_shape("Labels of tokens", np.asarray(labels), ("batch", "seq_len"))
+        rule = "Labels of tokens must be 0, or 1 for a replaced token"
+        refuse_first(~np.isin(labels, (0, 1)), labels, rule)
         return labels.astype("int32")
 
-    def raw_examples(self, x, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of texts to predict, see `Task`.
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        """Returns texts to predict as rows of token ids, see `Task`.
 
         Raises:
             ValueError: they are to train on.
         """
         if training:
             raise ValueError(
-                "Replaced tokens are learned from ready inputs, or from texts in which a generator "
-                "replaces some. Received: texts. Train a `ReplacedTokenDetection`."
+                "A detector learns from ready inputs, or from texts in which a generator replaces "
+                "tokens. Received: texts. Train a `ReplacedTokenDetection`."
             )
-        return super().raw_examples(x)
+        return super().encode_texts(x)
 
-    def ready_examples(self, inputs, y=None, sample_weight=None, training=False):
-        """Returns the `Examples` of ready inputs, in which padding weighs 0, see `Task`."""
-        if training and sample_weight is None and PADDING_MASK in inputs:
-            sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
-        return super().ready_examples(inputs, y, sample_weight, training)
-
-    def predict(self, x: Data, batch_size: int | None = None, **kwargs) -> Any:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
         """Returns the logits of tokens.
 
         Args:
@@ -132,9 +128,9 @@ class ReplacedTokenDetector(Task):
             float32 `(batch, seq_len)`; for texts a list of float32 `(num_tokens,)`, one array a
             text, special tokens included.
         """
-        if isinstance(x, (dict, Examples)) or not are_examples(self, x):
+        if not self.data.is_raw(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        examples = self.examples(x, training=False)
+        examples = self.data.encode(x, training=False)
         logits = [None] * len(examples)
         for rows, outputs in self.predict_rows(examples, batch_size, **kwargs):
             for row, values in zip(rows, outputs, strict=True):
@@ -152,7 +148,7 @@ class ReplacedTokenDetector(Task):
     def is_replaced(
         self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[JudgedToken] | list[list[JudgedToken]]:
-        """Answers as a person would read it: how likely each token was replaced.
+        """Returns how likely each token was replaced.
 
         Args:
             text: a str, or a column of str.
@@ -160,9 +156,9 @@ class ReplacedTokenDetector(Task):
             verbose: see `keras.Model.predict`.
 
         Returns:
-            For a str a list of dicts, one a token: `{"token": str, "start": int, "end": int,
+            For a str a list of dicts, one per token: `{"token": str, "start": int, "end": int,
             "probability": float}`, where `text[start:end]` is what the token stands for. For a
-            column, a list of these.
+            column, a list of such lists.
 
         Raises:
             TypeError, ValueError: something is not text, or longer than `max_length`.
@@ -175,7 +171,7 @@ class ReplacedTokenDetector(Task):
         """
         if isinstance(text, str):
             return self.is_replaced([text], batch_size, verbose)[0]
-        check_has_preprocessor(self)
+        self.data.check_has_preprocessor()
         texts = as_column(text, "text")
         check_all_fit(self.preprocessor, *self.preprocessor.tokenize(texts))
         first = len(self.tokenizer.layout.before)
@@ -183,12 +179,6 @@ class ReplacedTokenDetector(Task):
         found = self.predict(texts, batch_size, verbose=verbose) if texts else []
         encodings = self.tokenizer.encode(texts, special_tokens=False)
         for logits, (ids, _, offsets, *_) in zip(found, encodings, strict=True):
-            chances = sigmoid(logits[first : first + len(ids)]).tolist()
-            tokens = map(self.tokenizer.readable, ids)
-            answers.append(
-                [
-                    {"token": token, "start": start, "end": end, "probability": chance}
-                    for token, (start, end), chance in zip(tokens, offsets, chances, strict=True)
-                ]
-            )
+            tokens = list(map(self.tokenizer.readable, ids))
+            answers.append(judged_tokens(tokens, offsets, logits[first : first + len(ids)]))
         return answers

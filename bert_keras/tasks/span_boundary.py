@@ -1,7 +1,7 @@
-"""SpanBERT's pre-training: masked spans, guessed from inside and from their borders."""
+"""SpanBERT's pre-training: masked spans, predicted from inside and from their borders."""
 
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import keras
 
@@ -13,30 +13,31 @@ from bert_keras.preprocessing.masking import Masking
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.masked_lm import MaskedLM
+from bert_keras.tasks.options import MaskedLMOptions, TaskOptions
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Frozen
+from bert_keras.types import Frozen, Path
 
 OUTPUTS = ("masked_lm", "span_boundary")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SpanBoundary(MaskedLM):
-    """Guesses each token of a masked span twice: from its own vector and from the span's borders.
+    """Predicts each token of a masked span from its own vector and from the span's borders.
 
     `loss = mean over masked positions of -log p(token) + mean of -log q(token)`, where `p` is the
-    masked language model's, and `q`, the span boundary objective, sees the vectors right outside of
-    the span and the token's place in it: what a span says must then stand at its borders, where
-    tasks such as question answering look for it. (SpanBERT's code divides the two sums by the
-    numbers of all tokens and of masked ones plus one.)
+    masked language model's, and `q`, the span boundary objective, sees the vectors just outside the
+    span and the token's position in it. The borders must then hold the content of the span, which
+    is where tasks such as question answering look for it. (SpanBERT's code divides the two sums by
+    the numbers of all tokens, and of masked tokens plus one.)
 
-    It is a `MaskedLM`, with its inputs, labels, `fill_mask` and `score`; but texts are masked by
-    spans, and `mask_positions` must be there. Rows are one segment each, as in the paper, where
-    data is made by `create_pretraining_data(objective="full_sentences")`:
+    It is a `MaskedLM` with the same inputs, labels, `fill_mask` and `score`; but texts are masked
+    by spans, and `mask_positions` are required. As in the paper, each row is one segment if data is
+    made by `create_pretraining_data(objective="full_sentences")`:
     `PretrainingBatches(folder, batch_size, masking=Masking(strategy="spans"))`.
 
     | what | form |
     |---|---|
-    | x, y, sample_weight | those of `MaskedLM`: the labels are both outputs' |
+    | x, y, sample_weight | those of `MaskedLM`; both outputs have the same labels |
     | output | dict: `masked_lm`, `span_boundary` float32 `(batch, num_predictions,` |
     | | `vocabulary_size)`, logits |
 
@@ -68,6 +69,11 @@ class SpanBoundary(MaskedLM):
         }
     )
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[MaskedLMOptions]) -> Self: ...
+
     def __init__(
         self,
         backbone: Backbone,
@@ -75,7 +81,7 @@ class SpanBoundary(MaskedLM):
         masking: Masking | dict[str, Any] | None = None,
         frozen: Frozen | None = None,
         head_options: dict[str, Any] | None = None,
-        **kwargs,
+        **kwargs: Unpack[TaskOptions],
     ) -> None:
         masking = {"strategy": "spans"} if masking is None else masking
         super().__init__(backbone, preprocessor, masking, frozen, head_options, **kwargs)
@@ -93,8 +99,8 @@ class SpanBoundary(MaskedLM):
     def call(self, inputs, training=None):
         if MASK_POSITIONS not in inputs:
             raise ValueError(
-                "A SpanBoundary needs 'mask_positions' to know the spans. Received the inputs "
-                f"{sorted(inputs)}. Texts and PretrainingBatches bring them; for the logits of "
+                "A SpanBoundary needs 'mask_positions' to find the spans. Received the inputs "
+                f"{sorted(inputs)}. Texts and PretrainingBatches have them; for the logits of "
                 "every position use MaskedLM."
             )
         return super().call(inputs, training=training)

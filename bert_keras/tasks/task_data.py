@@ -1,153 +1,305 @@
-"""From what a user gives to `fit`, `evaluate` and `predict` to checked examples and batches."""
+"""The way of a task's data: what the user gave, then encoded rows, then batches."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import keras
+import numpy as np
 
 from bert_keras import distribution
-from bert_keras.inputs import check_keys
-from bert_keras.preprocessing.batching import buckets_worth_compiling
-from bert_keras.tasks import compatibility as parts
-from bert_keras.tasks import user_columns as columns
-from bert_keras.tasks.cached_features import check_reader
-from bert_keras.tasks.encoded_examples import Examples, check_class_weight
-from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, checked, shared
+from bert_keras.checks import check_int
+from bert_keras.inputs import PADDING_MASK, check_keys
+from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
+from bert_keras.tasks.encoded_examples import (
+    DEFAULT_BATCH_SIZE,
+    EncodedExamples,
+    ReadyInputs,
+    check_class_weight,
+)
+from bert_keras.tasks.user_columns import (
+    FORMS,
+    as_column,
+    as_columns,
+    by_number,
+    check_same_length,
+    is_column,
+    is_table,
+    is_text,
+    of_table,
+    split_off_end,
+)
+from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, wrapped
+from bert_keras.types import Data, Labels, Weights
 
-# Tokens trained on while JAX compiles a step for one more length, times the square of the width:
-# both grow with the layers alike. Measured on two cores by benchmarks/first_epoch.py; a GPU
-# computes more in that time. TensorFlow gains nothing by fewer lengths, PyTorch compiles none.
+# Tokens trained on in the time in which JAX compiles a step for one more length, times the square
+# of the width: both grow alike with the number of layers. Measured on two cores, see
+# docs/benchmarks.md; a GPU computes more in that time. TensorFlow gains nothing from fewer lengths,
+# and PyTorch compiles nothing.
 COMPILATION = {"jax": 1e9}
+# Tokens in a batch that PyTorch predicts on the CPU, see docs/benchmarks.md.
+TOKENS_AT_ONCE = 2048
 
 
-def are_examples(task, x):
-    """Whether `x` holds all examples at once, rather than being a dataset of batches."""
-    return isinstance(x, (dict, Examples)) or columns.is_table(x) or task.is_raw(x)
+class TaskData:
+    """Turns what a user passes to `fit`, `evaluate` and `predict` into batches, in three steps.
 
+    1. What the user gave: `is_raw`, `is_whole`, `columns`, `split`.
+    2. Encoded rows: `encode`, by the task's own `encode_texts` and `encode_labels`.
+    3. Batches: `batches`, and for each use `for_training`, `for_validation`, `for_evaluation` and
+       `for_prediction`. Data sets that yield batches are `wrapped`.
 
-def examples_of(task, x, y=None, sample_weight=None, training=True):
-    """Returns the `Examples` of texts or of ready inputs, see `Task.examples`."""
-    if isinstance(x, Examples):
-        check_reader(task, x)
-        if y is not None or sample_weight is not None:
+    Args:
+        task: a `Task`.
+    """
+
+    def __init__(self, task: keras.Model) -> None:
+        self.task = task
+
+    # What the user gave
+
+    def is_raw(self, x: Any) -> bool:
+        """Whether `x` is raw examples in the task's form, or a table of them."""
+        return is_table(x) or FORMS[self.task.form](x)
+
+    def is_whole(self, x: Any) -> bool:
+        """Whether `x` holds all examples at once, rather than yielding batches."""
+        return isinstance(x, dict) or self.is_raw(x)
+
+    def columns(self, x: Data, y: Labels | None = None) -> tuple[Any, Any]:
+        """Returns columns of raw examples and of labels as lists; arrays stay as they are."""
+        if isinstance(x, dict):
+            return x, y
+        if is_table(x):
+            x = of_table(x, getattr(self.task.preprocessor, "text_columns", None))
+        if isinstance(y, (str, int, float)):  # The label of one text.
+            y = [y]
+        elif is_column(y) and not hasattr(y, "__array__"):
+            y = as_column(y, "y")
+        return as_columns(x, self.task.form), y
+
+    def split(self, x: Data, y: Any, sample_weight: Any, share: float) -> tuple[tuple, tuple]:
+        """Returns the examples to train on and those at the end, for `validation_split`."""
+        return split_off_end(*self.columns(x, y), sample_weight, share)
+
+    def check_has_preprocessor(self) -> None:
+        """Raises `ValueError` if there is nothing to tokenize texts with."""
+        if self.task.preprocessor is None:
             raise ValueError(
-                "`Examples` have their labels and weights, from `encode_features`. Received others."
+                f"This {type(self.task).__name__} has no preprocessor, so it cannot take text. "
+                "Pass a `TextPreprocessor` to its constructor, or the dict of arrays of "
+                "bert_keras.inputs."
             )
-        return x
-    if training and y is None and task.needs_labels:
-        raise ValueError(
-            f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
-        )
-    if not isinstance(x, dict):
-        parts.check_has_preprocessor(task)
-        (x, y), make = columns_of(task, x, y), task.raw_examples
-    else:
+
+    # Encoded rows
+
+    def encode(
+        self,
+        x: Data,
+        y: Labels | None = None,
+        sample_weight: Weights | None = None,
+        training: bool = True,
+    ) -> EncodedExamples:
+        """Returns all examples as rows of token ids, with everything checked.
+
+        Args:
+            x: raw examples, or a dict of arrays, see `Task`.
+            y: labels, or `None` if there are none.
+            sample_weight: float `(num_examples,)`, or `None`.
+            training: bool, whether to train or to evaluate on them, which needs labels.
+
+        Raises:
+            TypeError, ValueError: texts, inputs or labels do not fit, or there is no preprocessor.
+        """
+        task = self.task
+        if training and y is None and task.needs_labels:
+            raise ValueError(
+                f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
+            )
+        if not isinstance(x, dict):
+            if task.preprocessor is None:
+                self.check_has_preprocessor()
+            x, y = self.columns(x, y)
+            check_same_length(x, y, sample_weight)
+            return task.encode_texts(x, y, sample_weight, training)
         check_keys(x, task.input_names)
-        x = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
-        make = task.ready_examples
-    columns.check_same_length(x, y, sample_weight)
-    return make(x, y, sample_weight, training)
+        inputs = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
+        check_same_length(inputs, y, sample_weight)
+        task.check_arrays(inputs)
+        labels = task.encode_ready_labels(y, inputs) if training else None
+        if training and sample_weight is None and task.label_per_token and PADDING_MASK in inputs:
+            sample_weight = np.asarray(inputs[PADDING_MASK], "float32")
+        return ReadyInputs(inputs, labels, sample_weight)
 
+    # Batches
 
-def columns_of(task, x, y=None):
-    """Returns raw examples and their labels as lists, what is ready as it is."""
-    if isinstance(x, (dict, Examples)):
-        return x, y
-    if columns.is_table(x):
-        x = columns.of_table(x, getattr(task.preprocessor, "text_columns", None))
-    return columns.as_columns(x, task.takes_pairs), columns.as_labels(y)
+    def batches(
+        self,
+        examples: EncodedExamples,
+        batch_size: int | None = None,
+        shuffle: bool = False,
+        epoch: int = 0,
+        num_epochs: int | None = None,
+    ) -> keras.utils.PyDataset:
+        """Returns the batches that `fit` or `evaluate` reads, with rows of similar length in each.
 
-
-def batches_of(task, examples, batch_size=None, shuffle=False, epoch=0, num_epochs=None):
-    """Returns what `fit` or `evaluate` read of `Examples`, see `Task.batches`.
-
-    Args:
-        num_epochs: int, how often `fit` reads them, by which JAX compiles more lengths or fewer;
-            `None` for the lengths of `examples`.
-    """
-    # XLA compiles a last batch of its own size anew, which costs more than rows that weigh 0. In
-    # `evaluate` it does not pad: Keras's mean of the losses counts rows, not weights.
-    pads = keras.backend.backend() != "torch" and shuffle and task.ignores_weight_0()
-    recipe = task.recipe
-    batches = examples.batches(
-        batch_size,
-        shuffle=shuffle,
-        seed=recipe.seed or 0,
-        window=recipe.sort_window if shuffle else None,
-        pad_last_batch=pads,
-        unpadded=parts.is_unpadded(task),
-    )
-    cost = COMPILATION.get(keras.backend.backend(), 0)
-    fixed = batches.unpadded or examples.depends_on_padding or examples.read_by
-    if num_epochs and cost and not fixed:
-        # Those of epoch 0 in any case: a run that goes on has the lengths it began with.
-        price = cost / (task.backbone.hidden_dim**2 * examples.sequences_a_row)
-        batches.buckets = buckets_worth_compiling(
-            batches.batches, batches.buckets, num_epochs, price
+        Args:
+            examples: see `encode`.
+            batch_size: int, 32 by default.
+            shuffle: bool, whether each epoch has its own order.
+            epoch: int, the number of the first epoch.
+            num_epochs: int, how many epochs `fit` trains, from which follows how many lengths are
+                worth compiling on JAX; `None` for all lengths of `examples`.
+        """
+        task, backend = self.task, keras.backend.backend()
+        # XLA would compile a smaller last batch anew, which costs more than rows of weight 0. Not
+        # in `evaluate`: Keras's mean of the losses counts rows, not weights.
+        pads = backend != "torch" and shuffle and task.ignores_weight_0()
+        batches = examples.batches(
+            batch_size,
+            shuffle=shuffle,
+            seed=task.recipe.seed or 0,
+            window=task.recipe.sort_window if shuffle else None,
+            pad_last_batch=pads,
+            unpadded=getattr(task.preprocessor, "unpadded", False),
         )
-        batches.epoch = 0
-    if epoch:
-        batches.epoch = epoch
-    finished = batches if examples.finish is None else examples.finish(batches)
-    share = distribution.share_of(task)
-    distribution.check_texts_are_shared()
-    if share.replicas == 1:
-        return finished
-    for rows, _ in batches.batches:
-        share.check_rows(batches.batch_size if pads else len(rows))
-    return PreparedBatches(finished, share)
+        cost = COMPILATION.get(backend, 0)
+        if num_epochs and cost and not (batches.unpadded or examples.keeps_buckets):
+            # By epoch 0 in any case: a run that is continued keeps the lengths it began with.
+            price = cost / (task.backbone.hidden_dim**2 * examples.sequences_per_row)
+            batches.buckets = buckets_worth_compiling(
+                batches.batches, batches.buckets, num_epochs, price
+            )
+            batches.epoch = 0
+        if epoch:
+            batches.epoch = epoch
+        finished = examples.finish(batches)
+        share = distribution.share_of(task, whole=True)
+        if share.replicas == 1:
+            return finished
+        for rows, _ in batches.batches:
+            share.check_rows(batches.batch_size if pads else len(rows))
+        return PreparedBatches(finished, share)
 
+    def for_training(
+        self,
+        x: Data,
+        y: Labels | None,
+        sample_weight: Weights | None,
+        batch_size: int | None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None,
+        shuffle: bool,
+        epoch: int,
+    ) -> dict[str, Any]:
+        """Returns the arguments of `keras.Model.fit` that hold the data, checked, see `Task.fit`.
 
-def data_of(
-    task,
-    x,
-    y=None,
-    sample_weight=None,
-    batch_size=None,
-    class_weight=None,
-    shuffle=None,
-    epoch=0,
-):
-    """Returns the keywords for the data that Keras's `fit` and `evaluate` get, all checked.
-
-    Args:
-        task: a compiled `Task`.
-        x, y, sample_weight, batch_size, class_weight: see `Task.fit`.
-        shuffle: bool for `fit`, `None` for `evaluate`.
-        epoch: int, number of the first epoch.
-    """
-    if class_weight is not None:
-        class_weight = columns.by_number(class_weight, getattr(task, "label_names", None))
-        task.check_class_weight(class_weight, x)
-    if are_examples(task, x):
-        examples = examples_of(task, x, y, sample_weight)
+        Args:
+            epoch: int, the number of the first epoch.
+        """
         if class_weight is not None:
-            examples = examples.weighted(class_weight, getattr(task, "num_classes", None))
-        num_epochs = None if shuffle is None else task.recipe.num_epochs
-        batches = batches_of(task, examples, batch_size, bool(shuffle), epoch, num_epochs)
-        # They come shuffled, by the seed and the number of the epoch.
-        return {"x": batches} if shuffle is None else {"x": batches, "shuffle": False}
-    if class_weight is not None:
+            class_weight = self._checked_class_weight(class_weight, x)
+        if self.is_whole(x):
+            examples = self.encode(x, y, sample_weight)
+            if class_weight is not None:
+                num_classes = getattr(self.task, "num_classes", None)
+                examples = examples.weighted(class_weight, num_classes)
+            num_epochs = self.task.recipe.num_epochs
+            batches = self.batches(examples, batch_size, shuffle, epoch, num_epochs)
+            # They shuffle themselves, by the seed and the number of the epoch.
+            return {"x": batches, "shuffle": False}
+        data = self.for_evaluation(x, y, sample_weight, batch_size)
+        if class_weight is not None:
+            data["class_weight"] = class_weight
+        return {**data, "shuffle": shuffle and not isinstance(data["x"], Stream)}
+
+    def for_evaluation(
+        self,
+        x: Data,
+        y: Labels | None = None,
+        sample_weight: Weights | None = None,
+        batch_size: int | None = None,
+    ) -> dict[str, Any]:
+        """Returns the arguments of `keras.Model.evaluate` that hold the data, checked."""
+        if self.is_whole(x):
+            return {"x": self.batches(self.encode(x, y, sample_weight), batch_size)}
+        data = {"x": wrapped(self, x), "y": y, "sample_weight": sample_weight}
+        if y is not None and isinstance(data["x"], Stream):
+            raise ValueError(
+                "A data set that is read batch by batch must yield its labels, `(text, label)`. "
+                f"Received: labels beside a {type(x).__name__}. Make it a list, in the order of "
+                "the labels."
+            )
+        data["batch_size"] = batch_size
+        return {name: value for name, value in data.items() if value is not None}
+
+    def for_validation(self, data: Any, batch_size: int | None = None) -> Any:
+        """Returns what `keras.Model.fit` takes as `validation_data`, checked."""
+        if data is None:
+            return None
+        if isinstance(data, list) and not self.is_raw(data):
+            data = tuple(data)
+        if not isinstance(data, tuple) or len(data) not in (2, 3) or is_text(data):
+            data = (data,)
+        return self.for_evaluation(*data, batch_size=batch_size)["x"]
+
+    def for_prediction(
+        self, examples: EncodedExamples, batch_size: int | None = None
+    ) -> BucketedBatches:
+        """Returns the batches that `predict` reads, without labels, the longest first.
+
+        Args:
+            examples: see `encode`.
+            batch_size: int; by default 32, on PyTorch on the CPU as many rows as have 2,048 tokens.
+        """
+        is_torch = keras.backend.backend() == "torch"
+        on_cpu = is_torch and self.task.backbone.weights[0].value.device.type == "cpu"
+        by_tokens = batch_size is None and on_cpu and examples.are_sorted
+        # Round a small number of rows up to a power of two, so that few shapes are compiled.
+        size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
+        size = min(size, 1 << max(0, len(examples) - 1).bit_length())
+        return examples.labelled(None).batches(
+            size,
+            shuffle=False,
+            # XLA would compile a smaller last batch anew, which costs more than further rows.
+            pad_last_batch=not is_torch,
+            unpadded=getattr(self.task.preprocessor, "unpadded", False),
+            token_budget=max(1, TOKENS_AT_ONCE // examples.sequences_per_row)
+            if by_tokens
+            else None,
+        )
+
+    # Options of `fit` that depend on the data
+
+    def check_sort_window(self, sort_window: int, x: Data, shuffle: bool) -> None:
+        """Raises `ValueError` if `fit(sort_window=...)` would have no effect."""
+        check_int("sort_window", sort_window)
+        if not shuffle or not self.is_raw(x):
+            raise ValueError(
+                "`sort_window` is for texts that are shuffled; ready inputs are not sorted. "
+                f"Received: sort_window={sort_window} with shuffle={shuffle} and x a "
+                f"{type(x).__name__}."
+            )
+
+    def _checked_class_weight(self, class_weight, x):
+        """Returns class weights by the numbers of the classes."""
+        task = self.task
+        if not task.has_classes:
+            raise ValueError(
+                "`class_weight` is for examples that have one class each, unlike those of this "
+                f"{type(task).__name__}. Pass `sample_weight`, one for each example."
+            )
+        class_weight = by_number(class_weight, getattr(task, "label_names", None))
+        task.check_class_weight(class_weight)
+        if self.is_whole(x):
+            return class_weight
+        if task.label_per_token:  # Keras takes the tags of a sentence for the scores of one label.
+            raise TypeError(
+                "`class_weight` takes all examples at once: sentences, or a dict of arrays. "
+                f"Received: {type(x).__name__}. Let it yield sample weights."
+            )
         check_class_weight(class_weight, getattr(task, "num_classes", None))
-    if class_weight == "balanced":
-        raise ValueError(
-            "`class_weight='balanced'` counts the examples of each class, which a dataset does not "
-            f"show. Received: {type(x).__name__}. Pass the weights, a dict."
-        )
-    given = {"x": shared(task, checked(task, x)), "y": y, "sample_weight": sample_weight}
-    if y is not None and isinstance(given["x"], Stream):
-        raise ValueError(
-            "What is read one by one yields labels too, `(text, label)`. Received: labels apart, "
-            f"and texts in a {type(x).__name__}. Make it a list, in the order of the labels."
-        )
-    shuffle = None if shuffle is None else shuffle and not isinstance(given["x"], Stream)
-    given |= {"batch_size": batch_size, "class_weight": class_weight, "shuffle": shuffle}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def validation_data_of(task, given, batch_size=None):
-    """Returns what Keras validates on: batches of examples, or somebody's dataset."""
-    if isinstance(given, list) and not task.is_raw(given):
-        given = tuple(given)
-    if isinstance(given, tuple) and len(given) in (2, 3) and not columns.is_text(given):
-        return data_of(task, *given, batch_size=batch_size)["x"]
-    if given is None or not are_examples(task, given):
-        return given if given is None else shared(task, checked(task, given))
-    return data_of(task, given, batch_size=batch_size)["x"]
+        if class_weight == "balanced":
+            raise ValueError(
+                "`class_weight='balanced'` counts the examples of each class, which needs all of "
+                f"them at once. Received: {type(x).__name__}. Pass the weights, a dict."
+            )
+        return class_weight

@@ -1,24 +1,26 @@
-"""Columns of texts and labels in whatever people hold them, as lists: the one place that looks."""
+"""Columns of texts and labels, in whatever people hold them, as lists."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from bert_keras.tasks.encoded_examples import Examples
-from bert_keras.tokenizers.texts import describe
+from bert_keras.checks import describe
+from bert_keras.tasks import question_examples
 
-# How the libraries that hold columns call the way to a list.
+# The methods that return a list, in the libraries that hold columns.
 _TO_LIST = ("to_pylist", "tolist", "to_list")
 
 
 def is_column(values):
-    """Whether `values` holds entries one after the other: no str, no dict, nothing read only once.
+    """Whether `values` is a sequence of entries that can be read more than once.
 
-    Lists and tuples, NumPy's arrays, the columns of pandas, polars, pyarrow and `datasets`.
+    Lists and tuples, one-dimensional arrays, the columns of pandas, polars, pyarrow and `datasets`.
     """
+    if isinstance(values, (list, tuple)):
+        return True
     if isinstance(values, (str, bytes, dict)) or getattr(values, "ndim", 1) != 1:
         return False
-    is_listed = isinstance(values, Sequence) or any(hasattr(values, way) for way in _TO_LIST)
+    is_listed = isinstance(values, Sequence) or any(hasattr(values, name) for name in _TO_LIST)
     return is_listed and not is_table(values)
 
 
@@ -27,7 +29,7 @@ def as_column(values, name="x"):
 
     Args:
         values: see `is_column`.
-        name: str, what the message calls it.
+        name: str, the name of the argument, for the message.
 
     Raises:
         TypeError: it is something else.
@@ -45,50 +47,47 @@ def as_column(values, name="x"):
 
 
 def is_table(x):
-    """Whether `x` has columns by names: of pandas, polars, pyarrow or `datasets`."""
+    """Whether `x` has named columns: a table of pandas, polars, pyarrow or `datasets`."""
     has_names = hasattr(x, "columns") or hasattr(x, "column_names")
     return has_names and hasattr(x, "__getitem__") and hasattr(x, "shape")
 
 
 def of_table(table, names=None):
-    """Returns the columns of texts of a table: one, or a tuple of several.
+    """Returns the columns of texts of a table: one column, or a tuple of several.
 
     Args:
         table: see `is_table`.
         names: names of the columns, or `None` for the only one that holds str.
 
     Raises:
-        ValueError: a column is not there, or no name was given and not one column holds str.
+        ValueError: a column is missing, or no names were given and not exactly one column has str.
     """
-    known = list(table.column_names if hasattr(table, "column_names") else table.columns)
-    found = names or [name for name in known if is_text(table[name])]
-    if not set(found) <= set(known) or (names is None and len(found) != 1):
+    present = list(table.column_names if hasattr(table, "column_names") else table.columns)
+    chosen = names or [name for name in present if is_text(table[name])]
+    if not set(chosen) <= set(present) or (names is None and len(chosen) != 1):
         raise ValueError(
             "A table must have one column of str, or the preprocessor must say which ones to read, "
-            f"`text_columns=['premise', 'hypothesis']`. Received: the columns {known}, "
+            f"`text_columns=['premise', 'hypothesis']`. Received: the columns {present}, "
             f"text_columns={names}."
         )
-    columns = tuple(table[name] for name in found)
+    columns = tuple(table[name] for name in chosen)
     return columns if len(columns) > 1 else columns[0]
 
 
 def is_text(x):
-    """Whether `x` is a str, or a column of which some entry is a str.
+    """Whether `x` is a str, or a column in which some entry is a str.
 
-    A missing text (None, NaN) in a column of str is still meant as text: the tokenizer's error
-    names it.
+    A column of str may have missing texts (None, NaN), which the tokenizer refuses by name.
     """
-    if isinstance(x, str):
-        return True
-    if not is_column(x):
-        return False
+    if isinstance(x, str) or not is_column(x):
+        return isinstance(x, str)
     kind = getattr(getattr(x, "dtype", None), "kind", "O")
-    return len(x) == 0 or kind in "UST" or (kind == "O" and _some_str(x))
-
-
-def _some_str(column):
-    head = as_column(column[:1000] if not hasattr(column, "iloc") else column.iloc[:1000])
-    return any(isinstance(value, str) for value in head)
+    if len(x) == 0 or kind in "UST":
+        return True
+    if kind != "O":
+        return False
+    head = as_column(x[:1000] if not hasattr(x, "iloc") else x.iloc[:1000])
+    return isinstance(head[0], str) or any(isinstance(value, str) for value in head)
 
 
 def is_columns(x):
@@ -99,38 +98,71 @@ def is_columns(x):
     return isinstance(x, tuple) and len(x) > 1 and all(map(is_column, x))
 
 
-def is_texts(x):
-    """Whether `x` is a column of texts, or a tuple of such columns."""
-    return all(map(is_text, x)) if is_columns(x) else is_text(x)
-
-
 def is_one_pair(x):
     """Whether `x` is a tuple of two str."""
     return isinstance(x, tuple) and len(x) == 2 and all(isinstance(text, str) for text in x)
 
 
-def as_columns(x, takes_pairs=True):
-    """Returns texts, or a tuple of columns of texts, with lists in the place of other columns."""
+def as_many(x):
+    """Returns columns of texts, and whether `x` is one example: a str, or a pair of str."""
+    if isinstance(x, str):
+        return [x], True
+    return (tuple([text] for text in x), True) if is_one_pair(x) else (x, False)
+
+
+# The forms of a task's raw examples: `Task.form` names one.
+
+
+def is_texts(x):
+    """Whether `x` is texts: a str, a column of str, or a tuple of such columns."""
+    return all(map(is_text, x)) if isinstance(x, tuple) and is_columns(x) else is_text(x)
+
+
+def is_sentences(x):
+    """Whether `x` is sentences: a str, or a column of str or of lists of words."""
+    has_numbers = getattr(getattr(x, "dtype", None), "kind", "O") in "iufb"
+    return isinstance(x, str) or (is_column(x) and not has_numbers)
+
+
+def is_choices(x):
+    """Whether `x` is contexts with choices: a tuple of both, or, for an error, texts alone."""
+    return isinstance(x, tuple) or is_text(x)
+
+
+def is_questions(x):
+    """Whether `x` is questions with contexts: two columns, or a list of `QuestionExample`."""
+    return question_examples.are_examples(x) or is_texts(x)
+
+
+FORMS = {
+    "texts": is_texts,
+    "sentences": is_sentences,
+    "choices": is_choices,
+    "questions": is_questions,
+}
+
+
+def as_columns(x, form="texts"):
+    """Returns raw examples with a list in place of each other kind of column.
+
+    Args:
+        x: raw examples.
+        form: one of `FORMS`. Sentences are one column, also in a tuple.
+    """
     if isinstance(x, str):
         return [x]
-    if not takes_pairs:
-        return as_column(x)
-    if isinstance(x, tuple):  # Choices may be the rows of a matrix.
+    if isinstance(x, tuple) and form != "sentences":
+        if is_one_pair(x):  # It could mean two texts: the preprocessor refuses it.
+            return x
+        # Choices may be the rows of a matrix.
         x = tuple(list(column) if getattr(column, "ndim", 1) == 2 else column for column in x)
-    if is_one_pair(x):  # It could mean two texts, which the preprocessor says.
-        return x
-    return tuple(map(as_column, x)) if is_columns(x) else as_column(x)
-
-
-def as_labels(y):
-    """Returns labels of raw examples: arrays and what NumPy knows as they are, others as a list."""
-    if isinstance(y, (str, int, float)):  # Of one text.
-        return [y]
-    return y if hasattr(y, "__array__") or not is_column(y) else as_column(y, "y")
+        if is_columns(x):
+            return tuple(map(as_column, x))
+    return as_column(x)
 
 
 def by_number(class_weight, names):
-    """Returns weights of classes with numbers in the place of names of labels."""
+    """Returns class weights with numbers as keys in place of label names."""
     if not isinstance(class_weight, dict) or not names:
         return class_weight
     numbers = {name: number for number, name in enumerate(names)}
@@ -144,15 +176,17 @@ def is_empty(x):
 
 def num_examples(x):
     """Returns the number of examples in texts, columns of texts, or a dict of arrays."""
-    if isinstance(x, str) or is_one_pair(x):
+    if isinstance(x, str):
         return 1
     if isinstance(x, dict):
         return len(next(iter(x.values())))
-    return len(x[0]) if is_columns(x) else len(x)
+    if isinstance(x, tuple) and is_one_pair(x):
+        return 1
+    return len(x[0]) if isinstance(x, tuple) and is_columns(x) else len(x)
 
 
 def check_is_dataset(x):
-    """Raises `TypeError` when `x` is neither texts nor inputs nor anything that yields them."""
+    """Raises `TypeError` unless `x` may be a data set that yields batches."""
     if x is not None and not isinstance(x, (list, tuple, str, bytes, int, float, np.ndarray)):
         return
     rule = (
@@ -176,7 +210,7 @@ def check_is_dataset(x):
 
 
 def check_same_length(x, y, sample_weight=None):
-    """Raises `ValueError` unless inputs, labels and finite weights are equally many."""
+    """Raises `ValueError` unless inputs, labels and finite weights have the same length."""
     examples = num_examples(x)
     for name, values in (("labels", y), ("sample weights", sample_weight)):
         if values is not None and num_examples(values) != examples:
@@ -190,19 +224,19 @@ def check_same_length(x, y, sample_weight=None):
 
 
 def split_off_end(x, y, sample_weight, share):
-    """Splits examples into the first part and the last, for `validation_split`.
+    """Splits examples into a first and a last part, for `validation_split`.
 
     Args:
-        x: texts, columns of texts, or a dict of arrays.
+        x: texts, columns of texts, a dict of arrays, or anything that a slice cuts.
         y: labels.
         sample_weight: weights, or `None`.
-        share: float, above 0 and below 1, of the last part.
+        share: float, above 0 and below 1, the share of the last part.
 
     Returns:
         Two tuples `(x, y, sample_weight)`.
 
     Raises:
-        ValueError: `share` leaves one part empty, or is out of range.
+        ValueError: `share` is out of range, or leaves one part empty.
     """
     count = num_examples(x)
     first = count - int(np.ceil(count * share)) if 0 < share < 1 else 0
@@ -212,17 +246,15 @@ def split_off_end(x, y, sample_weight, share):
             f"Received: validation_split={share} of {count} examples."
         )
     parts = (slice(None, first), slice(first, None))
-    return tuple(tuple(_take(v, rows) for v in (x, y, sample_weight)) for rows in parts)
+    return tuple(tuple(_cut(column, part) for column in (x, y, sample_weight)) for part in parts)
 
 
-def _take(x, rows):
-    """Returns the examples of a slice, of whatever `x` is; `None` stays `None`."""
+def _cut(x, part):
+    """Returns a slice of examples; `None` stays `None`."""
     if x is None:
         return None
     if isinstance(x, dict):
-        return {key: _take(value, rows) for key, value in x.items()}
-    if isinstance(x, Examples):
-        return x.take(np.arange(len(x))[rows])
+        return {key: _cut(value, part) for key, value in x.items()}
     if is_columns(x):
-        return tuple(_take(column, rows) for column in x)
-    return x.iloc[rows] if hasattr(x, "iloc") else x[rows]
+        return tuple(_cut(column, part) for column in x)
+    return x.iloc[part] if hasattr(x, "iloc") else x[part]

@@ -1,6 +1,6 @@
-"""Batches of somebody else's dataset: checked, and where they are of texts, tokenized as they come.
+"""Data sets that yield batches: each batch is checked, and encoded if it holds texts.
 
-Strings cannot enter a JAX or PyTorch model, so texts become arrays on the host, on each backend.
+Strings cannot enter a model on JAX or PyTorch, so texts become arrays on the host, on each backend.
 """
 
 import contextlib
@@ -8,56 +8,41 @@ import inspect
 
 import keras
 import numpy as np
-from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
 from bert_keras.preprocessing.batching import BucketedBatches
-from bert_keras.tasks.cached_features import has_features
 from bert_keras.tasks.user_columns import as_column, check_is_dataset, is_text
 
 
-def checked(task, x, training=True):
-    """Returns a dataset that raises at a batch that does not fit, with its texts tokenized.
+def wrapped(data, x, training=True):
+    """Returns a data set that raises at a batch that does not fit, with its texts encoded.
+
+    If several processes share a batch, it yields the rows that this process computes.
 
     Args:
-        task: a `Task`.
+        data: the `TaskData` of a task.
         x: what yields batches: ready inputs, or texts, or tuples `(x, y)` or `(x, y,
             sample_weight)` that begin with them. A `PyDataset`, a generator, a torch `DataLoader`,
-            a `tf.data.Dataset`. Of ready inputs the last two stay as they are where they do not
-            know their length, and on TensorFlow its own.
+            a `tf.data.Dataset`. Ready inputs of the last two stay unchecked if the data set does
+            not know its length, and on TensorFlow in a `tf.data.Dataset`.
         training: bool, whether texts come with labels.
 
     Raises:
         TypeError: `x` yields nothing.
+        ValueError: processes cannot share its batches.
     """
     check_is_dataset(x)
+    share = distribution.share_of(data.task) if training else distribution.Share()
+    prepare = _Prepare(data, training, share)
     if isinstance(x, keras.utils.PyDataset):
         own = isinstance(x, (BucketedBatches, PreparedBatches)) or x.use_multiprocessing
-        return x if own else PreparedBatches(x, _Prepare(task, training))
+        if own and share.replicas == 1:
+            return x
+        return PreparedBatches(x, share if own else prepare)
     if inspect.isgenerator(x):
-        prepare = _Prepare(task, training)
         return (prepare(batch) for batch in x)
-    is_read = _can_be_read_here(x) or _holds_texts(x)
-    return Stream(x, _Prepare(task, training)) if is_read else x
-
-
-def shared(task, x):
-    """Returns a dataset that yields the rows of each batch that this process computes.
-
-    Args:
-        task: a `Task`.
-        x: what `checked` returned, of which every process has the same.
-
-    Raises:
-        ValueError: its batches cannot be taken apart here.
-    """
-    share = distribution.share_of(task)
-    if share.replicas == 1:
-        return x
-    if isinstance(x, keras.utils.PyDataset):
-        return PreparedBatches(x, share)
-    if inspect.isgenerator(x):
-        return (share(batch) for batch in x)
+    if _can_be_read_here(x) or _holds_texts(x):
+        return Stream(x, prepare)
     if share.shares > 1:
         raise ValueError(
             "Processes take their rows of batches that Python makes. Received: a "
@@ -67,51 +52,64 @@ def shared(task, x):
     return x
 
 
+def _is_data_loader(x):
+    """Whether `x` is a torch `DataLoader`, without importing torch."""
+    names = [f"{cls.__module__}.{cls.__name__}" for cls in type(x).__mro__]
+    return "torch.utils.data.dataloader.DataLoader" in names
+
+
 def _can_be_read_here(x):
-    """Whether batches of ready inputs may come by way of Python, so that they can be checked."""
+    """Whether batches of ready inputs may pass through Python, so that they can be checked."""
     is_tensors = hasattr(x, "element_spec") and keras.backend.backend() != "tensorflow"
     with contextlib.suppress(TypeError):
-        return (is_tensors or data_adapters.is_torch_dataloader(x)) and len(x) > 0
+        return (is_tensors or _is_data_loader(x)) and len(x) > 0
     return False
 
 
 class _Prepare:
-    """Function of a batch that returns it as a model takes it."""
+    """Function that returns a batch as a model takes it; errors name the batch's number."""
 
-    def __init__(self, task, training):
-        self.task, self.training, self.number = task, training, 0
+    def __init__(self, data, training, share):
+        self.data, self.training, self.share, self.number = data, training, share, 0
 
     def __call__(self, batch, number=None):
         number = self.number if number is None else number
         self.number += 1
         try:
-            return self._prepared(batch)
+            batch = self._prepared(batch)
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"Batch {number} of the dataset: {error}") from error
+        return self.share(batch)
 
     def _prepared(self, batch):
-        whole = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))
-        x, *others = (batch,) if whole else batch
+        is_x = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))
+        x, *rest = (batch,) if is_x else batch
         if isinstance(x, dict):
-            x, *others = keras.tree.map_structure(_as_array, (x, *others))
-            self.task.check_inputs(x)
-            if self.training and others and others[0] is not None:
-                others[0] = self._labels(x, others[0])
-            return x, *others
-        x = _column(_as_str(x))
-        others = [_as_str(column) for column in others] if self.training else []
-        return _one_batch(self.task.examples(x, *others, training=self.training), self.task)
+            return self._checked_inputs(*keras.tree.map_structure(_as_array, (x, *rest)))
+        columns = [_as_str(column) for column in rest] if self.training else []
+        examples = self.data.encode(_column(_as_str(x)), *columns, training=self.training)
+        # All of them are one batch, in their order.
+        batches = examples.batches(len(examples), shuffle=False)
+        ((_, length),) = batches.batches
+        batches.batches = [(np.arange(len(examples)), length)]
+        return examples.finish(batches)[0]
 
-    def _labels(self, inputs, labels):
-        """Returns the labels of ready inputs as the loss takes them, after checking every one."""
-        if has_features(inputs):
-            return self.task.encode_labels(labels)
-        return self.task.ready_examples(inputs, labels, training=True).labels
+    def _checked_inputs(self, x, y=None, *rest):
+        """Returns a batch of ready inputs with labels as the loss takes them."""
+        task = self.data.task
+        task.check_inputs(x)
+        if y is None:
+            return (x, y, *rest) if rest else (x,)
+        return x, task.encode_ready_labels(y, x) if self.training else y, *rest
 
 
 def _column(x):
-    """Returns a column of texts as a list, and several columns as a tuple, or raises."""
+    """Returns a column of texts as a list, several columns as a tuple of columns.
+
+    Raises:
+        TypeError: it is something else.
+    """
     if isinstance(x, str):
         raise TypeError(
             f"It is no batch but one example, {x:.80}. Batch the dataset: `.batch(32)`."
@@ -129,23 +127,15 @@ def _column(x):
 
 
 def _is_rows(column):
-    """Whether it holds lists of str: the words of sentences, or choices."""
+    """Whether a column holds lists of str: the words of sentences, or choices."""
     return isinstance(column, list) and all(isinstance(x, list) and is_text(x) for x in column)
 
 
-def _one_batch(examples, task):
-    """Returns all examples as one batch, in their order."""
-    batches = examples.batches(len(examples), shuffle=False)
-    ((_, length),) = batches.batches
-    batches.batches = [(np.arange(len(examples)), length)]
-    return (batches if examples.finish is None else examples.finish(batches))[0]
-
-
 class PreparedBatches(keras.utils.PyDataset):
-    """A `PyDataset` of batches that are looked at before a model sees them.
+    """A `PyDataset` whose batches pass through a function before a model sees them.
 
     An id outside its table is an error on some backends and NaN on JAX, where it spreads to every
-    weight. All else is the dataset's own: order, length, workers, and what it does between epochs.
+    weight. Order, length, workers, and what happens between epochs are the data set's own.
 
     Args:
         batches: a `keras.utils.PyDataset`.
@@ -159,7 +149,7 @@ class PreparedBatches(keras.utils.PyDataset):
 
     @property
     def num_batches(self):
-        """Number of batches of an epoch, or `None` for a dataset without end."""
+        """The number of batches of an epoch, or `None` for a data set without end."""
         return self.batches.num_batches
 
     def __len__(self):
@@ -178,15 +168,15 @@ class PreparedBatches(keras.utils.PyDataset):
 
 
 class Stream(keras.utils.PyDataset):
-    """Batches of a dataset that is read from its beginning in each epoch.
+    """Batches of a data set that is read from its beginning in each epoch.
 
     Args:
-        dataset: a `tf.data.Dataset`, a torch `DataLoader`. One that does not know
-            its length is read once to count its batches.
+        dataset: a `tf.data.Dataset`, or a torch `DataLoader`. If it does not know its length, it is
+            read once to count its batches.
         prepare: see `PreparedBatches`.
 
     Raises:
-        ValueError: the dataset has no end.
+        ValueError: the data set has no end.
     """
 
     def __init__(self, dataset, prepare):
@@ -219,8 +209,8 @@ def _num_batches(dataset):
 
 
 def _holds_texts(x):
-    """Whether the first example of a dataset, or its first batch, has a str in it."""
-    if data_adapters.is_torch_dataloader(x):
+    """Whether the first example of a data set, or its first batch, contains a str."""
+    if _is_data_loader(x):
         has_places = hasattr(x.dataset, "__getitem__") and hasattr(x.dataset, "__len__")
         first = x.dataset[0] if has_places and len(x.dataset) else next(iter(x.dataset), ())
     elif hasattr(x, "element_spec"):
@@ -237,7 +227,7 @@ def _as_array(value):
 
 
 def _as_str(column):
-    """Returns a column with the bytes that `tf.data` makes of str decoded; others as they are."""
+    """Returns a column with the bytes that `tf.data` makes of str decoded; others unchanged."""
     is_array = getattr(getattr(column, "dtype", None), "kind", "") in ("O", "S")
     return _decoded(column.tolist() if is_array else column)
 

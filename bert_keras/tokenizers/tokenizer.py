@@ -8,10 +8,11 @@ import hashlib
 import inspect
 import itertools
 import json
+import operator
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, NamedTuple, Unpack, overload
 
 import keras
 import numpy as np
@@ -27,7 +28,7 @@ from bert_keras.tokenizers.harmless import check_harmless
 from bert_keras.tokenizers.layout import read_layout
 from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
-from bert_keras.types import Path, Texts
+from bert_keras.types import Array, Path, Texts, TokenizerOptions
 
 # The library's results take many times the memory of the arrays made of them.
 TEXTS_AT_ONCE = 2048
@@ -57,17 +58,17 @@ class Encoding(NamedTuple):
         segment_ids: int, 0 or, where the tokenizer tells texts of a pair apart, 1 for the second.
     """
 
-    ids: list
-    pieces: list
-    offsets: list
-    word_ids: list
-    segment_ids: list
+    ids: list[int]
+    pieces: list[str]
+    offsets: list[tuple[int, int]]
+    word_ids: list[int | None]
+    segment_ids: list[int]
 
 
-def _role_id(role, meaning):
+def _role_id(role: str, meaning: str) -> property:
     """Returns the property `<role>_id`."""
 
-    def get(tokenizer):
+    def get(tokenizer: Tokenizer) -> int:
         token = getattr(tokenizer, role)
         if token not in tokenizer._ids:
             raise ValueError(
@@ -206,7 +207,7 @@ class Tokenizer(WithOtherNames):
 
     def __getattr__(self, name):
         if name not in ("settings", "layout", "_vocabulary", "_ids", "_backend"):
-            raise AttributeError(f"A {type(self).__name__} has no attribute {name!r}.")
+            return super().__getattr__(name)
         raise ValueError(
             "This tokenizer has no vocabulary yet: its config does not carry one. Call "
             "`load_assets(folder)` first. A model is copied with it by `copy.deepcopy`, while "
@@ -302,20 +303,7 @@ class Tokenizer(WithOtherNames):
             return self([texts])[0]
         return [encoding.ids for encoding in self._run(as_texts(texts), fast=True)]
 
-    @overload
-    def flat_ids(
-        self, texts: Texts, word_starts: Literal[False] = False
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
-    @overload
-    def flat_ids(
-        self, texts: Texts, word_starts: Literal[True]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_]]: ...
-    def flat_ids(
-        self, texts: Texts, word_starts: Literal[False] | Literal[True] = False
-    ) -> (
-        tuple[NDArray[np.int32], NDArray[np.int64]]
-        | tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_]]
-    ):
+    def flat_ids(self, texts: Texts, word_starts: bool = False) -> tuple[Array, ...]:
         """Tokenizes a column of texts into one flat array, the quick way to arrays.
 
         Args:
@@ -333,7 +321,7 @@ class Tokenizer(WithOtherNames):
         ids, lengths, starts = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, bool)]
         for begin in range(0, len(texts), TEXTS_AT_ONCE):
             part = self._run(texts[begin : begin + TEXTS_AT_ONCE], fast=not by_text)
-            rows = [encoding.ids for encoding in part]
+            rows = list(map(operator.attrgetter("ids"), part))
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
             ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32))
             for encoding in part if by_text else ():
@@ -362,7 +350,7 @@ class Tokenizer(WithOtherNames):
         self, text: Texts, pair: Texts | None = None, special_tokens: bool = True
     ) -> list[Encoding]: ...
     def encode(
-        self, text: str | Texts, pair: str | None | Texts | None = None, special_tokens: bool = True
+        self, text: str | Texts, pair: str | Texts | None = None, special_tokens: bool = True
     ) -> Encoding | list[Encoding]:
         """Returns everything known about a text or a pair: an `Encoding`.
 
@@ -447,9 +435,7 @@ class Tokenizer(WithOtherNames):
     def detokenize(self, ids: Sequence[Sequence[int]]) -> list[str]: ...
     @overload
     def detokenize(self, ids: NDArray[Any]) -> Any: ...
-    def detokenize(
-        self, ids: Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]
-    ) -> str | list[str] | Any:
+    def detokenize(self, ids: Any) -> Any:
         """Returns ids as text: pieces joined, without those that frame and fill sequences.
 
         What cleaning removed (case, accents, spaces) does not come back. Between Chinese
@@ -503,7 +489,7 @@ class Tokenizer(WithOtherNames):
 
     @classmethod
     @of_one_state
-    def from_preset(cls, preset: Path, **overrides) -> Tokenizer:
+    def from_preset(cls, preset: Path, **overrides: Unpack[TokenizerOptions]) -> Tokenizer:
         """Returns the tokenizer of a preset.
 
         Args:
@@ -514,7 +500,7 @@ class Tokenizer(WithOtherNames):
         return cls.load(cls.resolve(preset), **overrides)
 
     @classmethod
-    def load(cls, source: Path, **overrides) -> Tokenizer:
+    def load(cls, source: Path, **overrides: Unpack[TokenizerOptions]) -> Tokenizer:
         """Reads a tokenizer from a folder or file of Google's, Hugging Face's, KerasHub's or ours.
 
         tokenizer.json chooses the tokenizer; without it vocab.txt makes a WordPiece tokenizer,

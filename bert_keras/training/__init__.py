@@ -1,17 +1,21 @@
-"""What training needs beside the model: schedules, optimizers, losses, callbacks."""
+"""Schedules, optimizers, losses and callbacks."""
 
-from bert_keras.training.callbacks import BestOnMetric, GradualUnfreezing
-from bert_keras.training.consistency import SeveralMasks
-from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
-from bert_keras.training.losses import (
-    FocalCrossentropy,
-    SigmoidCrossentropy,
-    SpanCrossentropy,
-    SparseCrossentropy,
-    consistency_loss,
-)
-from bert_keras.training.optimizer import AdamW, Lamb
-from bert_keras.training.schedules import PhasedSchedule, WarmupDecay
-from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
-from bert_keras.training.training_checkpoint import TrainingCheckpoint
-from bert_keras.training.training_log import TrainingLog
+from bert_keras.training.callbacks import BestOnMetric as BestOnMetric
+from bert_keras.training.callbacks import GradualUnfreezing as GradualUnfreezing
+from bert_keras.training.consistency import SeveralMasks as SeveralMasks
+from bert_keras.training.contrastive import CosineRegression as CosineRegression
+from bert_keras.training.contrastive import MultipleNegativesRanking as MultipleNegativesRanking
+from bert_keras.training.contrastive import TripletLoss as TripletLoss
+from bert_keras.training.losses import FocalCrossentropy as FocalCrossentropy
+from bert_keras.training.losses import SigmoidCrossentropy as SigmoidCrossentropy
+from bert_keras.training.losses import SpanCrossentropy as SpanCrossentropy
+from bert_keras.training.losses import SparseCrossentropy as SparseCrossentropy
+from bert_keras.training.losses import consistency_loss as consistency_loss
+from bert_keras.training.optimizer import AdamW as AdamW
+from bert_keras.training.optimizer import Lamb as Lamb
+from bert_keras.training.schedules import PhasedSchedule as PhasedSchedule
+from bert_keras.training.schedules import WarmupDecay as WarmupDecay
+from bert_keras.training.stages import layer_wise_decay as layer_wise_decay
+from bert_keras.training.stages import stages_from_the_top as stages_from_the_top
+from bert_keras.training.training_checkpoint import TrainingCheckpoint as TrainingCheckpoint
+from bert_keras.training.training_log import TrainingLog as TrainingLog

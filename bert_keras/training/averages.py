@@ -1,29 +1,25 @@
-"""Measuring the averaged weights of a model in the middle of its training."""
+"""Evaluates a model with its averaged weights in the middle of training."""
 
 import contextlib
 
 import keras
 
 from bert_keras.engine.interrupts import settled_by, signals_wait
+from bert_keras.engine.whole_steps import inner_optimizer
 
 
 def steps_done(optimizer):
-    """Returns the updates that an optimizer has made, of TensorFlow's copies on devices too."""
+    """Returns how many updates an optimizer has made, also if TensorFlow has copies on devices."""
     return int(keras.ops.convert_to_numpy(optimizer.iterations))
-
-
-def inner_optimizer(model):
-    """Returns the optimizer that makes the steps, from within a loss-scaling one where needed."""
-    return getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
 
 @contextlib.contextmanager
 def averages_in_place(model, is_wanted=True):
-    """While open, gives a model the averages of its weights; then its own weights, bit for bit.
+    """Within it, a model has the averages of its weights; afterwards its own weights, bit for bit.
 
-    The averages are those that the optimizer keeps with `use_ema`; without them, and before the
+    The averages are those that the optimizer keeps with `use_ema`. Without averages, and before the
     first update, nothing changes. `keras.callbacks.SwapEMAWeights` exchanges both in place: on
-    TensorFlow by adding and subtracting, so that training goes on from rounded weights.
+    TensorFlow by adding and subtracting, so that training continues from rounded weights.
 
     Args:
         model: a compiled `keras.Model`.
@@ -31,7 +27,7 @@ def averages_in_place(model, is_wanted=True):
     """
     optimizer = inner_optimizer(model)
     has_averages = is_wanted and getattr(optimizer, "use_ema", False)
-    # Averages begin with the first update.
+    # There are no averages before the first update.
     if not (has_averages and optimizer.built and steps_done(optimizer) > 0):
         yield
         return
@@ -46,7 +42,7 @@ def averages_in_place(model, is_wanted=True):
         with signals_wait():
             optimizer.finalize_variable_values(variables)
             for variable in variables:
-                # On JAX weights and averages of Keras's optimizers are now one buffer, which
-                # `evaluate` would give away.
+                # On JAX, weights and averages of Keras's optimizers now share one buffer, which
+                # `evaluate` would donate.
                 variable.assign(keras.ops.copy(variable))
         yield

@@ -10,42 +10,46 @@ from typing import Any, Literal
 import keras
 
 from bert_keras import distribution
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.engine.atomic_files import replacing
-from bert_keras.training.averages import averages_in_place, inner_optimizer
+from bert_keras.engine.whole_steps import inner_optimizer
+from bert_keras.training.averages import averages_in_place
 
 
 class BestOnMetric(keras.callbacks.Callback):
     """Measures the model after each epoch, keeps the best weights, and can stop early.
 
-    A metric such as entity F1, SQuAD F1 or Matthews correlation is a number of the whole
-    development set, not a mean over batches, and needs answers, not losses. So it is a function of
-    the model. With an optimizer that averages weights (`use_ema`) the averages are measured and
-    kept, as they are what `fit` would end with.
+    A metric such as entity F1, SQuAD F1 or Matthews correlation is not a mean over batches: it is
+    computed from the answers to the whole development set. So `measure` is a function of the model.
+    With an optimizer that averages weights (`use_ema`), the averages are measured and kept, since
+    `fit` ends with them.
 
-    Differs from `keras.callbacks.EarlyStopping` in that the best weights are restored also when
-    training runs to its end, in that the first epoch counts, and in that NaN is never the best. The
-    optimizer keeps its last state.
+    Unlike `keras.callbacks.EarlyStopping`, this callback restores the best weights even when
+    training runs to its end, counts the first epoch, and never takes NaN as the best. The optimizer
+    keeps its last state.
 
     Args:
         measure: callable, `measure(model)` returns a float, or a dict of floats by name.
-        name: str; the value is logged as `val_<name>`. Of a dict every value is logged under its
-            own name, and the one called `name` decides.
-        mode: `"max"` when higher is better, or `"min"`.
-        patience: int, epochs without a new best after which training stops, or `None` for never.
-        min_delta: float, what a new best must be better by.
+        name: str, the value is logged as `val_<name>`. If `measure` returns a dict, every value is
+            logged under its own name, and the one called `name` decides.
+        mode: `"max"` if higher is better, or `"min"`.
+        patience: int, training stops after this many epochs without a new best; `None` never stops
+            early.
+        min_delta: float, a new best must improve on the last one by more than this.
         restore_best_weights: bool, whether training ends with the best weights or the last ones.
-        path: str, a `.keras` file for each new best model, so that nothing is lost with a killed
-            run; `None` keeps it in memory alone. Value and epoch stand in it, as `best.json`. A run
-            that goes on with `fit(initial_epoch=...)` reads them, and ends as it would have.
-        verbose: bool, whether each new best and the end are printed.
+        path: str, a `.keras` file that holds the best model so far, so that a killed run does not
+            lose it; `None` keeps the weights in memory only. The file also holds the value and the
+            epoch, in `best.json`. A run resumed with `fit(initial_epoch=...)` reads them, and ends
+            like a run that was never interrupted.
+        verbose: bool, whether to print each new best and the reason for stopping.
 
     Attributes:
         best: float, the best value, or `None` before the first epoch.
         best_epoch: int, its epoch, counted from 0.
 
     Raises:
-        ValueError: an argument is outside its range; `measure` returns a dict without `name`.
+        TypeError: `measure` is not callable.
+        ValueError: an argument is out of range; `measure` returns a dict without `name`.
 
     Example:
     ```python
@@ -68,13 +72,11 @@ class BestOnMetric(keras.callbacks.Callback):
         verbose: bool = False,
     ) -> None:
         super().__init__()
-        if not callable(measure):
-            raise ValueError(f"`measure` must be a function of the model. Received: {measure!r}.")
         if patience is not None:
             check_int("patience", patience, advice="None never stops early.")
         if path is not None and not str(path).endswith(".keras"):
             raise ValueError(f"`path` must end in '.keras'. Received: {str(path)!r}.")
-        self.measure = measure
+        self.measure = check_type("measure", measure, Callable, "a function of the model")
         self.name = name
         self.mode = check_choice("mode", mode, ("max", "min"))
         self.patience = patience
@@ -87,7 +89,7 @@ class BestOnMetric(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self.best = self.best_epoch = self._best_weights = self._first_epoch = None
-        if self.path:  # Now, not when an epoch's work would be lost.
+        if self.path:  # A folder that cannot be made is found before the first epoch.
             self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -103,16 +105,16 @@ class BestOnMetric(keras.callbacks.Callback):
                 self.best, self.best_epoch = value, epoch
                 self._best_weights = self.model.get_weights()
                 self._write_best()
-                self._say(f"Epoch {epoch + 1}: {self.name} {value:.4f} is the best so far.")
+                self._print(f"Epoch {epoch + 1}: {self.name} {value:.4f} is the best so far.")
         waited = epoch - (self._first_epoch - 1 if self.best is None else self.best_epoch)
         if self.patience is not None and waited >= self.patience:
-            self._say(f"Epoch {epoch + 1}: no better {self.name} for {waited} epochs, stopping.")
+            self._print(f"Epoch {epoch + 1}: no better {self.name} for {waited} epochs, stopping.")
             self.model.stop_training = True
 
     def on_train_end(self, logs=None):
         if self.restore_best_weights and self.best is not None:
-            self._say(f"Restoring the weights of epoch {self.best_epoch + 1}.")
-            if self._best_weights is None:  # The best epoch was before the run went on.
+            self._print(f"Restoring the weights of epoch {self.best_epoch + 1}.")
+            if self._best_weights is None:  # The best epoch came before this run resumed.
                 self.model.load_weights(self.path)
             else:
                 self.model.set_weights(self._best_weights)
@@ -129,15 +131,15 @@ class BestOnMetric(keras.callbacks.Callback):
 
     def _read_best(self):
         with zipfile.ZipFile(self.path) as file:
-            if "best.json" not in file.namelist():  # Some other model.
+            if "best.json" not in file.namelist():  # Not written by this callback.
                 return
             state = json.loads(file.read("best.json"))
         if state["name"] != self.name:
             raise ValueError(
-                f"{self.path} is the best by {state['name']!r}, and this run chooses by "
-                f"{self.name!r}. Pass another `path`."
+                f"`path` must hold the best model by {self.name!r}. Received: {self.path}, the "
+                f"best by {state['name']!r}. Pass another `path`."
             )
-        # Of a later epoch where the run is taken up before its end.
+        # A best epoch that this run will train again does not count.
         if state["epoch"] < self._first_epoch:
             self.best, self.best_epoch = state["value"], state["epoch"]
 
@@ -146,8 +148,8 @@ class BestOnMetric(keras.callbacks.Callback):
         values = measured if isinstance(measured, dict) else {self.name: measured}
         if self.name not in values:
             raise ValueError(
-                f"`measure` must return a float, or a dict with the key {self.name!r}. Received "
-                f"keys: {sorted(values)}."
+                f"`measure` must return a float, or a dict with the key {self.name!r}. Received: "
+                f"a dict with the keys {sorted(values)}."
             )
         if logs is not None:
             logs.update({f"val_{name}": float(value) for name, value in values.items()})
@@ -161,31 +163,31 @@ class BestOnMetric(keras.callbacks.Callback):
         gain = value - self.best if self.mode == "max" else self.best - value
         return gain > self.min_delta
 
-    def _say(self, message):
+    def _print(self, message):
         if self.verbose:
             print(message)
 
 
 class GradualUnfreezing(keras.callbacks.Callback):
-    """Starts with the head alone and thaws the model stage by stage, from the top.
+    """Trains only the head at first, then thaws the model stage by stage, from the top.
 
-    In the first stage everything that a later stage names is frozen; each later stage thaws its own
-    variables. It depends on the epoch's number alone, so that a run continued with
-    `initial_epoch` is in the right stage. When training ends, what is frozen stays so until the
-    next `compile` or `optimizer.unfreeze`.
+    In the first stage all variables that `stages` name are frozen; each later stage thaws its own.
+    The stage depends only on the number of the epoch, so a run resumed with `initial_epoch` starts
+    in the right one. Variables that are frozen when training ends stay frozen until the next
+    `compile` or `optimizer.unfreeze`.
 
-    It needs this package's `AdamW` or `Lamb`, see `AdamW.freeze`: setting `trainable` without
-    compiling again is ignored by TensorFlow and breaks JAX. The frozen layers' gradients are still
-    computed; to save that time, freeze before `compile`.
+    The optimizer must be this package's `AdamW` or `Lamb`, see `AdamW.freeze`: if `trainable` is
+    set without compiling again, TensorFlow ignores it and JAX crashes. Gradients of frozen layers
+    are still computed; to save that time, freeze before `compile`.
 
     Args:
-        stages: sequence of sequences of regular expressions, searched in variable paths: what the
-            second, third, ... stage thaws. See `stages_from_the_top`.
+        stages: sequence of sequences of regular expressions, searched in variable paths: the
+            variables that the second, third, ... stage thaws. See `stages_from_the_top`.
         epochs_per_stage: int, epochs before the next stage begins.
 
     Raises:
-        ValueError: `epochs_per_stage` is below 1; when training begins, the optimizer cannot freeze
-            or an expression is found in no path.
+        ValueError: `epochs_per_stage` is below 1; or, when training begins, the optimizer cannot
+            freeze, or an expression matches no path.
 
     Example:
     ```python
@@ -205,16 +207,17 @@ class GradualUnfreezing(keras.callbacks.Callback):
         self._optimizer = inner_optimizer(self.model)
         if not hasattr(self._optimizer, "freeze"):
             raise ValueError(
-                "Gradual unfreezing needs an optimizer with `freeze`: compile the model with "
-                f"bert_keras.AdamW or Lamb. Received: {type(self._optimizer).__name__}."
+                "Gradual unfreezing needs an optimizer that can freeze. Received: "
+                f"{type(self._optimizer).__name__}. Compile the model with bert_keras.AdamW or "
+                "Lamb."
             )
         if not self._optimizer.built:
-            # TensorFlow would build it at the first step.
+            # TensorFlow would not build it until the first step.
             self.model.optimizer.build(self.model.trainable_variables)
 
     def on_epoch_begin(self, epoch, logs=None):
         num_thawed = epoch // self.epochs_per_stage
-        # First all that is frozen: a variable may be named by an earlier and a later stage.
+        # Freeze first: a variable that both an earlier and a later stage name must end up thawed.
         for stage in self.stages[num_thawed:]:
             self._optimizer.freeze(*stage)
         for stage in self.stages[:num_thawed]:

@@ -1,42 +1,43 @@
-"""Losses that train sentence embeddings: of pairs, scored pairs and triplets.
+"""Losses for sentence embeddings, from pairs, scored pairs and triplets.
 
-All take the vectors of the texts that belong together, `(batch, num_texts, hidden_dim)`, as
-`TextEmbedder` returns them for columns of texts, and divide by the sum of the weights.
+All take the vectors of several texts per row, `(batch, num_texts, hidden_dim)`, as `TextEmbedder`
+returns them for columns of texts, and divide by the sum of the weights.
 """
 
-from typing import Literal
+from typing import Literal, Unpack
 
 import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_number
 from bert_keras.training.losses import WeightedLoss, of_length_1
-from bert_keras.types import Tensor
+from bert_keras.types import LossOptions, Tensor
 
 DISTANCES = ("cosine", "euclidean")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class MultipleNegativesRanking(WeightedLoss):
-    """Each anchor must find its own positive among those of the whole batch.
+    """Each anchor must find its own positive among the texts of the whole batch.
 
-    With anchors `a`, positives `p` and, where there are more columns, hard negatives `n`:
+    With anchors `a`, positives `p` and, if there are more columns, hard negatives `n`:
 
     ```
     loss_i = -log(exp(s cos(a_i, p_i)) / sum_j (exp(s cos(a_i, p_j)) + exp(s cos(a_i, n_j))))
     ```
 
-    Larger batches have more negatives and teach more. `symmetric` adds the way back, the positive
-    looking for its anchor among the anchors, and takes the mean of both. The paper's score is the
-    dot product without a scale; cosine times 20 is what Sentence-BERT's authors use.
+    Larger batches have more negatives and teach more. `symmetric` adds the reverse direction, in
+    which each positive must find its anchor, and averages the two. The paper's score is the dot
+    product without a scale; Sentence-BERT's authors use the cosine times 20.
 
-    Rows with the same label are no negatives of one another: give each group of texts that mean the
-    same a number, and different numbers, such as the row's own, to all others.
+    Rows with the same label are not negatives of each other: give texts with the same meaning the
+    same label, and every other row a label of its own, such as its index.
 
     Args:
         scale: float, above 0: the inverse of the softmax's temperature.
-        symmetric: bool, whether positives look for their anchors too.
-        reduction: str, see `keras.losses.Loss`. A row of weight 0 remains a negative of the others.
+        symmetric: bool, whether positives must find their anchors too.
+        reduction: str, see `keras.losses.Loss`. A row of weight 0 is still a negative of the
+            others.
         **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
@@ -53,7 +54,7 @@ class MultipleNegativesRanking(WeightedLoss):
     """
 
     settings = ("scale", "symmetric")
-    # A device that has a share of the batch's rows would not see the others' positives.
+    # A device that computes only some of the batch's rows would miss the positives of the others.
     compares_rows = True
 
     def __init__(
@@ -61,7 +62,7 @@ class MultipleNegativesRanking(WeightedLoss):
         scale: float = 20.0,
         symmetric: bool = False,
         reduction: str | None = "mean_with_sample_weight",
-        **kwargs,
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.scale = check_number("scale", scale, above=0.0)
@@ -113,8 +114,8 @@ class TripletLoss(WeightedLoss):
     """An anchor must be nearer to its positive than to its negative, by a margin.
 
     `loss = max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where the distance `d` is
-    `1 - cos`, or Euclidean. The paper has the Euclidean distance with a margin of 1; the distance
-    of normalised vectors is at most 2.
+    `1 - cos`, or Euclidean. The paper uses the Euclidean distance with a margin of 1; normalised
+    vectors are at most 2 apart.
 
     Args:
         margin: float, above 0.
@@ -128,7 +129,7 @@ class TripletLoss(WeightedLoss):
         sample_weight: float, `(batch,)`, or `None` for 1 everywhere.
 
     Raises:
-        ValueError: `margin` or `distance` is out of range.
+        ValueError: `margin` or `distance` is not allowed.
 
     Reference:
         [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3, "Triplet
@@ -142,7 +143,7 @@ class TripletLoss(WeightedLoss):
         margin: float = 0.5,
         distance: Literal["cosine", "euclidean"] = "cosine",
         reduction: str | None = "mean_with_sample_weight",
-        **kwargs,
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.margin = check_number("margin", margin, above=0.0)
@@ -156,7 +157,7 @@ class TripletLoss(WeightedLoss):
 
 
 def cosine(first: Tensor, second: Tensor) -> Tensor:
-    """Returns the cosine of the angle between vectors, row by row; 0 where one is zero.
+    """Returns the cosine of the angle between vectors, row by row; 0 if one of them is zero.
 
     Args:
         first: float, `(..., hidden_dim)`.
@@ -169,14 +170,14 @@ def cosine(first: Tensor, second: Tensor) -> Tensor:
 
 
 def check_num_texts(vectors: Tensor, least: int, most: int | None = None) -> None:
-    """Raises `ValueError` unless `(batch, num_texts, hidden_dim)` has a fitting `num_texts`."""
+    """Raises `ValueError` unless vectors are `(batch, num_texts, hidden_dim)` of enough texts."""
     shape = tuple(vectors.shape)
     num_texts = shape[1] if len(shape) == 3 else 0
     if num_texts is not None and not least <= num_texts <= (most or num_texts):
-        wanted = f"{least}" if most == least else f"at least {least}"
+        required = f"{least}" if most == least else f"at least {least}"
         raise ValueError(
-            f"The loss takes the vectors of {wanted} texts a row, (batch, num_texts, hidden_dim). "
-            f"Received the shape {shape}. Pass as many columns of texts to `fit`."
+            f"The loss needs the vectors of {required} texts for each row, (batch, num_texts, "
+            f"hidden_dim). Received: shape {shape}. Pass {required} columns of texts to `fit`."
         )
 
 
@@ -186,7 +187,7 @@ def _cosine_distance(first, second):
 
 def _euclidean_distance(first, second):
     squares = ops.sum(ops.square(first - second), axis=-1)
-    # The square root has no slope at 0, where two vectors are equal.
+    # The square root has no gradient at 0, where two vectors are equal.
     return ops.sqrt(ops.maximum(squares, 1e-12))
 
 

@@ -1,18 +1,20 @@
-"""Losses that Keras lacks. All take integer labels and logits, and divide by the weights' sum."""
+"""Losses that Keras lacks, computed from logits and averaged by weight."""
+
+from typing import Unpack
 
 import keras
 from keras import ops
 
 from bert_keras import distribution
 from bert_keras.checks import check_number, check_rates
-from bert_keras.types import Tensor
+from bert_keras.types import LossOptions, Tensor
 
 
 class WeightedLoss(keras.losses.Loss):
-    """A loss whose mean is over what has weight.
+    """Base class of losses that are averaged by weight: `sum(weight * loss) / sum(weight)`.
 
     Attributes:
-        settings: names of the attributes that its config holds.
+        settings: names of the attributes that the config holds.
 
     Args:
         reduction, **kwargs: see `keras.losses.Loss`.
@@ -20,7 +22,9 @@ class WeightedLoss(keras.losses.Loss):
 
     settings = ()
 
-    def __init__(self, reduction: str | None = "mean_with_sample_weight", **kwargs) -> None:
+    def __init__(
+        self, reduction: str | None = "mean_with_sample_weight", **kwargs: Unpack[LossOptions]
+    ) -> None:
         super().__init__(reduction=reduction, **kwargs)
 
     def get_config(self):
@@ -37,12 +41,12 @@ class SparseCrossentropy(WeightedLoss):
     loss = -(1 - s) * log p[y] - s * mean over k of log p[k]
     ```
 
-    and, over a batch, `sum(weight * loss) / sum(weight)`: a position of weight 0 has no influence,
-    neither on the sum nor on what it is divided by. `keras.losses.SparseCategoricalCrossentropy`
-    has no smoothing, expects probabilities, and by default divides by the number of positions,
-    which makes the loss of a masked language model depend on how much padding there is.
+    and, over a batch, `sum(weight * loss) / sum(weight)`: a position of weight 0 affects neither
+    the sum nor its divisor. `keras.losses.SparseCategoricalCrossentropy` has no smoothing, expects
+    probabilities, and by default divides by the number of positions, which makes the loss of a
+    masked language model depend on the amount of padding.
 
-    With `class_weight` in `fit` this is `torch.nn.CrossEntropyLoss(weight, label_smoothing=0)`.
+    With `class_weight` in `fit`, this is `torch.nn.CrossEntropyLoss(weight, label_smoothing=0)`.
 
     Args:
         label_smoothing: float, at least 0 and below 1.
@@ -67,7 +71,7 @@ class SparseCrossentropy(WeightedLoss):
         self,
         label_smoothing: float = 0.0,
         reduction: str | None = "mean_with_sample_weight",
-        **kwargs,
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         check_rates(label_smoothing=label_smoothing)
@@ -83,12 +87,12 @@ class SparseCrossentropy(WeightedLoss):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SigmoidCrossentropy(WeightedLoss):
-    """Cross-entropy of labels 0 and 1 at each position by itself, averaged by weight.
+    """Cross-entropy of the labels 0 and 1 at each position, averaged by weight.
 
-    With a logit `x`, `p = 1 / (1 + exp(-x))`, label `y` and smoothing `s`, by which `y` becomes
+    With a logit `x`, `p = 1 / (1 + exp(-x))` and a label `y`, which smoothing `s` turns into
     `(1 - s) * y + s / 2`: `loss = -y * log p - (1 - y) * log(1 - p)`, averaged as in
-    `SparseCrossentropy`. `keras.losses.BinaryCrossentropy` takes the mean over the last axis before
-    it heeds weights, so that padding counts.
+    `SparseCrossentropy`. `keras.losses.BinaryCrossentropy` averages over the last axis before it
+    applies weights, so that padding counts.
 
     Args:
         label_smoothing: float, at least 0 and below 1.
@@ -107,7 +111,7 @@ class SigmoidCrossentropy(WeightedLoss):
         self,
         label_smoothing: float = 0.0,
         reduction: str | None = "mean_with_sample_weight",
-        **kwargs,
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         check_rates(label_smoothing=label_smoothing)
@@ -121,10 +125,11 @@ class SigmoidCrossentropy(WeightedLoss):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SoftCrossentropy(WeightedLoss):
-    """How far a student's distribution is from its teacher's, both softened, averaged by weight.
+    """Divergence of a student's softened distribution from its teacher's, averaged by weight.
 
-    With logits `t` and `s` and temperature `T`: `T^2 * KL(softmax(t / T) || softmax(s / T))`. The
-    square keeps the size of the gradients whatever the temperature (Hinton et al., section 2).
+    With the teacher's logits `t`, the student's logits `s` and temperature `T`:
+    `T^2 * KL(softmax(t / T) || softmax(s / T))`. The factor `T^2` keeps the size of the gradients
+    independent of the temperature (Hinton et al., section 2).
 
     Args:
         temperature: float above 0.
@@ -133,7 +138,7 @@ class SoftCrossentropy(WeightedLoss):
 
     Call arguments:
         y_true: float, `(batch, ..., num_classes)`, logits of the teacher.
-        y_pred: float, likewise, of the student.
+        y_pred: float, the same shape, logits of the student.
         sample_weight: float, `(batch, ...)`, or `None` for 1 everywhere.
 
     Reference:
@@ -143,19 +148,22 @@ class SoftCrossentropy(WeightedLoss):
     settings = ("temperature",)
 
     def __init__(
-        self, temperature: float = 2.0, reduction: str | None = "mean_with_sample_weight", **kwargs
+        self,
+        temperature: float = 2.0,
+        reduction: str | None = "mean_with_sample_weight",
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.temperature = check_number("temperature", temperature, above=0)
 
     def call(self, y_true, y_pred):
-        wanted, found = (ops.log_softmax(x / self.temperature) for x in (y_true, y_pred))
-        return self.temperature**2 * ops.sum(ops.exp(wanted) * (wanted - found), axis=-1)
+        teacher, student = (ops.log_softmax(x / self.temperature) for x in (y_true, y_pred))
+        return self.temperature**2 * ops.sum(ops.exp(teacher) * (teacher - student), axis=-1)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class CosineDistance(WeightedLoss):
-    """`1 - cos(y_true, y_pred)` along the last axis, averaged by weight: 0 for one direction.
+    """`1 - cos(y_true, y_pred)` along the last axis, averaged by weight.
 
     Args:
         reduction: str, see `keras.losses.Loss`.
@@ -168,21 +176,21 @@ class CosineDistance(WeightedLoss):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class FocalCrossentropy(WeightedLoss):
-    """Cross-entropy of integer labels that looks away from examples already learned.
+    """Cross-entropy of integer labels that gives examples already learned less weight.
 
     With `p = softmax(logits)` and label `y`: `loss = -(1 - p[y]) ** gamma * log p[y]`. The paper
-    treats two classes with a sigmoid each and a factor `alpha`; for that factor give `fit` a
-    `class_weight`. With `gamma=0` this is the cross-entropy.
+    has a sigmoid for each class and a factor `alpha`; for that factor, pass `class_weight` to
+    `fit`. With `gamma=0` this is the cross-entropy.
 
     Args:
         gamma: float, at least 0; the paper uses 2.
-        reduction: str, see `keras.losses.Loss`; as in `SparseCrossentropy` by the weights' sum.
+        reduction: str, see `keras.losses.Loss`.
         **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments: as in `SparseCrossentropy`.
 
     Raises:
-        ValueError: `gamma` is negative; labels and outputs are not those of one class of several.
+        ValueError: `gamma` is negative; or there are not several logits for each label.
 
     Reference:
         [Lin et al., 2017](https://arxiv.org/abs/1708.02002), equation 4.
@@ -191,39 +199,43 @@ class FocalCrossentropy(WeightedLoss):
     settings = ("gamma",)
 
     def __init__(
-        self, gamma: float = 2.0, reduction: str | None = "mean_with_sample_weight", **kwargs
+        self,
+        gamma: float = 2.0,
+        reduction: str | None = "mean_with_sample_weight",
+        **kwargs: Unpack[LossOptions],
     ) -> None:
         super().__init__(reduction=reduction, **kwargs)
         self.gamma = check_number("gamma", gamma)
 
     def call(self, y_true, y_pred):
-        of_labels, of_outputs = tuple(y_true.shape), tuple(y_pred.shape)
-        has_axis = len(of_labels) == len(of_outputs) and of_labels[-1] == 1
-        if len(of_labels) - has_axis != len(of_outputs) - 1 or of_outputs[-1] == 1:
+        labels_shape, logits_shape = tuple(y_true.shape), tuple(y_pred.shape)
+        has_axis = len(labels_shape) == len(logits_shape) and labels_shape[-1] == 1
+        if len(labels_shape) - has_axis != len(logits_shape) - 1 or logits_shape[-1] == 1:
             raise ValueError(
-                "FocalCrossentropy needs logits of several classes, of which a label names one. "
-                f"Received: labels of shape {of_labels}, outputs of shape {of_outputs}. For "
-                "several labels at once use keras.losses.BinaryFocalCrossentropy(from_logits=True)."
+                "FocalCrossentropy needs logits of several classes, and labels that each name one "
+                f"class. Received: labels of shape {labels_shape}, logits of shape {logits_shape}. "
+                "If several labels can apply at once, use "
+                "keras.losses.BinaryFocalCrossentropy(from_logits=True)."
             )
         loss = _crossentropy(y_true, y_pred)
-        # -expm1(-loss) is 1 - p without rounding to 0 when p is near 1. The floor keeps the
-        # gradient of the power finite for gamma below 1.
+        # -expm1(-loss) is 1 - p, and does not round to 0 when p is near 1. The lower bound keeps
+        # the gradient of the power finite for gamma below 1.
         unlearned = ops.maximum(-ops.expm1(-loss), keras.config.epsilon())
         return unlearned**self.gamma * loss
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SpanCrossentropy(keras.losses.Loss):
-    """Half the cross-entropy of one end of a span: summed over both ends, their mean.
+    """Half the cross-entropy of one end of a span, so that the sum over both ends is the mean.
 
     Keras applies one loss to each output of a dict and adds the results, so that
     `compile(loss=SpanCrossentropy())` on `start_logits` and `end_logits` gives
-    `(start_loss + end_loss) / 2`, as in BERT. A position outside the sequence, such as the answer
-    of another window, adds nothing, as there.
+    `(start_loss + end_loss) / 2`, as in BERT. A position outside the sequence, such as an answer in
+    another window, adds nothing, as in BERT too.
 
     Args:
-        reduction: str, see `keras.losses.Loss`. BERT divides by the batch size, which is the
-            default here, whether positions lie inside or not.
+        reduction: str, see `keras.losses.Loss`. The default divides by the batch size, as BERT
+            does, and counts positions outside the sequence.
         **kwargs: `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
@@ -245,9 +257,9 @@ class SpanCrossentropy(keras.losses.Loss):
 
 
 class AsComputed(keras.losses.Loss):
-    """Averages values computed already, given as `y_pred`.
+    """Averages losses that were computed before and are passed as `y_pred`.
 
-    So the weighted mean, and its scaling where several devices share a batch, stay Keras's.
+    Keras then weights them, and scales the mean if several devices share a batch.
     """
 
     def call(self, y_true, y_pred):
@@ -255,7 +267,7 @@ class AsComputed(keras.losses.Loss):
 
 
 class OfAllDevices(keras.losses.Loss):
-    """A loss of this device's rows, such that the mean over devices is that of the whole batch.
+    """Scales a loss so that its mean over devices equals the loss of the whole batch.
 
     Args:
         loss: a `keras.losses.Loss`.
@@ -267,38 +279,38 @@ class OfAllDevices(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """Returns the loss, a scalar, see `keras.losses.Loss`."""
-        found = self.loss(y_true, y_pred, sample_weight)
+        loss = self.loss(y_true, y_pred, sample_weight)
         by_weight = self.reduction == "mean_with_sample_weight"
-        return distribution.times_share(found, sample_weight if by_weight else None)
+        return distribution.times_share(loss, sample_weight if by_weight else None)
 
 
 def consistency_loss(first_logits: Tensor, second_logits: Tensor) -> Tensor:
     """Returns how much two passes over the same inputs disagree because of their dropout.
 
-    `(KL(p || q) + KL(q || p)) / 2` with `p` and `q` the softmax of either pass. R-Drop trains with
-    `crossentropy of both passes + alpha * consistency_loss`, gradients flowing into both; its
-    `alpha` is 1 to 5 on GLUE.
+    This is `(KL(p || q) + KL(q || p)) / 2`, where `p` and `q` are the softmax of each pass. R-Drop
+    trains with `crossentropy of both passes + alpha * consistency_loss`, with gradients through
+    both; its `alpha` is 1 to 5 on GLUE.
 
     Args:
         first_logits: float, `(batch, ..., num_classes)`.
         second_logits: float, the same shape.
 
     Returns:
-        float, `(batch, ...)`, one value an example.
+        float, `(batch, ...)`.
 
     Reference:
         [Liang et al., 2021](https://arxiv.org/abs/2106.14448), equation 2.
     """
     first, second = ops.log_softmax(first_logits), ops.log_softmax(second_logits)
-    # Both directions together: sum of (p - q) * (log p - log q).
+    # The sum of both directions is sum((p - q) * (log p - log q)).
     return 0.5 * ops.sum((ops.exp(first) - ops.exp(second)) * (first - second), axis=-1)
 
 
 def of_length_1(vectors):
-    """Returns float32 vectors `(..., hidden_dim)` scaled to length 1; one of zeros stays as it is.
+    """Returns vectors `(..., hidden_dim)` scaled to length 1; a vector of zeros is unchanged.
 
-    `ops.normalize` has no gradient at zeros, the mean of a text that is all padding: its NaN would
-    spread to every weight.
+    `ops.normalize` has a gradient of NaN at zeros, such as the mean of a text that is all padding,
+    and the NaN would spread to every weight.
     """
     vectors = ops.convert_to_tensor(vectors)
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
@@ -308,8 +320,8 @@ def of_length_1(vectors):
 def _crossentropy(labels, logits):
     """Returns `-log softmax(logits)[label]`, float `(batch, ...)`."""
     shape = ops.shape(logits)
-    # As a matrix: with more axes Keras makes torch normalise over an axis that is not the last,
-    # which takes twice as long over a vocabulary.
+    # As a matrix: with more axes, Keras lets torch normalise over an axis other than the last,
+    # which takes twice as long for a vocabulary.
     losses = ops.sparse_categorical_crossentropy(
         ops.reshape(ops.cast(labels, "int32"), (-1,)),
         ops.reshape(logits, (-1, shape[-1])),

@@ -1,13 +1,12 @@
-"""AdamW as BERT uses it, with groups of variables, and LAMB for large batches."""
+"""AdamW with groups of variables, as BERT uses it, and LAMB for large batches."""
 
 import collections
 import contextlib
 import math
 import re
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal, Unpack
 
 import keras
 import numpy as np
@@ -16,7 +15,8 @@ from keras import ops
 from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
-from bert_keras.types import Tensor
+from bert_keras.engine.whole_steps import after
+from bert_keras.types import OptimizerOptions
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
@@ -24,10 +24,10 @@ NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class AdamW(keras.optimizers.Optimizer):
-    """Adam with decoupled weight decay, the same step on every backend.
+    """Adam with decoupled weight decay, with the same step on every backend.
 
-    For a variable `w` with gradient `g`, after `t` updates, with `g` first scaled so that the norm
-    over all variables is at most `global_clipnorm`:
+    For a variable `w` with gradient `g`, after `t` updates, where `g` is first scaled so that the
+    norm over all variables is at most `global_clipnorm`:
 
     ```
     m = beta_1 * m + (1 - beta_1) * g
@@ -38,40 +38,40 @@ class AdamW(keras.optimizers.Optimizer):
     ```
 
     This is `torch.optim.AdamW`. `keras.optimizers.AdamW` adds its epsilon to the uncorrected
-    `sqrt(v)`. BERT's own optimizer has no bias correction (its warm-up plays that part):
-    `bias_correction=False` gives that; Mosbach et al. found fine-tuning on small sets more stable
-    with it. Other differences from Keras:
+    `sqrt(v)`. BERT's own optimizer has no bias correction and relies on its warm-up instead: use
+    `bias_correction=False` for that. Mosbach et al. found fine-tuning on small sets more stable
+    with the correction. Other differences from Keras:
 
-    - Gradients of embedding tables are summed over repeated tokens before they are squared, also on
-      TensorFlow.
-    - Where several devices share a batch, gradients are added up before they are clipped.
+    - Gradients of embedding tables are summed over repeated tokens before they are squared, on
+      TensorFlow too.
+    - If several devices share a batch, gradients are added up before they are clipped.
     - Groups of variables are regular expressions over variable paths such as
       `"bert_backbone/encoder/layer_0/attention/query/kernel"`; they are saved with the optimizer.
-    - `freeze` and `unfreeze` change what moves between epochs without compiling again.
-    - With `gradient_accumulation_steps=k` a schedule is read once for every `k` batches, and the
-      moving average of `use_ema` moves once: both equal training with the big batch where the
-      small ones weigh the same, see `Task.compile`.
+    - `freeze` and `unfreeze` take effect without compiling again.
+    - With `gradient_accumulation_steps=k`, the schedule is read and the moving average of `use_ema`
+      is updated once for every `k` batches. This equals training on one large batch if the small
+      ones weigh the same, see `Task.compile`.
 
     Args:
         learning_rate: float, or a schedule such as `WarmupDecay`.
-        weight_decay: float, the decay's strength.
-        beta_1: float, how slowly the mean of the gradients forgets.
-        beta_2: float, how slowly the mean of their squares forgets.
+        weight_decay: float, the strength of the decay.
+        beta_1: float, decay rate of the mean of the gradients.
+        beta_2: float, decay rate of the mean of their squares.
         epsilon: float, added to the denominator. BERT uses 1e-6, torch 1e-8, Keras 1e-7.
         global_clipnorm: float, the largest norm of all gradients together, or `None`. `"auto"` is
-            1.0 as in BERT, and `None` where `clipnorm` or `clipvalue` is given.
-        bias_correction: bool, whether `m` and `v` are corrected for having started at 0.
+            1.0 as in BERT, or `None` if `clipnorm` or `clipvalue` is set.
+        bias_correction: bool, whether to correct `m` and `v` for starting at 0.
         exclude_from_weight_decay: sequence of regular expressions, searched in variable paths. By
-            default biases and the scale and shift of norms, as in BERT.
+            default biases, and the scale and shift of norms, as in BERT.
         learning_rate_multipliers: sequence of (regular expression, float). The first expression
-            found in a variable's path sets its multiplier, which scales its rate and so its decay;
-            without any it is 1. See `layer_wise_decay`.
+            found in a variable's path sets its multiplier, which scales its rate and therefore its
+            decay; the default is 1. See `layer_wise_decay`.
         **kwargs: `use_ema`, `ema_momentum`, `ema_overwrite_frequency`, `loss_scale_factor`,
             `gradient_accumulation_steps`, `clipnorm`, `clipvalue`, `name`, see
             `keras.optimizers.Optimizer`.
 
     Raises:
-        ValueError: an expression is malformed, or options exclude each other.
+        ValueError: an argument is out of range, an expression is malformed, or options conflict.
 
     Example:
     ```python
@@ -84,6 +84,9 @@ class AdamW(keras.optimizers.Optimizer):
         [Mosbach et al., 2021](https://arxiv.org/abs/2006.04884).
     """
 
+    # TensorFlow's step need not wait for its batch too, see `engine.whole_steps`.
+    waits_for_gradients = True
+
     def __init__(
         self,
         learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 5e-5,
@@ -95,12 +98,12 @@ class AdamW(keras.optimizers.Optimizer):
         bias_correction: bool = True,
         exclude_from_weight_decay: Iterable[str] = NO_WEIGHT_DECAY,
         learning_rate_multipliers: Iterable[tuple[str, float]] = (),
-        **kwargs,
+        **kwargs: Unpack[OptimizerOptions],
     ) -> None:
         kwargs.setdefault("name", "adamw")
         if global_clipnorm == "auto":
-            has_other = any(kwargs.get(name) is not None for name in ("clipnorm", "clipvalue"))
-            global_clipnorm = None if has_other else 1.0
+            others = kwargs.get("clipnorm"), kwargs.get("clipvalue")
+            global_clipnorm = 1.0 if others == (None, None) else None
         super().__init__(
             learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs
         )
@@ -113,8 +116,8 @@ class AdamW(keras.optimizers.Optimizer):
             check_int("gradient_accumulation_steps", self.gradient_accumulation_steps, 2)
         if self.gradient_accumulation_steps and self.ema_overwrite_frequency:
             raise ValueError(
-                "`ema_overwrite_frequency` counts batches and `gradient_accumulation_steps` makes "
-                "them partial: set only one of them."
+                "`ema_overwrite_frequency` counts batches, of which `gradient_accumulation_steps` "
+                "makes one update. Received both. Set only one."
             )
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -122,84 +125,88 @@ class AdamW(keras.optimizers.Optimizer):
         self.bias_correction = bias_correction
         self._undecayed = tuple(exclude_from_weight_decay)
         self._multipliers = tuple(map(tuple, learning_rate_multipliers))
-        for pattern in (*self._undecayed, *(pattern for pattern, _ in self._multipliers)):
+        for pattern in self._undecayed:
+            _check_pattern(pattern)
+        for pattern, _ in self._multipliers:
             _check_pattern(pattern)
 
     @keras.optimizers.Optimizer.learning_rate.setter
     def learning_rate(
         self, learning_rate: float | keras.optimizers.schedules.LearningRateSchedule
     ) -> None:
-        """The rate now; a number can be set unless a schedule says what it is."""
+        """The current rate. It can be set to a number unless a schedule determines it."""
         schedule = keras.optimizers.schedules.LearningRateSchedule
         if isinstance(self._learning_rate, schedule) and not isinstance(learning_rate, schedule):
             raise TypeError(
-                "A schedule sets this optimizer's learning rate. Received: "
-                f"learning_rate={learning_rate!r}. For the next `fit` of a task pass "
-                "`compile(learning_rate=...)`; for a rate to set at will, "
+                "The learning rate of this optimizer is determined by a schedule. Received: "
+                f"learning_rate={learning_rate!r}. For the next `fit` of a task, call "
+                "`compile(learning_rate=...)`; for a rate that can be set at any time, "
                 "`compile(decay='constant', warmup=0)`."
             )
         keras.optimizers.Optimizer.learning_rate.fset(self, learning_rate)
 
     def build(self, variables):
-        """Creates two moments a variable, and finds each variable's groups by its path."""
+        """Creates two moments for each variable, and finds its groups by its path."""
         if self.built:
             return
-        low = [v.path for v in variables if self.use_ema and v.dtype != "float32"]
+        low = self.use_ema and [v.path for v in variables if v.dtype != "float32"]
         if low:
             raise ValueError(
-                "Averages of weights need weights in float32: in half precision the small share "
-                f"that a step adds is lost. Received: {len(low)} others, such as {low[0]!r}. Make "
-                "the model with dtype='mixed_bfloat16', or leave out `use_ema` and `ema_momentum`."
+                "`use_ema` needs weights in float32: half precision rounds away the small change "
+                f"of a step. Received: {len(low)} weights of other dtypes, such as {low[0]!r}. "
+                "Make the model with dtype='mixed_bfloat16', or leave out `use_ema` and "
+                "`ema_momentum`."
             )
         super().build(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
-        # How often each variable was updated: one thawed late starts its own bias correction.
-        # Numbers, not rows of a vector: XLA would compile the update of each row anew.
-        self._updates = self._numbers("updates", "zeros")
-        # On torch read as Python numbers at every step, which on a GPU would wait for it.
+        # Updates of each variable, so that one thawed late starts its own bias correction. They are
+        # scalars, not rows of a vector: XLA would compile the update of each row separately.
+        self._updates = self._add_scalars("updates", "zeros")
+        # On torch, each step reads them as Python numbers, which would wait for a GPU.
         on_torch = keras.backend.backend() == "torch"
         with keras.device("cpu") if on_torch else contextlib.nullcontext():
-            self._gates = self._numbers("gates", "ones")
-        self._paths = tuple(variable.path for variable in variables)
-        self._excluded = tuple(
-            any(re.search(pattern, path) for pattern in self._undecayed) for path in self._paths
-        )
-        self._decays = np.where(self._excluded, 0.0, self.weight_decay or 0.0).astype("float32")
-        self._factors = np.array(
-            [_first_match(self._multipliers, path) for path in self._paths], "float32"
-        )
-        _warn_of_unused([pattern for pattern, _ in self._multipliers], self._paths)
+            self._gates = self._add_scalars("gates", "ones")
+        paths, excluded, factors = [], [], []
+        undecayed = dict.fromkeys(self._undecayed, True).items()
+        for variable in variables:
+            paths.append(variable.path)
+            excluded.append(_first_match(undecayed, variable.path, False))
+            factors.append(_first_match(self._multipliers, variable.path, 1.0))
+        self._paths, self._excluded = tuple(paths), tuple(excluded)
+        self._decays = np.where(excluded, 0.0, self.weight_decay or 0.0).astype("float32")
+        self._factors = np.array(factors, "float32")
+        if self._multipliers:
+            _warn_of_unused(dict(self._multipliers), paths)
 
-    def _numbers(self, name, initializer):
-        """Returns a list of float32 variables, one number for each variable of the model."""
-        return [
-            self.add_variable(
-                (), initializer=initializer, aggregation="only_first_replica", name=f"{name}_{i}"
-            )
-            for i in range(len(self._momentums))
-        ]
+    def _add_scalars(self, name, initializer):
+        """Creates one float32 scalar for each variable of the model."""
+        options = {"initializer": initializer, "aggregation": "only_first_replica"}
+        scalars = []
+        for i in range(len(self._momentums)):
+            scalars.append(self.add_variable((), name=f"{name}_{i}", **options))
+        return scalars
 
     def freeze(self, *patterns: str) -> None:
-        """Stops variables where they are until `unfreeze`, also while `fit` runs.
+        """Stops updating variables until `unfreeze`. A callback may call it while `fit` runs.
 
-        A frozen variable keeps its value, bit for bit, and its moments; it does not count in the
-        global norm; after `unfreeze` it continues as if the steps between had not been, without
-        what was accumulated of an update that is not yet made. Unlike
-        `trainable = False` this needs no new `compile`, so it may be called by a callback; its
-        gradient is still computed. What is frozen is saved with the optimizer's state.
+        A frozen variable keeps its value and its moments, bit for bit, and does not count in the
+        global norm. After `unfreeze` it continues as if the steps in between had not happened; the
+        gradients accumulated for an unfinished update are dropped. Unlike `trainable = False`, this
+        needs no new `compile`; gradients of frozen variables are still computed. Which variables
+        are frozen is saved with the optimizer's state.
 
         Args:
             *patterns: regular expressions, searched in variable paths.
 
         Raises:
-            ValueError: the optimizer is not built, or a pattern is found in no path.
+            ValueError: the optimizer is not built, or a pattern matches no path.
         """
         self._set_gates(patterns, 0.0)
 
     def unfreeze(self, *patterns: str) -> None:
-        """Lets variables move again, see `freeze`."""
+        """Updates variables again, see `freeze`."""
         self._set_gates(patterns, 1.0)
 
     @property
@@ -214,37 +221,39 @@ class AdamW(keras.optimizers.Optimizer):
     def _set_gates(self, patterns, value):
         if not self.built:
             raise ValueError(
-                "The optimizer must be built before it can freeze. It knows no variables yet: call "
+                "The optimizer must be built before it can freeze variables. Call "
                 "`optimizer.build(model.trainable_variables)` first."
             )
         chosen = []
         for pattern in patterns:
-            found = [i for i, path in enumerate(self._paths) if re.search(pattern, path)]
-            if not found:
+            matches = [i for i, path in enumerate(self._paths) if re.search(pattern, path)]
+            if not matches:
                 raise ValueError(
-                    f"The pattern must be found in the path of a trainable variable. Received: "
+                    f"The pattern must match the path of a trainable variable. Received: "
                     f"{pattern!r}. Paths look like {self._paths[0]!r}."
                 )
-            chosen += found
+            chosen += matches
         for i in chosen:
             if self.gradient_accumulation_steps and value > ops.convert_to_numpy(self._gates[i]):
-                # Gradients from when it was frozen, of an update that is not yet made.
+                # Gradients of an unfinished update, accumulated while it was frozen.
                 accumulated = self._accumulated_gradients[i]
                 accumulated.assign(ops.zeros(accumulated.shape, accumulated.dtype))
             self._gates[i].assign(value)
 
     def apply(self, grads, trainable_variables=None):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
-        grads = distribution.summed([_dense(gradient) for gradient in grads])
-        # What needs no gradient, such as weight decay and the count of steps, would otherwise also
-        # happen in a step that fails, at an id outside its table.
+        if keras.backend.backend() != "tensorflow":
+            return super().apply(distribution.summed(grads), trainable_variables)
+        grads = distribution.summed([fused.dense_gradient(gradient) for gradient in grads])
+        # Without this dependency, weight decay and the step counter, which need no gradient, would
+        # also run in a step that fails, for example at an id outside its table.
         with after(gradient for gradient in grads if gradient is not None):
             super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable and its moments; `learning_rate` is what `_step_sizes` returns."""
         i, gradient, sizes = self._prepare(gradient, variable, learning_rate)
-        # Its factors have the variable's precision: in bfloat16 a `beta_2` of 0.999 would be 1.
+        # The fused step casts its factors to the variable's dtype: in bfloat16, 0.999 would be 1.
         if variable.dtype == "float32" and keras.backend.backend() == "tensorflow":
             self.assign(variable, variable * (1 - sizes["decay"]))
             fused.tensorflow_step(
@@ -262,13 +271,13 @@ class AdamW(keras.optimizers.Optimizer):
         self.assign(variable, variable * (1 - sizes["decay"]) - sizes["rate"] * direction)
 
     def _prepare(self, gradient, variable, sizes):
-        """Returns the variable's index, its clipped gradient, and its own sizes as scalars."""
+        """Returns the variable's index, its clipped gradient, and its step sizes as scalars."""
         i = self._get_variable_index(variable)
         sizes = {name: ops.cast(size, variable.dtype) for name, size in sizes[i].items()}
         return i, ops.cast(gradient, variable.dtype) * sizes["gradient"], sizes
 
     def _direction(self, i, gradient, sizes):
-        """Moves the moments of variable `i` and returns its step, before rate and decay."""
+        """Updates the moments of variable `i`; returns its step, without rate and decay."""
         momentum, velocity = self._momentums[i], self._velocities[i]
         new_momentum = momentum + (gradient - momentum) * sizes["momentum"]
         new_velocity = velocity + (ops.square(gradient) - velocity) * sizes["velocity"]
@@ -277,24 +286,24 @@ class AdamW(keras.optimizers.Optimizer):
         return sizes["correction"] * new_momentum / (ops.sqrt(new_velocity) + sizes["epsilon"])
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        indices = [self._get_variable_index(variable) for variable in trainable_variables]
+        indices = list(map(self._get_variable_index, trainable_variables))
         if keras.backend.backend() == "torch":
             self._torch_update(grads, indices, learning_rate)
         else:
             excess = self._excess_norm(grads, indices)
             sizes = {i: self._step_sizes(i, learning_rate, excess) for i in indices}
-            # The sizes have waited, and with them all that is computed of them.
+            # The sizes already wait for the gradients, so all that uses them does too.
             with after(None):
                 super()._backend_update_step(grads, trainable_variables, sizes)
 
     def _step_sizes(self, i, learning_rate, excess):
-        """Returns a dict of float32 scalars: the sizes of variable `i`'s step."""
+        """Returns a dict of float32 scalars that determine the step of variable `i`."""
         gate = ops.convert_to_tensor(self._gates[i])
         updates = self._updates[i] + gate
         self._updates[i].assign(updates)
         correction_1 = correction_2 = ops.ones_like(gate)
         if self.bias_correction:
-            # A variable frozen from the start has no updates; its step is multiplied by 0.
+            # A variable frozen from the start has 0 updates; its step is multiplied by 0 anyway.
             updates = ops.maximum(updates, 1.0)
             correction_1 = _one_minus_power(self.beta_1, updates)
             correction_2 = ops.sqrt(_one_minus_power(self.beta_2, updates))
@@ -304,14 +313,14 @@ class AdamW(keras.optimizers.Optimizer):
             "velocity": gate * (1 - self.beta_2),
             "rate": rate,
             "decay": rate * self._decays[i],
-            # m / c1 / (sqrt(v) / c2 + epsilon), multiplied out so that both are scalars.
+            # m / c1 / (sqrt(v) / c2 + epsilon), multiplied out so that only scalars are divided.
             "correction": correction_2 / correction_1,
             "epsilon": self.epsilon * correction_2,
             "gradient": 1.0 / ops.cast(excess, "float32"),
         }
 
     def _excess_norm(self, grads, indices):
-        """Returns how many times the norm of all open gradients is over its limit; at least 1."""
+        """Returns the norm of all gradients not frozen, divided by its limit; at least 1."""
         if not self.global_clipnorm:
             return 1.0
         squares = [ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in grads]
@@ -319,26 +328,24 @@ class AdamW(keras.optimizers.Optimizer):
         return ops.maximum(norm / self.global_clipnorm, 1.0)
 
     def _torch_update(self, grads, indices, learning_rate):
-        members = [(g, i) for g, i in zip(grads, indices, strict=True) if float(self._gates[i])]
+        # Without bias correction: after so many updates, the correction is 1.
+        many = None if self.bias_correction else ops.convert_to_tensor(1e9)
+        counted, groups = [], collections.defaultdict(list)
+        for gradient, i in zip(grads, indices, strict=True):
+            if not float(self._gates[i]):
+                continue
+            variable, momentum = self._trainable_variables[i].value, self._momentums[i].value
+            updates = self._updates[i].value if many is None else many
+            row = i, variable, gradient, momentum, self._velocities[i].value, updates
+            groups[self._factors[i], self._decays[i]].append(row)
+            counted.append(gradient)
         excess = None
         if self.global_clipnorm:
-            norm = fused.torch_global_norm([gradient for gradient, _ in members])
+            norm = fused.torch_global_norm(counted)
             excess = ops.maximum(ops.cast(norm, "float32") / self.global_clipnorm, 1.0)
-        groups = collections.defaultdict(list)
-        for gradient, i in members:
-            groups[self._factors[i], self._decays[i]].append((gradient, i))
-        # Without the correction: as after so many updates that nothing of it is left.
-        updates = [ops.convert_to_tensor(1e9)] * len(self._updates)
-        if self.bias_correction:
-            updates = [variable.value for variable in self._updates]
-        for (factor, decay), group in groups.items():
+        for (factor, decay), rows in groups.items():
             self._torch_step(
-                [i for _, i in group],
-                [self._trainable_variables[i].value for _, i in group],
-                [gradient for gradient, _ in group],
-                [self._momentums[i].value for _, i in group],
-                [self._velocities[i].value for _, i in group],
-                [updates[i] for _, i in group],
+                *map(list, zip(*rows, strict=True)),
                 lr=ops.convert_to_tensor(learning_rate) * float(factor),
                 weight_decay=float(decay),
                 beta1=self.beta_1,
@@ -351,21 +358,22 @@ class AdamW(keras.optimizers.Optimizer):
         fused.torch_step(*tensors, **hyper)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
-        """Raises `ValueError`: groups are arguments here, so that they are saved.
+        """Raises `ValueError`: groups are constructor arguments, so that they are saved.
 
-        Keras's method would be accepted and ignored, since the decay is a part of the step.
+        Keras's method would have no effect, since the decay is part of the step.
         """
         raise ValueError(
-            "Variables without weight decay are regular expressions over paths, given when the "
-            f"optimizer is made: {type(self).__name__}(exclude_from_weight_decay=[...])."
+            "Variables without weight decay must be chosen when the optimizer is made. Pass "
+            "regular expressions over paths: "
+            f"{type(self).__name__}(exclude_from_weight_decay=[...])."
         )
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
-        """Does nothing: they are sums already. Keras would add up what each device has clipped."""
+        """Does nothing: gradients are summed already. Keras would sum them after clipping."""
         return list(grads_and_vars)
 
     def _clip_gradients(self, grads):
-        """Leaves `global_clipnorm` to the update, where it needs no pass over memory of its own."""
+        """Leaves `global_clipnorm` to the update, which needs no extra pass over memory for it."""
         return grads if self.global_clipnorm else super()._clip_gradients(grads)
 
     def _apply_weight_decay(self, variables):
@@ -379,9 +387,9 @@ class AdamW(keras.optimizers.Optimizer):
         return super()._get_current_learning_rate()
 
     def _update_model_variables_moving_average(self, trainable_variables):
-        """Moves the average once an update: Keras moves it once a batch, also of partial ones.
+        """Updates the average once for each update; Keras does so after each accumulated batch.
 
-        By what it differs from the weight, so that the average of one that is frozen stays too.
+        It adds the difference from the weight: an average equal to a frozen weight stays exact.
         """
         if not self.use_ema:
             return
@@ -396,17 +404,17 @@ class AdamW(keras.optimizers.Optimizer):
                 average.assign(average + (variable - average) * (1 - share))
 
     def finalize_variable_values(self, var_list):
-        """Sets the weights to their averages with `use_ema`; `fit` calls it when it ends.
+        """Sets the weights to their averages if `use_ema` is set; `fit` calls it when it ends.
 
-        Before the first update, which with accumulated gradients comes late and with float16 may be
-        left out, there are no averages, and nothing changes.
+        Before the first update there are no averages, and nothing changes. Accumulated gradients
+        delay it, and float16 may skip it.
         """
         if not (self.use_ema and int(ops.convert_to_numpy(self.iterations))):
             return
         super().finalize_variable_values(var_list)
         for average in self._model_variables_moving_average:
             if average is not None:
-                # On JAX both would now be one buffer, which the next `fit` could not donate twice.
+                # On JAX both would share a buffer, which the next `fit` cannot donate twice.
                 average.assign(ops.copy(average))
 
     def get_config(self):
@@ -429,13 +437,13 @@ class Lamb(AdamW):
     w = w - rate * (norm(w) / norm(u)) * u
     ```
 
-    and a ratio of 1 where either norm is 0. Variables without weight decay keep the ratio 1 too, as
-    in the authors' code. With it BERT was pre-trained in batches of 32,768; the paper's rates grow
-    with the root of the batch's size, from 6.25e-4 for 512 to 5e-3 for that. A rate is the share
-    of its norm that a kernel moves in a step. `keras.optimizers.Lamb` applies its decay outside the
-    ratio.
+    where the ratio is 1 if either norm is 0, and for variables without weight decay, as in the
+    authors' code. They pre-trained BERT with it in batches of 32,768; their rates grow with the
+    square root of the batch size, from 6.25e-4 for 512 to 5e-3 for 32,768. The rate is the fraction
+    of its norm by which a kernel moves in a step. `keras.optimizers.Lamb` applies its decay outside
+    the ratio.
 
-    Args: those of `AdamW`.
+    Args: see `AdamW`.
 
     Reference:
         [You et al., 2020](https://arxiv.org/abs/1904.00962), algorithm 2.
@@ -464,52 +472,29 @@ def _check_pattern(pattern):
         re.compile(pattern)
     except (re.error, TypeError) as error:
         raise ValueError(
-            f"Groups of variables are regular expressions over paths. Received: {pattern!r}, which "
-            f"is none: {error}."
+            "Groups of variables must be regular expressions over paths. Received: "
+            f"{pattern!r}, which is malformed: {error}."
         ) from error
 
 
-def _first_match(multipliers, path):
-    return next((factor for pattern, factor in multipliers if re.search(pattern, path)), 1.0)
+def _first_match(pairs, path, default):
+    """Returns the value of the first pair whose pattern is found in a path, or the default."""
+    for pattern, value in pairs:
+        if re.search(pattern, path):
+            return value
+    return default
 
 
 def _warn_of_unused(patterns, paths):
     unused = [p for p in patterns if not any(re.search(p, path) for path in paths)]
     if unused:
         warnings.warn(
-            f"No trainable variable has a path in which {unused} is found, so these learning-rate "
-            f"multipliers do nothing. Paths look like {paths[0]!r}.",
+            f"The learning-rate multipliers of {unused} have no effect, since no trainable "
+            f"variable has a matching path. Paths look like {paths[0]!r}.",
             stacklevel=2,
         )
 
 
 def _one_minus_power(beta, steps):
-    """Returns `1 - beta ** steps`; as written it would lose the first steps' digits in float32."""
+    """Returns `1 - beta ** steps` without its rounding error in float32 for small `steps`."""
     return -ops.expm1(steps * math.log(beta)) if beta else ops.ones_like(steps)
-
-
-def _dense(gradient):
-    """Sums the rows of a sparse gradient; only TensorFlow has such, for embedding tables.
-
-    Repeated tokens are repeated rows. Keras squares them before they are added up, so that on
-    TensorFlow alone a token that is seen four times would move twice as far.
-    """
-    if gradient is None or keras.backend.backend() != "tensorflow":
-        return gradient
-    import tensorflow as tf
-
-    return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
-
-
-def after(tensors: Sequence[Tensor] | None) -> AbstractContextManager[Any]:
-    """Within it TensorFlow does nothing before all tensors are known, with `None` at once."""
-    if keras.backend.backend() != "tensorflow":
-        return contextlib.nullcontext()
-    import tensorflow as tf
-
-    if tensors is None:
-        return tf.control_dependencies(None)
-    # One that waits for all: were each operation to wait for each, a graph would take thrice as
-    # long to make.
-    with tf.control_dependencies(list(tensors)):
-        return tf.control_dependencies([tf.no_op()])

@@ -1,6 +1,5 @@
-"""BERT's recipe of fine-tuning: what `compile` was asked, and the optimizer of each run."""
+"""BERT's recipe of fine-tuning: the arguments of `compile`, and the optimizer of each run."""
 
-import contextlib
 import random
 import re
 import warnings
@@ -11,16 +10,17 @@ import numpy as np
 from bert_keras import distribution
 from bert_keras.checks import check_number
 from bert_keras.engine.random_state import GoOn, OfEachProcess, as_json
+from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.other_names import check_arguments
-from bert_keras.training.averages import inner_optimizer, steps_done
+from bert_keras.training.averages import steps_done
 from bert_keras.training.losses import OfAllDevices, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.schedules import WarmupDecay
 from bert_keras.training.stages import layer_wise_decay
 
-# What it makes by itself.
+# The optimizers that the recipe makes.
 OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}
-# Losses of Keras that take probabilities unless told otherwise.
+# Losses of Keras that take probabilities by default.
 OF_PROBABILITIES = {
     name: getattr(keras.losses, name.title().replace("_", ""))
     for name in (
@@ -31,7 +31,9 @@ OF_PROBABILITIES = {
         "sparse_categorical_crossentropy",
     )
 }
-# What it can be asked, see `Task.compile`.
+# Those that take labels of the shape of the scores; every loss by name does, see `_of_logits`.
+OF_SCORES = (str, *(cls for name, cls in OF_PROBABILITIES.items() if "sparse" not in name))
+# The arguments of `Task.compile` that configure the optimizer.
 DEFAULTS = {
     "learning_rate": 5e-5,
     "weight_decay": 0.01,
@@ -46,25 +48,26 @@ DEFAULTS = {
 
 
 class Recipe:
-    """What `compile` was asked; makes the optimizer of one run of `fit` after another.
+    """The arguments of `compile`; makes the optimizer of each run of `fit`.
 
     Args:
-        optimizer: `"auto"` or `"lamb"`, which it makes, or an optimizer, which it leaves as it is.
+        optimizer: `"auto"` or `"lamb"`, which the recipe makes, or an optimizer, which it leaves as
+            it is.
         loss: `"auto"` for the task's own, or a loss.
         label_smoothing: float, for the task's own loss.
         weighted_metrics: `"auto"` for the task's own, or metrics.
         **kwargs: values for names of `DEFAULTS`, and further arguments of `keras.Model.compile`.
 
     Attributes:
-        is_own: bool, whether it makes the optimizer.
-        label_smoothing: float that `compile` was given.
-        seed: int, of the order of examples in the run under way, or `None` before the first.
+        is_own: bool, whether the recipe makes the optimizer.
+        label_smoothing: float.
+        seed: int, for the order of examples in the present run, or `None` before the first run.
         sort_window: int or `None`, see `BucketedBatches`.
-        num_epochs: int, epochs that the run was begun for, or `None` where they are not whole ones.
-        is_running: bool, whether `fit` is under way.
+        num_epochs: int, epochs that the run was started for, or `None` if they are not whole.
+        is_running: bool, whether `fit` is running.
 
     Raises:
-        ValueError: an argument would not count.
+        ValueError: an argument would have no effect.
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class Recipe:
         loss = keras.tree.map_structure(_of_logits, loss)
         self._loss, self.label_smoothing, self._metrics = loss, label_smoothing, weighted_metrics
         check_arguments(kwargs, keras.Model.compile)
-        self._others = kwargs
+        self._keras_arguments = kwargs
         self.seed = self.sort_window = self.num_epochs = self._random_state = None
         self.is_running = False
 
@@ -102,67 +105,44 @@ class Recipe:
 
     @property
     def ignores_weight_0(self):
-        """Whether rows that weigh 0 count neither in the loss nor in the metrics."""
-        return _is_auto(self._loss) and not self._others.get("metrics")
+        """Whether rows of weight 0 count neither in the loss nor in the metrics."""
+        return self._loss == "auto" and not self._keras_arguments.get("metrics")
 
     def arguments(self, task):
-        """Returns the arguments of `keras.Model.compile` but the optimizer, a dict."""
+        """Returns the arguments of `keras.Model.compile` except the optimizer, a dict."""
         loss, metrics = self._loss, self._metrics
-        if _takes_scores(loss) and isinstance(task.default_loss(0.0), SparseCrossentropy):
+        if loss == "auto":
+            loss = task.default_loss(self.label_smoothing)
+        elif isinstance(loss, OF_SCORES) and isinstance(task.default_loss(0.0), SparseCrossentropy):
             raise ValueError(
                 "This task's labels are numbers of classes, and its outputs a score for each. "
                 f"Received: loss={loss!r}, which takes labels of the shape of the scores. Leave it "
                 "out for cross-entropy; a head for numbers has problem_type='regression'."
             )
-        if _is_auto(loss):
-            loss = task.default_loss(self.label_smoothing)
         elif self.label_smoothing:
             raise ValueError(
                 "`label_smoothing` is for loss='auto'. Received another loss with "
                 f"label_smoothing={self.label_smoothing}: set it in that loss."
             )
-        loss = _of_all_devices(loss, distribution.share_of(task))
-        if not _is_auto(metrics):
-            return {"loss": loss, "weighted_metrics": metrics, **self._others}
-        metrics, others = task.default_metrics(), dict(self._others)
+        share = distribution.share_of(task)
+        if share.replicas > 1 and keras.backend.backend() != "jax":
+            loss = _of_all_devices(loss, share)
+        if metrics != "auto":
+            return {"loss": loss, "weighted_metrics": metrics, **self._keras_arguments}
+        metrics, others = task.default_metrics(), dict(self._keras_arguments)
         if isinstance(others.get("metrics"), (list, tuple)):
-            # By its name the task's own is meant, for which padding does not count.
+            # A metric by name is the task's own, for which padding does not count.
             own = [metric.name for metric in keras.tree.flatten(metrics)]
             others["metrics"] = [metric for metric in others["metrics"] if metric not in own]
         return {"loss": loss, "weighted_metrics": metrics, **others}
 
     def make_optimizer(self, task, total_steps=None):
-        """Returns a new optimizer; until `fit` knows the steps, its rate is constant."""
+        """Returns a new optimizer; until `fit` knows the number of steps, its rate is constant."""
         asked, averages = self.asked, {}
         if asked["ema_momentum"] is not None:
             averages = {"use_ema": True, "ema_momentum": asked["ema_momentum"]}
-        with distribution.scope_of(task):
-            return OPTIMIZERS[self.optimizer](
-                asked["learning_rate"] if total_steps is None else self._rate(total_steps),
-                weight_decay=asked["weight_decay"],
-                learning_rate_multipliers=self._multipliers(task),
-                gradient_accumulation_steps=asked["gradient_accumulation_steps"],
-                **averages,
-            )
-
-    @property
-    def has_schedule(self):
-        """Whether the recipe, rather than the user or a callback, says what the rate is."""
-        asked = self.asked
-        return self.is_own and (asked["decay"] != "constant" or asked["warmup"] != 0)
-
-    def _rate(self, total_steps):
-        rate, warmup, decay, power = (
-            self.asked[name] for name in ("learning_rate", "warmup", "decay", "decay_power")
-        )
-        if not self.has_schedule:
-            return rate
-        return WarmupDecay(rate, total_steps, warmup=warmup, decay=decay, power=power)
-
-    def _multipliers(self, task):
-        """Returns the task's own multipliers, then those asked for, of what trains."""
         multipliers = list(task.learning_rate_multipliers())
-        decay, head = self.asked["layer_decay"], self.asked["head_multiplier"]
+        decay, head = asked["layer_decay"], asked["head_multiplier"]
         if (decay, head) != (1.0, 1.0):
             paths = [variable.path for variable in task.trainable_variables]
             multipliers += [
@@ -170,10 +150,30 @@ class Recipe:
                 for pattern, factor in layer_wise_decay(task.backbone, decay, head)
                 if any(re.search(pattern, path) for path in paths)
             ]
-        return multipliers
+        with distribution.scope_of(task):
+            return OPTIMIZERS[self.optimizer](
+                asked["learning_rate"] if total_steps is None else self._rate(total_steps),
+                weight_decay=asked["weight_decay"],
+                learning_rate_multipliers=multipliers,
+                gradient_accumulation_steps=asked["gradient_accumulation_steps"],
+                **averages,
+            )
+
+    @property
+    def has_schedule(self):
+        """Whether the recipe sets the rate, rather than the user or a callback."""
+        asked = self.asked
+        return self.is_own and (asked["decay"] != "constant" or asked["warmup"] != 0)
+
+    def _rate(self, total_steps):
+        asked = self.asked
+        if not self.has_schedule:
+            return asked["learning_rate"]
+        shape = {"warmup": asked["warmup"], "decay": asked["decay"], "power": asked["decay_power"]}
+        return WarmupDecay(asked["learning_rate"], total_steps, **shape)
 
     def begin(self, initial_epoch, sort_window=None, num_epochs=None):
-        """Notes the beginning of a run, or that one goes on: with its order and its lengths."""
+        """Notes that a run begins, or that one is continued, with its order and its lengths."""
         if initial_epoch == 0:
             self._random_state, self.num_epochs = None, num_epochs
         if initial_epoch == 0 or self.seed is None:
@@ -181,80 +181,67 @@ class Recipe:
         if sort_window is not None or initial_epoch == 0:
             self.sort_window = sort_window
 
-    @contextlib.contextmanager
-    def running(self):
-        """Inside, `is_running` says so."""
-        self.is_running = True
-        try:
-            yield
-        finally:
-            self.is_running = False
-
     def renewed(self, task):
         """Returns a new optimizer with the settings of the task's present one."""
         old = task.optimizer
         return self.make_optimizer(task) if self.is_own else old.from_config(old.get_config())
 
     def schedule(self, task, batches, steps_per_epoch, epochs, initial_epoch):
-        """Gives a new run a new optimizer, and a run that goes on a schedule up to its end.
+        """Gives a new run a new optimizer, and a continued run a schedule up to its end.
 
         Args:
             task: a compiled `Task`.
             batches: what `fit` reads.
             steps_per_epoch: int, or `None` for all batches.
             epochs: int, see `keras.Model.fit`.
-            initial_epoch: int, likewise.
+            initial_epoch: int, see `keras.Model.fit`.
         """
-        _check_adds_up(task)
+        if distribution.share_of(task).replicas > 1 and keras.backend.backend() != "jax":
+            _check_adds_up(task)
         if not self.is_own:
             return
         steps, optimizer = _num_steps(batches, steps_per_epoch), inner_optimizer(task)
-        self._heed_set_rate(optimizer)
+        if isinstance(optimizer._learning_rate, keras.Variable):
+            # A rate set on the optimizer, `optimizer.learning_rate = x`, counts as asked for.
+            rate = float(keras.ops.convert_to_numpy(optimizer._learning_rate))
+            if rate != np.float32(self.asked["learning_rate"]):
+                self.asked = {**self.asked, "learning_rate": rate}
         if initial_epoch == 0 or steps_done(optimizer) == 0:
             frozen_paths = optimizer.frozen_paths if optimizer.built else []
             task.compile_with(self.make_optimizer(task, max(1, steps * (epochs - initial_epoch))))
-            _freeze(task, frozen_paths)
+            if frozen_paths:
+                _freeze(task, frozen_paths)
         elif self.has_schedule and _end(optimizer) < steps * epochs:
             optimizer.learning_rate = self._rate(steps * epochs)
             task.train_function = None  # The old one holds the old schedule.
 
-    def _heed_set_rate(self, optimizer):
-        """Takes a rate that was set on the optimizer, `optimizer.learning_rate = x`, as asked."""
-        rate = optimizer._learning_rate
-        if not isinstance(rate, keras.Variable):
-            return
-        rate = float(keras.ops.convert_to_numpy(rate))
-        if rate != np.float32(self.asked["learning_rate"]):
-            self.asked["learning_rate"] = rate
-
-    def callbacks(self, task, given, has_one_loader):
-        """Returns the callbacks of a run, those that the user gave among them.
+    def callbacks(self, task, callbacks, has_one_loader):
+        """Returns the callbacks of a run, with the user's among them.
 
         Args:
             task: a compiled `Task`.
-            given: a callback, a list of such, or `None`.
+            callbacks: a callback, a list of callbacks, or `None`.
             has_one_loader: bool, see `GoOn`.
 
         Raises:
             ValueError: a callback would set the rate that the recipe's schedule sets.
         """
-        given = given or []
-        given = list(given) if isinstance(given, (list, tuple)) else [given]
-        if self.has_schedule:
-            _refuse_setters_of_rates(given)
-        _warn_of_raw_weights(inner_optimizer(task), given)
+        if callbacks:
+            callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+            _check_callbacks(callbacks, self.has_schedule, inner_optimizer(task))
         state, self._random_state = self._random_state, None
         before = [] if state is None else [GoOn(state, has_one_loader=has_one_loader)]
-        return [*before, *given, *([OfEachProcess()] if distribution.process()[1] > 1 else [])]
+        after = [OfEachProcess()] if distribution.process()[1] > 1 else []
+        return [*before, *(callbacks or ()), *after]
 
     def get_config(self, task):
-        """Returns what `from_config` needs; the backend's own choices are left out."""
-        others = {name: value for name, value in self._others.items() if name != "jit_compile"}
+        """Returns what `from_config` needs, without the backend's own choices."""
+        arguments = self._keras_arguments
         compiled = {
             "loss": self._loss,
             "label_smoothing": self.label_smoothing,
             "weighted_metrics": self._metrics,
-            **others,
+            **{name: value for name, value in arguments.items() if name != "jit_compile"},
         }
         return {
             "recipe": {"optimizer": self.optimizer, **self.asked},
@@ -269,10 +256,10 @@ class Recipe:
 
     @classmethod
     def from_config(cls, config):
-        """Returns the recipe that `get_config` told of, which takes up its run, and the optimizer.
+        """Returns the recipe of a config, which continues its run, and the optimizer.
 
         Args:
-            config: dict.
+            config: dict, see `get_config`.
         """
         asked, optimizer = dict(config["recipe"]), config["optimizer"]
         optimizer = keras.saving.deserialize_keras_object(optimizer)
@@ -283,12 +270,8 @@ class Recipe:
         return recipe, optimizer
 
 
-def _is_auto(given):
-    return isinstance(given, str) and given == "auto"
-
-
 def _of_logits(loss):
-    """Returns a loss given by Keras's name as the one of logits, which a task's outputs are.
+    """Returns a loss by Keras's name as the loss of logits, which a task's outputs are.
 
     Raises:
         ValueError: a loss object takes probabilities.
@@ -305,18 +288,16 @@ def _of_logits(loss):
 
 
 def _of_all_devices(loss, share):
-    """Returns losses as they are to be where devices have a share each of a batch.
+    """Wraps each loss so that its mean over devices equals the loss of the whole batch.
 
     Raises:
         ValueError: a loss compares the rows of a batch with one another.
     """
-    if share.replicas == 1 or keras.backend.backend() == "jax":
-        return loss
     losses = keras.tree.flatten(loss)
     found = [type(each).__name__ for each in losses if getattr(each, "compares_rows", False)]
     if found:
         raise ValueError(
-            f"{found[0]} compares the rows of a whole batch, of which a device has only its own "
+            f"{found[0]} compares the rows of a whole batch, and a device has only its own rows "
             f"here. Received: {share.replicas} devices with {keras.backend.backend()}. With JAX "
             "every row sees all others; or train on one device."
         )
@@ -326,10 +307,8 @@ def _of_all_devices(loss, share):
 
 
 def _check_adds_up(task):
-    """Raises `ValueError` for an optimizer that would take the gradients of one device for all."""
-    share, optimizer = distribution.share_of(task), task.optimizer
-    if share.replicas == 1 or keras.backend.backend() == "jax":
-        return
+    """Raises `ValueError` if an optimizer would take one device's gradients for all."""
+    optimizer = task.optimizer
     limits = ("clipnorm", "clipvalue", "global_clipnorm")
     clips = any(getattr(inner_optimizer(task), name, None) is not None for name in limits)
     is_torch = keras.backend.backend() == "torch"
@@ -346,28 +325,42 @@ def _check_adds_up(task):
         )
 
 
-def _takes_scores(loss):
-    """Whether a loss by name, or of `OF_PROBABILITIES`, takes labels of the shape of the scores."""
-    of_scores = tuple(cls for name, cls in OF_PROBABILITIES.items() if "sparse" not in name)
-    return isinstance(loss, (str, *of_scores)) and not _is_auto(loss)
+def _check_callbacks(callbacks, has_schedule, optimizer):
+    """Raises `ValueError` if a callback sets the rate; warns if one keeps weights being averaged.
 
-
-def _refuse_setters_of_rates(callbacks):
+    Args:
+        callbacks: list of callbacks.
+        has_schedule: bool, whether the recipe sets the rate.
+        optimizer: the optimizer that makes the steps.
+    """
     setters = (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau)
     found = [type(callback).__name__ for callback in callbacks if isinstance(callback, setters)]
-    if found:
+    if has_schedule and found:
         raise ValueError(
             f"{found} would set the learning rate that the recipe's schedule sets. Compile without "
             "one, `compile(decay='constant', warmup=0)`, or with an optimizer of your own, "
             "`compile(bert_keras.AdamW(5e-5))`."
         )
+    keepers = [
+        type(callback).__name__
+        for callback in callbacks
+        if isinstance(callback, keras.callbacks.ModelCheckpoint)
+        or (isinstance(callback, keras.callbacks.EarlyStopping) and callback.restore_best_weights)
+    ]
+    if keepers and getattr(optimizer, "use_ema", False):
+        warnings.warn(
+            f"{keepers} keep the weights as training has them, while their averages are validated "
+            "(`ema_momentum`). To keep the averages of the best epoch, pass "
+            "bert_keras.training.BestOnMetric instead.",
+            stacklevel=4,
+        )
 
 
 def _num_steps(batches, steps_per_epoch):
-    """Returns the number of batches of an epoch.
+    """Returns the number of batches in an epoch.
 
     Raises:
-        ValueError: nothing tells it.
+        ValueError: it is unknown.
     """
     try:
         return steps_per_epoch or len(getattr(batches, "batches", batches))
@@ -381,31 +374,14 @@ def _num_steps(batches, steps_per_epoch):
 
 
 def _end(optimizer):
-    """Returns the last step of an optimizer's schedule; 0 where `fit` has not made one yet."""
+    """Returns the last step of an optimizer's schedule; 0 if `fit` has not made one yet."""
     return getattr(optimizer._learning_rate, "total_steps", 0)
 
 
 def _freeze(task, paths):
-    """Freezes what was frozen in an optimizer that has not made a step."""
+    """Freezes variables by their paths in an optimizer that has not made a step."""
     training = {variable.path for variable in task.trainable_variables}
     paths = [path for path in paths if path in training]
     if paths:
         task.optimizer.build(task.trainable_variables)
         inner_optimizer(task).freeze(*(f"^{re.escape(path)}$" for path in paths))
-
-
-def _warn_of_raw_weights(optimizer, callbacks):
-    """Warns of callbacks that keep the weights that are being averaged, and not their averages."""
-    found = [
-        type(callback).__name__
-        for callback in callbacks
-        if isinstance(callback, keras.callbacks.ModelCheckpoint)
-        or (isinstance(callback, keras.callbacks.EarlyStopping) and callback.restore_best_weights)
-    ]
-    if found and getattr(optimizer, "use_ema", False):
-        warnings.warn(
-            f"{found} keep the weights as training has them, while what is validated are their "
-            "averages (`ema_momentum`). To keep the averages of the best epoch, pass "
-            "bert_keras.training.BestOnMetric instead.",
-            stacklevel=4,
-        )

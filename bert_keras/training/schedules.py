@@ -1,4 +1,4 @@
-"""The learning rate over the steps of a training run."""
+"""Learning-rate schedules with warm-up."""
 
 import itertools
 import math
@@ -7,7 +7,14 @@ from collections.abc import Iterable
 import keras
 from keras import ops
 
-from bert_keras.checks import check_choice, check_int, check_number, is_int, is_number
+from bert_keras.checks import (
+    check_choice,
+    check_int,
+    check_not_empty,
+    check_number,
+    is_int,
+    is_number,
+)
 from bert_keras.types import Decay, Tensor
 
 _DECAYS = ("linear", "cosine", "polynomial", "constant")
@@ -15,25 +22,25 @@ _DECAYS = ("linear", "cosine", "polynomial", "constant")
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises in a straight line from 0 to the peak, then decays to the end of training.
+    """Rises linearly from 0 to the peak, then decays until the end of training.
 
-    With `w` warm-up steps of `n` in all, `p` the peak and `e` the end:
+    With `w` warm-up steps out of `n`, peak rate `p` and end rate `e`:
 
     ```
-    rate(t) = p * t / w                          while t < w
-    rate(t) = e + (p - e) * shape(1 - x)         after, with x = min(1, (t - w) / (n - w))
+    rate(t) = p * t / w                          if t < w
+    rate(t) = e + (p - e) * shape(1 - x)         otherwise, with x = min(1, (t - w) / (n - w))
     ```
 
     where `shape(r)` is `r` for `"linear"`, `r ** power` for `"polynomial"`,
     `(1 - cos(pi * r)) / 2` for `"cosine"` and 1 for `"constant"`. After `n` steps the rate stays
     at its last value. Step 0 is the first batch and has rate 0, as in BERT's own code.
 
-    The decay begins where the warm-up ends, as in transformers, so that the rate has no jump.
-    google-research/bert decays over all `n` steps from step 0 on, and replaces the first `w` values
-    by the warm-up: there the rate falls from `p` to `p * (1 - w / n)` at step `w`, and is that
-    fraction of ours from then on.
+    The decay begins where the warm-up ends, as in transformers, so the rate has no jump.
+    google-research/bert decays over all `n` steps and replaces the first `w` values by the warm-up:
+    there the rate drops from `p` to `p * (1 - w / n)` at step `w`, and is that fraction of ours
+    from then on.
 
-    Steps count batches, also with `gradient_accumulation_steps`.
+    Steps are batches, even with `gradient_accumulation_steps`.
 
     Args:
         peak_learning_rate: float, the highest rate. The paper's range for fine-tuning is
@@ -42,7 +49,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         warmup: float, a fraction of `total_steps`, at least 0.0 and below 1.0, rounded to whole
             steps; or int, a number of steps below `total_steps`.
         decay: `"linear"`, `"cosine"`, `"polynomial"` or `"constant"`.
-        end_learning_rate: float, the rate at `total_steps`; without effect for `"constant"`.
+        end_learning_rate: float, the rate at `total_steps`; `"constant"` ignores it.
         power: float, the exponent of `"polynomial"`.
 
     Raises:
@@ -80,7 +87,14 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.decay = check_choice("decay", decay, _DECAYS)
         self.end_learning_rate = end_learning_rate
         self.power = check_number("power", power, above=0.0)
-        self.warmup_steps = _warmup_steps(warmup, self.total_steps)
+        limit = total_steps if is_int(warmup) else 1
+        if not (is_number(warmup) and 0 <= warmup < limit):
+            raise ValueError(
+                f"`warmup` must be at least 0 and below {limit}: a float is a fraction of the "
+                f"{total_steps} steps, an int a number of steps. Received: {warmup!r}."
+            )
+        steps = warmup if is_int(warmup) else round(warmup * total_steps)
+        self.warmup_steps = min(steps, total_steps - 1)
 
     def __call__(self, step: Tensor) -> Tensor:
         """Returns the rate of batch `step`, counted from 0: a float32 scalar tensor."""
@@ -89,43 +103,42 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         decay_steps = self.total_steps - self.warmup_steps
         remaining = ops.clip((self.total_steps - step) / decay_steps, 0.0, 1.0)
         floor = self.end_learning_rate / self.peak_learning_rate if self.peak_learning_rate else 0.0
-        falling = floor + (1.0 - floor) * self._shape(remaining)
+        if self.decay == "constant":
+            remaining = ops.ones_like(remaining)
+        elif self.decay == "cosine":
+            remaining = 0.5 * (1.0 - ops.cos(math.pi * remaining))
+        elif self.decay == "polynomial":
+            remaining = remaining**self.power
+        falling = floor + (1.0 - floor) * remaining
         return self.peak_learning_rate * ops.where(step < self.warmup_steps, rising, falling)
 
-    def _shape(self, remaining):
-        if self.decay == "constant":
-            return ops.ones_like(remaining)
-        if self.decay == "cosine":
-            return 0.5 * (1.0 - ops.cos(math.pi * remaining))
-        if self.decay == "polynomial":
-            return remaining**self.power
-        return remaining
-
     def get_config(self):
-        rates = ("peak_learning_rate", "total_steps", "warmup", "decay", "end_learning_rate")
-        return {name: getattr(self, name) for name in (*rates, "power")}
+        names = ("peak_learning_rate", "total_steps", "warmup", "decay", "end_learning_rate")
+        return {name: getattr(self, name) for name in (*names, "power")}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class PhasedSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Schedules one after the other, each counted from its own first step.
 
-    With `f(i)` the `total_steps` of all schedules before the `i`-th:
+    With `f(i)` the sum of `total_steps` of all schedules before the `i`-th:
 
     ```
     rate(t) = schedules[i](t - f(i))             for f(i) <= t < f(i + 1)
     ```
 
-    and behind the end of the last one what that says. For a model that is trained on short rows
-    first and on long ones then: the positions that only the long rows have are at their first
-    weights when the second phase begins, and one decay over both phases would leave them next to
-    no rate to learn by. You et al. warm up again for that phase, to a peak of its own.
+    The last schedule also determines the rate after its end.
+
+    This is for a model that is trained on short rows first and on long ones later. Positions that
+    only long rows have are untrained when the second phase begins, and a single decay over both
+    phases would leave them almost no rate. You et al. warm up again for that phase, to a peak of
+    its own.
 
     Args:
         schedules: list of `WarmupDecay`, or of other schedules with `total_steps`.
 
     Raises:
-        ValueError: there is no schedule.
+        ValueError: there are no schedules.
 
     Example:
     ```python
@@ -140,17 +153,16 @@ class PhasedSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(
         self, schedules: Iterable[keras.optimizers.schedules.LearningRateSchedule]
     ) -> None:
-        if not schedules:
-            raise ValueError(f"`schedules` must be one at least. Received: {schedules!r}.")
-        self.schedules = list(schedules)
+        rule = "`schedules` must hold at least one schedule"
+        self.schedules = check_not_empty(list(schedules), rule)
 
     def __call__(self, step: Tensor) -> Tensor:
         """Returns the rate of batch `step`, counted from 0: a float32 scalar tensor."""
-        step, first = ops.cast(step, "float32"), 0
+        step, start = ops.cast(step, "float32"), 0
         rate = self.schedules[0](step)
-        for before, schedule in itertools.pairwise(self.schedules):
-            first += before.total_steps
-            rate = ops.where(step < first, rate, schedule(step - first))
+        for previous, schedule in itertools.pairwise(self.schedules):
+            start += previous.total_steps
+            rate = ops.where(step < start, rate, schedule(step - start))
         return rate
 
     def get_config(self):
@@ -161,13 +173,3 @@ class PhasedSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def from_config(cls, config):
         deserialize = keras.saving.deserialize_keras_object
         return cls([deserialize(schedule) for schedule in config["schedules"]])
-
-
-def _warmup_steps(warmup, total_steps):
-    limit = total_steps if is_int(warmup) else 1
-    if not (is_number(warmup) and 0 <= warmup < limit):
-        raise ValueError(
-            f"`warmup` must be at least 0 and below {limit}: a float is a fraction of the steps, "
-            f"an int a number of the {total_steps} steps. Received: {warmup!r}."
-        )
-    return warmup if is_int(warmup) else min(round(warmup * total_steps), total_steps - 1)

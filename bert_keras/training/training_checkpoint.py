@@ -1,4 +1,4 @@
-"""Checkpoints from which a killed run goes on as if nothing had happened."""
+"""Checkpoints from which a killed run continues as if nothing had happened."""
 
 import json
 import re
@@ -14,27 +14,27 @@ from bert_keras.checks import check_int
 from bert_keras.engine.atomic_files import reading, replacing, write_json
 from bert_keras.engine.random_state import GoOn, as_json
 
-_ADVICE = "Delete its folder to go on from the checkpoint before it."
+_ADVICE = "Delete its folder to continue from the previous checkpoint."
 _STEP_FOLDER = re.compile(r"step_(\d+)")
 
 
 class TrainingCheckpoint(keras.callbacks.Callback):
-    """Saves the whole state of a training run every so many steps, and restores it exactly.
+    """Regularly saves the whole state of a training run, and restores it exactly.
 
-    The state is: the model's weights and seed generators (dropout), all of the optimizer's
-    variables (moments, number of steps, accumulated gradients), on torch its random number
-    generators, and the number of steps done, which is the position in data whose batches are
-    numbered, such as `PretrainingBatches`. A run that was killed at any moment, started again by
-    the same code on the same machine and backend, then gives the same losses bit for bit, where the
-    backend's own operations do (on a GPU they may have to be told to). `keras.callbacks.
-    BackupAndRestore` keeps no seed generators.
+    The state is: the model's weights and seed generators (dropout); all variables of the optimizer
+    (moments, step counter, accumulated gradients); torch's random number generators; and the number
+    of steps done, which is the position in data with numbered batches, such as
+    `PretrainingBatches`. If a run is killed at any moment and started again by the same code, on
+    the same machine and backend, its losses are the same bit for bit, as far as the operations of
+    the backend are deterministic (on a GPU this may need a setting). `keras.callbacks.
+    BackupAndRestore` does not save seed generators.
 
-    A checkpoint is a folder `step_00001000` with `variables.npz` and `state.json`. The latter is
-    the last to be written and the first to be deleted, so with it a checkpoint is complete.
+    A checkpoint is a folder `step_00001000` with `variables.npz` and `state.json`. `state.json` is
+    written last and deleted first, so a checkpoint that has it is complete.
 
-    Checkpoints are made between epochs of `fit`: set `steps_per_epoch` to a small share of the run.
-    One is made at the end of each `fit` too. Restoring happens by itself when `fit` begins
-    (`restore` is for a run that has no steps left); tell it where the data goes on:
+    Checkpoints are made between epochs of `fit`, so set `steps_per_epoch` to a small part of the
+    run, and at the end of each `fit`. The state is restored when `fit` begins (`restore` is for a
+    run that has no steps left). The data must start at the checkpoint's step:
 
     ```python
     checkpoint = TrainingCheckpoint("run/checkpoints", every=1000, settings=settings)
@@ -44,25 +44,25 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     model.fit(batches, steps_per_epoch=100, epochs=epochs, shuffle=False, callbacks=[checkpoint])
     ```
 
-    Where several processes share a run, the first one writes, all read, and the run may go on with
+    If several processes share a run, the first one writes and all read. The run may continue with
     more or fewer devices.
 
-    Put it last among the callbacks: what those before it do at the end of an epoch, such as an
-    evaluation, is then part of the state.
+    Put this callback last: what the others do at the end of an epoch, such as an evaluation, is
+    then part of the state.
 
     Args:
-        folder: str or path, of this run alone; made when missing.
-        every: int, steps between checkpoints. One is made at the first epoch's end at or after
-            each multiple.
+        folder: str or path, used by this run only; created if missing.
+        every: int, steps between checkpoints. Each is made at the first end of an epoch at or after
+            a multiple of `every`.
         settings: JSON value, what the run depends on. A run with other settings is refused.
-        keep: int, checkpoints that stay, the newest ones.
+        keep: int, how many of the newest checkpoints are kept.
 
     Attributes:
-        step: int, steps done: those of the newest checkpoint at first.
+        step: int, steps done; at first those of the newest checkpoint.
 
     Raises:
-        ValueError: an argument is out of range, the settings are not those of the checkpoint, or a
-            checkpoint is damaged or belongs to another model.
+        ValueError: an argument is out of range, the settings differ from those of the checkpoint,
+            or a checkpoint is damaged or belongs to another model.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         self.folder.mkdir(parents=True, exist_ok=True)
         self._is_writer = distribution.process()[0] == 0
         for path in self._step_folders():
-            # A killed run was writing it, or deleting it.
+            # A run was killed while it wrote or deleted this checkpoint.
             if self._is_writer and not (path / "state.json").exists():
                 shutil.rmtree(path, ignore_errors=True)
-        whole = [path for path in self._step_folders() if (path / "state.json").exists()]
-        self._source = next(reversed(whole), None)
+        complete = [path for path in self._step_folders() if (path / "state.json").exists()]
+        self._source = next(reversed(complete), None)
         self._last_saved = self.step = 0
         if self._source is not None:
             state = _read_state(self._source)
@@ -89,28 +89,28 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         if distribution.of_first(self.step) != self.step:
             raise ValueError(
                 "All processes must see the checkpoints of the first one. Received: "
-                f"{self.folder} with another newest checkpoint here. Put it where all machines see "
-                "it."
+                f"{self.folder}, whose newest checkpoint differs in this process. Put the folder "
+                "where all machines can read it."
             )
 
     def _step_folders(self):
-        found = [path for path in self.folder.iterdir() if _STEP_FOLDER.fullmatch(path.name)]
-        return sorted(found, key=lambda path: int(_STEP_FOLDER.fullmatch(path.name)[1]))
+        folders = [path for path in self.folder.iterdir() if _STEP_FOLDER.fullmatch(path.name)]
+        return sorted(folders, key=lambda path: int(_STEP_FOLDER.fullmatch(path.name)[1]))
 
     def _check_settings(self, state):
         differences = _differences(state["settings"], self.settings)
         if differences:
             raise ValueError(
-                f"A run goes on with the settings it began with. The checkpoint {self._source} has "
-                f"others: {'; '.join(differences)}. Use the same settings, or begin a new run in "
-                "another folder."
+                "A run must continue with the settings it began with. Received: other settings "
+                f"than those of the checkpoint {self._source}: {'; '.join(differences)}. Use the "
+                "same settings, or begin a new run in another folder."
             )
 
     def restore(self, model: keras.Model) -> None:
-        """Gives a model the newest checkpoint's state at once, for a run with no steps left.
+        """Restores the newest checkpoint into a model now, for a run that has no steps left.
 
         Args:
-            model: the compiled `keras.Model`. Without a checkpoint it stays as it is.
+            model: the compiled `keras.Model`, unchanged if there is no checkpoint.
         """
         if self._source is not None:
             self.set_model(model)
@@ -125,20 +125,20 @@ class TrainingCheckpoint(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._build_optimizer()
-        self._go_on(as_json(self.model))
+        self._set_random_state(as_json(self.model))
         self._batches_done = 0
 
-    def _go_on(self, random_state):
-        # Torch's loader draws a number when it is made, once for each `fit`: a run that goes on has
-        # made one more.
+    def _set_random_state(self, random_state):
+        # Torch's data loader draws a number when it is made, once for each `fit`, so a resumed run
+        # would have drawn one more.
         self._random_numbers = GoOn(random_state, has_one_loader=True)
         self._random_numbers.set_model(self.model)
 
     def on_epoch_begin(self, epoch, logs=None):
-        # Not before: Keras may run the model once for its shapes when `fit` begins.
+        # Not when `fit` begins: Keras may then run the model once to infer its shapes.
         self._batches_done = 0
         if self._source is not None:
-            self._go_on(self._restore())
+            self._set_random_state(self._restore())
             self._source = None
         self._random_numbers.on_epoch_begin(epoch)
 
@@ -161,7 +161,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     # Files
 
     def save(self) -> None:
-        """Writes a checkpoint of the present state, and deletes those that are too old."""
+        """Writes a checkpoint of the current state, and deletes the oldest ones."""
         arrays = {
             name: _storable(distribution.as_numpy(variable))
             for name, variable in self._variables().items()
@@ -181,7 +181,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
             self._delete(path)
 
     def _delete(self, folder):
-        (folder / "state.json").unlink(missing_ok=True)  # None where a disk was full.
+        (folder / "state.json").unlink(missing_ok=True)  # It is missing if a disk was full.
         shutil.rmtree(folder)
 
     def _restore(self):
@@ -189,26 +189,29 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         path = self._source / "variables.npz"
         with reading(path, _ADVICE), np.load(path) as file:
             arrays = {name: np.asarray(file[name]) for name in file.files}
-        wanted = self._variables()
-        misfits = sorted(set(wanted) ^ set(arrays)) + [
+        variables = self._variables()
+        misfits = sorted(set(variables) ^ set(arrays)) + [
             f"{variable.path} {tuple(variable.shape)} {variable.dtype} <- "
             f"{arrays[name].shape} {arrays[name].dtype}"
-            for name, variable in wanted.items()
+            for name, variable in variables.items()
             if name in arrays and not _fits(arrays[name], variable)
         ]
         if misfits:
             raise ValueError(
-                f"The checkpoint {self._source} belongs to another model or optimizer. What does "
-                f"not fit: {misfits[:10]}. No variable was changed."
+                f"The checkpoint {self._source} belongs to another model or optimizer. These "
+                f"variables do not fit: {misfits[:10]}. No variable was changed. Use the model and "
+                "optimizer of the run, or another folder."
             )
-        for name, variable in wanted.items():
+        for name, variable in variables.items():
             variable.assign(_restored(arrays[name], variable))
         return _read_state(self._source)["random_state"]
 
     def _variables(self):
-        """Returns what is saved, by name; the model's variables include its seed generators."""
-        kinds = {"model": self.model.variables, "optimizer": self.model.optimizer.variables}
-        return {f"{kind}/{i}": v for kind, found in kinds.items() for i, v in enumerate(found)}
+        """Returns all saved variables by name; the model's include its seed generators."""
+        owners = {"model": self.model, "optimizer": self.model.optimizer}
+        return {
+            f"{name}/{i}": v for name, own in owners.items() for i, v in enumerate(own.variables)
+        }
 
 
 def _read_state(folder):
@@ -218,24 +221,24 @@ def _read_state(folder):
         return {name: state[name] for name in ("step", "settings", "random_state")}
 
 
-def _differences(saved, given):
-    """Returns a list of str, what differs between two JSON values."""
-    if not isinstance(saved, dict) or not isinstance(given, dict):
-        return [] if saved == given else [f"{saved!r}, now {given!r}"]
+def _differences(saved, current):
+    """Returns the differences between two JSON values as a list of str."""
+    if not isinstance(saved, dict) or not isinstance(current, dict):
+        return [] if saved == current else [f"{saved!r}, now {current!r}"]
     return [
-        f"{name}: {saved.get(name)!r}, now {given.get(name)!r}"
-        for name in sorted(saved.keys() | given.keys())
-        if saved.get(name) != given.get(name)
+        f"{name}: {saved.get(name)!r}, now {current.get(name)!r}"
+        for name in sorted(saved.keys() | current.keys())
+        if saved.get(name) != current.get(name)
     ]
 
 
 def _storable(array):
-    """Returns an array that NumPy's format knows: bfloat16 as the integers of its bits."""
+    """Returns an array that NumPy can save: the bits of bfloat16 become integers."""
     return array.view(f"u{array.itemsize}") if array.dtype.kind == "V" else array
 
 
 def _fits(array, variable):
-    """Whether an array is of a variable's shape and kind; backends' integers are of two sizes."""
+    """Whether an array has a variable's shape and kind; backends differ in their integer sizes."""
     own = _storable(keras.ops.convert_to_numpy(variable))
     kinds = {array.dtype.kind, own.dtype.kind}
     return array.shape == own.shape and (len(kinds) == 1 or kinds == {"i", "u"})

@@ -1,4 +1,4 @@
-"""The log of a long run: one line of JSON an epoch."""
+"""The log of a long run: one line of JSON for each epoch."""
 
 import json
 import statistics
@@ -16,20 +16,20 @@ from bert_keras.engine.atomic_files import write_text
 class TrainingLog(keras.callbacks.Callback):
     """Writes losses, metrics, learning rate and throughput to `metrics.jsonl` after each epoch.
 
-    A run that was killed and goes on drops the lines behind its checkpoint and writes them again,
-    so the file is the same as that of a run in one go, but for its times. Of several processes the
-    first one writes.
+    A run that continues after a kill drops the lines after its checkpoint and writes them again.
+    Except for times, the file then equals that of an uninterrupted run. If several processes share
+    a run, the first one writes.
 
     Args:
-        folder: str or path, made when missing.
-        step: int, steps done before, as the checkpoint says.
-        tokens_per_step: int, for the throughput; set it anew when batches change their shape.
+        folder: str or path, created if missing.
+        step: int, steps done before, from the checkpoint.
+        tokens_per_step: int, for the throughput; set it again when the shape of batches changes.
         evaluate: function of the model that returns a dict of floats, or `None`.
-        evaluate_every: int, steps between evaluations, which are made at an epoch's end.
-        also: function of a line, a dict, called for each of the whole run, or `None`.
+        evaluate_every: int, steps between evaluations, which run at the end of an epoch.
+        also: function that is called with each line of the whole run, a dict; or `None`.
 
     Attributes:
-        lines: list of dicts, one an epoch, from the run's first step on.
+        lines: list of dicts, one for each epoch since the first step of the run.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class TrainingLog(keras.callbacks.Callback):
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Median over the epochs of the whole run, or `None` where none was measured."""
-        found = [line["tokens_per_second"] for line in self.lines if "tokens_per_second" in line]
-        return statistics.median(found) if found else None
+        """Median over all epochs of the run, or `None` if it was not measured."""
+        rates = [line["tokens_per_second"] for line in self.lines if "tokens_per_second" in line]
+        return statistics.median(rates) if rates else None
 
     def on_epoch_begin(self, epoch, logs=None):
         self._started, self._batches_done = time.perf_counter(), 0
@@ -94,12 +94,12 @@ class TrainingLog(keras.callbacks.Callback):
 
 
 def read_log(path: Path) -> list[dict[str, float]]:
-    """Returns the complete lines of a `metrics.jsonl`, a list of dicts; of no file `[]`."""
+    """Returns the complete lines of a `metrics.jsonl`, a list of dicts; `[]` without a file."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         return []
-    # A line that a killed run has not finished has no end.
+    # The last line of a killed run may be incomplete; it then has no line break.
     return [json.loads(line) for line in text.split("\n")[:-1] if line]
 
 

@@ -77,10 +77,11 @@ def fine_tune(
     )
     classifier.compile(**{"learning_rate": 1e-4, **compile_arguments})
     started = time.perf_counter()
-    examples = train.texts, train.labels
+    task, examples = classifier, (train.texts, train.labels)
     if is_cached:
+        task = bert_keras.HeadTask(classifier)
         examples = (bert_keras.encode_features(classifier, *examples, verbose=0),)
-    classifier.fit(*examples, **{"batch_size": 16, "epochs": 3, "verbose": 0, **(fit or {})})
+    task.fit(*examples, **{"batch_size": 16, "epochs": 3, "verbose": 0, **(fit or {})})
     seconds = time.perf_counter() - started
     accuracy = measure(classifier)
     gain = f" ({accuracy - np.mean(plain_accuracies):+.3f})" if plain_accuracies else ""
@@ -92,9 +93,9 @@ def fine_tune(
 # ## 1. Before anything else: what is easy?
 #
 # A number means something beside a simpler one. The most frequent class costs nothing. A frozen
-# encoder with a new head costs seconds: by `encode_features` the encoder reads each text
-# once, and all epochs of the head learn from what it said. The result is that of the frozen encoder
-# without the cache. Only the head learns, so its rate is high.
+# encoder with a new head costs seconds: with `encode_features` the encoder reads each text once,
+# and a `HeadTask` trains the head on what it returned, in all epochs. The result is that of the
+# frozen encoder without the cache. Only the head learns, so its rate is high.
 #
 # If this is good enough, stop here: it trains on a laptop. In three epochs at 3e-3 MRPC has 0.70
 # so, fine-tuned 0.75, its most frequent class 0.68; WNUT-17 at 9e-3 has 0.26, fine-tuned 0.48. The
@@ -256,8 +257,8 @@ print(f"The adapters' file holds {size / 1e6:.2f} MB, all weights {4 * weights /
 #
 # These do not make a better model, they make it possible. Gradient accumulation makes one update of
 # several smaller batches. `remat` forgets what is inside the layers and computes it again on the
-# way back: in benchmarks/remat_memory.py (12 layers, 256 wide, 16 rows of 256 tokens) what a step
-# keeps shrinks to 49 % on PyTorch in 1.37 times the time, and to 35 % on TensorFlow in 1.25 times;
+# way back: with 12 layers, 256 wide, and 16 rows of 256 tokens
+# (`git show 9055522:benchmarks/remat_memory.py`) what a step keeps shrinks to 49 % on PyTorch in 1.37 times the time, and to 35 % on TensorFlow in 1.25 times;
 # on JAX's CPU compiler not at all. `dtype="mixed_bfloat16"` halves the activations and is fast
 # on hardware that is made for it; where float16 is all there is, `"mixed_float16"` scales the loss
 # by itself. Expect the plain recipe's result from each of them: if not, something is wrong. On MRPC

@@ -20,8 +20,8 @@ from keras.src.trainers import trainer
 
 import bert_keras
 from bert_keras.datasets import load_sentiment_sentences
+from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.training import GradualUnfreezing, SeveralMasks, stages_from_the_top
-from bert_keras.training.averages import inner_optimizer
 
 TEXTS = ["a b c", "d e f g", "h", "a a a b b", "g f e d c b a", "b c"] * 4
 LABELS = [0, 1, 1, 0, 1, 0] * 4

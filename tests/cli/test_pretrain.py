@@ -1,6 +1,5 @@
 """The commands of pre-training from flags to the last line, on a text small enough for seconds."""
 
-import importlib.util
 import json
 import math
 import pathlib
@@ -8,9 +7,7 @@ import random
 import re
 import sys
 
-import numpy as np
 import pytest
-from absl import flags
 
 import bert_keras
 from bert_keras.cli import make_pretraining_data as pretraining_data
@@ -20,31 +17,11 @@ from bert_keras.corpora import PretrainingBatches, create_pretraining_data, read
 from bert_keras.preprocessing import Masking
 from bert_keras.training.training_log import read_log
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 LETTERS = "abcdefgh"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *LETTERS]
 TOKENIZER = bert_keras.WordPieceTokenizer(VOCABULARY)
 
 pytestmark = pytest.mark.once
-
-
-@pytest.fixture
-def script(monkeypatch):
-    """Returns a function that loads a script with its flags, which are gone after the test."""
-    names_before = set(flags.FLAGS)
-
-    def load(name, folder):
-        for new in set(flags.FLAGS) - names_before:
-            delattr(flags.FLAGS, new)
-        spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, module)
-        spec.loader.exec_module(module)
-        return module
-
-    yield load
-    for name in set(flags.FLAGS) - names_before:
-        delattr(flags.FLAGS, name)
 
 
 @pytest.fixture(scope="module")
@@ -365,72 +342,3 @@ def test_a_word_segmenter_is_named_by_its_module(run, text, data, tmp_path, monk
     run(pretraining_data, *given, "--word_segmenter=segmenters:segment")
     segmenter = read_manifest(tmp_path / "x")["reading"]["word_segmenter"]
     assert segmenter == f"{__name__}:segment"
-
-
-def test_statistics_tell_masks_lengths_and_where_segments_were_cut(script, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    monkeypatch.delitem(sys.modules, "pretraining_data", raising=False)
-    module = script("pretraining_statistics", "benchmarks")
-    book, other = [list(range(10, 30)), list(range(30, 50))], [list(range(50, 90))]
-    # Whole sentences, then a first segment without its front and a second without its back.
-    pairs = [(book[0], book[1]), (book[0][2:], other[0][:37])]
-    ids = [[2, *a, 3, *b, 3] for a, b in pairs]
-    starts = np.cumsum([0, *map(len, ids)])
-    second_starts = [len(a) + 2 for a, _ in pairs]
-    masked = np.concatenate(ids)
-    # One token becomes [MASK], one another, one stays.
-    masked[[3, 5]] = [4, 80]
-    labels = [ids[0][3], ids[0][5], ids[1][7]]
-    rows = module.make_rows(masked, starts, second_starts, [0, 1], [2, 1], [3, 5, 7], labels)
-    np.testing.assert_array_equal(rows.token_ids, np.concatenate(ids))
-    found = module.statistics(rows, module.texts_at_borders([book, other]), TOKENIZER)
-    cuts = {name: value for name, value in found.items() if " cut at " in name}
-    assert cuts == {
-        "first segment cut at its front": 0.5,
-        "first segment cut at its back": 0,
-        "second segment cut at its front": 0,
-        "second segment cut at its back": 0.5,
-    }
-    assert [value for name, value in found.items() if name.startswith("...")] == [0.3333] * 3
-    lengths = {name: value for name, value in found.items() if name.startswith("rows of") and value}
-    assert lengths == {"rows of 33 to 48 tokens": 0.5, "rows of 49 to 64 tokens": 0.5}
-    assert found["second segment random"] == 0.5
-    assert found["mean length of the second segment"] == (20 + 37) / 2
-    assert found["predicted tokens"] == pytest.approx(3 / len(masked), abs=1e-4)
-    assert module.gap([1, 1, 5, 9], [1, 1, 9, 9]) == 0.25
-
-
-@pytest.fixture
-def ablate(script, tmp_path, monkeypatch):
-    """Returns a function that runs the ablations without their scripts, and tells which it ran."""
-
-    def run_ablations(*arguments):
-        module, ran = script("pretraining_ablations", "benchmarks"), []
-
-        def last_line(command):
-            ran.append(command)
-            return dict.fromkeys((*module.HELDOUT, "seconds", "accuracy", "f1"), len(ran))
-
-        monkeypatch.setattr(module, "last_line", last_line)
-        files = ("input", "heldout", "vocabulary", "sst2_dir", "mrpc_dir", "wnut17_dir")
-        given = [f"--{name}=x" for name in files] + [f"--output_dir={tmp_path / 'ablations'}"]
-        flags.FLAGS(["pretraining_ablations", *given, *arguments])
-        module.main([])
-        return [command[3] for command in ran]
-
-    return run_ablations
-
-
-def test_ablations_go_on_where_they_stopped_and_refuse_other_flags(ablate, tmp_path):
-    data, tasks = "pretraining-data", ["train"] * 3
-    first = ablate("--rows=BERT", "--seeds=1")
-    # Held-out data, and those of two phases.
-    assert first[:4] == [data, data, data, "pretrain"] and first[5:] == tasks
-    # Another row has its own data; without a manifest that of before is made again.
-    assert ablate("--rows=BERT", "--seeds=1") == [data, data, data]
-    again = ablate("--rows=BERT,whole words", "--seeds=1")
-    assert [name for name in again if name != data and name != first[4]] == ["pretrain", *tasks]
-    table = (tmp_path / "ablations" / "table.md").read_text()
-    assert "| BERT | 5.0000 | 5.0 |" in table and "| whole words |" in table
-    with pytest.raises(SystemExit, match=r"measured with the same flags.*'num_steps': 7"):
-        ablate("--rows=BERT", "--seeds=1", "--num_steps=7")

@@ -13,10 +13,10 @@ from absl import flags
 from tokenizers import pre_tokenizers
 
 import bert_keras
+from bert_keras.answers.span_search import NBest, Span
 from bert_keras.cli import likeness, mistakes, options, run_folder, scores, train
 from bert_keras.cli import training_files as data
 from bert_keras.cli.tasks import RECIPES
-from bert_keras.tasks.span_search import NBest, Span
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 pytestmark = pytest.mark.once

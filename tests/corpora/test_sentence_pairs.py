@@ -1,10 +1,10 @@
 import random
 
+import google_pairs
 import numpy as np
 import pytest
+from google_pairs import pairs_of_document, truncate_pair
 
-from benchmarks import bert_pretraining_rules
-from benchmarks.bert_pretraining_rules import pairs_of_document, truncate_pair
 from bert_keras.corpora import sentence_pairs
 from bert_keras.corpora.documents import Documents, sentence_borders
 from bert_keras.corpora.sentence_pairs import (
@@ -85,7 +85,7 @@ def uncut_pairs(lists, index, sequence_length, generator, monkeypatch):
         coins = random.Random(surplus)
         truncate_pair(a, b, room, coins)
 
-    monkeypatch.setattr(bert_pretraining_rules, "truncate_pair", truncate)
+    monkeypatch.setattr(google_pairs, "truncate_pair", truncate)
     cut += pairs_of_document(lists, index, sequence_length, 0.1, generator)
     return whole, cut
 

@@ -1,3 +1,5 @@
+"""IMDb's reviews, from its folder or its archive."""
+
 import io
 import tarfile
 
@@ -25,20 +27,21 @@ def make_folder(tmp_path):
     return tmp_path
 
 
-def make_archive(path, reviews=REVIEWS):
+def make_archive(path, reviews=REVIEWS, link=True):
     with tarfile.open(path, "w:gz") as archive:
         for name, text in reviews.items():
             raw = text if isinstance(text, bytes) else text.encode()
             member = tarfile.TarInfo(name)
             member.size = len(raw)
             archive.addfile(member, io.BytesIO(raw))
-        link = tarfile.TarInfo("aclImdb/train/pos/99_9.txt")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        archive.addfile(link)
+        if link:
+            member = tarfile.TarInfo("aclImdb/train/pos/99_9.txt")
+            member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            archive.addfile(member)
     return path
 
 
-def test_reviews_come_in_the_order_of_their_ids_with_labels_in_turn(tmp_path):
+def test_reviews_are_in_the_order_of_their_ids_with_alternating_labels(tmp_path):
     train = load_imdb(make_folder(tmp_path), "train")
     assert train.texts == [
         "Bad – naïve.\n",
@@ -62,27 +65,32 @@ def test_the_folder_its_parent_and_the_archive_give_the_same_reviews(tmp_path):
     assert load_imdb(archive, "test").texts == ["Test.", "Second test."]
 
 
-def test_a_review_that_is_not_utf8_is_named(tmp_path):
-    path = make_archive(tmp_path / "a.tar.gz", {"aclImdb/train/pos/1_8.txt": b"caf\xe9"})
-    with pytest.raises(ValueError, match=r"a\.tar\.gz, aclImdb/train/pos/1_8\.txt, line 1, byte 3"):
-        load_imdb(path, "train")
+@pytest.mark.parametrize(
+    ("reviews", "error", "message"),
+    [
+        (
+            {"aclImdb/train/pos/1_8.txt": b"caf\xe9"},
+            ValueError,
+            r"a\.tar\.gz, aclImdb/train/pos/1_8\.txt, line 1, byte 3",
+        ),
+        ({"aclImdb/train/pos/1_8.txt": "."}, FileNotFoundError, "train/neg/.* only those of the o"),
+        ({"aclImdb/README": "."}, FileNotFoundError, "train/neg/.* Received: no reviews"),
+    ],
+)
+def test_archives_with_unreadable_or_missing_reviews_are_refused(tmp_path, reviews, error, message):
+    with pytest.raises(error, match=message):
+        load_imdb(make_archive(tmp_path / "a.tar.gz", reviews, link=False), "train")
 
 
-def test_a_cut_archive_is_refused(tmp_path):
+def test_a_truncated_archive_is_refused(tmp_path):
     path = make_archive(tmp_path / "a.tar.gz", {"aclImdb/train/pos/1_8.txt": "x" * 9000})
     path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(ValueError, match="is not a complete tar archive"):
+    with pytest.raises(ValueError, match=r"a\.tar\.gz cannot be read .*EOFError.* Fetch it again"):
         load_imdb(path, "train")
 
 
-def test_reviews_of_one_label_alone_are_refused(tmp_path):
-    path = make_archive(tmp_path / "a.tar.gz", {"aclImdb/train/pos/1_8.txt": "Good."})
-    with pytest.raises(FileNotFoundError, match=r"aclImdb/train/neg/.* only those of the other"):
-        load_imdb(path, "train")
-
-
-def test_a_place_without_reviews_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds no reviews named aclImdb/train/pos"):
+def test_places_without_reviews_and_other_splits_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="must hold reviews named aclImdb/train/neg"):
         load_imdb(tmp_path, "train")
     with pytest.raises(FileNotFoundError, match="There is no file or folder"):
         load_imdb(tmp_path / "absent", "train")

@@ -1,4 +1,4 @@
-"""Tables of texts and labels: the columns that are named, and no others."""
+"""Files of texts and labels: their columns, formats and kinds of labels."""
 
 import json
 
@@ -6,77 +6,47 @@ import pytest
 
 from bert_keras.datasets import read_texts
 
-
-def write(path, rows):
-    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    return path
+ROWS = [{"id": 1, "review": "good; really", "stars": 5}, {"id": 2, "review": "bad", "stars": 1}]
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns"),
+    ("content", "columns"),
     [
-        (["a", "b"], (["0"], "1")),
-        (["a", "b"], (["0"], "-1")),
-        (["text", "a", "b"], (["0"], "label")),
-        (["id\ttext", "1\ta", "2\tb"], (["text", None], "label")),
+        ("a\nb\n", (["0"], "1")),
+        ("a\nb\n", (["0"], "-1")),
+        ("text\na\nb\n", (["0"], "label")),
+        ("id\ttext\n1\ta\n2\tb\n", (["text", None], "label")),
     ],
 )
-def test_files_to_predict_may_lack_labels(tmp_path, rows, columns):
-    path = write(tmp_path / "test.tsv", rows)
+def test_files_to_predict_may_lack_labels(write, content, columns):
+    path = write("test.tsv", content)
     found = read_texts(path, *columns, ("no", "yes"), may_lack_labels=True)
     assert found.texts == ["a", "b"] and found.labels is None
     with pytest.raises(ValueError, match=r"test\.tsv"):
         read_texts(path, *columns, ("no", "yes"))
 
 
-def test_labels_are_read_by_name_and_their_lines_are_known(tmp_path):
-    path = write(tmp_path / "t.csv", ['"a\nb",yes', "c,no", "d,maybe"])
-    with pytest.raises(ValueError, match=r"t\.csv, line 4: .*Received: 'maybe'"):
-        read_texts(path, ["-2"], "-1", ("no", "yes"))
-    found = read_texts(path, ["-2"], "-1")
+def test_labels_that_occur_are_the_classes(write, capsys):
+    found = read_texts(write("t.csv", '"a\nb",yes\nc,no\nd,maybe\n'), ["-2"], "-1")
     assert found.label_names == ("maybe", "no", "yes") and found.labels.tolist() == [2, 1, 0]
-    path = write(tmp_path / "s.tsv", ["a\t1", "b\t6", "c\tnan"])
-    for limits, line in (((0.0, 5.0), 2), ((0.0, 9.0), 3)):
-        with pytest.raises(ValueError, match=f"line {line}: a score must be a number from 0.0"):
-            read_texts(path, ["0"], "1", None, "regression", limits)
-
-
-def test_columns_of_texts_and_labels_must_differ_and_hold_two_classes(tmp_path, capsys):
-    path = write(tmp_path / "t.tsv", ["text\tlabel", "a\t1.5", "b\t2.5"])
-    with pytest.raises(ValueError, match=r"different columns. Received: \['text', 'text'\]"):
-        read_texts(path, ["text"], "text")
-    assert read_texts(path, ["text"], "label").label_names == ("1.5", "2.5")
+    found = read_texts(write("t.tsv", "text\tlabel\na\t1.5\nb\t2.5\n"), ["text"], "label")
+    assert found.label_names == ("1.5", "2.5")
     assert "1.5 are taken for classes" in capsys.readouterr().out
-    path = write(tmp_path / "t.tsv", ["text\tlabel", "a\t", "b\t"])
-    with pytest.raises(ValueError, match=r"t\.tsv, line 2: .*Received: ''"):
-        read_texts(path, ["text"], "label")
-    path = write(tmp_path / "t.tsv", ["text\tlabel", "a\tx", "b\tx"])
-    with pytest.raises(ValueError, match=r"at least two classes .* 'x' alone"):
-        read_texts(path, ["text"], "label")
 
 
-def test_several_labels_are_zeros_and_ones_and_their_lines_are_known(tmp_path):
-    path = write(tmp_path / "t.csv", ['a,"yes, no"', "b,", "c,no"])
+def test_several_labels_are_zeros_and_ones(write):
+    path = write("t.csv", 'a,"yes, no"\nb,\nc,no\n')
     found = read_texts(path, ["0"], "1", problem_type="multi_label")
     assert found.label_names == ("no", "yes") and found.problem_type == "multi_label"
     assert found.labels.tolist() == [[1, 1], [0, 0], [1, 0]]
-    with pytest.raises(ValueError, match=r"t\.csv, line 1: .* \['no'\]\. Received: 'yes'"):
-        read_texts(path, ["0"], "1", ("no",), "multi_label")
-    path = write(tmp_path / "empty.csv", ["a,", "b,"])
-    with pytest.raises(ValueError, match=r"empty\.csv has no labels"):
-        read_texts(path, ["0"], "1", problem_type="multi_label")
 
 
-ROWS = [{"id": 1, "review": "good; really", "stars": 5}, {"id": 2, "review": "bad", "stars": 1}]
-
-
-def test_every_format_gives_the_same_texts_and_labels(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame(ROWS)
-    (tmp_path / "a.json").write_text(json.dumps(ROWS))
-    (tmp_path / "b.json").write_text(json.dumps({"data": ROWS}, indent=1))
-    (tmp_path / "c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    (tmp_path / "d.json").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+def test_every_format_gives_the_same_texts_and_labels(write, tmp_path):
+    table = pytest.importorskip("pandas").DataFrame(ROWS)
+    write("a.json", json.dumps(ROWS))
+    write("b.json", json.dumps({"data": ROWS}, indent=1))
+    write("c.jsonl", ROWS)
+    write("d.json", ROWS)
     table.to_parquet(tmp_path / "e.parquet")
     for name, separator in (("f.csv", ","), ("g.csv", ";"), ("h.csv", "|"), ("i.tsv", "\t")):
         table.to_csv(tmp_path / name, sep=separator, index=False)
@@ -88,23 +58,51 @@ def test_every_format_gives_the_same_texts_and_labels(tmp_path):
     assert read_texts(tmp_path / "odd.txt", ["review"], "stars", separator="^").texts[1] == "bad"
 
 
-def test_columns_that_do_not_fit_are_told_with_those_that_are_there(tmp_path):
-    for name, lines in (("a.csv", ["id;b,c", "1;2,3"]), ("a.jsonl", [json.dumps(ROWS[0])])):
-        path = write(tmp_path / name, lines)
-        with pytest.raises(ValueError, match=r"no column 'text'.*'id.*label_column.*separator"):
-            read_texts(path, ["text"], "label")
-    with pytest.raises(ValueError, match="has no delimiter"):
-        read_texts(path, ["review"], "stars", separator=";")
-    (tmp_path / "b.json").write_text(json.dumps({"rows": ROWS}, indent=1))
-    with pytest.raises(ValueError, match=r"b\.json must hold a list of JSON objects.*'rows'"):
-        read_texts(tmp_path / "b.json", ["review"], "stars")
-
-
-def test_lists_and_truths_are_labels_in_json(tmp_path):
+def test_lists_and_bools_are_labels_in_json(write):
     rows = [{"text": "a", "label": ["x", "y"]}, {"text": "b", "label": []}]
-    path = write(tmp_path / "a.jsonl", map(json.dumps, rows))
-    found = read_texts(path, ["text"], "label", problem_type="multi_label")
+    found = read_texts(write("a.jsonl", rows), ["text"], "label", problem_type="multi_label")
     assert found.label_names == ("x", "y") and found.labels.tolist() == [[1, 1], [0, 0]]
     rows = [{"text": "a", "label": True}, {"text": "b", "label": False}]
-    found = read_texts(write(tmp_path / "b.jsonl", map(json.dumps, rows)), ["text"], "label")
+    found = read_texts(write("b.jsonl", rows), ["text"], "label")
     assert found.label_names == ("false", "true")
+
+
+SCORES = "a\t1\nb\t6\nc\tnan\n"
+ABSENT = r"no column 'text'.*'id.*label_column.*separator"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "arguments", "message"),
+    [
+        (
+            "t.csv",
+            '"a\nb",yes\nd,x\n',
+            (["-2"], "-1", ("yes",)),
+            r"t\.csv, line 3: .*Received: 'x'",
+        ),
+        ("s.tsv", SCORES, (["0"], "1", None, "regression", (0.0, 5.0)), "line 2: .* from 0.0 to 5"),
+        ("s.tsv", SCORES, (["0"], "1", None, "regression", (0.0, 9.0)), "line 3: .* from 0.0 to 9"),
+        ("t.tsv", "text\tlabel\na\tx\n", (["text"], "text"), r"different .*\['text', 'text'\]"),
+        ("t.tsv", "text\tlabel\na\t\nb\t\n", (["text"], "label"), r"t\.tsv, line 2: .*''"),
+        ("t.tsv", "text\tlabel\na\tx\nb\tx\n", (["text"], "label"), "two classes .* 'x' alone"),
+        ("t.csv", 'a,"y, n"\n', (["0"], "1", ("n",), "multi_label"), r"line 1: .*\['n'\]\. .* 'y'"),
+        ("t.csv", "a,\nb,\n", (["0"], "1", None, "multi_label"), r"t\.csv must have labels"),
+        ("a.csv", "id;b,c\n1;2,3\n", (["text"], "label"), ABSENT),
+        ("a.jsonl", ROWS, (["text"], "label"), ABSENT),
+        (
+            "b.json",
+            json.dumps({"rows": ROWS}, indent=1),
+            (["review"], "stars"),
+            "b.json must hold a list .*'rows'",
+        ),
+        ("p.parquet", "text", (["text"], "label"), r"p\.parquet.*footer"),
+    ],
+)
+def test_rows_and_columns_that_are_refused(write, name, content, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        read_texts(write(name, content), *arguments)
+
+
+def test_json_has_no_separator(write):
+    with pytest.raises(ValueError, match="has no delimiter"):
+        read_texts(write("a.jsonl", ROWS), ["review"], "stars", separator=";")

@@ -86,7 +86,7 @@ def test_a_pattern_of_addresses_names_files():
 def test_what_reads_an_address_may_be_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(
-        ImportError, match=r"s3://bucket/books/ .*pip install 'bert_keras\[remote\]"
+        ImportError, match=r"s3://bucket/books/, .*pip install 'bert_keras\[remote\]"
     ):
         find_text_files("s3://bucket/books/")
 

@@ -1,3 +1,5 @@
+"""Splits in which no text is in both parts, and the columns that are split."""
+
 import collections
 
 import numpy as np
@@ -5,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_keras.datasets import Examples, count_shared_texts, split_examples, split_indices
+from bert_keras.datasets import LabelledTexts, count_shared_texts, split_examples, split_indices
 from bert_keras.datasets.split import normalize_text
 
 
@@ -68,7 +70,7 @@ def test_pairs_are_equal_if_both_texts_are():
 def test_examples_are_split_by_label():
     texts = [f"sentence {number}" for number in range(40)]
     labels = np.array([0] * 30 + [1] * 10)
-    train, test = split_examples(Examples(texts, labels, ("no", "yes")), 0.2)
+    train, test = split_examples(LabelledTexts(texts, labels, ("no", "yes")), 0.2)
     assert np.bincount(test.labels).tolist() == [6, 2]
     assert np.bincount(train.labels).tolist() == [24, 8]
     assert test.label_names == ("no", "yes")
@@ -78,38 +80,41 @@ def test_examples_are_split_by_label():
 
 def test_unlabelled_and_multi_label_examples_are_split_too():
     texts = [f"sentence {number}" for number in range(10)]
-    train, test = split_examples(Examples(texts), 3)
+    train, test = split_examples(LabelledTexts(texts), 3)
     assert train.labels is None and len(test) == 3
     labels = np.eye(10, dtype="int32")
-    train, test = split_examples(Examples(texts, labels, problem_type="multi_label"), 3)
+    train, test = split_examples(LabelledTexts(texts, labels, problem_type="multi_label"), 3)
     assert test.labels.shape == (3, 10)
 
 
-@pytest.mark.parametrize("size", [0, 10, 11, -1, 0.0, 1.0, True])
-def test_a_test_size_that_empties_a_part_is_refused(size):
-    with pytest.raises(ValueError, match="`test_size` must be"):
-        split_indices([str(number) for number in range(10)], size)
+TEXTS = [str(number) for number in range(10)]
 
 
-def test_one_text_many_times_cannot_be_split():
-    with pytest.raises(ValueError, match="leave examples in both parts"):
-        split_indices(["same"] * 10, 5)
-
-
-def test_strata_of_another_length_are_refused():
-    with pytest.raises(ValueError, match="Received 1 for 2 texts"):
-        split_indices(["a", "b"], 1, strata=[0])
-
-
-def test_examples_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match=r"Received lengths: \[2, 1\]"):
-        Examples(["a", "b"], np.array([1]))
-    with pytest.raises(ValueError, match=r"Received lengths: \[2, 1, 2\]"):
-        Examples((["a", "b"], ["c"]), np.array([1, 0]))
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *(
+            (lambda size=size: split_indices(TEXTS, size), "`test_size` must be")
+            for size in (0, 10, 11, -1, 0.0, 1.0, True)
+        ),
+        (lambda: split_indices(["same"] * 10, 5), "leave examples in both parts"),
+        (lambda: split_indices(["a", "b"], 1, strata=[0]), "Received: 1 strata, 2 texts"),
+        (lambda: LabelledTexts(["a", "b"], np.array([1])), "Received: 2 texts, 1 labels"),
+        (
+            lambda: LabelledTexts((["a", "b"], ["c"]), np.array([1, 0])),
+            "Received: 2 texts, 1 second texts, 2 labels",
+        ),
+    ],
+)
+def test_sizes_and_columns_that_do_not_fit_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 def test_taking_examples_keeps_pairs_and_labels_together():
-    examples = Examples((["a", "b", "c"], ["x", "y", "z"]), np.array([0, 1, 2]), ("p", "q", "r"))
+    examples = LabelledTexts(
+        (["a", "b", "c"], ["x", "y", "z"]), np.array([0, 1, 2]), ("p", "q", "r")
+    )
     taken = examples.take(np.array([2, 0]))
     assert taken.texts == (["c", "a"], ["z", "x"]) and taken.labels.tolist() == [2, 0]
     assert examples.take(slice(0, 2)).texts == (["a", "b"], ["x", "y"])

@@ -11,7 +11,7 @@ import pytest
 from bert_keras.cli import start
 from bert_keras.engine import host_memory
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = 16384
 # Page faults of a block as large as one that was freed just before, on the main thread and another.
 FAULTS = """

@@ -89,9 +89,13 @@ def test_a_graph_does_not_depend_on_the_processor(monkeypatch):
     dense(torch.ones(2, LEAST_ROWS, 8), torch.ones(8, 6))
 
 
-def test_bfloat16_alone_is_rounded_afterwards_on_jax_alone(monkeypatch):
+@pytest.mark.parametrize("truncates", [True, False])
+def test_bfloat16_alone_is_rounded_afterwards_where_a_cpu_would_not(truncates, monkeypatch):
     taken = []
-    monkeypatch.setattr(backends, "_rounded_afterwards", lambda: lambda *x: taken.append(x) or x[0])
+    monkeypatch.setattr(backends, "_tensorflow_truncates", lambda: truncates)
+    monkeypatch.setattr(
+        backends, "with_gradient", lambda *functions: lambda *x: taken.append(x) or x[0]
+    )
     for dtype in ("float32", "bfloat16", "float16"):
         dense(ops.ones((2, 3, 4), dtype), ops.ones((4, 4), dtype))
-    assert len(taken) == (keras.backend.backend() == "jax")
+    assert len(taken) == {"jax": 1, "tensorflow": truncates}.get(keras.backend.backend(), 0)

@@ -10,8 +10,8 @@ from tiny import VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
 from bert_keras.cli.programs import read_program
-from bert_keras.export import other_backend as export_elsewhere
-from bert_keras.export import programs as export
+from bert_keras.export import other_backend
+from bert_keras.export import program_formats as formats
 
 BACKEND = keras.backend.backend()
 # What the backend writes by itself, and one that another writes for it.
@@ -113,7 +113,7 @@ def test_another_backend_writes_what_this_one_cannot(tmp_path, capsys):
 
 def test_a_saved_model_is_served_by_name(tmp_path):
     if BACKEND == "torch":  # Another process has written one in the test above.
-        assert "tensorflow" in export.FORMATS["tf_saved_model"].backends
+        assert "tensorflow" in formats.FORMATS["tf_saved_model"].backends
         return
     import tensorflow as tf
 
@@ -145,9 +145,9 @@ def test_what_cannot_be_written_says_why_and_leaves_what_is_there(tmp_path, monk
         half.export(tmp_path / "model.onnx", format="onnx")
     own = type("Own", (keras.layers.Layer,), {"__module__": "__main__"})
     with pytest.raises(ValueError, match=r"\['Own'\], defined in the script"):
-        export_elsewhere.write("onnx", keras.Sequential([own()]), str(path), "torch")
+        other_backend.write("onnx", keras.Sequential([own()]), str(path), "torch")
     mistake = "import sys; sys.exit('warning\\nValueError: it broke')"
-    monkeypatch.setattr(export_elsewhere, "_PROGRAM", mistake)
+    monkeypatch.setattr(other_backend, "_PROGRAM", mistake)
     with pytest.raises(RuntimeError, match=r"could not: ValueError: it broke$"):
         model.export(path, format=OTHER)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

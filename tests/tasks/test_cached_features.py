@@ -1,4 +1,4 @@
-"""A head that learns from cached vectors ends where one on the frozen encoder itself ends."""
+"""A head learns the same from cached vectors as on the frozen encoder itself."""
 
 import keras
 import numpy as np
@@ -39,14 +39,16 @@ def run(task, x, y, learning_rate=0.05, cached=False, **options):
     before = [keras.ops.convert_to_numpy(weight) for weight in task.head.weights]
     keras.utils.set_random_seed(5)
     options = {"epochs": 3, "batch_size": 4, "verbose": 0, **options}
+    trained = task
     if cached:
+        trained = bert_keras.HeadTask(task)
         read = {"sample_weight": options.pop("sample_weight", None), "verbose": 0}
         x, y = bert_keras.encode_features(task, x, y, **read), None
         if "validation_data" in options:
             options["validation_data"] = bert_keras.encode_features(
                 task, *options["validation_data"], verbose=0
             )
-    history = task.fit(x, y, **options).history
+    history = trained.fit(x, y, **options).history
     after = [keras.ops.convert_to_numpy(weight) for weight in task.head.weights]
     moved = max(np.abs(a - b).max() for a, b in zip(after, before, strict=True))
     return after, moved, history
@@ -102,7 +104,7 @@ def test_a_tagger_learns_the_same_from_cached_vectors(crf, learning_rate):
 
 
 @pytest.mark.once
-def test_the_encoder_reads_each_text_once_and_the_task_takes_text_as_before(tmp_path):
+def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_path):
     task = frozen_classifier(pooling="mean")
     read = []
     encode = task.backbone.call
@@ -116,7 +118,8 @@ def test_the_encoder_reads_each_text_once_and_the_task_takes_text_as_before(tmp_
     )
     task.backbone.call = counted
     features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
-    task.fit(features, epochs=3, callbacks=[told], verbose=0)
+    head = bert_keras.HeadTask(task)
+    head.fit(features, epochs=3, callbacks=[told], verbose=0)
     assert "end of an epoch" not in read[:-3] and read[-3:] == ["end of an epoch"] * 3
     del task.backbone.call
     assert task.classify(TEXTS[0])["label"] in (0, 1)
@@ -136,15 +139,39 @@ class Batches(keras.utils.PyDataset):
 
 
 @pytest.mark.once
-def test_a_dataset_to_validate_on_is_read_as_it_comes():
-    task = frozen_classifier()
-    features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
-    history = task.fit(features, validation_data=Batches(), verbose=0)
-    assert np.isfinite(history.history["val_loss"]).all()
+def test_a_head_alone_takes_features_and_nothing_else():
+    head = bert_keras.HeadTask(frozen_classifier())
+    for x in (Batches(), TEXTS, tiny_preprocessor()(TEXTS)):
+        for method in (head.fit, head.evaluate):
+            with pytest.raises(TypeError, match=r"takes features.*Its task takes texts"):
+                method(x, verbose=0)
+    features = bert_keras.encode_features(head.task, TEXTS, LABELS, verbose=0)
+    for data in (Batches(), (TEXTS, LABELS)):
+        with pytest.raises(TypeError, match="takes features"):
+            head.fit(features, validation_data=data, verbose=0)
 
 
 @pytest.mark.once
-def test_what_cannot_be_cached_is_refused():
+def test_a_head_alone_is_saved_with_its_task(tmp_path):
+    head = bert_keras.HeadTask(frozen_classifier(label_names=["x", "y"]))
+    features = bert_keras.encode_features(head.task, TEXTS, LABELS, verbose=0)
+    head.fit(features, class_weight={"x": 2.0}, verbose=0)
+    head.save(tmp_path / "head.keras")
+    again = keras.models.load_model(tmp_path / "head.keras")
+    expected = head.task.predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(again.task.predict(TEXTS, verbose=0), expected, atol=1e-6)
+    again.fit(bert_keras.encode_features(again.task, TEXTS, LABELS, verbose=0), verbose=0)
+    head.save_to_preset(tmp_path / "preset")
+    preset = bert_keras.TextClassifier.from_preset(tmp_path / "preset")
+    np.testing.assert_allclose(preset.predict(TEXTS, verbose=0), expected, atol=1e-6)
+    with pytest.raises(ValueError, match=r"`model\.task\.export"):
+        head.export(tmp_path / "served")
+    with pytest.raises(TypeError, match="is made of tasks: HeadTask"):
+        bert_keras.HeadTask.from_preset(tmp_path / "preset")
+
+
+@pytest.mark.once
+def test_tasks_without_a_cacheable_encoder_are_refused():
     with pytest.raises(ValueError, match="Received: frozen=None"):
         bert_keras.encode_features(tiny_classifier(), TEXTS, LABELS)
     with pytest.raises(TypeError, match="all examples at once"):
@@ -158,19 +185,42 @@ def test_what_cannot_be_cached_is_refused():
     ):
         with pytest.raises(ValueError, match="is for `TextClassifier` and `TokenClassifier`"):
             bert_keras.encode_features(other, TEXTS, LABELS)
+        with pytest.raises(ValueError, match="is for `TextClassifier` and `TokenClassifier`"):
+            bert_keras.HeadTask(other)
+    with pytest.raises(ValueError, match="Received: frozen=None"):
+        bert_keras.HeadTask(tiny_classifier())
+
+
+class WithItsOwnStep(bert_keras.TextClassifier):
+    def train_step(self, *args):
+        return super().train_step(*args)
 
 
 @pytest.mark.once
-def test_what_another_encoder_or_pooling_said_is_refused():
+def test_a_class_with_its_own_step_is_refused():
+    task = WithItsOwnStep(tiny_backbone(), preprocessor=tiny_preprocessor(), frozen="backbone")
+    with pytest.raises(ValueError, match="Received: a WithItsOwnStep"):
+        bert_keras.HeadTask(task)
+
+
+@pytest.mark.once
+def test_features_of_another_encoder_or_pooling_are_refused():
     backbone = tiny_backbone()
     task = tiny_classifier(backbone, frozen="backbone")
     features = bert_keras.encode_features(task, ["a", "b"], [0, 1], verbose=0)
-    with pytest.raises(ValueError, match="encode_features"):
-        task.fit(features, y=[0, 1], verbose=0)
+    head = bert_keras.HeadTask(task)
+    with pytest.raises(ValueError, match="from `encode_features`"):
+        head.fit(features, y=[0, 1], verbose=0)
     for other, message in [
         (tiny_classifier(frozen="backbone"), "another backbone"),
         (tiny_classifier(backbone, frozen="backbone", pooling="mean"), "another pooling"),
-        (tiny_classifier(backbone), "does not train"),
     ]:
         with pytest.raises(ValueError, match=message):
-            other.fit(features, verbose=0)
+            bert_keras.HeadTask(other).fit(features, verbose=0)
+    with pytest.raises(TypeError, match="`x` must be"):
+        task.fit([features], verbose=0)
+    with pytest.raises((TypeError, ValueError)):
+        task.fit(features, verbose=0)
+    task.frozen = None
+    with pytest.raises(ValueError, match="does not train"):
+        head.fit(features, verbose=0)

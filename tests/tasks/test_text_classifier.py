@@ -9,7 +9,7 @@ from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_pr
 
 import bert_keras
 from bert_keras.preprocessing.batching import BucketedBatches, buckets_worth_compiling
-from bert_keras.tasks import task_data as data
+from bert_keras.tasks import task_data
 
 TEXTS = ["a b c", "d e", "h a", "g g g g g g g g", "b", "a a"] * 4
 LABELS = [int("a" in text) for text in TEXTS]
@@ -149,10 +149,10 @@ def test_fit_compiles_the_lengths_that_pay(monkeypatch, tmp_path):
         return chosen
 
     calls = []
-    monkeypatch.setattr(data, "buckets_worth_compiling", noted)
+    monkeypatch.setattr(task_data, "buckets_worth_compiling", noted)
     backbone = tiny_backbone(max_sequence_length=48)
     cost = 100 * backbone.hidden_dim**2
-    monkeypatch.setitem(data.COMPILATION, keras.backend.backend(), cost)
+    monkeypatch.setitem(task_data.COMPILATION, keras.backend.backend(), cost)
     preprocessor = tiny_preprocessor(max_length=48)
     classifier = tiny_classifier(backbone, preprocessor=preprocessor)
     texts, labels = ["a " * size for size in range(1, 47)], [0, 1] * 23

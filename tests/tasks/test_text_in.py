@@ -1,4 +1,4 @@
-"""Programs that take texts answer as the task does; where one cannot be written, that is said."""
+"""Programs that take texts answer as the task does; a task without such a program says so."""
 
 import json
 import subprocess
@@ -116,8 +116,8 @@ def test_each_task_s_program_answers_as_the_task():
 
 
 class OfUpperCase(bert_keras.TextClassifier):
-    def raw_examples(self, x, *args, **kwargs):
-        return super().raw_examples([text.upper() for text in x], *args, **kwargs)
+    def encode_texts(self, x, *args, **kwargs):
+        return super().encode_texts([text.upper() for text in x], *args, **kwargs)
 
 
 class Lowering(bert_keras.TextPreprocessor):
@@ -125,7 +125,7 @@ class Lowering(bert_keras.TextPreprocessor):
         return super().tokenize([text.lower() for text in texts], pairs)
 
 
-def test_what_cannot_be_such_a_program_is_refused_with_what_to_do_instead(tmp_path):
+def test_tasks_that_cannot_be_such_a_program_are_refused_with_advice(tmp_path):
     backbone, preprocessor = tiny_backbone(), tiny_preprocessor()
     with_bytes = bert_keras.TextPreprocessor(byte_pair_tokenizer(["a b"]), max_length=16)
     no_classifier = tiny_classifier(preprocessor=None)

@@ -34,4 +34,4 @@ def tiny_classifier(backbone=None, **options):
 def batches_of(task, x, y=None, sample_weight=None, training=None, **options):
     """Returns the batches that `fit` reads, or without labels those of the same rows."""
     training = y is not None if training is None else training
-    return task.batches(task.examples(x, y, sample_weight, training), **options)
+    return task.data.batches(task.data.encode(x, y, sample_weight, training), **options)

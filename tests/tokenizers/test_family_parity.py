@@ -44,6 +44,7 @@ WORD_PIECES = {
         {"do_lower_case": False, "strip_accents": True},
     ),
     "unsplit": ({"split_chinese": False}, {"tokenize_chinese_chars": False}),
+    "mpnet": ({"lowercase": False}, {"do_lower_case": False}),
 }
 
 
@@ -111,10 +112,13 @@ def make_pair(folders):
         if kind != "uncased":
             options = {"lowercase": False, "split_chinese": kind != "unsplit"}
             vocabulary = train_wordpiece(texts=HARD_TEXTS * 2, vocabulary_size=600, **options)
+            if kind == "mpnet":
+                vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *vocabulary, "<mask>"]
             folder.mkdir()
             path = folder / "vocab.txt"
             write_vocabulary(path, vocabulary)
-        theirs = transformers.BertTokenizerFast(str(path), **theirs)
+        name = "MPNetTokenizerFast" if kind == "mpnet" else "BertTokenizerFast"
+        theirs = getattr(transformers, name)(str(path), **theirs)
         return WordPieceTokenizer(path, **ours), theirs
 
     return make
@@ -131,13 +135,13 @@ def any_pair(request, make_pair):
 
 
 def check_same(ours, theirs, text):
-    expected, encoding = theirs(text, return_offsets_mapping=True), ours.encode(text)
+    expected = theirs(text, return_offsets_mapping=True, return_token_type_ids=True)
+    encoding = ours.encode(text)
     assert encoding.ids == expected["input_ids"]
     assert encoding.offsets == expected["offset_mapping"]
     assert encoding.word_ids == expected.word_ids()
     assert encoding.pieces == expected.tokens()
-    if "token_type_ids" in expected:
-        assert encoding.segment_ids == expected["token_type_ids"]
+    assert encoding.segment_ids == expected["token_type_ids"]
     assert ours(text) == theirs(text, add_special_tokens=False)["input_ids"]
 
 
@@ -164,13 +168,18 @@ def test_pairs_of_texts_give_hugging_faces_ids_and_segments(any_pair):
     check_same_pairs(*any_pair)
 
 
-def test_roles_and_layout_equal_hugging_faces(pair):
-    ours, theirs = pair
-    assert ours.vocabulary_size == len(theirs)
-    assert ours.vocabulary == theirs.convert_ids_to_tokens(range(len(theirs)))
+def test_roles_and_special_tokens_in_text_equal_hugging_faces(any_pair):
+    ours, theirs = any_pair
     for role in ("cls", "sep", "pad", "mask"):
         assert getattr(ours, f"{role}_token_id") == getattr(theirs, f"{role}_token_id")
     assert ours.unknown_token_id == theirs.unk_token_id
+    check_same(ours, theirs, f"a {ours.mask_token} b{ours.sep_token} {ours.cls_token}")
+
+
+def test_vocabularies_and_layouts_equal_hugging_faces(pair):
+    ours, theirs = pair
+    assert ours.vocabulary_size == len(theirs)
+    assert ours.vocabulary == theirs.convert_ids_to_tokens(range(len(theirs)))
     cls, sep, has_segments = (ours.cls_token_id,), (ours.sep_token_id,), ours.cls_token == "[CLS]"
     assert ours.layout == Layout(cls, sep if has_segments else 2 * sep, sep, int(has_segments))
 

@@ -186,7 +186,6 @@ def test_a_verbose_callback_prints_what_it_does(capsys):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: BestOnMetric("f1"), "measure"),
         (lambda: BestOnMetric(len, mode="best"), "mode"),
         (lambda: BestOnMetric(len, patience=0), "patience"),
         (lambda: BestOnMetric(len, path="best.h5"), "must end in"),
@@ -198,6 +197,11 @@ def test_a_verbose_callback_prints_what_it_does(capsys):
 def test_impossible_settings_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_measure_that_is_no_function_is_refused():
+    with pytest.raises(TypeError, match="measure"):
+        BestOnMetric("f1")
 
 
 # Gradual unfreezing

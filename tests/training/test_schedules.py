@@ -135,5 +135,5 @@ def test_an_optimizers_config_restores_phases():
 
 
 def test_an_empty_list_of_phases_is_refused():
-    with pytest.raises(ValueError, match="must be one at least"):
+    with pytest.raises(ValueError, match="at least one schedule"):
         PhasedSchedule([])

@@ -29,6 +29,7 @@ class Other(keras.layers.Layer):
         shared, last = Block("group"), Block("group_1")
         self.table = keras.layers.Dense(2, name="lookup")
         self.norm = keras.layers.LayerNormalization(name="norm")
+        self.num_blocks = 2
         self.stages = [self.table, shared, shared, last]
         self.build()
 

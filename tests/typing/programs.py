@@ -52,7 +52,8 @@ def answer() -> list[str]:
     bert_keras.MultipleChoice.from_preset("p", frozen="everything")  # wrong
     embedder = bert_keras.TextEmbedder.from_preset("p", pooling="mean", lora_rank=8)
     hits = embedder.semantic_search("film", TEXTS)
-    tagger.fit(bert_keras.encode_features(tagger, TEXTS, [["O"], ["O"]]), epochs=9)
+    features = bert_keras.encode_features(tagger, TEXTS, [["O"], ["O"]])
+    bert_keras.HeadTask(tagger).fit(features, epochs=9)
     follows = bert_keras.NextSentencePrediction.from_preset("p").is_next("a", "b")["is_next"]
     index = chooser.choose("a", ["b", "c"])["index"]
     return [

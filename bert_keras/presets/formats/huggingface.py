@@ -8,6 +8,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
+from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of, record_of, records
@@ -155,6 +156,7 @@ def export_to_huggingface(
             weight is too large for the dtype.
     """
     check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
+    check_not_quantized(model)
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
     task, described = None if backbone is model else model, described or model
@@ -188,12 +190,16 @@ def export_to_huggingface(
             f"{type(model).__name__}: {without_place}. Without them it would answer "
             "otherwise. Use `save_to_preset`, or make the task without them (a CRF by crf=False)."
         )
-    tensors = {}
+    of_backbone, of_head = {}, {}
     for path, variable in variables.items():
         name, transform = names[path]
         array = _converted(keras.ops.convert_to_numpy(variable.value), dtype, path)
-        prefix = record.prefix if task is not None and not path.startswith("head/") else ""
-        tensors[prefix + name] = transformed(array, transform)
+        tensors = of_head if path.startswith("head/") else of_backbone
+        tensors[name] = transformed(array, transform)
+    if record.tables is not None:
+        of_backbone = record.tables.write(of_backbone, backbone)
+    prefix = "" if task is None else record.prefix
+    tensors = {prefix + name: array for name, array in of_backbone.items()} | of_head
     config["dtype"] = str(next(iter(tensors.values())).dtype)
     library = "transformers" if write_settings is None else "sentence-transformers"
     readme = card_of(described, folder, card, library, _code(head, tokenizer))

@@ -14,6 +14,7 @@ import inspect
 import keras
 
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
+from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import assign, by_path, own_weights
 from bert_keras.presets.card import README, card_of
 from bert_keras.presets.families import kind_of
@@ -122,6 +123,7 @@ def save_preset(model, folder, card=None):
     Raises:
         ValueError: the preprocessor's class is not registered, so that it could not be read again.
     """
+    check_not_quantized(model)
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
     config = backbone.get_config()

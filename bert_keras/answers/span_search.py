@@ -1,0 +1,311 @@
+"""The best spans of contexts, and how likely there is none, from the logits of windows."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .probabilities import log_sum_exp
+from .windows import Windows, document_positions, max_context
+
+NORMALIZATIONS = ("document", "per_window")
+# Scores of spans computed at once, which bounds the memory: 16 MB.
+_SCORES_AT_ONCE = 2**22
+
+
+class ContextWindows(NamedTuple):
+    """Contexts of questions, read in windows.
+
+    Fields:
+        contexts: list of str, one per question.
+        offsets: for each question an int array `(num_tokens, 2)`: the first character of each token
+            of the context, and the character after its last.
+        windows: `Windows`, whose `documents` are the questions; those of a question lie one after
+            the other.
+        first_columns: int64 `(num_windows,)`, the column of the window's first context token.
+    """
+
+    contexts: Sequence[str]
+    offsets: Sequence[NDArray[np.int64]]
+    windows: Windows
+    first_columns: NDArray[np.int64]
+
+
+class Span(NamedTuple):
+    """A candidate answer.
+
+    Fields:
+        text: str, `context[start:end]`; `""` for "no answer".
+        start: int, its first character in the context; `None` for "no answer".
+        end: int, the character after its last; `None` for "no answer".
+        probability: float.
+        start_logit: float, the model's logit of its first token; of `[CLS]` for "no answer".
+        end_logit: float, the model's logit of its last token, likewise; `find_spans` says of which
+            window.
+    """
+
+    text: str
+    start: int | None
+    end: int | None
+    probability: float
+    start_logit: float
+    end_logit: float
+
+
+class NBest(NamedTuple):
+    """The best answers to one question.
+
+    Fields:
+        spans: list of `Span`, the best first, of different texts; at least one.
+        no_answer: `Span` without text, how likely it is that there is no answer.
+        no_answer_score: float, `log P(no answer) - log P(best span)`. With the normalization
+            `"document"` this is the "null odds" of Google's run_squad.py, whose end logit is of the
+            same window as the start's.
+    """
+
+    spans: list[Span]
+    no_answer: Span
+    no_answer_score: float
+
+
+def has_no_answer(best: NBest, threshold: float | None) -> bool:
+    """Returns whether an `NBest` says "no answer" at a threshold; without one it never does."""
+    return threshold is not None and best.no_answer_score > threshold
+
+
+def span_answers(
+    best: NBest, top_k: int = 1, threshold: float | None = None
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """Returns the answers to one question.
+
+    Args:
+        best: `NBest`, of at least `top_k` spans where there are as many.
+        top_k: int, how many answers.
+        threshold: see `has_no_answer`.
+
+    Returns:
+        For `top_k=1` a dict `answer`, `start`, `end`, `probability`; for more a list of such dicts,
+        the best first.
+    """
+    spans = [best.no_answer, *best.spans] if has_no_answer(best, threshold) else best.spans
+    names = "answer", "start", "end", "probability"
+    answers = [dict(zip(names, span[:4], strict=True)) for span in spans[:top_k]]
+    return answers[0] if top_k == 1 else answers
+
+
+def find_spans(
+    questions: ContextWindows,
+    start_logits: NDArray[Any],
+    end_logits: NDArray[Any],
+    *,
+    size: int,
+    max_answer_length: int,
+    normalization: str,
+) -> list[NBest]:
+    """Returns the best spans of each question from the logits of its windows.
+
+    With `S` and `E` the softmax of start and end logits, a span from token i to token j has the
+    probability `S[i] E[j]`, and "no answer" has `S[0] E[0]` at `[CLS]`. The `normalization` says
+    over which tokens the softmax runs:
+
+    - `"per_window"`: over the tokens of one window, as in training. A span then competes with spans
+      of windows that do not hold the answer, whose probabilities sum to 1 as well.
+    - `"document"`: over all windows of the document: each token of the context once, in the window
+      where it has the most context, and `[CLS]` once, of the window that most believes in an
+      answer. Probabilities of all spans of a document and of "no answer" sum to at most 1. Ranks
+      spans by `start_logit + end_logit`, as run_squad.py does.
+
+    A span counts in the window where its first token has the most context, so each counts once.
+    With `"per_window"` its end logit is of the same window, as in run_squad.py; with `"document"`
+    it is of the window where the last token has the most context, so that it is a term of the sum
+    by which it is divided. The two windows differ for spans that cross the border between two
+    windows' parts. All spans of up to `max_answer_length` tokens are compared; run_squad.py
+    compares those between the 20 best starts and the 20 best ends of each window. "No answer" takes
+    the score of the window that least believes in it: one window with an answer is enough.
+
+    Args:
+        questions: `ContextWindows`, or an object with the same attributes.
+        start_logits: float `(num_windows, length)`, far below 0 at padding.
+        end_logits: float `(num_windows, length)`, likewise.
+        size: int, the number of spans per question.
+        max_answer_length: int, tokens of the longest answer.
+        normalization: `"document"` or `"per_window"`.
+
+    Returns:
+        List of `NBest`, one per question.
+
+    Raises:
+        ValueError: a logit is NaN or infinite, or all logits of a window are minus infinity.
+    """
+    windows, length = questions.windows, start_logits.shape[1]
+    positions = document_positions(windows, questions.first_columns, length)
+    may_start = np.zeros(positions.shape, bool)
+    may_start[positions >= 0] = max_context(windows)
+    logits = np.stack([start_logits, end_logits]).astype(np.float32)
+    # Minus infinity may be padding, but no window is padding alone.
+    if not (logits.max(axis=-1) > -np.inf).all() or np.isposinf(logits).any():
+        raise ValueError(
+            "The model's logits must be numbers. Received NaN or infinity, as from a model whose "
+            "training diverged: train it again at a lower learning rate, or in float32 or bfloat16 "
+            "where it was float16."
+        )
+    # Each question's first window.
+    firsts = np.flatnonzero(np.diff(windows.documents, prepend=-1))
+    if normalization == "per_window":
+        norms = log_sum_exp(logits)[..., 0]
+    else:
+        norms = _document_norms(logits, may_start, windows.documents, firsts)[:, windows.documents]
+        logits = _of_most_context(logits, may_start, positions, windows)
+    scores = logits - norms[:, :, None]
+    no_answer = _lowest_no_answer(scores, windows.documents, firsts)
+    # Texts repeat at different places, and only the best of each is kept.
+    found = _best_spans(
+        np.where(may_start, scores[0], -np.inf),
+        np.where(positions >= 0, scores[1], -np.inf),
+        max_answer_length,
+        1 if size == 1 else 2 * size + 10,
+    )
+    null_scores = scores[:, no_answer, 0].sum(0)
+    null_logits = logits[:, no_answer, 0]
+    return _collect(questions, logits, positions, found, null_scores, null_logits, size)
+
+
+def _lowest_no_answer(scores, documents, firsts):
+    """Returns for each question the window that least believes in "no answer"; of equals the first.
+
+    Args:
+        scores: float `(2, num_windows, length)`.
+        documents: int64 `(num_windows,)`, the windows' questions.
+        firsts: int64 `(num_questions,)`, each question's first window.
+    """
+    return np.lexsort((scores[:, :, 0].sum(0), documents))[firsts]
+
+
+def _of_most_context(logits, counts_here, positions, windows):
+    """Returns logits in which each token of a context has those of its window of most context.
+
+    Args:
+        logits: float `(2, num_windows, length)`.
+        counts_here: bool `(num_windows, length)`, whether a token has its most context there.
+        positions: int64 `(num_windows, length)`, tokens of the context; -1 for all others.
+        windows: `Windows`.
+
+    Returns:
+        float `(2, num_windows, length)`; special tokens, question and padding keep theirs.
+    """
+    ends = np.zeros(windows.documents[-1] + 1, np.int64)
+    np.maximum.at(ends, windows.documents, windows.starts + windows.lengths)
+    places = positions + (np.cumsum(ends) - ends)[windows.documents][:, None]
+    chosen = np.zeros((2, ends.sum()), logits.dtype)
+    chosen[:, places[counts_here]] = logits[:, counts_here]
+    inside = positions >= 0
+    logits = logits.copy()
+    logits[:, inside] = chosen[:, places[inside]]
+    return logits
+
+
+def _document_norms(logits, counts_here, documents, firsts):
+    """Returns the logarithms of both softmaxes' denominators: `(2, num_questions)`."""
+    # A window of which every token counts elsewhere adds nothing.
+    sums = log_sum_exp(np.where(counts_here, logits, -1e9))[..., 0]
+    chosen = _lowest_no_answer(logits, documents, firsts)
+    sums[:, chosen] = np.logaddexp(sums[:, chosen], logits[:, chosen, 0])
+    return np.logaddexp.reduceat(sums, firsts, axis=1)
+
+
+def _best_spans(start_scores, end_scores, max_answer_length, size):
+    """Returns the best spans of each window, in no order.
+
+    Args:
+        start_scores: float `(num_windows, length)`, -inf where no span may start.
+        end_scores: float `(num_windows, length)`, -inf where none may end.
+        max_answer_length: int, tokens of the longest span.
+        size: int, the number of spans per window.
+
+    Returns:
+        Windows, first columns, last columns and scores of all spans found: four arrays
+        `(num_spans,)`.
+    """
+    length = start_scores.shape[1]
+    width = min(max_answer_length, length)
+    ends = np.pad(end_scores, ((0, 0), (0, width - 1)), constant_values=-np.inf)
+    # The best n spans start at the n starts with the best spans of their own.
+    starts = _largest(start_scores + _sliding_maximum(ends, width), size)
+    at_once = max(1, _SCORES_AT_ONCE // (starts.shape[1] * width))
+    found = []
+    for begin in range(0, len(starts), at_once):
+        windows = np.arange(begin, min(begin + at_once, len(starts)))[:, None]
+        firsts = starts[windows[:, 0]]
+        lasts = firsts[:, :, None] + np.arange(width)
+        scores = start_scores[windows, firsts][:, :, None] + ends[windows[:, :, None], lasts]
+        best, offsets = np.divmod(_largest(scores.reshape(len(windows), -1), size), width)
+        scores = scores[np.arange(len(windows))[:, None], best, offsets]
+        firsts = np.take_along_axis(firsts, best, 1)
+        windows = np.broadcast_to(windows, best.shape)
+        is_span = np.isfinite(scores)
+        found.append([a[is_span] for a in (windows, firsts, firsts + offsets, scores)])
+    return [np.concatenate(arrays) for arrays in zip(*found, strict=True)]
+
+
+def _largest(values, size):
+    """Returns the columns of the `size` largest values of each row, in no order."""
+    if size == 1:
+        return values.argmax(1)[:, None]
+    size = min(size, values.shape[1])
+    return np.argpartition(values, -size, axis=1)[:, -size:]
+
+
+def _sliding_maximum(values, width):
+    """Returns the largest of each `width` values in a row: `(num_rows, num_columns - width + 1)`.
+
+    Covers the width by steps of 1, 2, 4, ... and a last one that may overlap.
+    """
+    covered = 1
+    while covered < width:
+        step = min(covered, width - covered)
+        values = np.maximum(values[:, :-step], values[:, step:])
+        covered += step
+    return values
+
+
+def _collect(questions, logits, positions, found, null_scores, null_logits, size):
+    """Returns an `NBest` per question, whose spans are the best of each text.
+
+    Args:
+        questions: `ContextWindows`.
+        logits: float `(2, num_windows, length)`.
+        positions: int64 `(num_windows, length)`, tokens of the context; -1 for all others.
+        found: what `_best_spans` returned.
+        null_scores: float `(num_questions,)`, log-probabilities of "no answer".
+        null_logits: float `(2, num_questions)`.
+        size: int, the number of spans per question.
+    """
+    windows, firsts, lasts, scores = found
+    owners = questions.windows.documents[windows]
+    order = np.lexsort((lasts, firsts, windows, -scores, owners))
+    windows, firsts, lasts, scores, owners = (a[order] for a in (*found, owners))
+    columns = [
+        positions[windows, firsts].tolist(),
+        positions[windows, lasts].tolist(),
+        np.exp(scores).tolist(),
+        logits[0, windows, firsts].tolist(),
+        logits[1, windows, lasts].tolist(),
+    ]
+    bounds = np.searchsorted(owners, np.arange(len(null_scores) + 1))
+    margins = (null_scores - scores[bounds[:-1]]).tolist()
+    nulls = np.stack([np.exp(null_scores), *null_logits], axis=1).tolist()
+    bounds = bounds.tolist()
+    results = []
+    for question, context in enumerate(questions.contexts):
+        spans, offsets = {}, questions.offsets[question]
+        for row in range(bounds[question], bounds[question + 1]):
+            first, last, *numbers = (column[row] for column in columns)
+            begin, end = int(offsets[first, 0]), int(offsets[last, 1])
+            spans.setdefault(context[begin:end], (begin, end, *numbers))
+            if len(spans) == size:
+                break
+        best = [Span(text, *span) for text, span in spans.items()]
+        no_answer = Span("", None, None, *nulls[question])
+        results.append(NBest(best, no_answer, margins[question]))
+    return results

@@ -1,0 +1,232 @@
+"""Programs of models for other runtimes, by exporters of others, for any number of tokens."""
+
+import errno
+import importlib.util
+import io
+import logging
+import os
+import pathlib
+import tempfile
+from collections import namedtuple
+
+import keras
+
+from bert_keras.checks import check_choice
+from bert_keras.export import other_backend, text_program
+
+_AXES = {2: ("batch", "length"), 3: ("batch", "parts", "length")}
+# Their runtimes lack operations on anything else.
+_OF_FLOAT32 = ("onnx", "openvino", "litert")
+
+
+def check_format(format, filepath, options):
+    """Raises `ValueError` where a format, a path or an argument does not fit."""
+    advice = "A `.keras` file, a preset and a folder for Hugging Face have methods of their own."
+    _, backends, _, suffix = FORMATS[check_choice("format", format, FORMATS, advice)]
+    if suffix and pathlib.Path(filepath).suffix != suffix:
+        raise ValueError(
+            f"A model is exported to {format!r} in a file `*{suffix}`. Received: {str(filepath)!r}."
+        )
+    given = {name: value for name, value in options.items() if value is not None}
+    if given and keras.backend.backend() not in backends:
+        raise ValueError(
+            f"{format!r} is written by {backends[0]}, in a process of its own that takes no such "
+            f"arguments. Received: {sorted(given)}. Save a `.keras` file, and load and export that "
+            f"with KERAS_BACKEND={backends[0]}."
+        )
+
+
+def check_packages(format):
+    """Raises `ImportError` where a package that writes a format is not there."""
+    _, backends, packages, _ = WRITERS[format]
+    needed = () if keras.backend.backend() in backends else backends[:1]
+    missing = [x for x in (*needed, *packages) if importlib.util.find_spec(x) is None]
+    if missing:
+        raise ImportError(
+            f"{format!r} is written by {' and '.join(missing)}, which is not installed: "
+            f"pip install {' '.join(missing)}, or 'bert_keras[export]' for all formats."
+        )
+
+
+def write(format, model, path, verbose=None, **options):
+    """Writes a model's program at a path, in another process where this backend has no exporter.
+
+    Raises:
+        ValueError: the format is for float32 alone, and the model computes in another dtype.
+    """
+    policies = {layer.dtype_policy.name for layer in model._flatten_layers()} - {"float32"}
+    if policies and format in _OF_FLOAT32:
+        raise ValueError(
+            f"{format!r} takes models in float32. Received layers in {sorted(policies)}. Load it "
+            "with dtype='float32', not quantized; a program is quantized itself, see "
+            "docs/export.md."
+        )
+    if keras.backend.backend() in WRITERS[format].backends:
+        WRITERS[format].write(model, path, verbose, **options)
+    else:
+        other_backend.write(format, model, path, WRITERS[format].backends[0])
+
+
+def write_onnx(model, path, verbose=None):
+    """Writes a model as ONNX, from any backend; a large one with its weights in `*.onnx.data`.
+
+    Args:
+        model: a `BuiltModel`.
+        path: str.
+        verbose: bool, whether PyTorch tells its steps.
+    """
+    write("onnx", model, path, verbose)
+
+
+def program_of(model):
+    """Returns a function of a dict of inputs that gives a dict of outputs.
+
+    Its keys are those of the model's own dict, `logits` where a model gives one tensor.
+    """
+
+    def serve(inputs):
+        outputs = keras.tree.flatten_with_path(model(inputs, training=False))
+        return {"_".join(map(str, place)) or "logits": output for place, output in outputs}
+
+    return serve
+
+
+def signature_of(model):
+    """Returns what inputs a model's program takes.
+
+    Args:
+        model: a `BuiltModel`.
+
+    Returns:
+        Two dicts by the names of the inputs: a `keras.layers.InputSpec` for any number of rows and
+        tokens, and the names of its axes.
+    """
+    backbone = getattr(model, "backbone", model)
+    axes = dict.fromkeys(backbone.input_names, _AXES[model.num_input_axes])
+    axes |= {name: ("batch", name) for name in model.further_inputs}
+    specs = {
+        name: keras.layers.InputSpec(shape=(None,) * len(known), dtype="int32", name=name)
+        for name, known in axes.items()
+    }
+    return specs, axes
+
+
+def _write_saved_model(model, path, verbose=None, input_signature=None, **options):
+    """Writes a SavedModel, with TensorFlow or JAX; options are those of `keras.export`."""
+    specs, axes = signature_of(model)
+    archive, is_jax = keras.export.ExportArchive(), keras.backend.backend() == "jax"
+    if is_jax:  # TensorFlow finds the variables by itself, and would write them twice.
+        archive.track(model)
+    if is_jax and input_signature is None:
+        shapes = [{name: f"({', '.join(known)})" for name, known in axes.items()}]
+        given = options.get("jax2tf_kwargs", {})
+        own = {"native_serialization": True, "polymorphic_shapes": shapes}
+        options["jax2tf_kwargs"] = {**own, **given}
+    signature = [specs] if input_signature is None else input_signature
+    archive.add_endpoint("serve", program_of(model), signature, **options)
+    archive.write_out(path, verbose=False)
+
+
+def _write_litert(model, path, verbose=None, input_signature=None, **options):
+    """Writes a LiteRT file, with TensorFlow; options are attributes of its converter."""
+    import tensorflow as tf
+
+    with tempfile.TemporaryDirectory() as folder:
+        _write_saved_model(model, folder, input_signature=input_signature)
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+        for name, value in options.items():
+            if not hasattr(converter, name):
+                raise ValueError(f"LiteRT's converter has no attribute {name!r}.")
+            setattr(converter, name, value)
+        pathlib.Path(path).write_bytes(converter.convert())
+
+
+def _torch_program(model, input_signature=None):
+    """Returns a module, a dict of inputs as an example, and which of their sizes are free."""
+    import torch
+    from torch.export import Dim
+
+    specs, axes = signature_of(model)
+    if input_signature is not None:
+        [specs] = input_signature
+    most = getattr(model, "backbone", model).max_sequence_length
+    sizes = {axis: Dim(axis) for known in axes.values() for axis in known}
+    sizes["length"] = Dim("length", max=most)
+    # Sizes that are alike would be taken for the same one.
+    examples = {axis: number for number, axis in enumerate(sizes, 2)}
+    inputs, free = {}, {}
+    for name, spec in specs.items():
+        shape = [size or examples[axis] for size, axis in zip(spec.shape, axes[name], strict=True)]
+        inputs[name] = torch.ones(shape, dtype=torch.int32)
+        free[name] = {
+            place: sizes[axis] for place, axis in enumerate(axes[name]) if spec.shape[place] is None
+        }
+
+    class Program(torch.nn.Module):
+        # Not an attribute: of Keras's weights constants are made, and none of them twice.
+        def forward(self, inputs):
+            return program_of(model)(inputs)
+
+    return Program().eval(), inputs, free
+
+
+def _write_torch(model, path, verbose=None, input_signature=None, **options):
+    """Writes a program of `torch.export`, whose options it takes."""
+    import torch
+
+    program, inputs, free = _torch_program(model, input_signature)
+    options = {"dynamic_shapes": (free,), "strict": False, **options}
+    content = io.BytesIO()  # Where a disk is full, PyTorch's own writing ends the process.
+    with torch.no_grad():
+        torch.export.save(torch.export.export(program, (inputs,), **options), content)
+    pathlib.Path(path).write_bytes(content.getbuffer())
+
+
+def _write_onnx(model, path, verbose=None):
+    import torch
+
+    program, inputs, free = _torch_program(model)
+    # What it tells in between is of operators of torchvision, which no model here has.
+    logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
+    with torch.no_grad():
+        torch.onnx.export(
+            program,
+            (inputs, {}),  # The last dict would be taken for named arguments.
+            path,
+            input_names=list(inputs),
+            output_names=list(program(inputs)),
+            external_data=False,  # PyTorch does so nevertheless above 1.5 GB.
+            dynamo=True,
+            verbose=bool(verbose),
+            dynamic_shapes=(free,),
+        )
+
+
+def _write_openvino(model, path, verbose=None):
+    """Writes OpenVINO's two files, `*.xml` and `*.bin`, in the model's own precision."""
+    import openvino
+
+    with tempfile.TemporaryDirectory() as folder:
+        _write_onnx(model, source := os.path.join(folder, "model.onnx"), verbose)
+        program = openvino.Core().read_model(source)
+        try:
+            openvino.save_model(program, path, compress_to_fp16=False)
+        except RuntimeError as error:  # Its streams do not say why.
+            if "iostream" not in str(error):
+                raise
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path) from error
+
+
+Format = namedtuple("Format", "write backends packages suffix")
+# What writes a format, the backends that do, the packages that they need, what its file is called.
+FORMATS = {
+    "tf_saved_model": Format(_write_saved_model, ("tensorflow", "jax"), ("tensorflow",), ""),
+    "litert": Format(_write_litert, ("tensorflow",), ("tensorflow",), ".tflite"),
+    "torch": Format(_write_torch, ("torch",), ("torch",), ".pt2"),
+    "onnx": Format(_write_onnx, ("torch",), ("onnxscript",), ""),
+    "openvino": Format(_write_openvino, ("torch",), ("onnxscript", "openvino"), ".xml"),
+}
+WRITERS = {
+    **FORMATS,
+    "texts": Format(text_program.write, ("tensorflow",), ("tensorflow_text",), ""),
+}

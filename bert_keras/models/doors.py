@@ -1,0 +1,147 @@
+"""A model's doors to rooms that are imported when a program first uses them.
+
+Writing presets and exporting need modules that a model does not need to train or to predict, and
+some of them need further packages. This is the one list of the library's deferred imports;
+`tests/test_imports.py` holds it.
+"""
+
+from typing import Any, Literal
+
+from bert_keras.types import Card, FileDtype, Path
+
+
+class Doors:
+    """Writes a model, backbone or task, for others to load.
+
+    All of these write a model's adapters merged into its kernels, see `without_adapters`. Existing
+    files are replaced, all of them or, after an error, none; other files stay.
+    """
+
+    def save_to_preset(self, folder: Path, card: Card | None = None) -> None:
+        """Writes weights and settings, and a task's head and tokenizer, for `from_preset`.
+
+        Args:
+            folder: str or path, made if missing.
+            card: dict of what the folder's README.md should say, see `bert_keras.presets.card`.
+
+        Raises:
+            ValueError: the model is quantized, or the card has an unknown key.
+        """
+        from bert_keras.presets.presets import save_preset
+
+        save_preset(self, folder, card)
+
+    def export_to_huggingface(
+        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
+    ) -> None:
+        """Writes a folder that `transformers.AutoModel...from_pretrained` loads.
+
+        Args:
+            folder: str or path, made if missing. Holds the weights and, for a task, the head, label
+                names and the tokenizer.
+            dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`, half the
+                size; `None` keeps the model's.
+            card: dict, see `save_to_preset`.
+
+        Raises:
+            ValueError: the model is quantized; the family, the task or its options have no
+                counterpart there; or a weight is too large for the dtype.
+        """
+        from bert_keras.presets.presets import export_to_huggingface
+
+        export_to_huggingface(self, folder, dtype=dtype, card=card)
+
+    def export_to_keras_hub(self, folder: Path, card: Card | None = None) -> None:
+        """Writes a preset that `keras_hub.models...from_preset` loads; it needs no KerasHub.
+
+        For backbones, and for KerasHub's counterparts of `TextClassifier`, `MaskedLM` and
+        `TextEmbedder`. There, a classifier with several labels returns probabilities, and labels
+        have no names; `from_preset` here restores them. KerasHub's encoders have one activation,
+        one epsilon and one dropout rate each; a model with others is refused, because it would give
+        other numbers. Its tokenizers follow rules of their own, see
+        `bert_keras.export.keras_hub_tokenizer`; on rare texts their ids differ.
+
+        Args:
+            folder: str or path, made if missing.
+            card: dict, see `save_to_preset`.
+
+        Raises:
+            ValueError: the model is quantized, or KerasHub has no such model, head or tokenizer;
+                nothing was written.
+
+        Example:
+        ```python
+        classifier.export_to_keras_hub("for_keras_hub")
+        keras_hub.models.TextClassifier.from_preset("for_keras_hub").predict(["What a film!"])
+        ```
+        """
+        from bert_keras.export.to_keras_hub import export_to_keras_hub
+
+        export_to_keras_hub(self, folder, card)
+
+    def to_keras_hub(self) -> Any:
+        """Returns a live `keras_hub` model with equal outputs, see `export_to_keras_hub`.
+
+        Raises:
+            ImportError: KerasHub is not installed.
+            ValueError: the model is quantized, or KerasHub has no such model.
+        """
+        from bert_keras.export.to_keras_hub import to_keras_hub
+
+        return to_keras_hub(self)
+
+    def export(
+        self,
+        filepath: Path,
+        format: Literal["tf_saved_model", "litert", "onnx", "openvino", "torch"] = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        *,
+        text: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Like `keras.Model.export`, by default for any number of rows and tokens.
+
+        The program takes all inputs of the backbone as a dict of int32 `(batch, seq_len)`. It
+        returns a dict of outputs: `logits`, or several outputs by their names, such as
+        `start_logits`. A language model returns logits for every token, a tagger with a CRF its
+        emissions. Inputs and outputs have these names in each format. If the backend cannot write a
+        format, another backend does, in a process of its own. Existing files are replaced, all of
+        them or, after an error, none.
+
+        | format | file | written by |
+        |---|---|---|
+        | `"tf_saved_model"` | a folder | TensorFlow, JAX |
+        | `"litert"` | `*.tflite` | TensorFlow |
+        | `"onnx"` | `*.onnx`, above 1.5 GB with `*.onnx.data` | PyTorch and onnxscript |
+        | `"openvino"` | `*.xml` and `*.bin` | PyTorch, onnxscript and openvino |
+        | `"torch"` | `*.pt2` | PyTorch |
+
+        Args:
+            filepath: str or path; with `"onnx"`, a path that does not end with `.onnx` is a folder
+                that answers without Keras, see `bert_keras.export.runtime`.
+            format: str, see above.
+            verbose: bool, see `keras.Model.export`.
+            input_signature: see `keras.Model.export`; `None` for any number of rows and tokens,
+                which ONNX and OpenVINO always take.
+            text: bool, whether the program takes texts instead, with the tokenizer inside, and also
+                returns probabilities and labels: a SavedModel, by TensorFlow, of a task that
+                classifies, scores or embeds texts. See docs/text_in.md.
+            **kwargs: the format's own, if the backend writes it: see `keras.Model.export`.
+
+        Raises:
+            ImportError: a package that writes the format is missing; the message says which.
+            RuntimeError: the other backend's process failed; the message says why.
+            ValueError: the format, the path or an argument does not fit.
+
+        Example:
+        ```python
+        classifier.export("served")
+        served = tf.saved_model.load("served")  # needs neither Keras nor this package
+        inputs = {name: tf.constant(ids) for name, ids in preprocessor(texts).items()}
+        served.serve(inputs)["logits"]
+        ```
+        """
+        from bert_keras.export.model_export import export
+
+        export(self, filepath, format, verbose, input_signature, text=text, **kwargs)

@@ -1,0 +1,132 @@
+"""The keyword options of tasks, for type checkers: each group is written once.
+
+`<Task>Options` holds what `<Task>.from_preset` takes: the options of every task, of the
+preprocessor and of the preset, and the task's own.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypedDict
+
+import keras
+
+from bert_keras.preprocessing.masking import Masking
+from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.types import (
+    Combination,
+    Decay,
+    Frozen,
+    HeadOptions,
+    LayerOptions,
+    Normalization,
+    Objective,
+    Pooling,
+    PreprocessorOptions,
+    ProblemType,
+    Projection,
+    Verbose,
+)
+
+
+class CompileOptions(TypedDict, total=False):
+    learning_rate: float
+    weight_decay: float
+    warmup: float
+    decay: Decay
+    decay_power: float
+    layer_decay: float
+    head_multiplier: float
+    ema_momentum: float | None
+    gradient_accumulation_steps: int | None
+    metrics: Any
+    loss_weights: Any
+    run_eagerly: bool
+    steps_per_execution: int
+    jit_compile: bool | Literal["auto"]
+    auto_scale_loss: bool
+
+
+class AllCompileOptions(CompileOptions, total=False):
+    label_smoothing: float
+    weighted_metrics: Any
+
+
+class FitOptions(TypedDict, total=False):
+    verbose: Verbose
+    validation_steps: int | None
+    validation_freq: int
+
+
+class RunOptions(TypedDict, total=False):
+    verbose: Verbose
+    steps: int | None
+    callbacks: Sequence[keras.callbacks.Callback] | None
+
+
+class EvaluateOptions(RunOptions, total=False):
+    return_dict: bool
+
+
+class TaskOptions(LayerOptions, total=False):
+    lora_rank: int | None
+    lora_alpha: float | None
+    lora_targets: Sequence[Projection]
+    lora_layers: Iterable[int] | None
+
+
+class PresetOptions(TaskOptions, PreprocessorOptions, total=False):
+    load_weights: bool
+    preprocessor: TextPreprocessor | None
+    backbone: dict[str, Any]
+    frozen: Frozen | None
+
+
+class _ClassifierOptions(PresetOptions, total=False):
+    num_classes: int
+    label_names: Sequence[str] | None
+    dropout: float | None
+
+
+class TextClassifierOptions(_ClassifierOptions, total=False):
+    problem_type: ProblemType
+    pooling: Pooling | None
+    head_options: HeadOptions | None
+
+
+class LongTextClassifierOptions(_ClassifierOptions, total=False):
+    problem_type: ProblemType
+    pooling: Pooling | None
+    num_windows: int
+    stride: int | None
+    combine: Combination
+
+
+class TokenClassifierOptions(_ClassifierOptions, total=False):
+    crf: bool
+    stride: int | None
+
+
+class QuestionAnsweringOptions(PresetOptions, total=False):
+    stride: int
+    max_question_length: int
+    max_answer_length: int
+    normalization: Normalization
+    no_answer_threshold: float | None
+    dropout: float | None
+    mask_padding: bool
+
+
+class MultipleChoiceOptions(PresetOptions, total=False):
+    dropout: float | None
+    pooling: Pooling | None
+    head_options: HeadOptions | None
+
+
+class TextEmbedderOptions(PresetOptions, total=False):
+    pooling: Pooling
+    normalize: bool
+    objective: Objective
+
+
+class MaskedLMOptions(PresetOptions, total=False):
+    masking: Masking | dict[str, Any] | None
+    head_options: dict[str, Any] | None
