@@ -1,7 +1,6 @@
-"""What is computed otherwise on one backend than on another, because it is faster so.
+"""Operations that one backend computes faster in another way than `keras.ops` does.
 
-The one place for the peculiarities of backends. Each has its figures in docs/benchmarks.md; what
-is not named here computes as `keras.ops` does.
+Why: docs/benchmarks.md has the times of each; what is not listed here is left to `keras.ops`.
 
 - Attention: JAX and PyTorch have a function for all of it (`FUSED`).
 - Dense layers: PyTorch multiplies float32 by Intel's MKL, which on AMD's processors is slower than
@@ -13,6 +12,9 @@ is not named here computes as `keras.ops` does.
   once. On JAX that has no forward-mode derivative (`jax.jvp`).
 - Local attention: in blocks from so many blocks on (`LEAST_BLOCKS`), by a mask below.
 - Dropout: cheap random numbers on JAX, TensorFlow, and on PyTorch's CPU.
+
+Goes, as far as attention is concerned, when
+`test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch` fails.
 """
 
 import functools

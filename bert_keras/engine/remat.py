@@ -1,4 +1,9 @@
-"""Inner values that are computed again in the backward pass instead of kept: less memory."""
+"""Inner values that are computed again in the backward pass instead of kept: less memory.
+
+Why: around dropout, `keras.remat` gives wrong gradients on TensorFlow and fails on JAX.
+
+Goes when `test_keras_s_remat_around_dropout_is_wrong` fails.
+"""
 
 import os
 import warnings

@@ -1,9 +1,8 @@
 """A `keras.Model` that keeps its weights and files whole, for any number of threads.
 
 Why: each method replaces one of `keras.Model`. What was wrong with that one stands in the file
-whose functions the method calls, along with the test that fails when the method can go; for `save`
-and `save_weights` it is
-`tests/engine/test_still_needed.py::test_keras_s_save_loses_the_old_file`.
+whose functions the method calls, along with the test that fails when the method can go, such as
+`test_an_exception_in_keras_s_predict_loses_weights`.
 """
 
 import glob
