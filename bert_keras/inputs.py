@@ -1,4 +1,4 @@
-"""The inputs that every model of the package takes: names, shapes, and the checks on them.
+"""The inputs of every model of the package: names, shapes and checks.
 
 A model takes a dict of integer arrays:
 
@@ -8,22 +8,22 @@ A model takes a dict of integer arrays:
 | `segment_ids` | `(batch, seq_len)` | 0 for the first text, 1 for the second | zeros |
 | `padding_mask` | `(batch, seq_len)` | 1 or `True` for a real token, 0 for padding | ones |
 
-Models without segments take no `segment_ids`. Multiple choice puts an axis `num_choices` after
-`batch`. `row_places` `(num_rows, seq_len)` makes the encoder compute a batch without padding, see
-`bert_keras.preprocessing.unpadded_batches`. Ids outside their table give an error on one
-backend and NaN on another, so they are checked here, on the host, before any compute.
+Models without segments take no `segment_ids`. Multiple choice has an axis `num_choices` after
+`batch`. With `row_places` `(num_rows, seq_len)`, the encoder computes a batch without padding, see
+`bert_keras.preprocessing.unpadded_batches`. Ids outside their table give an error on some backends
+and NaN on others, so they are checked here, on the host, before anything is computed.
 """
 
 import numpy as np
 
-from bert_keras.checks import refuse_first
+from bert_keras.checks import check_shape, refuse_first
 from bert_keras.other_names import renamed_input
 
 TOKEN_IDS = "token_ids"
 SEGMENT_IDS = "segment_ids"
 PADDING_MASK = "padding_mask"
 MASK_POSITIONS = "mask_positions"
-# Keras counts the rows of the input whose name comes first: these are not the batch's.
+# Keras infers the batch size from the alphabetically first input, which must not be this one.
 ROW_PLACES = "row_places"
 
 
@@ -31,8 +31,8 @@ def check_keys(inputs, allowed):
     """Raises unless `inputs` is a dict with `token_ids` and no key outside `allowed`.
 
     Args:
-        inputs: what a user passed to a model.
-        allowed: names of the inputs that this model knows.
+        inputs: dict of arrays, as passed to a model.
+        allowed: names of the inputs that this model takes.
 
     Raises:
         TypeError: `inputs` is not a dict.
@@ -41,7 +41,7 @@ def check_keys(inputs, allowed):
     if not isinstance(inputs, dict):
         raise TypeError(
             f"The model takes a dict of integer arrays with the keys {list(allowed)}. "
-            f"Received: {type(inputs).__name__}. Pass {{'token_ids': ids}}; text to `fit`, "
+            f"Received: {type(inputs).__name__}. Pass {{'token_ids': ids}}. Text goes to `fit`, "
             "`evaluate` or `predict` of a task, or through its `preprocessor(texts)`."
         )
     for key in inputs:
@@ -57,9 +57,9 @@ def check_keys(inputs, allowed):
 
 
 def check_arrays(inputs, backbone, num_axes=2):
-    """Raises unless every array has an integer dtype, the same shape, and ids inside its table.
+    """Raises unless all arrays have integer dtypes, equal shapes, and ids inside their tables.
 
-    Costs one pass over the arrays; call it on the host, before a batch goes to the device.
+    This costs one pass over the arrays. Call it on the host, before a batch goes to the device.
 
     Args:
         inputs: dict of NumPy arrays as described in this module.
@@ -70,31 +70,26 @@ def check_arrays(inputs, backbone, num_axes=2):
         TypeError: an array's dtype is not integer or boolean.
         ValueError: a shape does not fit, or an id lies outside its table.
     """
-    arrays = {key: np.asarray(array) for key, array in inputs.items()}
-    token_ids = arrays[TOKEN_IDS]
+    arrays = {key: np.asarray(inputs[key]) for key in inputs}
     for key, array in arrays.items():
-        if array.dtype.kind not in ("iub" if key == PADDING_MASK else "iu"):
+        if array.dtype.kind not in ("iu" if key != PADDING_MASK else "iub"):
             raise TypeError(
                 f"The input {key!r} must hold integers. Received an array of dtype {array.dtype}."
             )
-    if token_ids.ndim != num_axes:
-        raise ValueError(
-            f"The input 'token_ids' must have {num_axes} axes, the last one seq_len. Received the "
-            f"shape {token_ids.shape}."
-        )
+    token_ids = arrays[TOKEN_IDS]
+    axes = ("batch", "seq_len") if num_axes == 2 else ("batch", "num_choices", "seq_len")
+    check_shape("The input 'token_ids'", token_ids, axes)
     length, longest = token_ids.shape[-1], backbone.max_sequence_length
     if length < 1 or (longest is not None and length > longest):
         limits = "at least 1 token" if longest is None else f"between 1 and {longest} tokens"
         raise ValueError(
-            f"The model takes {limits} a sequence, as many as it has positions for. Received "
-            f"{length}. Truncate, or cut long documents into windows."
+            f"The model takes {limits} per sequence, for which it has positions. Received: "
+            f"{length}. Truncate texts, or cut long documents into windows."
         )
-    for key in {SEGMENT_IDS, PADDING_MASK} & arrays.keys():
-        if arrays[key].shape != token_ids.shape:
-            raise ValueError(
-                f"The input {key!r} must have the shape of 'token_ids', {token_ids.shape}. "
-                f"Received {arrays[key].shape}."
-            )
+    for key in (SEGMENT_IDS, PADDING_MASK):
+        if key in arrays:
+            advice = "It must have the shape of 'token_ids'."
+            check_shape(f"The input {key!r}", arrays[key], token_ids.shape, advice=advice)
     for key, size, table in (
         (TOKEN_IDS, backbone.vocabulary_size, "the vocabulary"),
         (SEGMENT_IDS, backbone.num_segments, "the segment table"),
@@ -107,6 +102,6 @@ def check_arrays(inputs, backbone, num_axes=2):
 
 def _check_range(key, array, size, table):
     if array.size and (array.min() < 0 or array.max() >= size):
+        rule = f"The input {key!r} must be from 0 to {size - 1} ({table})"
         advice = "Was the text tokenized with the vocabulary of this checkpoint?"
-        rule = f"The input {key!r} must lie in 0 to {size - 1} ({table})"
         refuse_first((array < 0) | (array >= size), array, rule, advice)

@@ -102,7 +102,7 @@ def renamed_input(name, allowed):
     """
     meant = _INPUTS.get(name, name)
     if meant == "segment_ids" and meant not in allowed:
-        return " It tells no segments apart: leave them out."
+        return " This model has no segments: leave them out."
     close = difflib.get_close_matches(str(meant), allowed, 1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
@@ -124,13 +124,13 @@ def check_arguments(names, function):
             raise TypeError(f"`{function.__name__}` has no argument {name!r}.{hint}")
 
 
-def _message(cls, name, kind):
+def missing_attribute(cls, name, kind="{!r} object"):
     """Returns the message of the `AttributeError` for a missing attribute of a class."""
     ours, _, call = _METHODS.get(name, "").partition(": ")
     for method in ours.split(", ") if ours else ():
         if hasattr(cls, method):
             return f"There is no `{name}` here. It is called `{call or method}`."
-    return f"{kind} has no attribute {name!r}"
+    return f"{kind.format(cls.__name__)} has no attribute {name!r}"
 
 
 class _NamesOfClass(abc.ABCMeta):
@@ -140,7 +140,7 @@ class _NamesOfClass(abc.ABCMeta):
     """
 
     def __getattr__(cls, name):
-        raise AttributeError(_message(cls, name, f"type object {cls.__name__!r}"))
+        raise AttributeError(missing_attribute(cls, name, "type object {!r}"))
 
 
 class WithOtherNames(metaclass=_NamesOfClass):
@@ -150,8 +150,4 @@ class WithOtherNames(metaclass=_NamesOfClass):
     """
 
     def __getattr__(self, name):
-        try:
-            return super().__getattr__(name)  # PyTorch keeps layers there.
-        except AttributeError:
-            cls = type(self)
-            raise AttributeError(_message(cls, name, f"{cls.__name__!r} object")) from None
+        raise AttributeError(missing_attribute(type(self), name))

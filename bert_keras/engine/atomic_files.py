@@ -1,4 +1,11 @@
-"""Files that are whole or not there: the one way in which this package writes."""
+"""Writes files and folders whole or not at all. The package writes in no other way.
+
+Why: `open(path, "w")` empties the old file first, so a kill or a full disk leaves half a file. And
+no function of Python replaces a folder that holds files.
+
+Goes when `test_keras_s_save_destroys_the_old_file_when_it_fails` and
+`test_python_replaces_no_folder_that_holds_files` fail.
+"""
 
 import contextlib
 import ctypes

@@ -1,11 +1,11 @@
 """The step of AdamW and LAMB through a backend's own kernel: few passes over memory.
 
 Why: Keras updates moments and weights by separate operations, each a pass over memory; XLA fuses
-them, PyTorch and TensorFlow do not (docs/benchmarks.md has the times). And on TensorFlow Keras
+them, PyTorch and TensorFlow do not (docs/benchmarks.md has the times). And on TensorFlow, Keras
 squares the gradient of an embedding table before it sums repeated tokens.
 
-Goes when `tests/engine/test_still_needed.py::test_keras_s_adamw_makes_many_passes` and
-`test_keras_squares_gradients_before_it_sums_repeated_tokens` fail.
+Goes when `test_keras_s_adamw_is_many_passes_over_memory_on_pytorch` and
+`test_keras_squares_the_gradient_of_a_repeated_token_before_it_adds` fail.
 """
 
 import keras

@@ -1,7 +1,6 @@
-"""What one backend computes in another way than the others, because that is faster.
+"""Operations that one backend computes faster in another way than `keras.ops` does.
 
-The one place for the peculiarities of backends. docs/benchmarks.md has the measurements. All else
-computes as `keras.ops` does.
+Why: docs/benchmarks.md has the times of each; what is not listed here is left to `keras.ops`.
 
 - Attention: JAX and PyTorch compute it in one function (`FUSED`).
 - Dense layers: PyTorch multiplies float32 with Intel's MKL, which is slower than oneDNN on AMD's
@@ -14,6 +13,9 @@ computes as `keras.ops` does.
   once. On JAX that has no forward-mode derivative (`jax.jvp`).
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
 - Dropout: cheaper random numbers on JAX, on TensorFlow, and on PyTorch's CPU.
+
+The part about attention can go when
+`test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch` fails.
 """
 
 import functools
@@ -295,8 +297,8 @@ def dropout_mask(layer, like, shape):
     if backend == "tensorflow":
         return _kept_on_tensorflow(layer.rate, shape, layer.seed_generator.next())
     # A layer with a seed of its own cannot use PyTorch's global generator.
-    if backend == "torch" and layer.seed is None and _is_for_short_draws(like):
-        return _kept_on_torch(layer.rate, shape, like.device)
+    if backend == "torch" and layer.seed is None:
+        return _kept_on_torch(layer.rate, shape, like)
     return None
 
 
@@ -364,13 +366,6 @@ def _mixed(bits):
     return bits ^ (bits >> 16)
 
 
-def _is_for_short_draws(inputs):
-    import torch
-
-    # `torch.compile` draws each number where it is used, and cannot trace 64-bit draws.
-    return inputs.is_cpu and not torch.compiler.is_compiling()
-
-
 def _share_of_short(rate):
     """Returns how many of the 65,536 16-bit numbers mean that an element is dropped."""
     return min(round(rate * 2**16), 2**16 - 1)
@@ -380,12 +375,15 @@ def _scale_of_short(rate):
     return 2**16 / (2**16 - _share_of_short(rate))
 
 
-def _kept_on_torch(rate, shape, device):
-    """Draws from the CPU's global generator."""
+def _kept_on_torch(rate, shape, like):
+    """Draws from the global generator of the CPU; `None` on other devices and in graphs."""
     import torch
 
+    # `torch.compile` draws each number where it is used, and cannot trace 64-bit draws.
+    if not like.is_cpu or torch.compiler.is_compiling():
+        return None
     size = math.prod(shape)
-    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=device)
+    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=like.device)
     bits = draws.random_(-(2**63), None).view(torch.int16)[:size].view(shape)
     return bits >= _share_of_short(rate) - 2**15
 

@@ -1,4 +1,9 @@
-"""Recomputes inner values in the backward pass instead of keeping them, to save memory."""
+"""Recomputes inner values in the backward pass instead of keeping them, to save memory.
+
+Why: around dropout, `keras.remat` gives wrong gradients on TensorFlow and fails on JAX.
+
+Goes when `test_keras_s_remat_around_dropout_is_wrong` fails.
+"""
 
 import os
 import warnings

@@ -177,7 +177,9 @@ class Encoder(Composite):
         return_attentions: bool = False,
         training: bool | None = None,
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
-        shared = {layer.name: layer(hidden_states, training=training) for layer in self.shared}
+        shared = {}
+        for layer in self.shared:
+            shared[layer.name] = layer(hidden_states, training=training)
         all_hidden_states, all_attentions = [hidden_states], []
         options = {"attention_mask": attention_mask, "training": training}
         for block in self.blocks:

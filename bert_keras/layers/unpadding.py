@@ -77,11 +77,11 @@ def check_no_attentions(return_attentions):
 def check_places(arrays):
     """Raises `ValueError` unless each token of a batch has one place in its `row_places`."""
     places, (tokens,) = arrays[ROW_PLACES], np.nonzero(arrays[PADDING_MASK].reshape(-1))
-    is_whole = places.shape[-1] == arrays[TOKEN_IDS].shape[-1]
-    if not is_whole or not np.array_equal(np.sort(places[places >= 0]), tokens):
+    has_length = places.shape[-1] == arrays[TOKEN_IDS].shape[-1]
+    if not has_length or not np.array_equal(np.sort(places[places >= 0]), tokens):
         raise ValueError(
             f"The input {ROW_PLACES!r} must hold the place of each token of the batch once, in "
-            f"rows of the batch's length. Received the shape {places.shape} for token_ids of the "
-            f"shape {arrays[TOKEN_IDS].shape} with {len(tokens)} tokens. It is made for a whole "
-            "batch, by `TextPreprocessor(unpadded=True)` in a task, and cannot be cut."
+            f"rows of the batch's length. Received: shape {places.shape} for token_ids of shape "
+            f"{arrays[TOKEN_IDS].shape} with {len(tokens)} tokens. A task with "
+            "`TextPreprocessor(unpadded=True)` makes it for a whole batch, which cannot be split."
         )

@@ -205,9 +205,7 @@ class ReplacedTokenDetection(JointTask):
     def is_replaced(
         self, text: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[list[JudgedToken]]: ...
-    def is_replaced(
-        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[JudgedToken] | list[list[JudgedToken]]:
+    def is_replaced(self, text, batch_size=None, verbose=0):
         """Answers which tokens were replaced, see `ReplacedTokenDetector`."""
         return self.discriminator.is_replaced(text, batch_size, verbose)
 

@@ -1,4 +1,4 @@
-"""What a user's subclass of a task brings along: layers, a family's head, a step of its own."""
+"""A user's subclass of a task may have its own layers, step, and way from texts to rows."""
 
 import keras
 import numpy as np
@@ -26,7 +26,7 @@ class WithLayer(bert_keras.TextClassifier):
 
 
 @pytest.mark.parametrize("options", [{}, {"lora_rank": 2}], ids=["plain", "adapters"])
-def test_its_layers_go_along_into_presets_and_copies(tmp_path, options):
+def test_its_layers_are_saved_in_presets_and_copies(tmp_path, options):
     task = WithLayer(tiny_backbone(), preprocessor=tiny_preprocessor(), **options)
     expected = task.predict(TEXTS, verbose=0)
     task.save_to_preset(tmp_path)
@@ -57,7 +57,7 @@ def test_it_has_its_parent_s_head_on_each_family(tmp_path):
             )
 
 
-def test_its_predict_step_counts():
+def test_its_own_predict_step_is_called():
     class Sevens(bert_keras.TextClassifier):
         def predict_step(self, *args):
             return super().predict_step(*args) * 0 + 7
