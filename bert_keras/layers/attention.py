@@ -113,16 +113,8 @@ class SelfAttention(keras.layers.Layer):
 
 
 def attend(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    dropout: Dropout,
-    return_attentions: bool = False,
-    training: bool | None = None,
-    bias: Tensor | None = None,
-    scale: float | None = None,
-) -> tuple[Tensor, Tensor | None]:
+    query, key, value, mask, dropout, return_attentions=False, training=None, bias=None, scale=None
+):
     """Returns `softmax(scale Q K^T + bias) V`, by the backend's own function where possible.
 
     Args:

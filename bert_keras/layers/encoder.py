@@ -8,13 +8,30 @@ import keras
 from bert_keras.engine.remat import rematerialized, warn_where_useless
 from bert_keras.engine.size_limit import note_variable
 from bert_keras.layers.adaptable_dense import adaptable_layers
-from bert_keras.layers.composite import Composite
 from bert_keras.layers.dropout import Dropout
 from bert_keras.types import LayerOptions, Tensor
 
 
+class _OfLayers(keras.layers.Layer):
+    """A layer whose constructor takes other layers: its config holds theirs.
+
+    Attributes:
+        arguments: names of the constructor's arguments that are attributes too.
+    """
+
+    arguments = ()
+
+    def get_config(self):
+        own = {name: getattr(self, name) for name in self.arguments}
+        return {**super().get_config(), **keras.saving.serialize_keras_object(own)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**keras.saving.deserialize_keras_object(config))
+
+
 @keras.saving.register_keras_serializable(package="bert_keras")
-class EncoderBlock(Composite):
+class EncoderBlock(_OfLayers):
     """One Transformer block, made of an attention, a feed-forward network and their norms.
 
     As in BERT, `a = Norm(x + Dropout(Attention(x)))`, then
@@ -112,7 +129,7 @@ class EncoderBlock(Composite):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Encoder(Composite):
+class Encoder(_OfLayers):
     """Blocks, each of which is called on the output of the one before.
 
     Args:
