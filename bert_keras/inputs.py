@@ -1,4 +1,4 @@
-"""The inputs that every model of the package takes: names, shapes, and the checks on them.
+"""The inputs of every model of the package: names, shapes and checks.
 
 A model takes a dict of integer arrays:
 
@@ -8,24 +8,26 @@ A model takes a dict of integer arrays:
 | `segment_ids` | `(batch, seq_len)` | 0 for the first text, 1 for the second | zeros |
 | `padding_mask` | `(batch, seq_len)` | 1 or `True` for a real token, 0 for padding | ones |
 
-Models without segments take no `segment_ids`. Multiple choice puts an axis `num_choices` after
-`batch`. `row_places` `(num_rows, seq_len)` makes the encoder compute a batch without padding, see
-`bert_keras.preprocessing.unpadded_batches`. Ids outside their table give an error on one
-backend and NaN on another, so they are checked here, on the host, before any compute.
+Models without segments take no `segment_ids`. Multiple choice has an axis `num_choices` after
+`batch`. With `row_places` `(num_rows, seq_len)`, the encoder computes a batch without padding, see
+`bert_keras.preprocessing.unpadded_batches`. Ids outside their table give an error on some backends
+and NaN on others, so they are checked here, on the host, before anything is computed.
 """
 
 import difflib
 
 import numpy as np
 
+from bert_keras.checks import check_shape, refuse_first
+
 TOKEN_IDS = "token_ids"
 SEGMENT_IDS = "segment_ids"
 PADDING_MASK = "padding_mask"
 MASK_POSITIONS = "mask_positions"
-# Keras counts the rows of the input whose name comes first: these are not the batch's.
+# Keras infers the batch size from the alphabetically first input, which must not be this one.
 ROW_PLACES = "row_places"
 
-# The names that users of other libraries reach for first.
+# Names in other libraries.
 _FOREIGN_NAMES = {
     "input_ids": TOKEN_IDS,
     "token_type_ids": SEGMENT_IDS,
@@ -39,8 +41,8 @@ def check_keys(inputs, allowed):
     """Raises unless `inputs` is a dict with `token_ids` and no key outside `allowed`.
 
     Args:
-        inputs: what a user passed to a model.
-        allowed: names of the inputs that this model knows.
+        inputs: dict of arrays, as passed to a model.
+        allowed: names of the inputs that this model takes.
 
     Raises:
         TypeError: `inputs` is not a dict.
@@ -49,17 +51,17 @@ def check_keys(inputs, allowed):
     if not isinstance(inputs, dict):
         raise TypeError(
             f"The model takes a dict of integer arrays with the keys {list(allowed)}. "
-            f"Received: {type(inputs).__name__}. Pass {{'token_ids': ids}}; text to `fit`, "
+            f"Received: {type(inputs).__name__}. Pass {{'token_ids': ids}}. Text goes to `fit`, "
             "`evaluate` or `predict` of a task, or through its `preprocessor(texts)`."
         )
     for key in inputs:
         if key in allowed:
             continue
-        meant = _FOREIGN_NAMES.get(key, key)
-        close = difflib.get_close_matches(str(meant), allowed, 1)
+        name = _FOREIGN_NAMES.get(key, key)
+        close = difflib.get_close_matches(str(name), allowed, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        if meant == SEGMENT_IDS and meant not in allowed:
-            hint = " It tells no segments apart: leave them out."
+        if name == SEGMENT_IDS and name not in allowed:
+            hint = " This model has no segments: leave them out."
         raise ValueError(
             f"The model takes the inputs {list(allowed)}. Received an input {key!r}.{hint}"
         )
@@ -70,15 +72,15 @@ def check_keys(inputs, allowed):
 
 
 def check_arrays(inputs, *, vocabulary_size, max_sequence_length, num_segments, num_axes=2):
-    """Raises unless every array has an integer dtype, the same shape, and ids inside its table.
+    """Raises unless all arrays have integer dtypes, equal shapes, and ids inside their tables.
 
-    Costs one pass over the arrays; call it on the host, before a batch goes to the device.
+    This costs one pass over the arrays. Call it on the host, before a batch goes to the device.
 
     Args:
         inputs: dict of NumPy arrays as described in this module.
         vocabulary_size: int, number of rows of the token table.
-        max_sequence_length: int, number of positions that a token can have, or `None` for no limit.
-        num_segments: int, number of segments; without `segment_ids` it is not read.
+        max_sequence_length: int, number of positions, or `None` for no limit.
+        num_segments: int, number of segments; ignored without `segment_ids`.
         num_axes: int, 2 for `(batch, seq_len)`, 3 for `(batch, num_choices, seq_len)`.
 
     Raises:
@@ -92,24 +94,19 @@ def check_arrays(inputs, *, vocabulary_size, max_sequence_length, num_segments, 
                 f"The input {key!r} must hold integers. Received an array of dtype {array.dtype}."
             )
     token_ids = arrays[TOKEN_IDS]
-    if token_ids.ndim != num_axes:
-        raise ValueError(
-            f"The input 'token_ids' must have {num_axes} axes, the last one seq_len. Received the "
-            f"shape {token_ids.shape}."
-        )
+    axes = ("batch", "seq_len") if num_axes == 2 else ("batch", "num_choices", "seq_len")
+    check_shape("The input 'token_ids'", token_ids, axes)
     longest = np.inf if max_sequence_length is None else max_sequence_length
     if not 1 <= token_ids.shape[-1] <= longest:
         limits = "at least 1 token" if longest == np.inf else f"between 1 and {longest} tokens"
         raise ValueError(
-            f"The model takes {limits} a sequence, as many as it has positions for. Received "
-            f"{token_ids.shape[-1]}. Truncate, or cut long documents into windows."
+            f"The model takes {limits} per sequence, for which it has positions. Received: "
+            f"{token_ids.shape[-1]}. Truncate texts, or cut long documents into windows."
         )
     for key in (SEGMENT_IDS, PADDING_MASK):
-        if key in arrays and arrays[key].shape != token_ids.shape:
-            raise ValueError(
-                f"The input {key!r} must have the shape of 'token_ids', {token_ids.shape}. "
-                f"Received {arrays[key].shape}."
-            )
+        if key in arrays:
+            advice = "It must have the shape of 'token_ids'."
+            check_shape(f"The input {key!r}", arrays[key], token_ids.shape, advice=advice)
     _check_range(TOKEN_IDS, token_ids, vocabulary_size, "the vocabulary")
     if SEGMENT_IDS in arrays:
         _check_range(SEGMENT_IDS, arrays[SEGMENT_IDS], num_segments, "the segment table")
@@ -125,21 +122,18 @@ def check_arrays(inputs, *, vocabulary_size, max_sequence_length, num_segments, 
 
 def _check_places(arrays):
     places, (tokens,) = arrays[ROW_PLACES], np.nonzero(arrays[PADDING_MASK].reshape(-1))
-    is_whole = places.shape[-1] == arrays[TOKEN_IDS].shape[-1]
-    if not is_whole or not np.array_equal(np.sort(places[places >= 0]), tokens):
+    has_length = places.shape[-1] == arrays[TOKEN_IDS].shape[-1]
+    if not has_length or not np.array_equal(np.sort(places[places >= 0]), tokens):
         raise ValueError(
             f"The input {ROW_PLACES!r} must hold the place of each token of the batch once, in "
-            f"rows of the batch's length. Received the shape {places.shape} for token_ids of the "
-            f"shape {arrays[TOKEN_IDS].shape} with {len(tokens)} tokens. It is made for a whole "
-            "batch, by `TextPreprocessor(unpadded=True)` in a task, and cannot be cut."
+            f"rows of the batch's length. Received: shape {places.shape} for token_ids of shape "
+            f"{arrays[TOKEN_IDS].shape} with {len(tokens)} tokens. A task with "
+            "`TextPreprocessor(unpadded=True)` makes it for a whole batch, which cannot be split."
         )
 
 
 def _check_range(key, array, size, table):
     if array.size and (array.min() < 0 or array.max() >= size):
-        wrong = np.argwhere((array < 0) | (array >= size))[0]
-        raise ValueError(
-            f"The input {key!r} must lie in 0 to {size - 1} ({table}). Received "
-            f"{int(array[tuple(wrong)])} at the index {tuple(int(i) for i in wrong)}. Was the text "
-            "tokenized with the vocabulary of this checkpoint?"
-        )
+        rule = f"The input {key!r} must be from 0 to {size - 1} ({table})"
+        advice = "Was the text tokenized with the vocabulary of this checkpoint?"
+        refuse_first((array < 0) | (array >= size), array, rule, advice)

@@ -101,13 +101,13 @@ def check_arguments(names, function):
             raise TypeError(f"`{function.__name__}` has no argument {name!r}.{hint}")
 
 
-def _message(cls, name, kind):
+def missing_attribute(cls, name, kind="{!r} object"):
     """Returns the message of the `AttributeError` for a missing attribute of a class."""
     ours, _, call = _METHODS.get(name, "").partition(": ")
-    here = [method for method in ours.split(", ") if method and hasattr(cls, method)]
-    if here:
-        return f"There is no `{name}` here. It is called `{call or here[0]}`."
-    return f"{kind} has no attribute {name!r}"
+    for method in ours.split(", ") if ours else ():
+        if hasattr(cls, method):
+            return f"There is no `{name}` here. It is called `{call or method}`."
+    return f"{kind.format(cls.__name__)} has no attribute {name!r}"
 
 
 class _NamesOfClass(abc.ABCMeta):
@@ -117,7 +117,7 @@ class _NamesOfClass(abc.ABCMeta):
     """
 
     def __getattr__(cls, name):
-        raise AttributeError(_message(cls, name, f"type object {cls.__name__!r}"))
+        raise AttributeError(missing_attribute(cls, name, "type object {!r}"))
 
 
 class WithOtherNames(metaclass=_NamesOfClass):
@@ -127,8 +127,4 @@ class WithOtherNames(metaclass=_NamesOfClass):
     """
 
     def __getattr__(self, name):
-        try:
-            return super().__getattr__(name)  # PyTorch keeps layers there.
-        except AttributeError:
-            cls = type(self)
-            raise AttributeError(_message(cls, name, f"{cls.__name__!r} object")) from None
+        raise AttributeError(missing_attribute(type(self), name))

@@ -101,6 +101,17 @@ class LossOptions(TypedDict, total=False):
     dtype: Dtype | None
 
 
+class OptimizerOptions(TypedDict, total=False):
+    name: str
+    clipnorm: float | None
+    clipvalue: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
+
+
 # See `bert_keras.presets.card`.
 class Card(TypedDict, total=False):
     description: str

@@ -16,6 +16,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.g
 import latex2mathml.converter
 from docutils import nodes
 from sphinx.search import SearchLanguage
+from sphinx.util.inspect import stringify_signature
 
 import bert_keras
 
@@ -47,7 +48,8 @@ napoleon_custom_sections = [
 ]
 autodoc_member_order = "bysource"
 autodoc_class_signature = "separated"
-autodoc_typehints = "none"
+autodoc_typehints_format = "short"
+maximum_signature_line_length = 100
 
 html_theme = "furo"
 html_title = "bert_keras 文档" if IS_CHINESE else "bert_keras"
@@ -166,7 +168,8 @@ def right_signature(app, what, name, value, options, signature, returned):
     except (TypeError, ValueError):
         return None
     parameters = list(found.parameters.values())[1:]
-    return str(found.replace(parameters=parameters)), None
+    found = found.replace(parameters=parameters, return_annotation=found.empty)
+    return stringify_signature(found, unqualified_typehints=True), None
 
 
 def formula(display):

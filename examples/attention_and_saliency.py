@@ -1,15 +1,15 @@
 # %% [markdown]
-# # What a model looks at, and what its answer hangs on
+# # What a model looks at, and what its answer depends on
 #
-# Attention shows where vectors are taken from; integrated gradients show which tokens move the
-# answer. The first is not the second: an attention map explains no decision by itself.
+# Attention shows where each vector comes from; integrated gradients show which tokens change the
+# answer. These differ: an attention map alone does not explain a decision.
 #
 # ```shell
 # python examples/attention_and_saliency.py
 # ```
 #
-# Expected: accuracy 0.900 ± 0.010 on 600 sentences, and scores that add up to a logit but for
-# 0.003; PyTorch, three seeds, 20 seconds of one core each.
+# Expected: accuracy 0.900 ± 0.010 on 600 sentences, and scores whose sum differs from a logit by at
+# most 0.003; PyTorch, three seeds, 20 seconds of one core each.
 
 # %%
 import argparse
@@ -25,9 +25,7 @@ parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
 parser.add_argument("--num_train", type=int, default=400, help="sentences to train on")
-parser.add_argument(
-    "--output_dir", default="output/attention_and_saliency", help="folder of what is written"
-)
+parser.add_argument("--output_dir", default="output/attention_and_saliency", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
@@ -42,7 +40,7 @@ classifier.fit(train.texts, train.labels, epochs=1, verbose=2)
 print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))
 
 # %% [markdown]
-# Each layer, the mean over its heads; then the heads of the last layer.
+# First each layer, averaged over its heads; then the heads of the last layer.
 
 # %%
 text = "The food was cold, but the staff were lovely."
@@ -52,18 +50,18 @@ plots.attention(classifier, text, path=f"{flags.output_dir}/layers.png")
 plots.attention(classifier, text, layer=-1, path=f"{flags.output_dir}/heads.png")
 
 # %% [markdown]
-# The scores of a text add up to the difference between its logit and that of a text of masks; what
-# is missing is the error of the sum over the path.
+# The scores of a text add up to the difference between its logit and that of a text of masks. The
+# rest is the error of the integral, which is a sum over points of the path.
 
 # %%
-found = bert_keras.integrated_gradients(classifier, [text, "I would not go back.", "Great!"])
-for one in found:
-    print(one.target, f"{one.logit - one.baseline_logit:.3f} = {one.scores.sum():.3f}", one.error)
-plots.saliency(found, path=f"{flags.output_dir}/saliency.png")
+answers = bert_keras.integrated_gradients(classifier, [text, "I would not go back.", "Great!"])
+for a in answers:
+    print(a.target, f"{a.logit - a.baseline_logit:.3f} = {a.scores.sum():.3f}", a.error)
+plots.saliency(answers, path=f"{flags.output_dir}/saliency.png")
 
 # %% [markdown]
-# An active use: words whose score speaks against the label that people gave are where to look for
-# wrong labels.
+# A use for this: texts whose words speak against the label that people assigned are the place to
+# look for wrong labels.
 
 # %%
 few = dev.take(range(16))

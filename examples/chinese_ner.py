@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Chinese entities, with a vocabulary of your own
 #
-# From nothing: characters become the vocabulary, a small encoder starts at random, and learns who
-# and where in sentences that are put together here. For real data give a file and a checkpoint.
+# This starts from nothing: characters become the vocabulary, and a small random encoder learns to
+# find people and places in generated sentences. For real data, pass a file and a checkpoint.
 #
 # ```shell
 # python examples/chinese_ner.py
 # python examples/chinese_ner.py --train_file msra_train.txt --preset bert_base_zh
 # ```
 #
-# Expected: entity F1 1.000 on the 20 sentences held out, which are made of the same patterns;
-# PyTorch, three seeds, 7 seconds of one core each.
+# Expected: entity F1 1.000 on the 20 held-out sentences, which follow the same patterns; PyTorch,
+# three seeds, 7 seconds of one core each.
 
 # %%
 import argparse
@@ -24,9 +24,9 @@ from bert_keras import datasets, plots
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--train_file", default=None, help="column file of characters and tags")
-parser.add_argument("--preset", default=None, help="by default a small model from nothing")
-parser.add_argument("--epochs", type=int, default=6, help="times through the training set")
-parser.add_argument("--output_dir", default="output/chinese_ner", help="folder of what is written")
+parser.add_argument("--preset", default=None, help="by default a small random model")
+parser.add_argument("--epochs", type=int, default=6, help="passes over the training set")
+parser.add_argument("--output_dir", default="output/chinese_ner", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
@@ -61,7 +61,7 @@ dev, train = sentences.take(order[::5]), sentences.take(np.delete(order, np.s_[:
 names = datasets.tag_names(sentences)
 
 # %% [markdown]
-# A WordPiece vocabulary splits Chinese at each character by itself.
+# A WordPiece vocabulary splits Chinese into single characters.
 
 # %%
 keras.utils.set_random_seed(0)

@@ -1,14 +1,14 @@
 # %% [markdown]
 # # A head of your own on a backbone
 #
-# The backbone is a Keras model like any other: its outputs go into whatever layers you like.
+# The backbone is a Keras model like any other: you can put any layers on its outputs.
 #
 # ```shell
 # python examples/custom_head.py
 # ```
 #
-# Expected: accuracy 0.890 ± 0.010 on 600 sentences, where guessing has 0.5; PyTorch, three seeds,
-# one minute of one core each.
+# Expected: accuracy 0.890 ± 0.010 on 600 sentences (chance is 0.5); PyTorch, three seeds, one
+# minute of one core each.
 
 # %%
 import argparse
@@ -24,15 +24,15 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
-parser.add_argument("--epochs", type=int, default=2, help="times through the training set")
-parser.add_argument("--output_dir", default="output/custom_head", help="folder of what is written")
+parser.add_argument("--epochs", type=int, default=2, help="passes over the training set")
+parser.add_argument("--output_dir", default="output/custom_head", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
 
 # %% [markdown]
-# Any task gives a checkpoint's backbone and its preprocessor, which turns texts into the dict of
+# Any task has the checkpoint's backbone and its preprocessor, which turns texts into the dict of
 # arrays that the backbone takes.
 
 # %%

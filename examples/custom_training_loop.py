@@ -1,7 +1,7 @@
 # %% [markdown]
 # # A training loop of your own, on each backend
 #
-# `fit` is not the only way: a task is a Keras model, and each backend's own loop trains it.
+# `fit` is not the only way: a task is a Keras model, so each backend's own loop can train it.
 #
 # ```shell
 # KERAS_BACKEND=torch python examples/custom_training_loop.py
@@ -28,9 +28,7 @@ parser.add_argument(
     "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
 )
 parser.add_argument("--num_steps", type=int, default=60, help="batches of 32")
-parser.add_argument(
-    "--output_dir", default="output/custom_training_loop", help="folder of what is written"
-)
+parser.add_argument("--output_dir", default="output/custom_training_loop", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
@@ -45,8 +43,8 @@ optimizer = bert_keras.AdamW(WarmupDecay(3e-4, flags.num_steps), weight_decay=0.
 optimizer.build(classifier.trainable_variables)
 
 # %% [markdown]
-# TensorFlow records the forward pass on a tape, PyTorch on its tensors. JAX has functions without
-# state: the variables go in and come out, and are put back at the end.
+# TensorFlow records the forward pass on a tape, PyTorch on its tensors. JAX functions have no
+# state: the variables are passed in and returned, and assigned at the end.
 
 
 # %%
@@ -76,24 +74,24 @@ def make_step_on_jax():
     @jax.jit
     def step(state, x, y):
         def forward(trainable):
-            logits, others = classifier.stateless_call(trainable, state[1], x, training=True)
-            return loss_of(y, logits), others
+            logits, fixed = classifier.stateless_call(trainable, state[1], x, training=True)
+            return loss_of(y, logits), fixed
 
-        (loss, others), gradients = jax.value_and_grad(forward, has_aux=True)(state[0])
+        (loss, fixed), gradients = jax.value_and_grad(forward, has_aux=True)(state[0])
         trainable, moments = optimizer.stateless_apply(state[2], gradients, state[0])
-        return (trainable, others, moments), loss
+        return (trainable, fixed, moments), loss
 
-    parts = (
+    groups = (
         classifier.trainable_variables,
         classifier.non_trainable_variables,
         optimizer.variables,
     )
-    state = tuple([v.value for v in part] for part in parts)
+    state = tuple([v.value for v in variables] for variables in groups)
 
     def train_on_jax(x, y):
         nonlocal state
         state, loss = step(state, x, y)
-        for variables, values in zip(parts, state, strict=True):
+        for variables, values in zip(groups, state, strict=True):
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
         return loss

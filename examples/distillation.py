@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Distil a language model
 #
-# A student with two of the teacher's layers learns from its whole distribution at each token, from
-# the masked tokens, and from the direction of its hidden states, as DistilBERT did.
+# A student with two of the teacher's layers learns from the teacher's distribution over all tokens,
+# from the masked tokens, and from the direction of the teacher's hidden states, as DistilBERT did.
 #
 # ```shell
 # python examples/distillation.py
@@ -10,8 +10,8 @@
 #     --num_train 1000000 --epochs 3
 # ```
 #
-# Expected: perplexity 259.1 before and 100.5 ± 1.3 after, of a student with 71 % of its teacher's
-# parameters; the teacher has 93.7; PyTorch, three seeds, 25 seconds of one core each.
+# Expected: a student with 71 % of the teacher's parameters has perplexity 259.1 before and 100.5 ±
+# 1.3 after, where the teacher has 93.7; PyTorch, three seeds, 25 seconds of one core each.
 
 # %%
 import argparse
@@ -27,14 +27,12 @@ parser.add_argument(
     "--preset", default="bert_mini_en_gutenberg", help="the teacher: name, folder or hf:// address"
 )
 parser.add_argument(
-    "--train_file", default=None, help="plain text, a text a line; by default sentences of reviews"
+    "--train_file", default=None, help="one text per line; by default sentences of reviews"
 )
-parser.add_argument("--heldout_file", default=None, help="likewise")
+parser.add_argument("--heldout_file", default=None, help="one text per line")
 parser.add_argument("--num_train", type=int, default=1000, help="texts to train on")
-parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
-parser.add_argument(
-    "--output_dir", default="output/distillation", help="folder of the model and the picture"
-)
+parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
+parser.add_argument("--output_dir", default="output/distillation", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
@@ -44,11 +42,11 @@ if flags.train_file:
         for path in (flags.train_file, flags.heldout_file)
     )
 else:
-    parts = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
-    train, heldout = (part.texts for part in parts)
+    splits = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
+    train, heldout = (split.texts for split in splits)
 
 # %% [markdown]
-# The student begins with the teacher's embeddings, its head, and its first and third layer.
+# The student starts with the teacher's embeddings, its head, and its first and third layer.
 
 # %%
 keras.utils.set_random_seed(0)

@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Export, and serve without this package
 #
-# A trained classifier becomes one ONNX file (on PyTorch) or a SavedModel (on TensorFlow and JAX);
-# the tokenizer is a file of its own, which the package `tokenizers` reads in any language.
+# A trained classifier becomes an ONNX file (on PyTorch) or a SavedModel (on TensorFlow and JAX).
+# The tokenizer is a separate file, which the package `tokenizers` reads in several languages.
 #
 # ```shell
 # KERAS_BACKEND=torch python examples/export_and_serve.py
 # ```
 #
-# Expected: both sides print the same probabilities to four digits; PyTorch, below a minute.
+# Expected: both sides print the same probabilities to four digits; PyTorch, less than a minute.
 
 # %%
 import argparse
@@ -26,10 +26,8 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
 )
-parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
-parser.add_argument(
-    "--output_dir", default="output/export_and_serve", help="folder of what is written"
-)
+parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
+parser.add_argument("--output_dir", default="output/export_and_serve", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
@@ -50,12 +48,12 @@ classifier.tokenizer.save(flags.output_dir)
 
 
 # %% [markdown]
-# A server needs no more than this: the tokenizer's file, a runtime, and a softmax.
+# A server only needs the tokenizer's file, a runtime, and a softmax.
 
 
 # %%
 def load(target):
-    """Returns a function of arrays that gives logits."""
+    """Returns a function from input arrays to logits."""
     if is_torch:
         import onnxruntime
 

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Classify documents that are longer than the model reads
 #
-# Passages of two books are cut to their first tokens, or read in windows that are combined.
+# Passages of two books are either cut to their first tokens, or read in windows and combined.
 #
 # ```shell
 # python examples/long_text_classification.py
 # python examples/long_text_classification.py --data_dir aclImdb --preset minilm_l6_en_uncased
 # ```
 #
-# Expected: accuracy 0.988 by the beginning and 1.000 by six windows, on 82 passages; PyTorch, one
-# seed, two minutes.
+# Expected: accuracy 0.988 with the beginning and 1.000 with six windows, on 82 passages; PyTorch,
+# one seed, two minutes.
 
 # %%
 import argparse
@@ -18,20 +18,20 @@ import sys
 import keras
 
 import bert_keras
-from bert_keras import datasets, plots
+from bert_keras import corpora, datasets, plots
 
 parser = argparse.ArgumentParser()
 parser.add_argument(
-    "--data_dir", default=None, help="the IMDB reviews; by default passages of two books"
+    "--data_dir", default=None, help="folder of the IMDB reviews; by default passages of two books"
 )
 parser.add_argument(
     "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
 )
-parser.add_argument("--epochs", type=int, default=3, help="times through the training set")
+parser.add_argument("--epochs", type=int, default=3, help="passes over the training set")
 parser.add_argument(
     "--output_dir",
     default="output/long_text_classification",
-    help="folder of the model and the picture",
+    help="output folder",
 )
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
@@ -41,7 +41,7 @@ if flags.data_dir:
 else:
     texts, labels = [], []
     for label, book in enumerate(("alice", "tom_sawyer")):
-        (document,) = datasets.read_documents(f"examples/data/books/{book}.txt.gz")
+        (document,) = corpora.read_documents(f"examples/data/books/{book}.txt.gz")
         words = " ".join(document).split()
         passages = [" ".join(words[i : i + 300]) for i in range(0, len(words), 300)]
         texts += passages
@@ -51,8 +51,8 @@ else:
 print(len(train), "documents to train on,", len(dev), "to measure on")
 
 # %% [markdown]
-# Two ways: the first 64 tokens alone, and up to six windows of 64, of which attention learns which
-# count.
+# Two ways: only the first 64 tokens, or up to six windows of 64 tokens, which attention learns to
+# weigh.
 
 # %%
 options = {"label_names": train.label_names, "max_length": 64}

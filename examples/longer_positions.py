@@ -1,16 +1,17 @@
 # %% [markdown]
-# # Read further than the position table
+# # Read beyond the position table
 #
-# A model of 128 positions gets a table of 512: the new rows begin as copies of the old ones, and a
-# little training on long texts makes them its own.
+# A model with 128 positions gets a table of 512. The new rows start as copies of the old ones, and
+# a little training on long texts adapts them.
 #
 # ```shell
 # python examples/longer_positions.py
 # python examples/longer_positions.py --preset bert_base_en_uncased --positions 2048
 # ```
 #
-# Expected: perplexity 470.5 of 512 tokens before training and 377.3 ± 1.7 after, where 128 tokens
-# have 75.4: so little training is a beginning; PyTorch, three seeds, 12 seconds of one core each.
+# Expected: perplexity 470.5 on 512 tokens before training and 377.3 ± 1.7 after, compared with 75.4
+# on 128 tokens: so little training is only a start; PyTorch, three seeds, 12 seconds of one core
+# each.
 
 # %%
 import argparse
@@ -20,7 +21,7 @@ import keras
 import numpy as np
 
 import bert_keras
-from bert_keras import datasets, plots
+from bert_keras import corpora, plots
 
 parser = argparse.ArgumentParser()
 parser.add_argument(
@@ -28,19 +29,17 @@ parser.add_argument(
 )
 parser.add_argument("--positions", type=int, default=512, help="positions of the new table")
 parser.add_argument("--num_texts", type=int, default=24, help="long texts to train on")
-parser.add_argument(
-    "--output_dir", default="output/longer_positions", help="folder of what is written"
-)
+parser.add_argument("--output_dir", default="output/longer_positions", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
-(book,) = datasets.read_documents("examples/data/books/tom_sawyer.txt.gz")
+(book,) = corpora.read_documents("examples/data/books/tom_sawyer.txt.gz")
 words = " ".join(book).split()
 texts = [" ".join(words[start : start + 250]) for start in range(0, len(words) - 250, 250)]
 train, dev = texts[8:][: flags.num_texts], texts[:8]
 
 # %% [markdown]
-# The new backbone has the same weights but for one table, whose rows repeat.
+# The new backbone has the same weights, except for one table, whose rows repeat.
 
 # %%
 keras.utils.set_random_seed(0)

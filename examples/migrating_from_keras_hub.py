@@ -1,15 +1,16 @@
 # %% [markdown]
 # # From KerasHub
 #
-# A preset of KerasHub's BERT is read as it is, without KerasHub, and gives the same numbers. Names:
-# `BertTextClassifier` is `TextClassifier`, for every family; the preprocessor takes the same texts.
+# Presets of KerasHub's BERT can be loaded without KerasHub, and give the same numbers. Names:
+# `BertTextClassifier` becomes `TextClassifier`, for every family; the preprocessor takes the same
+# texts.
 #
 # ```shell
 # python examples/migrating_from_keras_hub.py
 # python examples/migrating_from_keras_hub.py --folder my_keras_hub_preset
 # ```
 #
-# Expected: vectors that differ by 2e-7 at most; PyTorch, 2 seconds of one core.
+# Expected: vectors that differ by at most 2e-7; PyTorch, 2 seconds of one core.
 
 # %%
 import argparse
@@ -26,9 +27,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--folder", default=None, help="a preset of KerasHub; by default a small random one is made"
 )
-parser.add_argument(
-    "--output_dir", default="output/migrating_from_keras_hub", help="folder of what is written"
-)
+parser.add_argument("--output_dir", default="output/migrating_from_keras_hub", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
@@ -42,18 +41,18 @@ if not flags.folder:
     keras_hub.models.BertTextClassifier(backbone, 2, preprocessor).save_to_preset(folder)
 
 # %% [markdown]
-# The same vectors from the same ids, to rounding.
+# The same ids give the same vectors, up to rounding.
 
 # %%
 theirs = keras_hub.models.BertBackbone.from_preset(folder)
 classifier = bert_keras.TextClassifier.from_preset(folder, num_classes=2)
 packed = classifier.preprocessor(["a good film .", "a bad film ."])
 expected = theirs.predict(packed, verbose=0)["sequence_output"]
-found = keras.ops.convert_to_numpy(classifier.backbone(packed)["sequence_output"])
-print("largest difference", np.abs(found - expected).max())
+vectors = keras.ops.convert_to_numpy(classifier.backbone(packed)["sequence_output"])
+print("largest difference", np.abs(vectors - expected).max())
 
 # %% [markdown]
-# From here on it is a task like any other.
+# From here on, this is a task like any other.
 
 # %%
 classifier.compile(learning_rate=1e-3)

@@ -1,16 +1,17 @@
 # %% [markdown]
 # # From transformers and back
 #
-# A folder that `save_pretrained` wrote is read with its head and labels, gives the same numbers,
-# trains on any backend, and goes back. Names: `AutoModelForSequenceClassification` is
-# `TextClassifier`, `AutoTokenizer` and `pipeline` are inside it, `Trainer` is `compile` and `fit`.
+# A folder written by `save_pretrained` is loaded with its head and labels, gives the same numbers,
+# trains on any backend, and can be exported back. Names: `AutoModelForSequenceClassification`
+# becomes `TextClassifier`, which includes `AutoTokenizer` and `pipeline`; `Trainer` becomes
+# `compile` and `fit`.
 #
 # ```shell
 # python examples/migrating_from_transformers.py
 # python examples/migrating_from_transformers.py --folder my_finetuned_model
 # ```
 #
-# Expected: logits that differ by 3e-6 at most, and `positive` 0.964 on both sides after training;
+# Expected: logits that differ by at most 3e-6, and `positive` 0.964 on both sides after training;
 # PyTorch, 2 seconds of one core.
 
 # %%
@@ -28,10 +29,10 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--folder",
     default=None,
-    help="what save_pretrained wrote; by default a small random model is made",
+    help="written by save_pretrained; by default a small random model is made",
 )
 parser.add_argument(
-    "--output_dir", default="output/migrating_from_transformers", help="folder of what is written"
+    "--output_dir", default="output/migrating_from_transformers", help="output folder"
 )
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
@@ -50,7 +51,7 @@ if not flags.folder:
     transformers.BertTokenizerFast(f"{folder}/vocab.txt").save_pretrained(folder)
 
 # %% [markdown]
-# The same logits from the same text, to rounding.
+# The same text gives the same logits, up to rounding.
 
 # %%
 text = "a good film ."
@@ -58,11 +59,11 @@ tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
 theirs = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
 expected = theirs(**tokenizer(text, return_tensors="pt")).logits.detach().numpy()
 classifier = bert_keras.TextClassifier.from_preset(folder)
-found = classifier.predict([text], verbose=0)
-print("largest difference", np.abs(found - expected).max(), classifier.classify(text))
+logits = classifier.predict([text], verbose=0)
+print("largest difference", np.abs(logits - expected).max(), classifier.classify(text))
 
 # %% [markdown]
-# Trained here, it goes back: transformers loads the new folder.
+# Train it here, then export it: transformers loads the new folder.
 
 # %%
 texts, labels = [text, "a bad film ."] * 16, ["positive", "negative"] * 16

@@ -1,14 +1,15 @@
 # %% [markdown]
 # # Two heads on one backbone, trained together
 #
-# Of a sentence of a review one head tells whether it is positive, the other which site it is from.
+# For each sentence of a review, one head predicts whether it is positive, the other which site it
+# is from.
 #
 # ```shell
 # python examples/multi_task.py
 # ```
 #
-# Expected: accuracy 0.599 ± 0.007 of the sentiment and 0.543 ± 0.008 of the site, where guessing
-# has 0.500 and 0.333, after one epoch; PyTorch, three seeds, 25 seconds of one core each.
+# Expected after one epoch: accuracy 0.599 ± 0.007 for the sentiment and 0.543 ± 0.008 for the site
+# (chance is 0.500 and 0.333); PyTorch, three seeds, 25 seconds of one core each.
 
 # %%
 import argparse
@@ -25,12 +26,12 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
 )
-parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
-parser.add_argument("--output_dir", default="output/multi_task", help="folder of what is written")
+parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
+parser.add_argument("--output_dir", default="output/multi_task", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %% [markdown]
-# Data: 3,000 sentences of three files; a fifth is held out, none of whose texts is in both parts.
+# Data: 3,000 sentences from three files. A fifth is held out; no text is in both parts.
 
 # %%
 texts, sentiments, sites = [], [], []
@@ -47,7 +48,8 @@ kept, held_out = datasets.split_indices(texts, 0.2, strata=sites)
 labels = {"sentiment": np.array(sentiments), "site": np.array(sites)}
 
 # %% [markdown]
-# Both heads read the vector of the first token. The losses add up; `loss_weights` would weigh them.
+# Both heads read the vector of the first token. Keras adds up the losses; `loss_weights` could
+# weigh them.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -66,17 +68,19 @@ model.compile(
 
 
 # %%
-def of(rows):
-    """Returns the inputs and the labels of these rows."""
+def batch_of(rows):
+    """Returns the inputs and labels of these rows."""
     inputs = preprocessor([texts[row] for row in rows])
     return inputs, {name: values[rows] for name, values in labels.items()}
 
 
-history = model.fit(*of(kept), epochs=flags.epochs, validation_data=of(held_out), verbose=2)
+history = model.fit(
+    *batch_of(kept), epochs=flags.epochs, validation_data=batch_of(held_out), verbose=2
+)
 
 # %%
-found = model.predict(preprocessor(["The soup was cold.", "Great phone."]), verbose=0)
-for sentiment, site in zip(found["sentiment"], found["site"], strict=True):
+logits = model.predict(preprocessor(["The soup was cold.", "Great phone."]), verbose=0)
+for sentiment, site in zip(logits["sentiment"], logits["site"], strict=True):
     print(("negative", "positive")[sentiment.argmax()], SITES[site.argmax()])
 
 # %%

@@ -9,7 +9,7 @@
 #     --num_train 100000 --epochs 2
 # ```
 #
-# Expected: accuracy 0.350 of 100 scenes, where guessing has 0.250; PyTorch, one seed, one minute.
+# Expected: accuracy 0.350 on 100 scenes (chance is 0.250); PyTorch, one seed, one minute.
 
 # %%
 import argparse
@@ -27,22 +27,22 @@ parser.add_argument(
     default="examples/data/swag/swag_val500.jsonl",
     help="SWAG, CommonsenseQA, CosmosQA or e-CARE",
 )
-parser.add_argument("--dev_file", default=None, help="likewise; by default a fifth of the other")
+parser.add_argument("--dev_file", default=None, help="by default a fifth of the training file")
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
 parser.add_argument("--num_train", type=int, default=200, help="contexts to train on")
-parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
+parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
+parser.add_argument("--output_dir", default="output/multiple_choice", help="output folder")
 parser.add_argument(
-    "--output_dir", default="output/multiple_choice", help="folder of the model and the picture"
+    "--devices", type=int, help="devices that share a batch; PyTorch needs torchrun"
 )
-parser.add_argument("--devices", type=int, help="to share a batch; PyTorch's by torchrun")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 if flags.devices:
     bert_keras.distribution.initialize(flags.devices)
 
 # %% [markdown]
-# Data: contexts, the choices of each, and the number of the right one.
+# Data: contexts, the choices for each, and the index of the right one.
 
 # %%
 train = datasets.read_multiple_choice(flags.train_file)
@@ -55,7 +55,7 @@ train = train.take(range(min(flags.num_train, len(train))))
 print(len(train), "to train on,", len(dev), "to measure on, of", train.num_choices, "choices")
 
 # %% [markdown]
-# Each choice is read together with its context, and gets one score; softmax goes over the choices.
+# Each choice is read together with its context and gets one score; the softmax is over the choices.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -73,7 +73,7 @@ history = model.fit(
 # %%
 answers = model.choose(dev.contexts, dev.choices)
 right = np.array([answer["index"] for answer in answers]) == dev.labels
-print(f"accuracy {right.mean():.3f}, where guessing has {1 / dev.num_choices:.3f}")
+print(f"accuracy {right.mean():.3f}, chance {1 / dev.num_choices:.3f}")
 model.save(f"{flags.output_dir}.keras")
 loaded = keras.models.load_model(f"{flags.output_dir}.keras")
 choices = ["eats the chair.", "sits down on it.", "flies to the moon.", "sings to the soup."]

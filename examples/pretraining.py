@@ -1,17 +1,17 @@
 # %% [markdown]
 # # Pre-train a BERT, from raw text to a preset
 #
-# A vocabulary, examples of masked tokens and next sentences, a model: the whole way on two books.
-# `bert-keras pretrain` goes on after a kill, and docs/pretraining.md has it at size.
+# The whole way on two books: a vocabulary, examples of masked tokens and next sentences, a model.
+# `bert-keras pretrain` can also resume a killed run; docs/pretraining.md shows it at full size.
 #
 # ```shell
 # python examples/pretraining.py
 # python examples/pretraining.py --text 'books/*.txt' --num_steps 100000
 # ```
 #
-# Expected: in training the perplexity of masked tokens falls from 827 ± 9 to 419 ± 1, and guesses
-# are frequent tokens: so few steps learn little else; PyTorch, three seeds, 23 seconds of one core
-# each.
+# Expected: in training, the perplexity of masked tokens falls from 827 ± 9 to 419 ± 1, and the
+# model predicts frequent tokens, since so few steps teach it little else; PyTorch, three seeds, 23
+# seconds of one core each.
 
 # %%
 import argparse
@@ -21,36 +21,33 @@ import sys
 import keras
 
 import bert_keras
-from bert_keras import datasets, plots
-from bert_keras.corpora import PretrainingBatches, create_pretraining_data
+from bert_keras import corpora, plots
 from bert_keras.preprocessing import Masking
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--text", default="examples/data/books/*.txt.gz", help="text files, a pattern")
 parser.add_argument("--num_steps", type=int, default=200, help="batches of 32")
-parser.add_argument(
-    "--output_dir", default="output/pretraining", help="folder of the model and the picture"
-)
+parser.add_argument("--output_dir", default="output/pretraining", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %% [markdown]
-# The vocabulary: pieces of words that are frequent in this text.
+# The vocabulary: word pieces that are frequent in this text.
 
 # %%
 files = sorted(glob.glob(flags.text))
-texts = [passage for book in datasets.read_documents(files) for passage in book]
+texts = [passage for book in corpora.read_documents(files) for passage in book]
 vocabulary = bert_keras.train_wordpiece(texts=texts, vocabulary_size=2000)
 tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
 print(tokenizer.tokenize("Alice was beginning to get very tired."))
 
 # %% [markdown]
-# Examples: two texts of up to 64 tokens, the second of which follows the first or is a random one.
+# Examples: two texts of up to 64 tokens together, where the second follows the first or is random.
 
 # %%
-create_pretraining_data(
+corpora.create_pretraining_data(
     files, tokenizer, f"{flags.output_dir}/data", sequence_length=64, documents="file", duplicates=2
 )
-batches = PretrainingBatches(f"{flags.output_dir}/data", batch_size=32, masking=Masking())
+batches = corpora.PretrainingBatches(f"{flags.output_dir}/data", batch_size=32, masking=Masking())
 
 # %%
 keras.utils.set_random_seed(0)
@@ -70,7 +67,7 @@ history = model.fit(
 )
 
 # %% [markdown]
-# The preset is what any task can be fine-tuned from.
+# Any task can be fine-tuned from the preset.
 
 # %%
 model.save_to_preset(f"{flags.output_dir}/preset")

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Pre-train further on your own domain
 #
-# A language model of old novels reads reviews for a while, without labels, before it learns to
+# A language model of old novels is trained on unlabelled reviews for a while before it learns to
 # classify them.
 #
 # ```shell
@@ -9,8 +9,8 @@
 # python examples/pretraining_on_your_domain.py --preset bert_base_en_uncased --epochs 3
 # ```
 #
-# Expected: perplexity 93.7 before and 66.4 after; accuracy 0.593 without it and 0.560 with it,
-# which 600 sentences hardly tell apart; PyTorch, one seed, two and a half minutes.
+# Expected: perplexity 93.7 before and 66.4 after; accuracy 0.593 without this step and 0.560 with
+# it, a difference that 600 sentences can hardly show; PyTorch, one seed, two and a half minutes.
 
 # %%
 import argparse
@@ -25,9 +25,9 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--preset", default="bert_mini_en_gutenberg", help="name, folder or hf:// address"
 )
-parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
+parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
 parser.add_argument(
-    "--output_dir", default="output/pretraining_on_your_domain", help="folder of what is written"
+    "--output_dir", default="output/pretraining_on_your_domain", help="output folder"
 )
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
@@ -35,7 +35,8 @@ flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 train, dev = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
 
 # %% [markdown]
-# Masked tokens of the unlabelled texts: the perplexity on others says how well it knows the domain.
+# Train on masked tokens of the unlabelled texts. The perplexity on held-out texts measures how well
+# the model knows the domain.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -48,7 +49,7 @@ print(f"perplexity {before:.1f} before, {after:.1f} after")
 model.save_to_preset(flags.output_dir)
 
 # %% [markdown]
-# A classifier on each of the two, with a fifth of the labels.
+# Train a classifier from each of the two, with a fifth of the labels.
 
 # %%
 few = train.take(range(0, len(train), 5))

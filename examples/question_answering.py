@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Answer questions by a span of a text
+# # Answer questions with a span of a text
 #
 # A checkpoint learns to mark the answer to a question in a paragraph of Wikipedia.
 #
@@ -8,8 +8,8 @@
 # python examples/question_answering.py --data_dir squad_v1 --num_train 100000
 # ```
 #
-# Expected: exact match 9.7 and F1 18.3 on 124 questions, after so few; PyTorch, one seed, two and
-# a half minutes of one core.
+# Expected: exact match 9.7 and F1 18.3 on 124 questions, after training on only 500; PyTorch, one
+# seed, two and a half minutes of one core.
 
 # %%
 import argparse
@@ -30,17 +30,17 @@ parser.add_argument("--num_train", type=int, default=500, help="questions to tra
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
-parser.add_argument("--epochs", type=int, default=2, help="times through the training set")
+parser.add_argument("--epochs", type=int, default=2, help="passes over the training set")
+parser.add_argument("--output_dir", default="output/question_answering", help="output folder")
 parser.add_argument(
-    "--output_dir", default="output/question_answering", help="folder of the model and the picture"
+    "--devices", type=int, help="devices that share a batch; PyTorch needs torchrun"
 )
-parser.add_argument("--devices", type=int, help="to share a batch; PyTorch's by torchrun")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 if flags.devices:
     bert_keras.distribution.initialize(flags.devices)
 
 # %% [markdown]
-# Data: questions with their paragraph, and where in it the answer stands.
+# Data: questions with their paragraphs, and the place of the answer in each.
 
 # %%
 train = datasets.read_squad(f"{flags.data_dir}/train-v1.1.json").examples[: flags.num_train]
@@ -49,16 +49,16 @@ print(len(train), "to train on,", len(dev), "to measure on:", train[0].question,
 
 # %% [markdown]
 # The head scores each token as the start and as the end of the answer. Longer paragraphs are read
-# through windows that overlap. After each epoch the questions to measure on are answered too, for
-# the curves; nothing is chosen by them.
+# in overlapping windows. After each epoch the model also answers the dev questions, for the curves
+# only; they do not influence training.
 
 
 # %%
 def scores(qa):
-    found = qa.answer([e.question for e in dev], [e.context for e in dev])
+    predictions = qa.answer([e.question for e in dev], [e.context for e in dev])
     answers = {e.id: [answer.text for answer in e.answers] for e in dev}
-    texts = {e.id: answer["answer"] for e, answer in zip(dev, found, strict=True)}
-    return metrics.squad_v1_scores(answers, texts)
+    predicted = {e.id: answer["answer"] for e, answer in zip(dev, predictions, strict=True)}
+    return metrics.squad_v1_scores(answers, predicted)
 
 
 keras.utils.set_random_seed(0)
@@ -68,7 +68,7 @@ each_epoch = training.BestOnMetric(scores, name="f1", restore_best_weights=False
 history = qa.fit(train, batch_size=16, epochs=flags.epochs, callbacks=[each_epoch], verbose=2)
 
 # %% [markdown]
-# Exact match and F1 as the official script of SQuAD counts them.
+# Exact match and F1, as computed by SQuAD's official script.
 
 # %%
 print(scores(qa))

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Semantic search over 10,000 texts
 #
-# Each text becomes a vector once; a question's nearest vectors are its answers.
+# Each text becomes a vector once. The answers to a question are the texts with the nearest vectors.
 #
 # ```shell
 # python examples/semantic_search.py
 # python examples/semantic_search.py --texts my_lines.txt --num_texts 100000
 # ```
 #
-# Expected: questions find what they mean; 9,610 texts of 384 numbers each; PyTorch, up to five
-# minutes.
+# Expected: questions find texts on their subject; 9,610 texts of 384 numbers each; PyTorch, up to
+# five minutes.
 
 # %%
 import argparse
@@ -20,19 +20,17 @@ import time
 import numpy as np
 
 import bert_keras
-from bert_keras import datasets, metrics, plots
+from bert_keras import corpora, datasets, metrics, plots
 
 parser = argparse.ArgumentParser()
 parser.add_argument(
-    "--texts", default=None, help="a text a line; by default sentences of two books and of reviews"
+    "--texts", default=None, help="one text per line; by default sentences of books and reviews"
 )
 parser.add_argument("--num_texts", type=int, default=10000, help="texts to search among")
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
-parser.add_argument(
-    "--output_dir", default="output/semantic_search", help="folder of what is written"
-)
+parser.add_argument("--output_dir", default="output/semantic_search", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
@@ -42,17 +40,17 @@ else:
     files = [f"examples/data/books/{book}.txt.gz" for book in ("alice", "tom_sawyer")]
 texts = [
     sentence
-    for document in datasets.read_documents(files)
+    for document in corpora.read_documents(files)
     for passage in document
-    for sentence in datasets.split_sentences(passage)
+    for sentence in corpora.split_sentences(passage)
 ]
 if not flags.texts:
-    parts = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
-    texts += [text for part in parts for text in part.texts]
+    splits = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")
+    texts += [text for split in splits for text in split.texts]
 texts = list(dict.fromkeys(texts))[: flags.num_texts]
 
 # %% [markdown]
-# The vectors are kept: they are made once, and of a new text alone.
+# The vectors are computed once and saved; later, only new texts need to be embedded.
 
 # %%
 embedder = bert_keras.TextEmbedder.from_preset(flags.preset, max_length=64)
@@ -65,7 +63,7 @@ np.save(f"{flags.output_dir}/vectors.npy", vectors)
 
 # %%
 def search(question, count=3):
-    """Prints the texts that lie nearest."""
+    """Prints the nearest texts."""
     started = time.time()
     similarities = metrics.cosine_similarity_matrix(embedder.embed([question]), vectors)[0]
     best = np.argsort(-similarities)[:count]

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Several dropout masks a text: R-Drop, and multi-sample dropout
+# # Several dropout masks per text: R-Drop and multi-sample dropout
 #
-# Dropout makes another network of each step. R-Drop reads each batch twice and asks both networks
-# for the same answer; multi-sample dropout draws several masks for the head. On MRPC and WNUT-17
-# neither gained beyond the noise, see docs/fine_tuning_ablations.md.
+# Dropout trains a different network in each step. R-Drop reads each batch twice and trains both
+# networks to agree; multi-sample dropout draws several masks for the head. On MRPC and WNUT-17 the
+# gain of both was within the noise, see docs/fine_tuning_ablations.md.
 #
 # ```shell
 # python examples/several_masks.py
@@ -31,15 +31,14 @@ parser.add_argument(
     "--consistency", type=float, default=1.0, help="weight of the disagreement; 0 for one pass"
 )
 parser.add_argument("--dropout_samples", type=int, default=1, help="masks of the head")
-parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
-parser.add_argument(
-    "--output_dir", default="output/several_masks", help="folder of what is written"
-)
+parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
+parser.add_argument("--output_dir", default="output/several_masks", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 
 # %% [markdown]
-# `SeveralMasks` stands before the class of a task. Registered, it is saved with its settings.
+# `SeveralMasks` is a mixin; list it before the class of the task. Register the class, so that it
+# can be saved with its settings.
 
 
 # %%

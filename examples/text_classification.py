@@ -28,11 +28,11 @@ parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
 parser.add_argument("--num_train", type=int, default=800, help="sentences to train on")
-parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
+parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
+parser.add_argument("--output_dir", default="output/text_classification", help="output folder")
 parser.add_argument(
-    "--output_dir", default="output/text_classification", help="folder of the model and the picture"
+    "--devices", type=int, help="devices that share a batch; PyTorch needs torchrun"
 )
-parser.add_argument("--devices", type=int, help="to share a batch; PyTorch's by torchrun")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 if flags.devices:
     bert_keras.distribution.initialize(flags.devices)
@@ -50,8 +50,8 @@ train = train.take(range(min(flags.num_train, len(train))))
 print(len(train), "to train on,", len(dev), "to measure on:", train.label_names)
 
 # %% [markdown]
-# The model is the checkpoint's encoder with a new head. `compile` has the recipe of the BERT paper
-# by default; the mean of the token vectors suits this checkpoint, which was trained with it.
+# The model is the checkpoint's encoder with a new head. By default, `compile` uses the recipe of
+# the BERT paper. The mean of the token vectors suits this checkpoint, which was trained with it.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -68,7 +68,7 @@ history = classifier.fit(
 )
 
 # %% [markdown]
-# Measured on sentences that it has not seen, saved, loaded again, and asked.
+# Evaluate on unseen sentences, save, load again, and classify new texts.
 
 # %%
 print(classifier.evaluate(dev.texts, dev.labels, verbose=0, return_dict=True))

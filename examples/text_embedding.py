@@ -1,16 +1,16 @@
 # %% [markdown]
-# # Embed texts, so that a question lies near its answer
+# # Embed texts so that a question is close to its answer
 #
-# Questions and the sentences that answer them are drawn together, away from all other pairs of the
-# batch.
+# Training moves questions and the sentences that answer them together, and away from all other
+# pairs of the batch.
 #
 # ```shell
 # python examples/text_embedding.py
 # python examples/text_embedding.py --train_file pairs.tsv --dev_file others.tsv --num_train 100000
 # ```
 #
-# Expected: of 300 questions 0.853 find their sentence first, 0.830 before training; reciprocal rank
-# 0.910 and 0.894; PyTorch, one seed, between one and two minutes of one core.
+# Expected: 0.853 of 300 questions find their sentence first, 0.830 before training; mean reciprocal
+# rank 0.910, 0.894 before; PyTorch, one seed, between one and two minutes of one core.
 
 # %%
 import argparse
@@ -26,17 +26,15 @@ parser = argparse.ArgumentParser()
 parser.add_argument(
     "--train_file",
     default="examples/data/qnli_pairs/train.tsv",
-    help="table of `question` and `sentence`",
+    help="table with the columns `question` and `sentence`",
 )
-parser.add_argument("--dev_file", default="examples/data/qnli_pairs/dev.tsv", help="likewise")
+parser.add_argument("--dev_file", default="examples/data/qnli_pairs/dev.tsv", help="the same")
 parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
 parser.add_argument("--num_train", type=int, default=500, help="pairs to train on")
-parser.add_argument("--epochs", type=int, default=1, help="times through the training set")
-parser.add_argument(
-    "--output_dir", default="output/text_embedding", help="folder of the model and the picture"
-)
+parser.add_argument("--epochs", type=int, default=1, help="passes over the training set")
+parser.add_argument("--output_dir", default="output/text_embedding", help="output folder")
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
@@ -45,7 +43,7 @@ train = {name: column[: flags.num_train] for name, column in train.items()}
 print(len(train["question"]), "pairs to train on,", len(dev["question"]), "to measure on")
 
 # %% [markdown]
-# Measured by search: each question looks for its sentence among those of all pairs.
+# Evaluate by search: each question looks for its sentence among the sentences of all pairs.
 
 
 # %%

@@ -9,7 +9,8 @@
 #     --num_train 100000
 # ```
 #
-# Expected: entity F1 0.427 on 212 sentences, after 500; PyTorch, one seed, up to four minutes.
+# Expected: entity F1 0.427 on 212 sentences, after training on 500; PyTorch, one seed, up to four
+# minutes.
 
 # %%
 import argparse
@@ -29,19 +30,21 @@ parser.add_argument(
     "--preset", default="minilm_l6_en_uncased", help="name, folder or hf:// address"
 )
 parser.add_argument("--num_train", type=int, default=500, help="sentences to train on")
-parser.add_argument("--epochs", type=int, default=2, help="times through the training set")
+parser.add_argument("--epochs", type=int, default=2, help="passes over the training set")
 parser.add_argument(
     "--output_dir",
     default="output/token_classification",
-    help="folder of the model and the picture",
+    help="output folder",
 )
-parser.add_argument("--devices", type=int, help="to share a batch; PyTorch's by torchrun")
+parser.add_argument(
+    "--devices", type=int, help="devices that share a batch; PyTorch needs torchrun"
+)
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 if flags.devices:
     bert_keras.distribution.initialize(flags.devices)
 
 # %% [markdown]
-# Data: words with a tag each. This set has no split of its own.
+# Data: words, each with a tag. This set has no split of its own.
 
 # %%
 train = datasets.read_conll(flags.train_file)
@@ -55,8 +58,8 @@ train = train.take(range(min(flags.num_train, len(train))))
 print(len(train), "sentences to train on,", len(dev), "to measure on:", tags)
 
 # %% [markdown]
-# The head gives a tag to the first piece of each word. It starts at random and takes a higher rate
-# than a classifier of texts.
+# The head predicts a tag for the first piece of each word. It starts at random, and needs a higher
+# learning rate than a text classifier.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -69,7 +72,7 @@ history = tagger.fit(
 )
 
 # %% [markdown]
-# An entity counts when both its ends and its type are right, as conlleval counts.
+# An entity is correct if its start, end and type are, as in conlleval.
 
 # %%
 scores = tagger.evaluate_tags(dev.words, dev.tags)
@@ -84,6 +87,6 @@ for answer in answers:
 plots.tags(answers)
 
 # %%
-found = [tag for row in tagger.predict_tags(dev.words) for tag in row]
+predicted = [tag for row in tagger.predict_tags(dev.words) for tag in row]
 true = [tag for row in dev.tags for tag in row]
-plots.confusion_matrix(true, found, tags, path=f"{flags.output_dir}/confusion_matrix.png")
+plots.confusion_matrix(true, predicted, tags, path=f"{flags.output_dir}/confusion_matrix.png")

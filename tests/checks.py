@@ -139,18 +139,19 @@ def check_attributes(backbone):
     assert tuple(backbone.token_embedding.embeddings.shape) == table
     for name in ("dropout", "activation", "layer_norm_epsilon", "initializer_range"):
         assert getattr(backbone, name) is not None
-    # From the bottom to the top, and all that is not above the blocks.
+    # From the bottom to the top, with all weights below the norm and the pooler.
     stages = [[id(weight) for weight in stage.weights] for stage in backbone.stages]
     below = [place for stage in stages for place in stage]
     above = [layer for layer in (backbone.encoder.norm, backbone.pooler) if layer is not None]
     above = [id(weight) for layer in above for weight in layer.weights]
-    # Layers may share a block, which is one stage.
-    assert len(stages) == len({id(block) for block in backbone.encoder.blocks}) + 1
+    # Layers may share a block, which is one stage, and blocks what is computed once for them all.
+    assert backbone.num_blocks == len({id(block) for block in backbone.encoder.blocks})
+    assert len(stages) == 1 + len(backbone.encoder.shared) + backbone.num_blocks
     assert below + above == [id(weight) for weight in backbone.weights]
     for layers in backbone.adaptable.values():
-        assert all(
-            id(layer.kernel) in block for layer, block in zip(layers, stages[1:], strict=True)
-        )
+        blocks = stages[-backbone.num_blocks :]
+        assert all(id(layer.kernel) in block for layer, block in zip(layers, blocks, strict=True))
+        assert {layer.cut_axis for layer in layers} <= {0, 1}
 
 
 def check_outputs(backbone, inputs):
@@ -207,7 +208,7 @@ def check_inputs_are_refused(backbone):
     wrong = {"between 1 and 12 tokens": {"token_ids": ids}}
     if backbone.num_segments < 2:
         segments = {"token_ids": ids[:, :3], "segment_ids": 0 * ids[:, :3]}
-        wrong["tells no segments apart: leave them out"] = segments
+        wrong["has no segments: leave them out"] = segments
     for message, inputs in wrong.items():
         for call in (backbone, lambda x: backbone.predict(x, verbose=0)):
             with pytest.raises(ValueError, match=message):

@@ -1,6 +1,7 @@
 """Multiple choice sets: SWAG, CommonsenseQA, e-CARE and CosmosQA, in their published layouts."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +21,9 @@ class MultipleChoiceExamples(ExampleSet):
         labels: int32 `(n,)`, the position of the right choice; `None` if the file has no labels.
     """
 
-    contexts: list
-    choices: list
-    labels: np.ndarray | None = None
+    contexts: list[str]
+    choices: list[list[str]]
+    labels: Any = None
 
     columns = ("contexts", "choices", "labels")
 

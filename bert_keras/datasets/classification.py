@@ -4,7 +4,7 @@ import dataclasses
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -32,9 +32,9 @@ class Layout:
         num_fields: tuple of the field counts that a row may have; only for columns by number.
     """
 
-    texts: tuple
+    texts: tuple[str | int, ...]
     label: str | int | None = None
-    num_fields: tuple = ()
+    num_fields: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,13 +58,13 @@ class ClassificationTask:
             with a warning. `None` if there are none.
     """
 
-    layouts: tuple
-    labels: tuple
-    files: dict = dataclasses.field(default_factory=TSV_FILES.copy)
-    problem_type: str = "single_label"
-    score_range: tuple = (-math.inf, math.inf)
+    layouts: tuple[Layout, ...]
+    labels: tuple[tuple[str, str], ...]
+    files: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=TSV_FILES.copy)
+    problem_type: ProblemType = "single_label"
+    score_range: tuple[float, float] = (-math.inf, math.inf)
     skips_broken_rows: bool = False
-    folders: tuple = ()
+    folders: tuple[str, ...] = ()
     undecided: str | None = None
 
     @property

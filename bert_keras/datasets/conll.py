@@ -29,8 +29,8 @@ class TaggedSentences(ExampleSet):
         tags: list of n lists of str, as long as those of `words`; `None` if the file has no tags.
     """
 
-    words: list
-    tags: list | None = None
+    words: list[list[str]]
+    tags: list[list[str]] | None = None
 
     columns = ("words", "tags")
 

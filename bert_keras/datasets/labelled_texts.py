@@ -1,12 +1,13 @@
 """Texts with their labels, the result of every reader of a classification set."""
 
 import dataclasses
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bert_keras.checks import check_same_length
+from bert_keras.types import ProblemType
 
 
 class ExampleSet:
@@ -66,10 +67,10 @@ class LabelledTexts(ExampleSet):
         ```
     """
 
-    texts: list | tuple
-    labels: np.ndarray | None = None
-    label_names: tuple = ()
-    problem_type: str = "single_label"
+    texts: list[str] | tuple[list[str], list[str]]
+    labels: Any = None
+    label_names: tuple[str, ...] = ()
+    problem_type: ProblemType = "single_label"
 
     columns = ("texts", "labels")
 

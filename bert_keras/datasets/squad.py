@@ -20,8 +20,8 @@ class AnswerMismatch(NamedTuple):
 class QuestionSet(NamedTuple):
     """The result of `read_squad`: a list of `QuestionExample` and one of `AnswerMismatch`."""
 
-    examples: list
-    mismatches: list
+    examples: list[QuestionExample]
+    mismatches: list[AnswerMismatch]
 
 
 def read_squad(path: Path) -> QuestionSet:

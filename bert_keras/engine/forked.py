@@ -10,7 +10,7 @@ import os
 
 import keras
 
-_is_noted = _is_forked = False
+_is_noted = is_forked = False
 
 
 def note_process():
@@ -22,8 +22,8 @@ def note_process():
 
 
 def _note_fork():
-    global _is_forked
-    _is_forked = True
+    global is_forked
+    is_forked = True
 
 
 def check_not_forked():
@@ -32,7 +32,7 @@ def check_not_forked():
     PyTorch with a single thread is allowed: it needs no other thread.
     """
     # A flag rather than the process's id, which `torch.compile` cannot ask for.
-    if not _is_forked or _has_one_thread():
+    if not is_forked or _has_one_thread():
         return
     raise RuntimeError(
         "A process that was forked after a model was made cannot compute: it lacks the threads of "

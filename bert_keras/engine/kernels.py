@@ -55,35 +55,47 @@ def has_fused_attention(query, dropout=None):
     return FUSED.get(backend, True) and (backend, dtype) != ("jax", "float16")
 
 
-def fused_attention(query, key, value, mask, dropout_rate=0.0):
-    """Returns `softmax(Q K^T / sqrt(head_dim)) V` by the backend's own function.
+def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout_rate=0.0):
+    """Returns `softmax(scale Q K^T + bias) V`, computed by the backend's own function.
 
     Args:
         query, key, value: float, `(batch, seq_len, num_heads, head_dim)`.
         mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
-        dropout_rate: float, of the probabilities; 0 but on PyTorch.
+        bias: float, broadcastable to the same shape, added to the scores, or `None`.
+        scale: float, or `None` for `1 / sqrt(head_dim)`.
+        dropout_rate: float, of the probabilities; above 0 on PyTorch only.
 
     Returns:
         float, `(batch, seq_len, num_heads, head_dim)`.
     """
-    if dropout_rate:
-        import torch
+    flash = None
+    if keras.backend.backend() == "torch":
+        # PyTorch chooses a kernel by itself. Keras would ask first whether one fits, a question
+        # that `torch.compile` cannot trace: it would split the graph in every layer.
+        flash = False
+        if mask is not None and (bias is not None or dropout_rate):
+            bias, mask = _masked_bias(mask, bias, query.dtype), None
+    if not dropout_rate:
+        return ops.dot_product_attention(
+            query, key, value, bias=bias, mask=mask, scale=scale, flash_attention=flash
+        )
+    import torch
 
-        if (
-            mask is not None
-        ):  # No infinity: a row without any key stays finite, as it does in Keras.
-            lowest = torch.finfo(query.dtype).min
-            mask = torch.zeros(mask.shape, dtype=query.dtype, device=mask.device).masked_fill(
-                ~mask, lowest
-            )
-        query, key, value = (x.transpose(1, 2) for x in (query, key, value))
-        return torch.nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=dropout_rate
-        ).transpose(1, 2)
-    # PyTorch chooses among its kernels by itself. Keras would ask it about each call beforehand, a
-    # question that `torch.compile` cannot trace: it cuts the graph in every layer.
-    flash = False if keras.backend.backend() == "torch" else None
-    return ops.dot_product_attention(query, key, value, mask=mask, flash_attention=flash)
+    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+    return torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=bias, dropout_p=dropout_rate, scale=scale
+    ).transpose(1, 2)
+
+
+def _masked_bias(mask, bias, dtype):
+    """Returns PyTorch's bias with the lowest number where the mask is `False`.
+
+    Not infinity: a row without any key stays finite, as it does in Keras.
+    """
+    import torch
+
+    bias = torch.zeros((), dtype=dtype, device=mask.device) if bias is None else bias.to(dtype)
+    return torch.where(mask, bias, torch.finfo(dtype).min)
 
 
 def is_for_blocks(length, size):
@@ -207,7 +219,7 @@ def gelu_dense(x, kernel, bias, approximate):
 
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or _is_autocast(x):
         return None
-    tensors = (ops.convert_to_tensor(tensor) for tensor in (x, kernel, bias))
+    tensors = map(ops.convert_to_tensor, (x, kernel, bias))
     return _functions_of_torch().gelu_dense(*tensors, "tanh" if approximate else "none")
 
 
@@ -284,8 +296,8 @@ def dropout_mask(layer, like, shape):
     if backend == "tensorflow":
         return _kept_on_tensorflow(layer.rate, shape, layer.seed_generator.next())
     # With a seed of its own, the layer cannot read PyTorch's global generator.
-    if backend == "torch" and layer.seed is None and _is_for_short_draws(like):
-        return _kept_on_torch(layer.rate, shape, like.device)
+    if backend == "torch" and layer.seed is None:
+        return _kept_on_torch(layer.rate, shape, like)
     return None
 
 
@@ -354,13 +366,6 @@ def _mixed(bits):
     return bits ^ (bits >> 16)
 
 
-def _is_for_short_draws(inputs):
-    import torch
-
-    # `torch.compile` draws where the number is used, and cannot trace draws of 64 bits.
-    return inputs.is_cpu and not torch.compiler.is_compiling()
-
-
 def _share_of_short(rate):
     """Returns how many of the 65,536 numbers of 16 bits are dropped."""
     return min(round(rate * 2**16), 2**16 - 1)
@@ -370,12 +375,15 @@ def _scale_of_short(rate):
     return 2**16 / (2**16 - _share_of_short(rate))
 
 
-def _kept_on_torch(rate, shape, device):
-    """Draws from the global generator of the CPU."""
+def _kept_on_torch(rate, shape, like):
+    """Draws from the global generator of the CPU; `None` on other devices and in graphs."""
     import torch
 
+    # `torch.compile` draws where the number is used, and cannot trace draws of 64 bits.
+    if not like.is_cpu or torch.compiler.is_compiling():
+        return None
     size = math.prod(shape)
-    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=device)
+    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=like.device)
     bits = draws.random_(-(2**63), None).view(torch.int16)[:size].view(shape)
     return bits >= _share_of_short(rate) - 2**15
 
@@ -462,5 +470,4 @@ def _functions_of_torch():
                 of_x = torch.ops.aten.gelu_backward(of_x, x, approximate=ctx.approximate)
             return of_x, *of_weights, None
 
-    functions = {"masked": Masked, "mixed": Mixed, "gelu_dense": GeluDense}
-    return types.SimpleNamespace(**{name: cls.apply for name, cls in functions.items()})
+    return types.SimpleNamespace(masked=Masked.apply, mixed=Mixed.apply, gelu_dense=GeluDense.apply)

@@ -29,7 +29,7 @@ def warn_where_useless():
         )
 
 
-def rematerialized(layer, inputs, **arguments):
+def rematerialized(layer, inputs, shared=None, **arguments):
     """Returns the first output of `layer(inputs, **arguments)`, with little kept for its gradient.
 
     The backward pass computes everything between inputs and output once more: a third more compute
@@ -47,8 +47,9 @@ def rematerialized(layer, inputs, **arguments):
 
     Args:
         layer: a built `keras.layers.Layer` that returns a tuple.
-        inputs: float tensor, to which gradients flow back, as they do to the layer's weights.
-        **arguments: further call arguments; tensors among them are taken as constants.
+        inputs: float tensor. It has a gradient, as the layer's weights have.
+        shared: dict of further call arguments, float tensors that have gradients too, or `None`.
+        **arguments: further call arguments; tensors among them are constants.
 
     Returns:
         float tensor.
@@ -56,7 +57,7 @@ def rematerialized(layer, inputs, **arguments):
     Reference:
         [Chen et al., 2016](https://arxiv.org/abs/1604.06174).
     """
-    weights = layer.trainable_variables
+    shared, weights = shared or {}, layer.trainable_variables
     states = [v for v in layer.non_trainable_variables if v.name == "seed_generator_state"]
     others = [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
     # Copies, because the second time the variables have moved on. Not arguments of `compute`,
@@ -64,13 +65,15 @@ def rematerialized(layer, inputs, **arguments):
     old_states = [ops.copy(state) for state in states]
 
     def compute(inputs, *values):
-        values = [*values, *(variable.value for variable in others), *old_states]
+        further = dict(zip(shared, values, strict=False))
+        values = [*values[len(shared) :], *(variable.value for variable in others), *old_states]
         variables = [*weights, *others, *states]
         with keras.StatelessScope(zip(variables, values, strict=True)) as scope:
-            output = layer(inputs, **arguments)[0]
+            output = layer(inputs, **further, **arguments)[0]
             return output, *(scope.get_current_value(state) for state in states)
 
-    output, *new_states = keras.remat(compute)(inputs, *(weight.value for weight in weights))
+    values = *shared.values(), *(weight.value for weight in weights)
+    output, *new_states = keras.remat(compute)(inputs, *values)
     for state, value in zip(states, new_states, strict=True):
         state.assign(value)
     return output

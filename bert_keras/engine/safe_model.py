@@ -6,26 +6,31 @@ whose functions the method calls, along with the test that fails when the method
 """
 
 import glob
+import inspect
 import io
+import operator
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import keras
 import numpy as np
 from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from bert_keras import distribution
-from bert_keras.engine import quantized, structure
+from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
-from bert_keras.engine.forked import check_not_forked, note_process
 from bert_keras.engine.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.tensorflow_data import call_untuned
 from bert_keras.engine.whole_steps import WholeSteps, build_optimizer, whole_end, whole_steps
 from bert_keras.other_names import check_arguments
-from bert_keras.types import Data, Inputs, Path, Verbose
+from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
+
+_FIT_ARGUMENTS = inspect.signature(keras.Model.fit).parameters.keys()
+# How a method of Keras that reads data is called.
+_call = call_untuned if keras.backend.backend() == "tensorflow" else operator.call
 
 
 class SafeModel(WholeSteps, keras.Model):
@@ -41,15 +46,19 @@ class SafeModel(WholeSteps, keras.Model):
     """
 
     _prediction = _compiled_for = None
+    # Keras and PyTorch ask for these; a missing attribute raises an error each time.
+    output_names, _is_replica = None, False
 
-    def __init__(self, **kwargs):
-        note_process()
+    def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
+        forked.note_process()
         distribution.check_engine()
         super().__init__(**kwargs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        check_not_forked()
-        return super().__call__(*args, **kwargs)
+    def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any:
+        if forked.is_forked:
+            forked.check_not_forked()
+        self.check_inputs(inputs)
+        return super().__call__(inputs, *args, **kwargs)
 
     # Training
 
@@ -70,22 +79,23 @@ class SafeModel(WholeSteps, keras.Model):
 
         If the standard output is not a terminal, `verbose="auto"` prints one line per epoch.
         """
-        check_arguments(kwargs, keras.Model.fit)
-        if len(args) < 5:
-            kwargs["verbose"] = shown(kwargs.get("verbose", "auto"))
+        if not kwargs.keys() <= _FIT_ARGUMENTS:
+            check_arguments(kwargs, keras.Model.fit)
+        if len(args) < 5 and kwargs.get("verbose", "auto") == "auto":
+            kwargs["verbose"] = shown("auto")
         self._drop_stale_functions()
         build_optimizer(self)
         distribution.begin_alike(self)
         with whole_steps(self), whole_end(self):
-            return call_untuned(super().fit, *args, **kwargs)
+            return _call(super().fit, *args, **kwargs)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.evaluate`; however it ends, the weights stay as they were."""
-        if len(args) < 4:
-            kwargs["verbose"] = shown(kwargs.get("verbose", "auto"))
+        if len(args) < 4 and kwargs.get("verbose", "auto") == "auto":
+            kwargs["verbose"] = shown("auto")
         self._drop_stale_functions()
         with whole_steps(self):
-            return call_untuned(super().evaluate, *args, **kwargs)
+            return _call(super().evaluate, *args, **kwargs)
 
     def train_on_batch(self, x: Inputs, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.train_on_batch`, see `fit`."""
@@ -131,7 +141,7 @@ class SafeModel(WholeSteps, keras.Model):
         has_own_step = type(self).predict_step is not keras.Model.predict_step
         if steps is not None or callbacks or has_own_step:
             with whole_steps(self):
-                return call_untuned(
+                return _call(
                     super().predict, x, batch_size, verbose, steps=steps, callbacks=callbacks
                 )
         outputs = list(self.predict_batches(batches_of(x, batch_size, self.check_inputs), verbose))

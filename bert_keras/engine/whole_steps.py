@@ -18,7 +18,7 @@ import keras
 from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
-from bert_keras.engine.forked import check_not_forked
+from bert_keras.engine import forked
 from bert_keras.engine.interrupts import settled_by, signals_wait
 from bert_keras.types import Tensor
 
@@ -63,7 +63,7 @@ class _TorchSteps:
         distribution.sum_states(self.metrics_variables)
         return super()._get_metrics_result_or_logs(logs)
 
-    def settle(self):
+    def settle(self) -> None:
         """Leaves PyTorch's training mode, as Keras's `fit` does at the end of an epoch."""
         if self.training:
             self.eval()
@@ -94,7 +94,7 @@ class _TensorFlowSteps:
             iterator, data_batch = None, next(adapter.get_numpy_iterator())
         super()._maybe_symbolic_build(iterator, data_batch)
 
-    def settle(self):
+    def settle(self) -> None:
         """Does nothing: the variables always hold their values."""
 
 
@@ -135,7 +135,7 @@ class _JaxSteps:
             _state_thread=threading.get_ident(),
         )
 
-    def settle(self):
+    def settle(self) -> None:
         """Assigns the variables the values that the last step of this thread returned."""
         if self._jax_state and self._state_thread == threading.get_ident():
             self.jax_state_sync()
@@ -154,7 +154,8 @@ def whole_steps(model):
     Args:
         model: a `keras.Model` with `WholeSteps`.
     """
-    check_not_forked()
+    if forked.is_forked:
+        forked.check_not_forked()
     model.settle()  # A callback of `fit` may evaluate.
     with settled_by(model.settle), distribution.batches_are_shares():
         yield

@@ -1,46 +1,62 @@
-r"""Answers of an exported task without Keras: onnxruntime, tokenizers and numpy are all it needs.
+"""Answers of an exported task without Keras: onnxruntime, tokenizers and NumPy are all it needs.
 
 `task.export("served", format="onnx")` writes a folder with a copy of this file, which answers where
 this package is not installed, from the shell too:
 
     python served/runtime.py "What a film!" "Never again."
 
-What a folder holds:
-
-| file | what |
+| in the folder | what it is |
 |---|---|
 | `model.onnx` | from `token_ids`, `padding_mask`, `segment_ids` to logits, spans or vectors |
 | `tokenizer.json` | from texts to ids, as the `tokenizers` library reads it |
 | `config.json` | special tokens around texts, lengths, labels, and other settings of the task |
 | `runtime.py` | this file |
+| `answers/` | from logits to answers, a copy of `bert_keras.answers` |
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
+import importlib.util
 import json
 import os
 import sys
-import unicodedata
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from bert_keras.types import Choice, IsNext, JudgedToken, OneText, Path, TaggedText, Texts
+    from bert_keras.types import OneText, Path, Texts
 
-# Raised where a `config.json` means something else than before.
+# Raised when a key of `config.json` gets another meaning.
 FORMAT = 1
 ANSWERS = ("classify", "tag", "answer", "choose", "fill_mask", "embed", "is_next", "is_replaced")
-# What is divided by, or taken for a length, where the config has it.
+# Keys of the config whose values must be above 0: lengths, and what is divided by.
 _SIZES = ("max_length", "stride", "num_windows", "max_question_length", "max_answer_length")
-# Logits that a call of a language model returns at most: 128 MiB of float32.
+# The most logits that a call of a language model returns: 128 MiB of float32.
 _LOGITS_AT_ONCE = 2**25
-# Other names of the prefixes I, E and S of tags.
-_SYNONYMS = {"M": "I", "L": "E", "U": "S"}
+# The logit of a column that is padding.
+_PADDING_LOGIT = -1e9
+
+
+def _import_answers():
+    """Returns the package `answers`: this library's own, or the copy in an exported folder."""
+    if __package__ == "bert_keras.export":
+        return importlib.import_module("bert_keras.answers")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "answers", "__init__.py")
+    # Under a name of its own, since a program may load several folders.
+    spec = importlib.util.spec_from_file_location(f"answers_{zlib.crc32(path.encode())}", path)
+    package = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+    return package
+
+
+answers: Any = _import_answers()
 
 
 def load(folder: Path, providers: Iterable[str] = ("CPUExecutionProvider",)) -> ExportedTask:
@@ -48,7 +64,7 @@ def load(folder: Path, providers: Iterable[str] = ("CPUExecutionProvider",)) -> 
 
     Args:
         folder: str or path, which a task's `export(folder, format="onnx")` wrote.
-        providers: names of what is to compute, see `onnxruntime.InferenceSession`.
+        providers: names of execution providers, see `onnxruntime.InferenceSession`.
 
     Returns:
         An `ExportedTask`.
@@ -69,12 +85,12 @@ def load(folder: Path, providers: Iterable[str] = ("CPUExecutionProvider",)) -> 
 
 
 def is_exported(folder: Path) -> bool:
-    """Whether a folder is one that an export wrote: others have files of the same names."""
+    """Returns whether an export wrote a folder: other folders have files of the same names."""
     return "format" in _config_of(folder)
 
 
 def _config_of(folder):
-    """Returns what config.json says beside a program, `{}` where there is nothing that it could."""
+    """Returns the dict in config.json beside a program; `{}` where there is no such dict."""
     try:
         with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
             config = json.load(file)
@@ -97,30 +113,30 @@ def _check_config(config, folder):
             f"version {config.get('version')} in {folder}. Export it again, or load it by the "
             "runtime.py in that folder."
         )
-    answers, sizes = config.get("answers"), {name: config.get(name) for name in _SIZES}
-    is_known = isinstance(answers, list) and answers and all(x in ANSWERS for x in answers)
+    methods, sizes = config.get("answers"), {name: config.get(name) for name in _SIZES}
+    is_known = isinstance(methods, list) and methods and all(x in ANSWERS for x in methods)
     wrong = {k: x for k, x in sizes.items() if x is not None and (type(x) is not int or x < 1)}
     if wrong or not is_known:
         raise ValueError(
-            f"config.json must say `answers`, of {ANSWERS}, and sizes from 1 on. Received: "
-            f"answers={answers!r}, {wrong} in {folder}. Export it again."
+            f"config.json must name `answers`, of {ANSWERS}, and sizes from 1. Received: "
+            f"answers={methods!r}, {wrong} in {folder}. Export it again."
         )
 
 
 def answers_of(task: Any) -> list[str]:
-    """Returns by which of `ANSWERS` a task answers, a list of str."""
+    """Returns the names of the methods, out of `ANSWERS`, by which a task answers."""
     if isinstance(task, ExportedTask):
         return task.answers
-    # A method that refuses what other libraries call it has another name itself.
+    # A method that only refuses another library's name for an answer has another name itself.
     return [name for name in ANSWERS if getattr(getattr(task, name, None), "__name__", "") == name]
 
 
 class ExportedTask:
-    """Answers as the task does that was exported, by the methods that `answers` names.
+    """Answers as the exported task does, by the methods that `answers` names.
 
     Attributes:
         answers: list of str, out of `ANSWERS`.
-        config: dict, what config.json says.
+        config: dict, the content of config.json.
 
     Args:
         folder, providers: see `load`.
@@ -136,38 +152,24 @@ class ExportedTask:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(paths[0])
             options = onnxruntime.SessionOptions()
-            # As everywhere else on a CPU; by itself it takes all cores.
+            # As for other libraries on a CPU; the default is all cores.
             threads = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
             options.intra_op_num_threads = int(threads) if threads.isdigit() else 0
             self._session = onnxruntime.InferenceSession(paths[1], options, list(providers))
-        except Exception as error:  # Both libraries raise what has no class of its own.
+        except Exception as error:  # Both libraries raise errors without a class of their own.
             raise ValueError(f"{folder} cannot be read ({error}). Export it again.") from error
         self._input_names = [value.name for value in self._session.get_inputs()]
         self._num_axes = len(self._session.get_inputs()[0].shape)
         self._output_names = [value.name for value in self._session.get_outputs()]
 
-    # Answers: texts are a str, or a list, tuple or column of str; answers are the task's.
+    # Answers: for one text as the task gives them, for a list, tuple or column of texts a list.
 
-    @overload
-    def classify(
-        self,
-        texts: OneText,
-        batch_size: int = 32,
-        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
-    ) -> dict[str, Any]: ...
-    @overload
-    def classify(
-        self,
-        texts: Texts,
-        batch_size: int = 32,
-        threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
-    ) -> list[dict[str, Any]]: ...
     def classify(
         self,
         texts: OneText | Texts,
         batch_size: int = 32,
         threshold: float | Sequence[float] | Mapping[str, float] = 0.5,
-    ) -> dict[str, Any] | list[dict[str, Any]]:
+    ) -> Any:
         """Returns classes, labels or scores, see `bert_keras.TextClassifier.classify`."""
         self._check("classify", batch_size=batch_size)
         is_pair = isinstance(texts, tuple) and len(texts) == 2
@@ -175,33 +177,32 @@ class ExportedTask:
             return self.classify([texts], batch_size, threshold)[0]
         if is_pair and all(isinstance(text, str) for text in texts):
             return self.classify(tuple([text] for text in texts), batch_size, threshold)[0]
+        names = self.config["label_names"] or list(range(self.config["num_classes"]))
+        threshold = answers.check_threshold(threshold, names)
         columns = [self._ids(column) for column in (texts if is_pair else (texts,))]
         if "num_windows" in self.config:
             if is_pair:
                 raise ValueError("Documents are single texts. Received: pairs.")
-            windows = map(self._windows_of_document, *columns)
-            logits = [self._run(rows)["logits"][0] for rows in windows]
+            documents = map(self._windows_of_document, *columns)
+            logits = [self._run(rows)["logits"][0] for rows in documents]
         else:
             rows = [self._row(*self._cut(*ids)) for ids in zip(*columns, strict=True)]
             logits = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
-        return [self._class_of(row, threshold) for row in logits]
+        logits = np.reshape(logits, (-1, len(names)))
+        return answers.class_answers(logits, self.config["problem_type"], names, threshold)
 
-    @overload
-    def tag(self, sentences: str, batch_size: int = 32) -> TaggedText: ...
-    @overload
-    def tag(self, sentences: Texts, batch_size: int = 32) -> list[TaggedText]: ...
-    def tag(self, sentences: str | Texts, batch_size: int = 32) -> TaggedText | list[TaggedText]:
+    def tag(self, sentences: str | Texts, batch_size: int = 32) -> Any:
         """Returns words, tags and entities, see `bert_keras.TokenClassifier.tag`."""
         self._check("tag", batch_size=batch_size)
         if isinstance(sentences, str):
             return self.tag([sentences], batch_size)[0]
         placed = [self._placed(sentence) for sentence in _column(sentences)]
+        if not placed:
+            return []
         words = [[text[start:end] for start, end in spans] for text, spans in placed]
+        chain = [np.array(weights, "float32") for weights in self.config["crf"]] or None
         logits = self._word_logits(words, batch_size)
-        return [
-            self._tagged(*place, *found)
-            for place, *found in zip(placed, words, logits, strict=True)
-        ]
+        return answers.tagged_texts(placed, logits, self.config["label_names"], chain)
 
     def answer(
         self, question: str | Texts, context: str | Texts, top_k: int = 1, batch_size: int = 32
@@ -211,38 +212,38 @@ class ExportedTask:
         if isinstance(question, str):
             return self.answer([question], context, top_k, batch_size)[0]
         questions = _column(question)
+        if not questions:
+            return []
         contexts = [context] * len(questions) if isinstance(context, str) else _column(context)
-        return [
-            self._spans(*texts, top_k, batch_size)
-            for texts in zip(questions, contexts, strict=True)
-        ]
+        rows, read = self._windows_of_questions(questions, contexts)
+        logits = np.full(
+            (2, len(rows), max(len(ids) for ids, _ in rows)), _PADDING_LOGIT, "float32"
+        )
+        for row, outputs in enumerate(self._outputs(rows, batch_size)):
+            length = len(rows[row][0])
+            logits[:, row, :length] = [outputs[x][:length] for x in ("start_logits", "end_logits")]
+        options = {name: self.config[name] for name in ("max_answer_length", "normalization")}
+        found = answers.find_spans(read, *logits, size=top_k, **options)
+        threshold = self.config["no_answer_threshold"]
+        return [answers.span_answers(best, top_k, threshold) for best in found]
 
-    @overload
-    def choose(self, context: str, choices: Texts, batch_size: int = 32) -> Choice: ...
-    @overload
-    def choose(
-        self, context: Texts, choices: Iterable[Texts], batch_size: int = 32
-    ) -> list[Choice]: ...
     def choose(
         self, context: str | Texts, choices: Texts | Iterable[Texts], batch_size: int = 32
-    ) -> Choice | list[Choice]:
+    ) -> Any:
         """Returns the choices that fit best, see `bert_keras.MultipleChoice.choose`."""
         self._check("choose", batch_size=batch_size)
         if isinstance(context, str):
             return self.choose([context], [choices], batch_size)[0]
         choices, rows = _column(choices), []
-        for first, given in zip(self._ids(context), choices, strict=True):
-            if not len(given):
+        for first, texts in zip(self._ids(context), choices, strict=True):
+            if not len(texts):
                 raise ValueError("Each context needs at least one choice. Received: none.")
-            rows += [self._row(*self._cut(first, second)) for second in self._ids(given)]
+            rows += [self._row(*self._cut(first, second)) for second in self._ids(texts)]
         logits = iter([outputs["logits"][0] for outputs in self._outputs(rows, batch_size)])
-        answers = []
-        for given in choices:
-            shares = softmax(np.array([next(logits) for _ in given]))
-            best = int(shares.argmax())
-            answer = given[best], best, shares.tolist()
-            answers.append(dict(zip(("choice", "index", "probabilities"), answer, strict=True)))
-        return answers
+        return [
+            answers.choice_answer(texts, np.array([next(logits) for _ in texts]))
+            for texts in choices
+        ]
 
     def embed(self, texts: str | Texts, batch_size: int = 32) -> NDArray[np.float32]:
         """Returns the vectors of texts, see `bert_keras.TextEmbedder.embed`."""
@@ -255,17 +256,7 @@ class ExportedTask:
             len(rows), self._session.get_outputs()[0].shape[-1]
         )
 
-    @overload
-    def fill_mask(
-        self, text: str, top_k: int = 5, batch_size: int = 32
-    ) -> list[list[tuple[str, float]]]: ...
-    @overload
-    def fill_mask(
-        self, text: Texts, top_k: int = 5, batch_size: int = 32
-    ) -> list[list[list[tuple[str, float]]]]: ...
-    def fill_mask(
-        self, text: str | Texts, top_k: int = 5, batch_size: int = 32
-    ) -> list[list[tuple[str, float]]] | list[list[list[tuple[str, float]]]]:
+    def fill_mask(self, text: str | Texts, top_k: int = 5, batch_size: int = 32) -> Any:
         """Returns the likeliest tokens, see `bert_keras.MaskedLM.fill_mask`."""
         self._check("fill_mask", top_k=top_k, batch_size=batch_size)
         if isinstance(text, str):
@@ -283,41 +274,26 @@ class ExportedTask:
                 )
         longest = max((len(ids) for ids, _ in rows), default=1)
         at_once = max(1, _LOGITS_AT_ONCE // (longest * vocabulary_size))
-        answers = []
+        options, filled = (top_k, vocabulary_size, self._readable), []
         for start in range(0, len(rows), at_once):
             part = rows[start : start + at_once]
             for (ids, _), outputs in zip(part, self._outputs(part, batch_size), strict=True):
                 logits = outputs.get("masked_lm", outputs.get("logits"))
                 places = [place for place, id in enumerate(ids) if id == mask]
-                answers.append([self._likeliest(logits[place], top_k) for place in places])
-        return answers
+                filled.append([answers.likeliest_tokens(logits[x], *options) for x in places])
+        return filled
 
-    @overload
-    def is_next(self, first: str, second: str, batch_size: int = 32) -> IsNext: ...
-    @overload
-    def is_next(self, first: Texts, second: Texts, batch_size: int = 32) -> list[IsNext]: ...
-    def is_next(
-        self, first: str | Texts, second: str | Texts, batch_size: int = 32
-    ) -> IsNext | list[IsNext]:
+    def is_next(self, first: str | Texts, second: str | Texts, batch_size: int = 32) -> Any:
         """Returns whether texts follow others, see `bert_keras.NextSentencePrediction.is_next`."""
         self._check("is_next", batch_size=batch_size)
         if isinstance(first, str):
             return self.is_next([first], [second], batch_size)[0]
         pairs = zip(self._ids(first), self._ids(second), strict=True)
-        answers = []
-        for outputs in self._outputs([self._row(*self._cut(*ids)) for ids in pairs], batch_size):
-            logits = outputs.get("next_sentence", outputs.get("logits"))
-            chance = float(softmax(logits)[0])
-            answers.append({"is_next": chance > 0.5, "probability": chance})
-        return answers
+        outputs = self._outputs([self._row(*self._cut(*ids)) for ids in pairs], batch_size)
+        logits = [found.get("next_sentence", found.get("logits")) for found in outputs]
+        return answers.next_sentence_answers(np.reshape(logits, (-1, 2)))
 
-    @overload
-    def is_replaced(self, text: str, batch_size: int = 32) -> list[JudgedToken]: ...
-    @overload
-    def is_replaced(self, text: Texts, batch_size: int = 32) -> list[list[JudgedToken]]: ...
-    def is_replaced(
-        self, text: str | Texts, batch_size: int = 32
-    ) -> list[JudgedToken] | list[list[JudgedToken]]:
+    def is_replaced(self, text: str | Texts, batch_size: int = 32) -> Any:
         """Returns how likely tokens were replaced, see `ReplacedTokenDetector.is_replaced`."""
         self._check("is_replaced", batch_size=batch_size)
         if isinstance(text, str):
@@ -329,18 +305,13 @@ class ExportedTask:
                     f"Texts must fit whole: at most {self._room()} tokens. Received: "
                     f"{len(encoding.ids)} tokens at the index {index}. Split it into sentences."
                 )
-        first, answers = len(self.config["before"]), []
+        first, judged = len(self.config["before"]), []
         outputs = self._outputs([self._row(encoding.ids) for encoding in encodings], batch_size)
         for encoding, found in zip(encodings, outputs, strict=True):
-            chances = sigmoid(found["logits"])[first : first + len(encoding.ids)].tolist()
-            tokens = zip(map(self._readable, encoding.ids), encoding.offsets, chances, strict=True)
-            answers.append(
-                [
-                    {"token": token, "start": start, "end": end, "probability": chance}
-                    for token, (start, end), chance in tokens
-                ]
-            )
-        return answers
+            logits = found["logits"][first : first + len(encoding.ids)]
+            tokens = list(map(self._readable, encoding.ids))
+            judged.append(answers.judged_tokens(tokens, encoding.offsets, logits))
+        return judged
 
     @property
     def mask_token(self) -> str | None:
@@ -358,18 +329,18 @@ class ExportedTask:
             if not isinstance(number, (int, np.integer)) or number < 1:
                 raise ValueError(f"`{name}` must be an int from 1. Received: {number!r}.")
 
-    # Texts to rows: pairs of ids, special tokens among them, and segments
+    # Texts to tokens
 
     @functools.cached_property
     def _of_words(self):
-        """The tokenizer for texts that come as words, each of which stands behind a space."""
+        """The tokenizer for texts that come as words, each of which follows a space."""
         text = self._tokenizer.to_str()
         prefixed = text.replace('"add_prefix_space":false', '"add_prefix_space":true')
         return tokenizers.Tokenizer.from_str(prefixed) if prefixed != text else self._tokenizer
 
     def _encode(self, texts, are_words=False):
         tokenizer = self._of_words if are_words else self._tokenizer
-        for text in texts:  # The library would take two for one.
+        for text in texts:  # The library would take a tuple for a pair.
             if isinstance(text, (list, tuple)) != are_words:
                 raise TypeError(f"A text must be a str. Received: {text!r:.60}.")
         return tokenizer.encode_batch(
@@ -379,12 +350,28 @@ class ExportedTask:
     def _ids(self, texts):
         return [encoding.ids for encoding in self._encode(_column(texts))]
 
+    def _placed(self, sentence):
+        """Returns the text of a sentence, and the characters of its words."""
+        if not isinstance(sentence, str):
+            return answers.join_words(_column(sentence))
+        [encoding] = self._encode([sentence])
+        return sentence, answers.find_words(sentence, encoding.word_ids, encoding.offsets)
+
+    def _readable(self, id):
+        token = self._tokenizer.id_to_token(id).partition("\n")[0].removeprefix("\0")
+        if self.config["is_wordpiece"]:
+            return token
+        text = self._tokenizer.decode([id], skip_special_tokens=False).strip()
+        return token if "\ufffd" in text else text or token
+
+    # Tokens to rows: pairs of ids, special tokens among them, and segments
+
     def _room(self, is_pair=False):
         around = self.config["before"] + self.config["after"]
         return self.config["max_length"] - len(around + self.config["between"] * is_pair)
 
     def _cut(self, first, second=None):
-        """Returns the ids of a text, or of a pair, of which as many stay as there is room for."""
+        """Returns the ids of a text, or of a pair, cut to the room that there is."""
         how, room = self.config["truncation"], self._room(second is not None)
         if second is None:
             if how == "only_second":
@@ -414,13 +401,65 @@ class ExportedTask:
 
     def _windows_of_document(self, ids):
         """Returns the rows of a document, see `bert_keras.LongTextClassifier`."""
-        room, most = self._room(), self.config["num_windows"]
-        starts = _windows(len(ids), room, self.config["stride"] or room)
-        first = {"tail": 0, "head_tail": (most + 1) // 2}.get(self.config["truncation"], most)
-        if len(starts) > most:
-            starts = starts[:first] + starts[len(starts) - most + first :]
-        latest = max(len(ids) - room, 0)
-        return [self._row(ids[min(s, latest) : min(s, latest) + room]) for s in starts]
+        config, room = self.config, self._room()
+        stride, truncation = config["stride"] or room, config["truncation"]
+        windows = answers.document_windows(
+            [len(ids)], room, stride, config["num_windows"], truncation
+        )
+        return [self._row(ids[start : start + room]) for start in windows.starts]
+
+    def _windows_of_questions(self, questions, contexts):
+        """Returns the rows of questions and parts of their contexts, and a `ContextWindows`."""
+        config, room, read = self.config, self._room(is_pair=True), self._encode(contexts)
+        asked = [
+            ids[: min(config["max_question_length"], room // 2)] for ids in self._ids(questions)
+        ]
+        for question, ids, context, encoding in zip(questions, asked, contexts, read, strict=True):
+            if not ids or not encoding.ids:
+                raise ValueError(
+                    "A question and its context need a token each. Received: "
+                    f"{question[:60]!r} and {context[:60]!r}."
+                )
+        lengths = np.array(list(map(len, asked)))
+        rooms = room - lengths
+        windows = answers.cut_windows([len(x.ids) for x in read], rooms, config["stride"])
+        rows = [
+            self._row(asked[question], read[question].ids[start : start + length])
+            for question, start, length in zip(*windows, strict=True)
+        ]
+        offsets = [
+            np.array(answers.with_marks(context, encoding.offsets))
+            for context, encoding in zip(contexts, read, strict=True)
+        ]
+        first = len(config["before"] + config["between"]) + lengths[windows.documents]
+        return rows, answers.ContextWindows(contexts, offsets, windows, first)
+
+    def _word_logits(self, sentences, batch_size):
+        """Returns the logits of words, an array per sentence, each of its window of most context.
+
+        Args:
+            sentences: list of lists of str.
+            batch_size: int.
+        """
+        num_words, room = list(map(len, sentences)), self._room()
+        encodings = self._encode(sentences, are_words=True)
+        ids, words, lengths = answers.pieces_of_words(encodings, num_words)
+        if (ids < 0).any():
+            ids[ids < 0] = self.config["unknown_token_id"]
+        stride = self.config["stride"] or max(1, room // 2)
+        windows = answers.cut_windows(lengths, room, stride)
+        starts = (np.cumsum(lengths) - lengths)[windows.documents] + windows.starts
+        rows = [
+            self._row(ids[start : start + length].tolist())
+            for start, length in zip(starts, windows.lengths, strict=True)
+        ]
+        borders = np.cumsum(windows.lengths)[:-1]
+        places = np.split(answers.words_in_windows(words, lengths, windows), borders)
+        logits = np.zeros((sum(num_words), self.config["num_classes"]), "float32")
+        first = len(self.config["before"])
+        for numbers, outputs in zip(places, self._outputs(rows, batch_size), strict=True):
+            logits[numbers[numbers >= 0]] = outputs["logits"][first:][: len(numbers)][numbers >= 0]
+        return np.split(logits, np.cumsum(num_words)[:-1])
 
     # Rows to outputs
 
@@ -437,8 +476,7 @@ class ExportedTask:
             for name, values in zip(inputs, (segments, 1, ids), strict=True):
                 inputs[name][row, : len(ids)] = values
         axes = () if self._num_axes == 2 else (0 if "num_windows" in self.config else 1,)
-        given = {name: np.expand_dims(inputs[name], axes) for name in self._input_names}
-        return self.run(given)
+        return self.run({name: np.expand_dims(inputs[name], axes) for name in self._input_names})
 
     def _outputs(self, rows, batch_size):
         """Returns a dict of outputs for each row; rows of like length are computed together."""
@@ -450,157 +488,6 @@ class ExportedTask:
             for place, index in enumerate(part):
                 found[index] = {name: output[place] for name, output in outputs.items()}
         return found
-
-    # Outputs to answers
-
-    def _class_of(self, logits, threshold):
-        names = self.config["label_names"] or list(range(self.config["num_classes"]))
-        kind = self.config["problem_type"]
-        if kind == "regression":
-            scores = logits.tolist()
-            return {"score": scores[0]} if len(scores) == 1 else {"scores": scores}
-        shares = sigmoid(logits) if kind == "multi_label" else softmax(logits)
-        named = dict(zip(names, shares.tolist(), strict=True))
-        if kind == "single_label":
-            return {"label": max(named, key=named.get), "probabilities": named}
-        if isinstance(threshold, dict):
-            if threshold.keys() != set(names):
-                raise ValueError(
-                    f"`threshold` must have each label's name, {names}. Received: {threshold}."
-                )
-            threshold = [threshold[name] for name in names]
-        chosen = np.broadcast_to(shares >= np.asarray(threshold, "float64"), (len(names),))
-        labels = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
-        return {"labels": labels, "probabilities": named}
-
-    def _likeliest(self, logits, top_k):
-        shares = softmax(logits)[: self._tokenizer.get_vocab_size()]
-        best = np.argsort(-shares, kind="stable")[:top_k].tolist()
-        return [(self._readable(id), float(shares[id])) for id in best]
-
-    def _readable(self, id):
-        token = self._tokenizer.id_to_token(id).partition("\n")[0].removeprefix("\0")
-        if self.config["is_wordpiece"]:
-            return token
-        text = self._tokenizer.decode([id], skip_special_tokens=False).strip()
-        return token if "\ufffd" in text else text or token
-
-    # Words and their tags
-
-    def _placed(self, sentence):
-        """Returns the text of a sentence, and where its words lie in it."""
-        if not isinstance(sentence, str):
-            words, spans, start = _column(sentence), [], 0
-            between = "" if all(len(word) <= 1 for word in words) else " "
-            for word in words:
-                spans.append((start, start + len(word)))
-                start += len(word) + len(between)
-            return between.join(words), spans
-        [encoding], spans, last = self._encode([sentence]), [], None
-        for word, (start, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
-            if word != last:
-                spans.append((start, end))
-            spans[-1], last = (spans[-1][0], end), word
-        return sentence, with_marks(sentence, spans)
-
-    def _word_logits(self, sentences, batch_size):
-        """Returns the logits of words, an array a sentence, each of its window of most context."""
-        room, before = self._room(), len(self.config["before"])
-        rows, places, logits = [], [], []
-        encodings = self._encode(sentences, are_words=True)
-        for number, (words, encoding) in enumerate(zip(sentences, encodings, strict=True)):
-            pieces = list(zip(encoding.word_ids, encoding.ids, strict=True))
-            lost = set(range(len(words))) - set(encoding.word_ids)
-            pieces = sorted(
-                [*pieces, *((word, self.config["unknown_token_id"]) for word in lost)],
-                key=lambda piece: piece[0],
-            )
-            starts = _windows(len(pieces), room, self.config["stride"] or max(1, room // 2))
-            owners = _of_most_context(starts, len(pieces), room)
-            for window, start in enumerate(starts):
-                inside = pieces[start : start + room]
-                rows.append(self._row([id for _, id in inside]))
-                places.append(
-                    [
-                        (number, word, before + column)
-                        for column, (word, _) in enumerate(inside)
-                        if owners[start + column] == window
-                        and (start + column == 0 or pieces[start + column - 1][0] != word)
-                    ]
-                )
-            logits.append(np.zeros((len(words), self.config["num_classes"]), "float32"))
-        for found, outputs in zip(places, self._outputs(rows, batch_size), strict=True):
-            for number, word, column in found:
-                logits[number][word] = outputs["logits"][column]
-        return logits
-
-    def _tagged(self, text, spans, words, logits):
-        if self.config["crf"] and len(words):
-            tags, shares = _chain(logits, *map(np.float32, self.config["crf"]))
-        else:
-            tags, shares = logits.argmax(-1), softmax(logits)
-        names = [(self.config["label_names"] or range(logits.shape[1]))[tag] for tag in tags]
-        entities = []
-        for kind, first, last in _entities(names, self.config["entity_tags"]):
-            start, end = spans[first][0], spans[last][1]
-            score = float(np.mean([shares[word][tags[word]] for word in range(first, last + 1)]))
-            entity = kind, text[start:end], start, end, score
-            names_of = "type", "text", "start", "end", "score"
-            entities.append(dict(zip(names_of, entity, strict=True)))
-        return {"text": text, "words": list(zip(words, names, strict=True)), "entities": entities}
-
-    # Spans
-
-    def _spans(self, question, context, top_k, batch_size):
-        """Returns the best answers, see `bert_keras.tasks.span_search.find_spans`."""
-        config, room = self.config, self._room(is_pair=True)
-        asked, told = self._encode([question, context])
-        if not asked.ids or not told.ids:
-            raise ValueError(
-                "A question and its context need a token each. Received: "
-                f"{question[:60]!r} and {context[:60]!r}."
-            )
-        asked = asked.ids[: min(config["max_question_length"], room // 2)]
-        room, first = room - len(asked), len(config["before"] + asked + config["between"])
-        starts = _windows(len(told.ids), room, config["stride"])
-        owners = _of_most_context(starts, len(told.ids), room)
-        rows = [self._row(asked, told.ids[start : start + room]) for start in starts]
-        # Logits of start and end, and from here on their logarithms of probabilities.
-        scores = [
-            np.stack([found["start_logits"], found["end_logits"]])[:, : len(ids)]
-            for found, (ids, _) in zip(self._outputs(rows, batch_size), rows, strict=True)
-        ]
-        inside = [slice(first, first + len(told.ids[start : start + room])) for start in starts]
-        if config["normalization"] == "document":
-            own = [scores[w][:, first + t - starts[w], None] for t, w in enumerate(owners)]
-            null = min(scores, key=lambda window: window[:, 0].sum())[:, :1]
-            own = log_softmax(np.concatenate([null, *own], axis=1))
-            null, own = own[:, 0].sum(), own[:, 1:]
-            scores = [own[:, start : start + room] for start in starts]
-        else:
-            scores = [log_softmax(window) for window in scores]
-            null = min(window[:, 0].sum() for window in scores)
-            scores = [window[:, part] for window, part in zip(scores, inside, strict=True)]
-        candidates, steps = [], np.arange(min(config["max_answer_length"], room))
-        for w, (start, (begins, ends)) in enumerate(zip(starts, scores, strict=True)):
-            firsts = np.flatnonzero(owners[start : start + room] == w)
-            ends = np.pad(ends, (0, len(steps)), constant_values=-np.inf)
-            of_spans = (begins[firsts, None] + ends[firsts[:, None] + steps]).ravel()
-            # Texts repeat at different places, and only the best of each is kept.
-            for place in np.argsort(-of_spans, kind="stable")[: 2 * top_k + 10]:
-                begin, step = start + firsts[place // len(steps)], place % len(steps)
-                candidates.append((-float(of_spans[place]), w, int(begin), int(begin + step)))
-        spans, offsets, answers = sorted(candidates), with_marks(context, told.offsets), {}
-        threshold = config["no_answer_threshold"]
-        if threshold is not None and null + spans[0][0] > threshold:
-            answers[""] = (None, None, float(np.exp(null)))
-        for score, _, begin, end in spans:
-            if len(answers) < top_k and score < np.inf:
-                start, end = offsets[begin][0], offsets[end][1]
-                answers.setdefault(context[start:end], (start, end, float(np.exp(-score))))
-        names = "answer", "start", "end", "probability"
-        found = [dict(zip(names, (text, *rest), strict=True)) for text, rest in answers.items()]
-        return found[0] if top_k == 1 else found
 
 
 def _column(texts):
@@ -620,108 +507,10 @@ def _whole_characters(text):
     return [_whole_characters(each) for each in text]
 
 
-def with_marks(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Lengthens spans over the marks that follow them and that no span covers.
-
-    A lower-casing tokenizer strips accents, so where an accent is a character of its own
-    ("cafe\\u0301") the offsets of the token end before it. Cut there, the text would lose it.
-
-    Args:
-        text: str.
-        spans: list of `(begin, end)` in characters, in order.
-
-    Returns:
-        List of `(begin, end)`, each lengthened over combining marks, variation selectors and
-        joiners, at most up to where the next span begins.
-
-    Example:
-
-    >>> with_marks("cafe\\u0301 noir", [(0, 4), (6, 10)])
-    [(0, 5), (6, 10)]
-    """
-    if text.isascii():
-        return spans
-    found, limits = [], [start for start, _ in spans[1:]] + [len(text)] * bool(spans)
-    for (start, end), limit in zip(spans, limits, strict=True):
-        while end < limit and (
-            unicodedata.category(text[end])[0] == "M" or text[end] in "\u200c\u200d"
-        ):
-            end += 1
-        found.append((start, end))
-    return found
-
-
-def _windows(length, room, stride):
-    """Returns where the windows over so many tokens begin."""
-    step = min(stride, room)
-    return [step * place for place in range(1 - (min(room - length, 0) // step))]
-
-
-def _of_most_context(starts, length, room):
-    """Returns for each token the number of the window where it has the most context around it."""
-    best, owners = np.full(length, -1.0), np.zeros(length, int)
-    for window, start in enumerate(starts):
-        left = np.arange(min(room, length - start))
-        score = np.minimum(left, left[::-1]) + 0.01 * len(left)
-        part = slice(start, start + len(left))
-        owners[part] = np.where(score > best[part], window, owners[part])
-        best[part] = np.maximum(score, best[part])
-    return owners
-
-
-def _entities(tags, meaning):
-    """Returns `(type, first word, last word)` of a sentence's entities, as conlleval reads tags."""
-    entities, before, kind = [], "O", None
-    for word, tag in enumerate(meaning.get(tag, "O") for tag in tags):
-        now, kind_now = _SYNONYMS.get(tag[0], tag[0]), tag[2:] or "_"
-        goes_on = before in "BI" and now in "IE" and kind_now == kind
-        if now != "O" and not goes_on:
-            entities.append((kind_now, word, word))
-        elif goes_on:
-            entities[-1] = (kind, entities[-1][1], word)
-        before, kind = now, kind_now
-    return entities
-
-
-def _chain(emissions, start, end, transitions):
-    """Returns the best tags of a conditional random field, and all tags' probabilities."""
-    before, after, best, came_from = [start + emissions[0]], [end], start + emissions[0], []
-    for row, last in zip(emissions[1:], emissions[:0:-1], strict=True):
-        before.append(_log_sum_exp((before[-1][:, None] + transitions).T)[..., 0] + row)
-        after.insert(0, _log_sum_exp(transitions + last + after[0])[..., 0])
-        paths = best[:, None] + transitions
-        came_from.append(paths.argmax(0))
-        best = paths.max(0) + row
-    tags = [int((best + end).argmax())]
-    for origin in reversed(came_from):
-        tags.insert(0, int(origin[tags[0]]))
-    return tags, softmax(np.array(before) + np.array(after))
-
-
-def _log_sum_exp(values):
-    highest = values.max(axis=-1, keepdims=True)
-    return highest + np.log(np.exp(values - highest).sum(axis=-1, keepdims=True))
-
-
-def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
-    """Returns the logarithms of `softmax(logits)` over the last axis."""
-    return logits - _log_sum_exp(logits)
-
-
-def softmax(logits: NDArray[Any]) -> NDArray[Any]:
-    """Returns probabilities that sum to 1 over the last axis, in the dtype of the logits."""
-    return np.exp(log_softmax(logits))
-
-
-def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
-    """Returns the probability of each logit by itself, in the dtype of the logits."""
-    return 0.5 * (1 + np.tanh(0.5 * logits))
-
-
 def ask(
     task: Any, name: str, rows: Sequence[Sequence[str]], **options: Any
 ) -> list[Any] | NDArray[np.float32]:
-    """Returns the answers to rows of texts, by the method of a task that a name says.
+    """Returns the answers to rows of texts, by the task's method of a name.
 
     Args:
         task: an `ExportedTask`, or the task itself.
@@ -741,8 +530,8 @@ def _main():
     import argparse
 
     parser = argparse.ArgumentParser(description="Answers texts by lines of JSON.")
-    told = "a text each, or one row of two or more; else each line of standard input, tabs between"
-    parser.add_argument("texts", nargs="*", help=told)
+    help = "a text each, or one row of two or more; by default lines of standard input, with tabs"
+    parser.add_argument("texts", nargs="*", help=help)
     texts = parser.parse_args().texts
     if not texts and sys.stdin.isatty():
         parser.error("Give texts, or lines on standard input.")

@@ -87,4 +87,6 @@ class SequenceHead(Head):
             vector = ops.concatenate([vector] * self.num_masks)
         if self.dropout_first:
             vector = self.drop(vector, training=training)
-        return self.dense(self.drop(self.through_hidden(vector), training=training))
+        if self.hidden is not None:
+            vector = self.through_hidden(vector)
+        return self.dense(self.drop(vector, training=training))

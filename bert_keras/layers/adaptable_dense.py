@@ -25,7 +25,12 @@ class AdaptableDense(keras.layers.Dense):
     from the file. Here `A` and `B` are saved as they are. `x A` is computed first, so that the
     kernel needs no gradient.
 
-    Args: those of `keras.layers.Dense`.
+    Args:
+        units: int, width of the output.
+        cut_axis: int, the axis along which several devices may share the kernel: 1, its columns,
+            or 0, its rows, for a layer that follows one whose columns are shared. What lies between
+            the two then stays where it is.
+        **kwargs: those of `keras.layers.Dense`.
 
     Reference:
         [Hu et al., 2021](https://arxiv.org/abs/2106.09685), section 4.1.
@@ -33,6 +38,13 @@ class AdaptableDense(keras.layers.Dense):
 
     # `None` without an adapter.
     lora_a = lora_b = lora_scale = None
+
+    def __init__(self, units: int, cut_axis: int = 1, **kwargs) -> None:
+        super().__init__(units, **kwargs)
+        self.cut_axis = cut_axis
+
+    def get_config(self):
+        return {**super().get_config(), "cut_axis": self.cut_axis}
 
     @property
     def has_adapter(self):

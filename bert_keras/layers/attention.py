@@ -1,12 +1,13 @@
 """Multi-head self-attention."""
 
+from types import MappingProxyType
 from typing import Unpack
 
 import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.engine import kernels as backends
+from bert_keras.engine import kernels
 from bert_keras.engine.remat import computed_again
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
@@ -42,6 +43,7 @@ class SelfAttention(keras.layers.Layer):
         attention_mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, `True` where
             a query (third axis) may attend to a key (fourth axis); `None` allows all.
         return_attentions: bool, whether the probabilities are returned too.
+        attention_bias: float, broadcastable to the same shape, added to the scores, or `None`.
         training: bool, whether dropout is active.
 
     Returns:
@@ -54,6 +56,11 @@ class SelfAttention(keras.layers.Layer):
     Reference:
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762).
     """
+
+    # Names of the dense layers that can have an adapter -> attributes.
+    adaptable = MappingProxyType(
+        {"query": "query", "key": "key", "value": "value", "attention_output": "output_dense"}
+    )
 
     def __init__(
         self,
@@ -73,10 +80,10 @@ class SelfAttention(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.head_dim = hidden_dim // num_heads
         self.initializer_range = initializer_range
-        self.query, self.key, self.value, self.output_dense = (
-            bert_dense(self, hidden_dim, name, AdaptableDense)
-            for name in ("query", "key", "value", "output")
+        self.query, self.key, self.value = (
+            bert_dense(self, hidden_dim, name, AdaptableDense) for name in ("query", "key", "value")
         )
+        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense, cut_axis=0)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):
@@ -88,13 +95,15 @@ class SelfAttention(keras.layers.Layer):
         hidden_states: Tensor,
         attention_mask: Tensor | None = None,
         return_attentions: bool = False,
+        attention_bias: Tensor | None = None,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         query = self._split_heads(self.query(hidden_states))
         key = self._split_heads(self.key(hidden_states))
         value = self._split_heads(self.value(hidden_states))
         context, attentions = attend(
-            query, key, value, attention_mask, self.dropout, return_attentions, training
+            *(query, key, value, attention_mask, self.dropout, return_attentions, training),
+            bias=attention_bias,
         )
         context = ops.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
         return self.output_dense(context), attentions
@@ -103,9 +112,7 @@ class SelfAttention(keras.layers.Layer):
         """`(batch, seq_len, hidden_dim)` to `(batch, seq_len, num_heads, head_dim)`."""
         return ops.reshape(x, (*ops.shape(x)[:2], self.num_heads, self.head_dim))
 
-    def compute_output_spec(
-        self, hidden_states, attention_mask=None, return_attentions=False, training=None
-    ):
+    def compute_output_spec(self, hidden_states, return_attentions=False, **options):
         batch, seq_len = hidden_states.shape[:2]
         output = keras.KerasTensor((batch, seq_len, self.hidden_dim), dtype=self.compute_dtype)
         if not return_attentions:
@@ -114,49 +121,64 @@ class SelfAttention(keras.layers.Layer):
         return output, keras.KerasTensor(shape, dtype=self.compute_dtype)
 
 
-def attend(query, key, value, attention_mask, dropout, return_attentions=False, training=None):
-    """Returns `softmax(Q K^T / sqrt(head_dim)) V`, by the backend's own function where it can be.
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout: Dropout,
+    return_attentions: bool = False,
+    training: bool | None = None,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """Returns `softmax(scale Q K^T + bias) V`, by the backend's own function where possible.
 
     Args:
         query: float, `(batch, num_queries, num_heads, head_dim)`.
         key, value: float, `(batch, num_keys, num_heads, head_dim)`.
-        attention_mask: bool, broadcastable to `(batch, num_heads, num_queries, num_keys)`, `True`
-            where a query may attend to a key; `None` allows all.
+        mask: bool, broadcastable to `(batch, num_heads, num_queries, num_keys)`, `True` where a
+            query may attend to a key; `None` allows all.
         dropout: the layer that acts on the probabilities, of the dtype to compute in.
         return_attentions: bool, whether the probabilities are returned too.
         training: bool, whether dropout is active.
+        bias: float, broadcastable to the shape of the scores, to which it is added, or `None`.
+        scale: float, or `None` for `1 / sqrt(head_dim)`.
 
     Returns:
         `(context, attentions)`: float `(batch, num_queries, num_heads, head_dim)`, and float
         `(batch, num_heads, num_queries, num_keys)` before dropout, or `None`.
     """
     drops = training and dropout.rate
-    if backends.has_fused_attention(query, dropout if drops else None) and not return_attentions:
+    if kernels.has_fused_attention(query, dropout if drops else None) and not return_attentions:
         rate = dropout.rate if drops else 0.0
-        return backends.fused_attention(query, key, value, attention_mask, rate), None
+        return kernels.fused_attention(query, key, value, mask, bias, scale, rate), None
     shape = (*ops.shape(query)[::2], ops.shape(query)[1], ops.shape(key)[1])
     kept = dropout.mask(query, shape) if drops and not return_attentions else None
     if return_attentions or not training or (drops and kept is None):
-        attentions = _probabilities(query, key, attention_mask)
-        context = backends.mixed(dropout(attentions, training=training), value)
+        attentions = _probabilities(query, key, mask, bias, scale)
+        context = kernels.mixed(dropout(attentions, training=training), value)
         return context, attentions if return_attentions else None
 
-    def attended(query, key, value, attention_mask, kept):
-        attentions = _probabilities(query, key, attention_mask)
-        return backends.mixed(attentions, value, kept, dropout.rate)
+    def attended(query, key, value, mask, bias, kept):
+        attentions = _probabilities(query, key, mask, bias, scale)
+        return kernels.mixed(attentions, value, kept, dropout.rate)
 
     if keras.backend.backend() == "tensorflow":
         attended = computed_again(attended)
-    return attended(query, key, value, attention_mask, kept), None
+    return attended(query, key, value, mask, bias, kept), None
 
 
-def _probabilities(query, key, attention_mask):
-    """Returns `softmax(Q K^T / sqrt(head_dim))`, `(batch, num_heads, num_queries, num_keys)`."""
-    scores = ops.einsum("bqhd,bkhd->bhqk", query * query.shape[-1] ** -0.5, key)
+def _probabilities(query, key, mask, bias=None, scale=None):
+    """Returns `softmax(scale Q K^T + bias)`, `(batch, num_heads, num_queries, num_keys)`."""
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = ops.einsum("bqhd,bkhd->bhqk", query * scale, key)
     # float16 overflows at 65,504 and bfloat16 has three digits: the softmax is in float32.
     scores = ops.cast(scores, "float32")
-    if attention_mask is not None:
+    if bias is not None:
+        scores = scores + ops.cast(bias, "float32")
+    if mask is not None:
         # Added, since a selection would have to be made again in the backward pass. A product,
         # since `torch.compile` cannot trace `where` with a NumPy number.
-        scores = scores + ops.cast(ops.logical_not(attention_mask), "float32") * MASKED
+        scores = scores + ops.cast(ops.logical_not(mask), "float32") * MASKED
     return ops.cast(ops.softmax(scores, axis=-1), query.dtype)

@@ -1,4 +1,4 @@
-"""The embeddings of BERT: token + segment + position, normalised."""
+"""The embeddings of BERT: token + segment + position, normalized."""
 
 from typing import Unpack
 
@@ -39,6 +39,9 @@ class BertEmbeddings(keras.layers.Layer):
         padding_id: int, id of the token that has no position of its own, or `None` to count all.
         embedding_dim: int, width of every table before the projection to `hidden_dim`; `None` for
             `hidden_dim` and no projection.
+        has_positions: bool, whether positions have vectors. Otherwise the attention must tell them
+            apart, and `max_sequence_length` and `padding_id` mean nothing here.
+        center: bool, whether the norm has an offset.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -68,24 +71,28 @@ class BertEmbeddings(keras.layers.Layer):
         initializer_range: float = 0.02,
         padding_id: int | None = None,
         embedding_dim: int | None = None,
+        has_positions: bool = True,
+        center: bool = True,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         self.num_segments = num_segments
+        self.has_positions = has_positions
         self.padding_id = padding_id
         self.initializer_range = initializer_range
         # Reversible, so that a masked language model can decode with the same table.
         self.token_embedding = self._table(
             vocabulary_size, "token_embedding", keras.layers.ReversibleEmbedding
         )
-        first = 0 if padding_id is None else padding_id + 1
-        self.position_embedding = self._table(first + max_sequence_length, "position_embedding")
+        if has_positions:
+            rows = max_sequence_length + (0 if padding_id is None else padding_id + 1)
+            self.position_embedding = self._table(rows, "position_embedding")
         if num_segments:
             self.segment_embedding = self._table(num_segments, "segment_embedding")
         self.layer_norm = LayerNorm(
-            epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
+            epsilon=layer_norm_epsilon, center=center, dtype=self.dtype_policy, name="layer_norm"
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.projection = None
@@ -103,7 +110,8 @@ class BertEmbeddings(keras.layers.Layer):
 
     def build(self, input_shape=None):
         self.token_embedding.build((None, None))
-        self.position_embedding.build((None,))
+        if self.has_positions:
+            self.position_embedding.build((None,))
         if self.num_segments:
             self.segment_embedding.build((None, None))
         self.layer_norm.build((None, None, self.embedding_dim))
@@ -118,7 +126,8 @@ class BertEmbeddings(keras.layers.Layer):
         training: bool | None = None,
     ) -> Tensor:
         x = self.token_embedding(token_ids) if token_vectors is None else token_vectors
-        x = x + self.position_embedding(self._positions(token_ids))
+        if self.has_positions:
+            x = x + self.position_embedding(self._positions(token_ids))
         if self.num_segments:
             if segment_ids is None:
                 # One row for all; it broadcasts over batch and length.

@@ -1,4 +1,4 @@
-"""The encoder: a stack of blocks of self-attention and feed-forward."""
+"""The encoder: a stack of blocks of attention and feed-forward."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -8,29 +8,44 @@ import keras
 
 from bert_keras.engine.remat import rematerialized, warn_where_useless
 from bert_keras.engine.size_limit import note_variable
-from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.feed_forward import FeedForward
-from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.types import Activation, LayerOptions, Tensor
+from bert_keras.types import LayerOptions, Tensor
+
+
+class _OfLayers(keras.layers.Layer):
+    """A layer that is handed its parts: its config holds theirs.
+
+    Attributes:
+        arguments: names of the constructor's arguments that are attributes too.
+    """
+
+    arguments = ()
+
+    def get_config(self):
+        own = {name: getattr(self, name) for name in self.arguments}
+        return {**super().get_config(), **keras.saving.serialize_keras_object(own)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**keras.saving.deserialize_keras_object(config))
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class EncoderBlock(keras.layers.Layer):
-    """One Transformer block, normalised after each residual sum as BERT does it.
+class EncoderBlock(_OfLayers):
+    """One Transformer block, made of an attention, a feed-forward network and their norms.
 
-    `a = LayerNorm(x + Dropout(SelfAttention(x)))`, then
-    `output = LayerNorm(a + Dropout(FeedForward(a)))`.
+    As in BERT, `a = Norm(x + Dropout(Attention(x)))`, then
+    `output = Norm(a + Dropout(FeedForward(a)))`. With `norm_first`,
+    `a = x + Dropout(Attention(Norm(x)))`, then `output = a + Dropout(FeedForward(Norm(a)))`.
 
     Args:
-        num_heads: int, attention heads.
-        hidden_dim: int, width of input and output.
-        intermediate_dim: int, width inside the feed-forward network.
+        attention: layer called as `SelfAttention` is.
+        feed_forward: layer called as `FeedForward` is.
+        attention_norm: layer, such as `LayerNorm`, or `None` for no norm.
+        feed_forward_norm: layer.
         dropout: float, rate on both residual branches.
-        attention_dropout: float, rate on the attention probabilities.
-        activation: name or callable, see `bert_keras.layers.feed_forward.get_activation`.
-        layer_norm_epsilon: float, added to the variance.
-        initializer_range: float, standard deviation of the initial kernels.
+        norm_first: bool, whether each half of the block begins with its norm instead of ending
+            with it.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -38,75 +53,56 @@ class EncoderBlock(keras.layers.Layer):
         attention_mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, or `None`.
         return_attentions: bool, whether the attention probabilities are returned too.
         training: bool, whether dropout is active.
+        **shared: further arguments of the attention, such as `attention_bias`.
 
     Returns:
         `(output, attentions)`: float `(batch, seq_len, hidden_dim)`, and float
         `(batch, num_heads, seq_len, seq_len)` or `None`.
 
     Reference:
-        [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1.
+        [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1;
+        [Xiong et al., 2020](https://arxiv.org/abs/2002.04745) for `norm_first`.
     """
+
+    arguments = ("attention", "feed_forward", "attention_norm", "feed_forward_norm", "norm_first")
 
     def __init__(
         self,
-        num_heads: int,
-        hidden_dim: int,
-        intermediate_dim: int,
-        dropout: float = 0.1,
-        attention_dropout: float = 0.1,
-        activation: Activation = "gelu",
-        layer_norm_epsilon: float = 1e-12,
-        initializer_range: float = 0.02,
+        attention: keras.layers.Layer,
+        feed_forward: keras.layers.Layer,
+        attention_norm: keras.layers.Layer | None,
+        feed_forward_norm: keras.layers.Layer,
+        dropout: float = 0.0,
+        norm_first: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        # Before the layers of a thousand blocks are made, which note their kernels when built.
-        note_variable((hidden_dim, 4 * hidden_dim + 2 * intermediate_dim))
-        self.hidden_dim = hidden_dim
-        self.attention = SelfAttention(
-            num_heads,
-            hidden_dim,
-            dropout=attention_dropout,
-            initializer_range=initializer_range,
-            dtype=self.dtype_policy,
-            name="attention",
-        )
-        self.attention_norm = LayerNorm(
-            epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="attention_norm"
-        )
-        self.feed_forward = FeedForward(
-            intermediate_dim,
-            hidden_dim,
-            activation=activation,
-            initializer_range=initializer_range,
-            dtype=self.dtype_policy,
-            name="feed_forward",
-        )
-        self.feed_forward_norm = LayerNorm(
-            epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="feed_forward_norm"
-        )
+        self.norm_first, self.hidden_dim = norm_first, attention.hidden_dim
+        halves = [("attention", attention), ("attention_norm", attention_norm)]
+        halves += [("feed_forward", feed_forward), ("feed_forward_norm", feed_forward_norm)]
+        # Weights are in the order in which layers become attributes, which is that of the calls.
+        for i in (1, 0, 3, 2) if norm_first else range(4):
+            setattr(self, *halves[i])
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        # Before a thousand blocks are made, whose kernels are noted when they are built.
+        note_variable((self.hidden_dim, sum(layer.units for layer in self.adaptable.values())))
 
     @property
     def adaptable(self) -> Mapping[str, keras.layers.Dense]:
         """The block's dense layers by name, to each of which an adapter can be added."""
         layers = {
-            "query": self.attention.query,
-            "key": self.attention.key,
-            "value": self.attention.value,
-            "attention_output": self.attention.output_dense,
-            "intermediate": self.feed_forward.intermediate,
-            "feed_forward_output": self.feed_forward.output_dense,
+            name: getattr(part, attribute)
+            for part in (self.attention, self.feed_forward)
+            for name, attribute in part.adaptable.items()
         }
-        # No dict, by which Keras would find the layers, and name them so in files.
+        # No dict: Keras would look for layers in it, and name them so in files.
         return MappingProxyType(layers)
 
     def build(self, input_shape=None):
         shape = (None, None, self.hidden_dim)
-        self.attention.build(shape)
-        self.attention_norm.build(shape)
-        self.feed_forward.build(shape)
-        self.feed_forward_norm.build(shape)
+        for part in (getattr(self, name) for name in self.arguments[:4]):
+            if part is not None and not part.built:  # Built already where made of a config.
+                part.build(shape)
 
     def call(
         self,
@@ -114,32 +110,47 @@ class EncoderBlock(keras.layers.Layer):
         attention_mask: Tensor | None = None,
         return_attentions: bool = False,
         training: bool | None = None,
+        **shared: Tensor,
     ) -> tuple[Tensor, Tensor | None]:
         attended, attentions = self.attention(
-            hidden_states,
+            self._before(self.attention_norm, hidden_states),
             attention_mask=attention_mask,
             return_attentions=return_attentions,
             training=training,
+            **shared,
         )
-        attended = self.dropout(attended, training=training)
-        hidden_states = self.attention_norm(hidden_states + attended)
-        transformed = self.dropout(self.feed_forward(hidden_states), training=training)
-        return self.feed_forward_norm(hidden_states + transformed), attentions
+        x = hidden_states + self.dropout(attended, training=training)
+        x = self._after(self.attention_norm, x)
+        transformed = self.feed_forward(self._before(self.feed_forward_norm, x), training=training)
+        x = x + self.dropout(transformed, training=training)
+        return self._after(self.feed_forward_norm, x), attentions
+
+    def _before(self, norm, x):
+        return norm(x) if self.norm_first and norm is not None else x
+
+    def _after(self, norm, x):
+        return x if self.norm_first or norm is None else norm(x)
+
+    def get_config(self):
+        return {**super().get_config(), "dropout": self.dropout.rate}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Encoder(keras.layers.Layer):
-    """Blocks, each on the output of the one before.
+class Encoder(_OfLayers):
+    """Blocks, each of which is called on the output of the one before.
 
     Args:
-        blocks: list of layers such as `EncoderBlock`, which are called as it is, have its
-            `adaptable`, and are built without being told a shape. One may stand there several
-            times: these layers share its weights, each with dropout of its own.
+        blocks: list of layers such as `EncoderBlock`, with its call arguments and its `adaptable`,
+            which are built without a shape. A block may occur several times: these layers share
+            its weights.
         remat: bool, whether training keeps each block's input only and computes the block again in
-            the backward pass, see `rematerialized`. Blocks whose attention probabilities are
-            returned are kept.
+            the backward pass, see `rematerialized`. It does not where the attention probabilities
+            are returned.
         norm: layer for the output of the last block, where blocks begin with a norm instead of
             ending with one; `None` for no such layer.
+        shared: list of layers that are called once, on the embeddings, before the first block. Each
+            block gets their outputs as arguments, each by its layer's name, such as
+            `attention_bias`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -154,14 +165,18 @@ class Encoder(keras.layers.Layer):
         tuple of `len(blocks)` floats `(batch, num_heads, seq_len, seq_len)`, or of `None`.
     """
 
+    arguments = ("blocks", "remat", "norm", "shared")
+
     def __init__(
         self,
         blocks: Sequence[keras.layers.Layer],
         remat: bool = False,
         norm: keras.layers.LayerNormalization | None = None,
+        shared: Sequence[keras.layers.Layer] = (),
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
+        self.shared = list(shared)
         self.blocks = blocks
         self.remat = remat
         self.norm = norm
@@ -170,13 +185,14 @@ class Encoder(keras.layers.Layer):
 
     @property
     def layers(self) -> list[keras.layers.Layer]:
-        """The blocks, by which `summary(expand_nested=True)` finds them."""
-        return list(dict.fromkeys(self.blocks))
+        """The shared layers and the blocks, for `summary(expand_nested=True)`."""
+        return list(dict.fromkeys([*self.shared, *self.blocks]))
 
     def build(self, input_shape=None):
-        for block in self.layers:
-            block.build()
-        if self.norm is not None:
+        for layer in self.layers:
+            if not layer.built:
+                layer.build()
+        if self.norm is not None and not self.norm.built:
             self.norm.build((None, None, self.blocks[-1].hidden_dim))
 
     def call(
@@ -186,27 +202,21 @@ class Encoder(keras.layers.Layer):
         return_attentions: bool = False,
         training: bool | None = None,
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
+        shared = {}
+        for layer in self.shared:
+            shared[layer.name] = layer(hidden_states, training=training)
         all_hidden_states, all_attentions = [hidden_states], []
         options = {"attention_mask": attention_mask, "training": training}
         for block in self.blocks:
             if self.remat and training and not return_attentions:
-                hidden_states, attentions = rematerialized(block, hidden_states, **options), None
+                hidden_states = rematerialized(block, hidden_states, shared, **options)
+                attentions = None
             else:
                 hidden_states, attentions = block(
-                    hidden_states, return_attentions=return_attentions, **options
+                    hidden_states, return_attentions=return_attentions, **options, **shared
                 )
             all_hidden_states.append(hidden_states)
             all_attentions.append(attentions)
         if self.norm is not None:
             all_hidden_states[-1] = self.norm(hidden_states)
         return tuple(all_hidden_states), tuple(all_attentions)
-
-    def get_config(self):
-        blocks = keras.saving.serialize_keras_object(list(self.blocks))
-        norm = self.norm and keras.saving.serialize_keras_object(self.norm)
-        return {**super().get_config(), "blocks": blocks, "remat": self.remat, "norm": norm}
-
-    @classmethod
-    def from_config(cls, config):
-        parts = {k: keras.saving.deserialize_keras_object(config[k]) for k in ("blocks", "norm")}
-        return cls(**{**config, **parts})

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Unpack
 
 import keras
@@ -121,6 +122,11 @@ class FeedForward(keras.layers.Layer):
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.3.
     """
 
+    # Names of the dense layers that can have an adapter -> attributes.
+    adaptable = MappingProxyType(
+        {"intermediate": "intermediate", "feed_forward_output": "output_dense"}
+    )
+
     def __init__(
         self,
         intermediate_dim: int,
@@ -135,7 +141,7 @@ class FeedForward(keras.layers.Layer):
         self.initializer_range = initializer_range
         self.activation = get_activation(activation)
         self.intermediate = bert_dense(self, intermediate_dim, "intermediate", AdaptableDense)
-        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense)
+        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense, cut_axis=0)
 
     def build(self, input_shape=None):
         self.intermediate.build((None, None, self.hidden_dim))

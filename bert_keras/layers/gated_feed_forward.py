@@ -1,6 +1,7 @@
 """The feed-forward network with a gate."""
 
 import functools
+from types import MappingProxyType
 from typing import Unpack
 
 import keras
@@ -39,6 +40,11 @@ class GatedFeedForward(keras.layers.Layer):
         [Shazeer, 2020](https://arxiv.org/abs/2002.05202).
     """
 
+    # Names of the dense layers that can have an adapter -> attributes.
+    adaptable = MappingProxyType(
+        {"intermediate": "intermediate", "feed_forward_output": "output_dense"}
+    )
+
     def __init__(
         self,
         intermediate_dim,
@@ -55,7 +61,7 @@ class GatedFeedForward(keras.layers.Layer):
         self.activation = get_activation(activation)
         dense = functools.partial(bert_dense, self, layer_class=AdaptableDense, use_bias=False)
         self.intermediate = dense(2 * intermediate_dim, "intermediate")
-        self.output_dense = dense(hidden_dim, "output")
+        self.output_dense = dense(hidden_dim, "output", cut_axis=0)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):

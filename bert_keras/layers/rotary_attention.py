@@ -1,6 +1,7 @@
 """Self-attention that knows positions by rotating queries and keys, of all tokens or near ones."""
 
 import functools
+from types import MappingProxyType
 from typing import Unpack
 
 import keras
@@ -52,6 +53,11 @@ class RotaryAttention(keras.layers.Layer):
         [Beltagy et al., 2020](https://arxiv.org/abs/2004.05150), section 3.1, for the window.
     """
 
+    # Names of the dense layers that can have an adapter -> attributes.
+    adaptable = MappingProxyType(
+        {"query_key_value": "query_key_value", "attention_output": "output_dense"}
+    )
+
     def __init__(
         self,
         num_heads,
@@ -75,7 +81,7 @@ class RotaryAttention(keras.layers.Layer):
         self.initializer_range = initializer_range
         dense = functools.partial(bert_dense, self, layer_class=AdaptableDense, use_bias=False)
         self.query_key_value = dense(3 * hidden_dim, "query_key_value")
-        self.output_dense = dense(hidden_dim, "output")
+        self.output_dense = dense(hidden_dim, "output", cut_axis=0)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):

@@ -3,10 +3,10 @@
 Accuracy, F1, correlations and their like are in scikit-learn and scipy; here is what they lack.
 """
 
+from bert_keras.answers.entity_tags import extract_entities as extract_entities
+from bert_keras.answers.entity_tags import find_odd_tags as find_odd_tags
 from bert_keras.metrics.chinese_spans import cmrc_scores as cmrc_scores
 from bert_keras.metrics.entities import entity_scores as entity_scores
-from bert_keras.metrics.entities import extract_entities as extract_entities
-from bert_keras.metrics.entities import find_odd_tags as find_odd_tags
 from bert_keras.metrics.retrieval import cosine_similarity_matrix as cosine_similarity_matrix
 from bert_keras.metrics.spans import find_best_threshold as find_best_threshold
 from bert_keras.metrics.spans import squad_v1_scores as squad_v1_scores

@@ -41,7 +41,7 @@ class TokenRate(keras.metrics.Mean):
         sample_weight: optional tensor `(batch, seq_len)`, or `(batch,)`.
     """
 
-    def __init__(self, name="rate", dtype="float32"):
+    def __init__(self, name: str | None = "rate", dtype: Dtype = "float32") -> None:
         super().__init__(name=name, dtype=dtype)
 
     def update_state(
@@ -60,10 +60,10 @@ class TokenRate(keras.metrics.Mean):
 class TokenAccuracy(TokenRate):
     """The share of tokens whose label is the likeliest class, over all batches; see `TokenRate`."""
 
-    def __init__(self, name="accuracy", dtype="float32"):
+    def __init__(self, name: str | None = "accuracy", dtype: Dtype = "float32") -> None:
         super().__init__(name=name, dtype=dtype)
 
-    def values_of(self, y_true, y_pred):
+    def values_of(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Returns which tokens are right, bool `(batch, seq_len)`."""
         predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
         return ops.reshape(ops.cast(y_true, "int32"), ops.shape(predicted)) == predicted

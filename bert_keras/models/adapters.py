@@ -76,18 +76,14 @@ class Adaptable:
             "lora_rank": int(rank),
             "lora_alpha": float(alpha),
             "lora_targets": _checked_targets(targets, list(self.adaptable)),
-            "lora_layers": None if layers is None else _checked_layers(layers, self._num_blocks),
+            "lora_layers": None if layers is None else _checked_layers(layers, self.num_blocks),
         }
-
-    @property
-    def _num_blocks(self):
-        return len(self.stages) - 1
 
     def _projections(self, settings):
         layers, adaptable = settings["lora_layers"], self.adaptable
         return [
             adaptable[target][i]
-            for i in (range(self._num_blocks) if layers is None else layers)
+            for i in (range(self.num_blocks) if layers is None else layers)
             for target in settings["lora_targets"]
         ]
 

@@ -86,7 +86,7 @@ class AlbertBackbone(Backbone):
         initializer_range: float = 0.02,
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
-    ):
+    ) -> None:
         super().__init__(**own_arguments(locals()))
         self.embeddings = bert_embeddings(self, embedding_dim)
         self.encoder = Encoder(

@@ -72,10 +72,12 @@ class Backbone(Adaptable, BuiltModel):
         num_segments: int, how many segments there are; 0 or 1: none are told apart.
         padding_id: int, id of the token by which positions are counted, or `None`.
         pooler: the layer that makes `pooled_output`, or `None`.
-        stages: list of layers from the bottom: the embeddings, then each block, once where layers
-            share it. Freezing, layer-wise learning rates, unfreezing and adapters go by it.
-        adaptable: mapping, name -> list of dense layers, one a block of `stages`, that can have
-            adapters.
+        stages: list of layers from the bottom: the embeddings, what all blocks share, then each
+            block, once where layers share it. Freezing, layer-wise learning rates and unfreezing
+            read it.
+        num_blocks: int, how many of the last stages are blocks.
+        adaptable: mapping, name -> list of dense layers, one a block, that can have adapters. Their
+            `cut_axis` says how several devices share a kernel.
         dropout, activation, layer_norm_epsilon, initializer_range: what heads take by default.
     """
 
@@ -117,13 +119,18 @@ class Backbone(Adaptable, BuiltModel):
         return self.embeddings.token_embedding
 
     @property
+    def num_blocks(self) -> int:
+        return len(set(self.encoder.blocks))
+
+    @property
     def stages(self) -> list[keras.layers.Layer]:
-        return [self.embeddings, *dict.fromkeys(self.encoder.blocks)]
+        shared = [layer for layer in self.encoder.shared if layer.weights]
+        return [self.embeddings, *shared, *dict.fromkeys(self.encoder.blocks)]
 
     @property
     def adaptable(self) -> Mapping[str, list[keras.layers.Dense]]:
-        blocks = [block.adaptable for block in self.stages[1:]]
-        # No dict, by which Keras would find the layers, and name them so in files.
+        blocks = [block.adaptable for block in self.stages[-self.num_blocks :]]
+        # No dict: Keras would look for layers in it, and name them so in files.
         return MappingProxyType({name: [block[name] for block in blocks] for name in blocks[0]})
 
     def build(self, input_shape=None):

@@ -1,13 +1,17 @@
 """BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding."""
 
+import functools
 from typing import Unpack
 
 import keras
 from keras import ops
 
 from bert_keras.inputs import TOKEN_IDS
+from bert_keras.layers.attention import SelfAttention
 from bert_keras.layers.embeddings import BertEmbeddings
 from bert_keras.layers.encoder import Encoder, EncoderBlock
+from bert_keras.layers.feed_forward import FeedForward
+from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.backbone import Backbone, own_arguments
 from bert_keras.models.model import layer_for
@@ -81,7 +85,7 @@ class BertBackbone(Backbone):
         causal: bool = False,
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
-    ):
+    ) -> None:
         super().__init__(**own_arguments(locals()))
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
@@ -98,23 +102,42 @@ class BertBackbone(Backbone):
         return before if mask is None else ops.logical_and(mask, before)
 
 
-def bert_embeddings(backbone, embedding_dim=None):
+def bert_embeddings(backbone, embedding_dim=None, **options):
     """Returns BERT's embeddings, which other families have too, with the settings of a backbone.
 
     Args:
         backbone: a `Backbone`.
         embedding_dim: int, width of the tables before a projection, see `BertEmbeddings`; `None`
             for no projection.
+        **options: further arguments of `BertEmbeddings`, such as `has_positions`.
     """
-    return layer_for(backbone, BertEmbeddings, "embeddings", embedding_dim=embedding_dim)
+    options["embedding_dim"] = embedding_dim
+    return layer_for(backbone, BertEmbeddings, "embeddings", **options)
 
 
-def bert_encoder(backbone):
-    """Returns BERT's encoder, which other families have too, with the settings of a backbone."""
+def bert_encoder(backbone, **options):
+    """Returns BERT's encoder, which other families have too, with the settings of a backbone.
+
+    Args:
+        backbone: a `Backbone`.
+        **options: further arguments of `Encoder`, such as `shared`.
+    """
     blocks = [bert_block(backbone, f"layer_{i}") for i in range(backbone.num_layers)]
-    return Encoder(blocks, remat=backbone.remat, dtype=backbone.dtype_policy, name="encoder")
+    options |= {"remat": backbone.remat, "dtype": backbone.dtype_policy}
+    return Encoder(blocks, name="encoder", **options)
 
 
-def bert_block(backbone, name):
+def bert_block(backbone, name, block_class=EncoderBlock):
     """Returns a block of BERT's encoder with the settings of a backbone."""
-    return layer_for(backbone, EncoderBlock, name)
+    norm = functools.partial(
+        LayerNorm, epsilon=backbone.layer_norm_epsilon, dtype=backbone.dtype_policy
+    )
+    return block_class(
+        layer_for(backbone, SelfAttention, "attention", dropout=backbone.attention_dropout),
+        layer_for(backbone, FeedForward, "feed_forward"),
+        norm(name="attention_norm"),
+        norm(name="feed_forward_norm"),
+        dropout=backbone.dropout,
+        dtype=backbone.dtype_policy,
+        name=name,
+    )

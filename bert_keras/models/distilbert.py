@@ -64,7 +64,7 @@ class DistilBertBackbone(Backbone):
         initializer_range: float = 0.02,
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
-    ):
+    ) -> None:
         super().__init__(**own_arguments(locals()), num_segments=0)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)

@@ -78,7 +78,7 @@ class ElectraBackbone(Backbone):
         initializer_range: float = 0.02,
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
-    ):
+    ) -> None:
         embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         super().__init__(**own_arguments(locals()))
         is_projected = embedding_dim != hidden_dim

@@ -1,21 +1,18 @@
 """ModernBERT: smarter, better, faster, longer."""
 
-from types import MappingProxyType
 from typing import Unpack
 
 import keras
 
 from bert_keras.checks import check_int, check_number
-from bert_keras.engine.size_limit import note_variable
 from bert_keras.inputs import ROW_PLACES
-from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.encoder import Encoder
+from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.gated_feed_forward import GatedFeedForward
-from bert_keras.layers.initializer import bert_initializer
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.layers.unpadding import numbers_of_texts
 from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.bert import bert_embeddings
 from bert_keras.models.model import layer_for
 from bert_keras.types import LayerOptions
 
@@ -101,20 +98,19 @@ class ModernBertBackbone(Backbone):
         initializer_range: float = 0.02,
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
-    ):
+    ) -> None:
         check_int("local_attention", local_attention, 1, 2**20)
         check_int("global_attention_every", global_attention_every, 1, 1024)
         check_number("global_rotary_base", global_rotary_base, above=0)
         check_number("local_rotary_base", local_rotary_base, above=0)
         super().__init__(**own_arguments(locals()), num_segments=0)
-        options = {"epsilon": layer_norm_epsilon, "dtype": self.dtype_policy}
-        self.embeddings = layer_for(
-            self, ModernBertEmbeddings, "embeddings", dropout=self.embedding_dropout
+        self.embeddings = bert_embeddings(
+            self, dropout=self.embedding_dropout, has_positions=False, center=False
         )
         self.encoder = Encoder(
             [self._block(i) for i in range(self.num_layers)],
             remat=remat,
-            norm=LayerNorm(center=False, name="final_norm", **options),
+            norm=self._norm("final_norm"),
             dtype=self.dtype_policy,
             name="encoder",
         )
@@ -128,147 +124,29 @@ class ModernBertBackbone(Backbone):
 
     def _block(self, i):
         is_global = i % self.global_attention_every == 0
-        return layer_for(
+        attention = layer_for(
             self,
-            ModernBertBlock,
-            f"layer_{i}",
+            RotaryAttention,
+            "attention",
             rotary_base=self.global_rotary_base if is_global else self.local_rotary_base,
             window=None if is_global else self.local_attention,
-            has_attention_norm=i > 0,
+            dropout=self.attention_dropout,
         )
+        return ModernBertBlock(
+            attention,
+            layer_for(self, GatedFeedForward, "feed_forward"),
+            self._norm("attention_norm") if i else None,
+            self._norm("feed_forward_norm"),
+            norm_first=True,
+            dtype=self.dtype_policy,
+            name=f"layer_{i}",
+        )
+
+    def _norm(self, name):
+        epsilon = self.layer_norm_epsilon
+        return LayerNorm(epsilon=epsilon, center=False, dtype=self.dtype_policy, name=name)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class ModernBertEmbeddings(keras.layers.Layer):
-    """Normalised token vectors: `output = Dropout(LayerNorm(token[id]))`.
-
-    Args:
-        vocabulary_size: int, rows of the token table.
-        hidden_dim: int, its width.
-        dropout: float, rate after the norm.
-        layer_norm_epsilon: float, added to the variance.
-        initializer_range: float, standard deviation of the truncated normal that fills the table.
-        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
-
-    Call arguments and what it returns: see `BertEmbeddings`; there are no segments.
-    """
-
-    def __init__(
-        self,
-        vocabulary_size,
-        hidden_dim,
-        dropout=0.0,
-        layer_norm_epsilon=1e-5,
-        initializer_range=0.02,
-        **kwargs: Unpack[LayerOptions],
-    ):
-        super().__init__(**kwargs)
-        self.hidden_dim = hidden_dim
-        self.token_embedding = keras.layers.ReversibleEmbedding(
-            vocabulary_size,
-            hidden_dim,
-            embeddings_initializer=bert_initializer(initializer_range),
-            dtype=self.dtype_policy,
-            name="token_embedding",
-        )
-        self.layer_norm = LayerNorm(
-            epsilon=layer_norm_epsilon, center=False, dtype=self.dtype_policy, name="layer_norm"
-        )
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-
-    def build(self, input_shape=None):
-        self.token_embedding.build((None, None))
-        self.layer_norm.build((None, None, self.hidden_dim))
-
-    def call(self, token_ids, segment_ids=None, token_vectors=None, training=None):
-        x = self.token_embedding(token_ids) if token_vectors is None else token_vectors
-        return self.dropout(self.layer_norm(x), training=training)
-
-
-@keras.saving.register_keras_serializable(package="bert_keras")
-class ModernBertBlock(keras.layers.Layer):
-    """One Transformer block that begins with its norms: `a = x + Attention(LayerNorm(x))`, then
-    `output = a + GatedFeedForward(LayerNorm(a))`.
-
-    Args:
-        num_heads, hidden_dim, intermediate_dim, dropout, attention_dropout, activation,
-            layer_norm_epsilon, initializer_range: see `ModernBertBackbone`.
-        rotary_base: float, see `RotaryAttention`.
-        window: int or `None`, see `RotaryAttention`.
-        has_attention_norm: bool, whether there is a norm before the attention.
-        **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
-
-    Call arguments and what it returns: see `EncoderBlock`; the mask is that of `RotaryAttention`.
-    """
-
-    def __init__(
-        self,
-        num_heads,
-        hidden_dim,
-        intermediate_dim,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation="gelu",
-        layer_norm_epsilon=1e-5,
-        initializer_range=0.02,
-        rotary_base=10_000.0,
-        window=None,
-        has_attention_norm=True,
-        **kwargs: Unpack[LayerOptions],
-    ):
-        super().__init__(**kwargs)
-        note_variable((hidden_dim, 4 * hidden_dim + 2 * intermediate_dim))  # See `EncoderBlock`.
-        self.hidden_dim = hidden_dim
-        options = {"epsilon": layer_norm_epsilon, "dtype": self.dtype_policy}
-        self.attention_norm = None
-        if has_attention_norm:
-            self.attention_norm = LayerNorm(center=False, name="attention_norm", **options)
-        self.attention = RotaryAttention(
-            num_heads,
-            hidden_dim,
-            rotary_base,
-            window=window,
-            dropout=attention_dropout,
-            initializer_range=initializer_range,
-            dtype=self.dtype_policy,
-            name="attention",
-        )
-        self.feed_forward_norm = LayerNorm(center=False, name="feed_forward_norm", **options)
-        self.feed_forward = GatedFeedForward(
-            intermediate_dim,
-            hidden_dim,
-            dropout=dropout,
-            activation=activation,
-            initializer_range=initializer_range,
-            dtype=self.dtype_policy,
-            name="feed_forward",
-        )
-
-    @property
-    def adaptable(self):
-        """The block's dense layers by name, to each of which an adapter can be added."""
-        layers = {
-            "query_key_value": self.attention.query_key_value,
-            "attention_output": self.attention.output_dense,
-            "intermediate": self.feed_forward.intermediate,
-            "feed_forward_output": self.feed_forward.output_dense,
-        }
-        return MappingProxyType(layers)
-
-    def build(self, input_shape=None):
-        norms = (self.attention_norm, self.feed_forward_norm)
-        for layer in (*norms, self.attention, self.feed_forward):
-            if layer is not None:
-                layer.build((None, None, self.hidden_dim))
-
-    def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
-        x = hidden_states if self.attention_norm is None else self.attention_norm(hidden_states)
-        attended, attentions = self.attention(
-            x,
-            attention_mask=attention_mask,
-            return_attentions=return_attentions,
-            training=training,
-        )
-        hidden_states = hidden_states + attended
-        x = self.feed_forward_norm(hidden_states)
-        return hidden_states + self.feed_forward(x, training=training), attentions
+class ModernBertBlock(EncoderBlock):
+    """`EncoderBlock`, by the name that `.keras` files have for the blocks of a ModernBERT."""

@@ -77,7 +77,7 @@ class RobertaBackbone(Backbone):
         initializer_range: float = 0.02,
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
-    ):
+    ) -> None:
         super().__init__(**own_arguments(locals()))
         check_int("padding_id", padding_id, 0, self.vocabulary_size - 1)
         self.embeddings = bert_embeddings(self)

@@ -1,4 +1,4 @@
-"""Text to the arrays that models take: packing, truncation, batching, windows, masking."""
+"""From text to model inputs: truncation, packing, windows, batching and masking."""
 
 from bert_keras.preprocessing.batching import BucketedBatches as BucketedBatches
 from bert_keras.preprocessing.batching import length_buckets as length_buckets

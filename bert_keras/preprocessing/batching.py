@@ -1,4 +1,4 @@
-"""Batches of texts of similar length, so that short texts do not pay for long ones."""
+"""Batches of rows of similar length, so that short texts are not padded to long ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_choice, check_int, check_not_empty, check_same_length
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.types import Array
@@ -39,24 +39,21 @@ def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int
 
 
 def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int64]:
-    """Returns for each length the smallest bucket that holds it.
+    """Returns, for each length, the smallest bucket that holds it.
 
     Args:
         lengths: int or int array.
         buckets: increasing ints.
 
     Raises:
-        ValueError: a length is above the last bucket.
+        ValueError: buckets do not increase, or a length is above the last one.
     """
     buckets = np.asarray(buckets, dtype=np.int64)
     if buckets.ndim != 1 or not len(buckets) or np.any(np.diff(buckets) <= 0) or buckets[0] < 1:
         raise ValueError(f"`buckets` must be positive and increase. Received: {buckets}.")
     places = np.searchsorted(buckets, lengths)
-    if np.any(places == len(buckets)):
-        raise ValueError(
-            f"`buckets` must hold the longest row. Received: last bucket {buckets[-1]}, longest "
-            f"row {np.max(lengths)}."
-        )
+    longest, advice = int(np.max(lengths, initial=0)), "The last bucket must hold the longest row."
+    check_int("buckets[-1]", int(buckets[-1]), longest, advice=advice)
     return buckets[places]
 
 
@@ -89,9 +86,9 @@ def buckets_worth_compiling(batches, buckets, num_epochs, price):
     best = [(0.0, ())]
     for end, length in enumerate(used, start=1):
         choices = []
-        for start, (paid, chosen) in enumerate(best):
-            num_rows = sum(rows[each] for each in used[start:end])
-            choices.append((paid + price + num_rows * length * num_epochs, (*chosen, length)))
+        for start, (cost, chosen) in enumerate(best):
+            num_rows = sum(rows[shorter] for shorter in used[start:end])
+            choices.append((cost + price + num_rows * length * num_epochs, (*chosen, length)))
         best.append(min(choices))
     return best[-1][1]
 
@@ -111,11 +108,11 @@ def sorted_batches(
         lengths: int `(num_rows,)`.
         batch_size: int, rows in a batch without a `token_budget`.
         token_budget: int, the most tokens in a batch, padding included: a batch of padded length
-            `n` has `max(1, token_budget // n)` rows, above 4 a multiple of 4.
+            `n` has `max(1, token_budget // n)` rows; above 4, rounded down to a multiple of 4.
         buckets: increasing ints to pad to; None for `length_buckets` of the longest row.
 
     Returns:
-        A list of pairs of the batch's rows, int64 `(size,)`, and the length to pad to, int.
+        A list of pairs: the batch's rows, int64 `(size,)`, and the length to pad to, int.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     if not len(lengths):
@@ -231,7 +228,7 @@ class BucketedBatches(keras.utils.PyDataset):
         super().__init__()
         lengths = np.asarray(lengths, dtype=np.int64)
         if not len(lengths):
-            raise ValueError("Batches need at least one row. Received: none.")
+            check_not_empty(lengths, "Batches need at least one row")
         self.batch_size = check_int("batch_size", batch_size)
         if window is None:
             window = min(max(len(lengths) // (20 * batch_size), 4), 100)
@@ -256,17 +253,12 @@ class BucketedBatches(keras.utils.PyDataset):
 
     @property
     def epoch(self) -> int:
-        """Number of the current epoch; setting it orders the rows as that epoch does."""
+        """The number of the current epoch. Setting it puts the rows in the order of that epoch."""
         return self._epoch
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
-        self._epoch = epoch
-        self._read = set()
-        self.batches = self._order_rows()
-
-    def _order_rows(self):
-        """Returns a list of (rows, padded length), one for each batch."""
+        self._epoch, self._read = epoch, set()
         rows, batches = np.arange(len(self.lengths)), []
         size = len(rows)
         if self.shuffle:
@@ -282,7 +274,17 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.shuffle:
             order = generator.permutation(len(batches))
             batches = list(map(batches.__getitem__, order))
-        return _vary_first_two(batches, self.lengths)
+        longest = np.empty(len(batches), np.int64)
+        for index, (rows, _) in enumerate(batches):
+            longest[index] = self.lengths[rows].max()
+        # The longest batch first and the shortest second: every axis that varies does so there. Any
+        # other two may agree in an axis in which a third differs, if a length stands for a shape.
+        for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
+            found = place + int(extreme(longest[place:]))
+            batches[place], batches[found] = batches[found], batches[place]
+            longest[[place, found]] = longest[[found, place]]
+        # (rows, padded length) of each batch.
+        self.batches = batches
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -343,7 +345,7 @@ class BucketedBatches(keras.utils.PyDataset):
         """Reorders the rows if all batches have been read since the epoch began."""
         self._within_epoch = False
         if self.shuffle and len(self._read) == len(self):
-            self.epoch += 1
+            self.epoch = self._epoch + 1
 
     def for_prediction(self, token_budget: int | None = None) -> BucketedBatches:
         """Returns batches of the same rows without labels, unshuffled, the longest first.
@@ -362,7 +364,7 @@ class BucketedBatches(keras.utils.PyDataset):
         )
 
     def restore_order(self, outputs: ArrayLike) -> Array:
-        """Puts the rows of `predict`'s output into the order of the data, for `shuffle=False`.
+        """Puts the rows of `predict`'s output in the order of the data. Needs `shuffle=False`.
 
         Args:
             outputs: array `(num_rows, ...)`, in the order of these batches.
@@ -401,19 +403,6 @@ def _as_columns(columns, num_rows, name):
         return {k: _as_columns(v, num_rows, f"{name}[{k!r}]") for k, v in columns.items()}
     columns = columns if isinstance(columns, Ragged) else np.asarray(columns)
     if len(columns) != num_rows:
-        rule = f"`{name}` must have one entry for each of the {num_rows} rows"
-        raise ValueError(f"{rule}. Received: {len(columns)}.")
+        rule = f"`{name}` must have one entry for each row"
+        check_same_length(rule, rows=range(num_rows), **{name: columns})
     return columns
-
-
-def _vary_first_two(batches, lengths):
-    """Puts the longest batch first and the shortest second: every axis that varies does so there.
-
-    Any other two may agree in an axis in which a third differs, if a length stands for a shape.
-    """
-    longest = [lengths[rows].max() for rows, _ in batches]
-    for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
-        found = place + int(extreme(longest[place:]))
-        batches[place], batches[found] = batches[found], batches[place]
-        longest[place], longest[found] = longest[found], longest[place]
-    return batches

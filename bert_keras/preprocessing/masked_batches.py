@@ -10,7 +10,7 @@ WORD_STARTS = "word_starts"
 
 
 class MaskedBatches(keras.utils.PyDataset):
-    """Masks the batches of a `BucketedBatches`, for `fit` and `evaluate` of a masked model.
+    """Masks the batches of a `BucketedBatches`, to `fit` and `evaluate` masked language models.
 
     Shuffled batches are masked anew in each epoch; the masks depend only on the batches' seed and
     the numbers of the epoch and of the batch. Batches that are not shuffled are always masked the

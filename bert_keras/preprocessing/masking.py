@@ -1,4 +1,4 @@
-"""Which tokens are hidden for masked language modelling, and what the model sees instead."""
+"""Masking for language models: which tokens are predicted, and what replaces them."""
 
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_choice, check_int, check_number
+from bert_keras.checks import check_choice, check_int, check_number, refuse_first
 from bert_keras.preprocessing.ragged import positions_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Array
@@ -22,9 +22,9 @@ class MaskedTokens(NamedTuple):
     Fields:
         token_ids: int32 `(batch, seq_len)`, with the chosen tokens masked.
         mask_positions: int32 `(batch, num_predictions)`, columns of the chosen tokens, increasing;
-            0 behind the last one.
-        labels: int32 `(batch, num_predictions)`, the ids that stood there; 0 behind the last one.
-        weights: float32 `(batch, num_predictions)`, 1 for chosen tokens, 0 behind the last one.
+            0 after the last one.
+        labels: int32 `(batch, num_predictions)`, the original ids; 0 after the last one.
+        weights: float32 `(batch, num_predictions)`, 1 for chosen tokens, 0 after the last one.
     """
 
     token_ids: np.ndarray
@@ -34,13 +34,13 @@ class MaskedTokens(NamedTuple):
 
 
 class TokenKinds(NamedTuple):
-    """What masking must know of a vocabulary.
+    """What masking needs to know about a vocabulary.
 
     Fields:
         mask_id: int, the id of `[MASK]`.
-        is_special: bool `(vocabulary_size,)`: never chosen, and never put in place of a token.
-        continues_word: bool `(vocabulary_size,)`: pieces that continue a word, such as those with
-            `##`; None where the vocabulary does not tell.
+        is_special: bool `(vocabulary_size,)`, tokens that are never chosen and never replace one.
+        continues_word: bool `(vocabulary_size,)`, pieces that continue a word, such as those with
+            `##`; None if the vocabulary does not mark them.
     """
 
     mask_id: int
@@ -49,63 +49,66 @@ class TokenKinds(NamedTuple):
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer) -> Self:
-        """Reads them off a `Tokenizer`.
+        """Returns the kinds of a `Tokenizer`'s tokens.
 
         Raises:
-            ValueError: the vocabulary has no mask token, or nothing but special tokens.
+            ValueError: the vocabulary has no mask token, or only special tokens.
         """
         mask_id, is_special = tokenizer.mask_token_id, np.zeros(tokenizer.vocabulary_size, bool)
         is_special[tokenizer.special_token_ids] = True
         if is_special.all():
-            raise ValueError("A vocabulary must hold more than special tokens.")
+            raise ValueError(
+                f"The vocabulary must hold more than special tokens. Received: {len(is_special)} "
+                "special tokens. Masking needs ordinary ones."
+            )
         return cls(mask_id, is_special, tokenizer.continues_word)
 
     def word_starts(self, token_ids: Array) -> NDArray[np.bool_]:
-        """Returns bool of the shape of the ids, whether a word begins at each token.
+        """Returns whether a word begins at each token: bool, the shape of `token_ids`.
 
         Raises:
-            ValueError: the vocabulary does not tell.
+            ValueError: the vocabulary does not mark the pieces that continue a word.
         """
         if self.continues_word is None:
             raise ValueError(
-                "Whole words and spans need `word_starts` where the vocabulary does not tell them. "
-                "Pass those of `TextPreprocessor.word_starts`, or choose strategy='pieces'."
+                "Whole words and spans need `word_starts` if the vocabulary does not mark where "
+                "words begin. Received: none. Pass those of `TextPreprocessor.word_starts`, or "
+                "choose strategy='pieces'."
             )
         return ~self.continues_word[token_ids]
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class Masking:
-    """How tokens are masked: the paper's choice by default.
+    """How tokens are masked; the defaults are BERT's.
 
-    Of a row of `n` tokens, special ones counted, `max(1, round(rate * n))` are chosen, at most
+    In a row of `n` tokens, special ones included, `max(1, round(rate * n))` are chosen, at most
     `max_predictions`. A chosen token becomes `[MASK]` with probability `mask_share`, a random token
-    that is not special with `random_share`, and stays as it is else. Special tokens (`[CLS]`,
-    `[SEP]`, `[PAD]`, `[MASK]`, `[UNK]`) are never chosen.
+    that is not special with probability `random_share`, and is otherwise kept. Special tokens
+    (`[CLS]`, `[SEP]`, `[PAD]`, `[MASK]`, `[UNK]`) are never chosen.
 
     - `"pieces"` chooses tokens one by one.
-    - `"whole_words"` chooses words with all their pieces, in random order; a word that does not fit
-      into what is left is passed over, as in google-research/bert. A word is what the tokenizer
-      split text into (a piece with the `##` pieces behind it), or what a word segmenter said when
-      the data was made (Chinese).
-    - `"spans"` chooses runs of whole words within a segment. Lengths in words are geometric with
-      `span_probability`, cut at `max_span_length`: `P(l) ~ p (1 - p)^(l - 1)`, on average 3.8 for
-      0.2 and 10. A span is replaced as a whole: all `[MASK]`, all random or all kept. (SpanBERT's
-      code may cut a last word to fill the rate exactly; here a span ends before a word that does
-      not fit, so fewer tokens may be chosen.)
-    - `"n_grams"` chooses runs in the same way, of at most 3 words by default and short ones more
-      often, `P(l) ~ 1 / l`, on average 1.64; every token is replaced by itself. (ALBERT's code
-      passes over a run that meets a chosen word; here it ends before that.)
+    - `"whole_words"` chooses words with all their pieces, in random order. A word that exceeds the
+      remaining number of tokens is skipped, as in google-research/bert. A word is a piece with the
+      `##` pieces that follow it, or a word of the segmenter that made the data (Chinese).
+    - `"spans"` chooses runs of whole words within a segment. Their lengths in words are geometric,
+      cut at `max_span_length`: `P(l) ~ p (1 - p)^(l - 1)` with `p = span_probability`, 3.8 words on
+      average for 0.2 and 10. A span is replaced as a whole: all `[MASK]`, all random or all kept.
+      (SpanBERT's code may cut the last word to reach the rate exactly; here a span ends before a
+      word that does not fit, so fewer tokens may be chosen.)
+    - `"n_grams"` chooses runs in the same way, by default of at most 3 words, with short ones more
+      frequent: `P(l) ~ 1 / l`, 1.64 words on average. Each token is replaced independently.
+      (ALBERT's code skips a run that meets a chosen word; here the run ends before it.)
 
     Args:
-        rate: float, the share of tokens that is predicted.
-        mask_share: float, the share of these that becomes `[MASK]`.
-        random_share: float, the share of these that becomes a random token.
+        rate: float, the fraction of tokens that are predicted.
+        mask_share: float, the fraction of these that become `[MASK]`.
+        random_share: float, the fraction of these that become a random token.
         strategy: `"pieces"`, `"whole_words"`, `"spans"` or `"n_grams"`.
-        max_predictions: int or None: the most predictions in a row, and the width of the outputs.
-            None takes `ceil(rate * seq_len)`: 20 for 128, 77 for 512.
+        max_predictions: int or None, the most predictions in a row, and the width of the outputs.
+            None for `ceil(rate * seq_len)`: 20 for 128, 77 for 512.
         span_probability: float, see above.
-        max_span_length: int, the most words of a span; None takes 3 for n-grams, else 10.
+        max_span_length: int, the most words in a span; None for 3 with n-grams, otherwise 10.
 
     Example:
 
@@ -114,7 +117,7 @@ class Masking:
     (0.15, 77)
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: an argument is out of range.
 
     Reference: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 3.1 and appendix A.1;
     Joshi et al. 2020, https://arxiv.org/abs/1907.10529, section 3.1; Lan et al. 2020,
@@ -175,7 +178,7 @@ class Masking:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Makes a `Masking` from `get_config`'s dict."""
+        """Returns a `Masking` from the dict of `get_config`."""
         return cls(**config)
 
 
@@ -187,10 +190,10 @@ def mask_rows_alike(
     padding_mask: Array,
     word_starts: Array | None = None,
 ) -> MaskedTokens:
-    """Masks a batch whose rows are masked always alike, for evaluation.
+    """Masks a batch for evaluation, where each row always gets the same masks.
 
-    Each row is masked by itself, without its padding, from random numbers of its own, so that its
-    masks depend on its number alone: not on a seed, nor on the size and padding of batches.
+    Each row is masked on its own, without its padding and with its own random numbers, so its masks
+    depend only on its number: not on a seed, nor on the size and padding of batches.
 
     Args:
         token_ids: int `(batch, seq_len)`.
@@ -214,9 +217,9 @@ def mask_rows_alike(
         row = (slice(place, place + 1), slice(length))
         generator = np.random.default_rng([0, 0, number])
         starts = None if word_starts is None else word_starts[row]
-        part = masking(token_ids[row], kinds, generator, padding_mask[row], starts)
-        for whole, found in zip(masked, part, strict=True):
-            whole[place, : found.shape[1]] = found[0]
+        masked_row = masking(token_ids[row], kinds, generator, padding_mask[row], starts)
+        for batch_values, values in zip(masked, masked_row, strict=True):
+            batch_values[place, : values.shape[1]] = values[0]
     return masked
 
 
@@ -234,15 +237,15 @@ def mask_tokens(
         token_ids: int `(batch, seq_len)`, with special tokens and padding.
         kinds: `TokenKinds` of the vocabulary.
         generator: `np.random.Generator`; the same state gives the same masks.
-        masking: `Masking`; None for the paper's.
-        padding_mask: int or bool `(batch, seq_len)`, 1 for real tokens; None where every token that
-            is not special is real, and rows count all columns up to their last such token and
-            its `[SEP]`.
-        word_starts: bool `(batch, seq_len)`, whether a word begins at this token; None to go by the
+        masking: `Masking`; None for BERT's.
+        padding_mask: int or bool `(batch, seq_len)`, 1 for real tokens. None assumes that each row
+            ends with the `[SEP]` after its last ordinary token, and that all ordinary tokens are
+            real.
+        word_starts: bool `(batch, seq_len)`, whether a word begins at this token; None to use the
             vocabulary.
 
     Returns:
-        `MaskedTokens`. A row without any token to choose has no prediction.
+        `MaskedTokens`. A row with no token to choose has no predictions.
 
     Raises:
         ValueError: an id is outside the vocabulary.
@@ -257,11 +260,13 @@ def mask_tokens(
     """
     masking = Masking() if masking is None else masking
     token_ids = np.asarray(token_ids)
-    if token_ids.size and not 0 <= token_ids.min() <= token_ids.max() < len(kinds.is_special):
-        raise ValueError(
-            f"Ids must lie in 0 to {len(kinds.is_special) - 1}, the vocabulary. Received: "
-            f"{token_ids.min()} to {token_ids.max()}. Was the text tokenized with it?"
-        )
+    vocabulary_size = len(kinds.is_special)
+    refuse_first(
+        (token_ids < 0) | (token_ids >= vocabulary_size),
+        token_ids,
+        f"Token ids must be from 0 to {vocabulary_size - 1}, the last of the vocabulary",
+        "Tokenize the text with the same vocabulary.",
+    )
     is_candidate = ~kinds.is_special[token_ids]
     if padding_mask is None:
         columns = np.arange(token_ids.shape[1])
@@ -285,9 +290,9 @@ def mask_tokens(
 
 
 def _choose_pieces(is_candidate, budgets, generator):
-    """Returns bool `(batch, seq_len)`, `budgets` tokens of each row, all sets equally likely."""
+    """Chooses `budgets` tokens of each row, all sets equally likely: bool `(batch, seq_len)`."""
     num_columns = is_candidate.shape[1]
-    # Random keys, no two alike, since the column is a part of them.
+    # Random keys, all different because the column is part of them.
     keys = generator.integers(0, 1 << 46, is_candidate.shape) << 16 | np.arange(num_columns)
     keys[~is_candidate] = np.iinfo(np.int64).max
     last = np.minimum(budgets, num_columns)[:, None] - 1
@@ -295,12 +300,12 @@ def _choose_pieces(is_candidate, budgets, generator):
 
 
 class _Words:
-    """The words of a batch: runs of candidates, a new one wherever a word begins.
+    """The words of a batch: runs of candidates, split wherever a word begins.
 
     Attributes:
         of_token: int `(batch, seq_len)`, the number of the token's word in its row, -1 for none.
-        lengths: int `(batch, max_words)`, tokens of each word, 0 beyond the last.
-        follows: bool `(batch, max_words)`, whether the word stands right behind the one before.
+        lengths: int `(batch, max_words)`, tokens of each word, 0 after the last.
+        follows: bool `(batch, max_words)`, whether the word directly follows the previous one.
     """
 
     def __init__(self, is_candidate, word_starts):
@@ -317,11 +322,11 @@ class _Words:
         self.follows[rows, numbers[rows, columns]] = True
 
     def choose(self, budgets, generator, masking):
-        """Chooses words in random order, passing over those that do not fit any more.
+        """Chooses words in random order, and skips those that no longer fit.
 
         Returns:
             is_chosen: bool `(batch, seq_len)`.
-            groups: None, every token is replaced by itself.
+            groups: None, each token is replaced independently.
         """
         keys = np.where(self.lengths > 0, generator.random(self.lengths.shape, np.float32), 2.0)
         order = np.argsort(keys, axis=1)
@@ -343,7 +348,7 @@ class _Words:
         Returns:
             is_chosen: bool `(batch, seq_len)`.
             groups: int `(batch, seq_len)`, the number of the token's span in its row, -1 for none;
-                or None where every token is replaced by itself.
+                or None if each token is replaced independently.
         """
         spans = np.full(self.lengths.shape, -1)
         left, number = budgets.copy(), 0
@@ -355,28 +360,29 @@ class _Words:
                 break
             draws = np.where(may_begin[active], generator.random(may_begin[active].shape), -1)
             begins = draws.argmax(axis=1)
-            wanted = generator.choice(len(probabilities), len(active), p=probabilities) + 1
-            is_taken = self._span(active, begins, wanted, left[active], spans[active] < 0)
+            num_words = generator.choice(len(probabilities), len(active), p=probabilities) + 1
+            is_taken = self._span(active, begins, num_words, left[active], spans[active] < 0)
             spans[active] = np.where(is_taken, number, spans[active])
             left[active] -= np.sum(self.lengths[active] * is_taken, axis=1)
             number += 1
         groups = self._of_tokens(spans, -1)
         return groups >= 0, None if masking.strategy == "n_grams" else groups
 
-    def _span(self, rows, begins, wanted, left, is_free):
-        """Returns bool `(len(rows), max_words)`: the words of one span in each of these rows."""
+    def _span(self, rows, begins, num_words, left, is_free):
+        """Returns the words of one span in each of these rows: bool `(len(rows), max_words)`."""
         places = np.arange(self.lengths.shape[1])
-        behind = places >= begins[:, None]
-        lengths = self.lengths[rows] * behind
+        has_begun = places >= begins[:, None]
+        lengths = self.lengths[rows] * has_begun
         fits = (np.cumsum(lengths, axis=1) <= left[:, None]) & (lengths > 0) & is_free
         joins = self.follows[rows] | (places == begins[:, None])
-        is_open = fits & joins & (places < (begins + wanted)[:, None])
-        # From the first word on, up to the first that cannot be taken.
-        return behind & (np.cumsum(behind & ~is_open, axis=1) == 0)
+        may_join = fits & joins & (places < (begins + num_words)[:, None])
+        # From the first word up to the first that cannot join.
+        return has_begun & (np.cumsum(has_begun & ~may_join, axis=1) == 0)
 
-    def _of_tokens(self, of_words, otherwise):
-        found = np.take_along_axis(of_words, np.maximum(self.of_token, 0), axis=1)
-        return np.where(self.of_token < 0, otherwise, found)
+    def _of_tokens(self, word_values, default):
+        """Returns the value of each token's word, `default` for tokens of no word."""
+        values = np.take_along_axis(word_values, np.maximum(self.of_token, 0), axis=1)
+        return np.where(self.of_token < 0, default, values)
 
 
 def _replace(token_ids, is_chosen, groups, width, kinds, generator, masking):
@@ -393,7 +399,7 @@ def _replace(token_ids, is_chosen, groups, width, kinds, generator, masking):
     ordinary = np.flatnonzero(~kinds.is_special)
     random_ids = ordinary[generator.integers(len(ordinary), size=len(rows))]
     is_random = draws < masking.mask_share + masking.random_share
-    seen = np.where(is_random, random_ids, labels[rows, places])
+    unmasked = np.where(is_random, random_ids, labels[rows, places])
     masked = token_ids.astype(np.int32)
-    masked[rows, columns] = np.where(draws < masking.mask_share, kinds.mask_id, seen)
+    masked[rows, columns] = np.where(draws < masking.mask_share, kinds.mask_id, unmasked)
     return MaskedTokens(masked, positions, labels, weights)

@@ -1,4 +1,4 @@
-"""Truncation and packing: token ids with special tokens around them, padded to a rectangle."""
+"""Truncation and packing: token ids get special tokens and are padded to equal length."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -6,11 +6,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.checks import check_choice, check_int, check_pairs, refuse_first
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.layout import Layout
-from bert_keras.tokenizers.texts import check_pairs
 from bert_keras.types import Truncation
 
 INPUT_NAMES = (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)
@@ -35,10 +34,10 @@ def truncated_lengths(
     budget: int,
     truncation: Literal["longest_first", "only_first", "only_second"] = "longest_first",
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns how many tokens of each text of a pair stay so that both together fit.
+    """Returns how many tokens of each text of a pair are kept, so that both together fit.
 
-    `longest_first` removes one token at a time from the end of the longer text, of the second where
-    both are equally long, exactly as Google's `_truncate_seq_pair`. In closed form, with lengths
+    `longest_first` removes one token at a time from the end of the longer text, or of the second if
+    both are equally long, exactly like Google's `_truncate_seq_pair`. In closed form, with lengths
     `a`, `b` and budget `n`: `a' = min(a, max(ceil(n / 2), n - b))` and
     `b' = min(b, max(floor(n / 2), n - a))`. (Hugging Face's library gives the odd token to the
     longer text instead.)
@@ -46,17 +45,17 @@ def truncated_lengths(
     Args:
         first: int `(batch,)`, lengths of the first texts.
         second: int `(batch,)`, lengths of the second texts.
-        budget: int, tokens that fit, special tokens not counted.
+        budget: int, tokens that fit, without special tokens.
         truncation: `"longest_first"`, `"only_first"` or `"only_second"`.
 
     Returns:
         Two int arrays `(batch,)`.
 
     Raises:
-        ValueError: the text that may not be cut leaves no room.
+        ValueError: the text that must not be cut does not fit.
     """
     first, second = np.asarray(first, np.int64), np.asarray(second, np.int64)
-    check_choice("truncation", truncation, PAIR_STRATEGIES, "Single texts have others.")
+    check_choice("truncation", truncation, PAIR_STRATEGIES, "Single texts allow others.")
     if truncation == "longest_first":
         kept_first = np.minimum(first, np.maximum((budget + 1) // 2, budget - second))
         kept_second = np.minimum(second, np.maximum(budget // 2, budget - first))
@@ -67,38 +66,34 @@ def truncated_lengths(
 
 
 def _cut_to(lengths, room, truncation, budget):
-    if np.any(room < 0):
-        row = int(np.argmax(room < 0))
-        raise ValueError(
-            f"`truncation={truncation!r}` needs the other text to fit. Received: in row {row} the "
-            f"other text has {budget - int(room[row])} tokens where {budget} fit. Raise "
-            "`max_length`, use 'longest_first', or cut the text into windows."
-        )
+    rule = f"`truncation={truncation!r}` needs the other text to fit in {budget} tokens"
+    advice = "Raise `max_length`, use 'longest_first', or cut the text into windows."
+    refuse_first(room < 0, budget - room, rule, advice)
     return np.minimum(lengths, room)
 
 
 def truncate(
     ids: Ragged | Sequence[Sequence[int]], budget: int, truncation: Truncation = "longest_first"
 ) -> tuple[Ragged, Ragged]:
-    """Cuts single texts down to `budget` tokens.
+    """Cuts single texts to `budget` tokens.
 
-    `head` keeps the first tokens (`longest_first` and `only_first` do the same), `tail` the last
-    ones, `head_tail` the first 128 and fills up with the last ones: 128 + 382 at BERT's 510, after
-    Sun et al.; where fewer than 256 fit, one half each.
+    `head` keeps the first tokens (as do `longest_first` and `only_first`), `tail` the last ones.
+    `head_tail` keeps the first 128 and fills up with the last ones: 128 + 382 for BERT's 510, after
+    Sun et al.; if fewer than 256 fit, half of each.
 
     Args:
         ids: `Ragged` or list of lists of int.
-        budget: int, tokens that fit, special tokens not counted.
+        budget: int, tokens that fit, without special tokens.
         truncation: `"head"`, `"tail"`, `"head_tail"`, `"longest_first"` or `"only_first"`.
 
     Returns:
-        Two `Ragged` with as many rows, the beginnings and the ends; a row's tokens are its
-        beginning followed by its end. The end is empty except where `head_tail` had to cut.
+        Two `Ragged` with a row for each text: its beginning and its end, which together are its
+        tokens. The end is empty unless `head_tail` had to cut.
 
     Reference: Sun et al. 2019, https://arxiv.org/abs/1905.05583, section 5.3.1.
     """
     ids = Ragged.from_rows(ids)
-    check_choice("truncation", truncation, SINGLE_STRATEGIES, "Pairs have others.")
+    check_choice("truncation", truncation, SINGLE_STRATEGIES, "Pairs allow others.")
     kept = np.minimum(ids.lengths, budget)
     ends = ids.starts + ids.lengths
     if truncation == "tail":
@@ -117,7 +112,7 @@ def packed_lengths(
     layout: Layout,
     max_length: int,
 ) -> NDArray[np.int64]:
-    """Returns how long each packed sequence is, special tokens included: int64 `(batch,)`."""
+    """Returns the length of each packed sequence, with special tokens: int64 `(batch,)`."""
     lengths = Ragged.from_rows(ids).lengths + layout.num_special(pair_ids is not None)
     if pair_ids is not None:
         lengths = lengths + Ragged.from_rows(pair_ids).lengths
@@ -137,28 +132,28 @@ def pack(
 ) -> dict[str, NDArray[np.int32]]:
     """Packs token ids into the inputs of a model.
 
-    With BERT's layout a single text becomes `[CLS] ids [SEP]`, a pair `[CLS] ids [SEP] pair_ids
+    With BERT's layout, a single text becomes `[CLS] ids [SEP]` and a pair `[CLS] ids [SEP] pair_ids
     [SEP]`, cut to `max_length` and padded on the right.
 
     Args:
-        ids: `Ragged` or list of lists of int, one row per text, no special tokens.
+        ids: `Ragged` or list of lists of int, one row per text, without special tokens.
         pair_ids: the same for the second texts, or None.
         layout: `Layout`, the special tokens around texts.
-        pad_id: int, id of what fills rows up.
-        max_length: int, the longest sequence allowed, special tokens included.
+        pad_id: int, the id of padding.
+        max_length: int, the longest sequence allowed, with special tokens.
         truncation: one of `"longest_first"`, `"only_first"`, `"only_second"` for pairs (see
             `truncated_lengths`), `"head"`, `"tail"`, `"head_tail"` for single texts (see
             `truncate`).
-        length: int, the length to pad to; None for that of the batch's longest row.
+        length: int, the length to pad to; None for the longest row of the batch.
         input_names: the inputs to make.
 
     Returns:
-        A dict of int32 arrays `(batch, length)`, those that `input_names` names: `token_ids`;
-        `segment_ids`, the layout's `second_segment` for the second text and what follows it, 0
-        else; `padding_mask`, 1 for real tokens and 0 for padding.
+        A dict of int32 arrays `(batch, length)`, one for each of `input_names`: `token_ids`;
+        `segment_ids`, which is the layout's `second_segment` from the second text on and 0 before;
+        `padding_mask`, 1 for real tokens and 0 for padding.
 
     Raises:
-        ValueError: a length is too small, rows do not match, or an input has no such name.
+        ValueError: a length is too small, rows do not match, or an input name is unknown.
 
     Example:
 
@@ -178,12 +173,8 @@ def pack(
         first, second = truncate(ids, budget, truncation)
     lengths = first.lengths + second.lengths + num_special
     longest = int(lengths.max(initial=0))
-    length = longest if length is None else length
-    if longest > length:
-        raise ValueError(
-            f"`length` must hold the longest packed row. Received: length={length}, longest row "
-            f"{longest}. Lower `max_length` to cut rows."
-        )
+    advice = "It must hold the longest packed row. Lower `max_length` to cut rows."
+    length = check_int("length", longest if length is None else length, longest, advice=advice)
     first_ends = len(layout.before) + first.lengths
     second_begins = first_ends + len(between)
     token_ids = np.full((len(ids), length), pad_id, dtype=np.int32)
@@ -201,7 +192,7 @@ def pack(
 
 
 def _put(out, columns, values):
-    """Writes the values into each row of `out` from the row's column on."""
+    """Writes the values into each row of `out`, starting at the row's column."""
     rows = np.arange(len(out))
     for place, value in enumerate(values):
         out[rows, columns + place] = value

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from bert_keras.answers.windows import cut_windows
+from bert_keras.answers.words import with_marks
 from bert_keras.checks import check_int
-from bert_keras.export.runtime import with_marks
 from bert_keras.preprocessing.packing import pack
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.preprocessing.windows import cut_windows, take_windows
 from bert_keras.tokenizers.tokenizer import TEXTS_AT_ONCE
 
 
@@ -53,14 +53,17 @@ class QuestionWindows:
 
         places = {text: place for place, text in enumerate(dict.fromkeys(contexts))}
         self._text_of = np.array([places[text] for text in contexts], np.int64)
-        self._tokens, self._begins, self._ends = _tokenize_with_offsets(tokenizer, list(places))
+        self._tokens, characters = _tokenize_with_offsets(tokenizer, list(places))
+        self._begins, self._ends = characters.T
+        offsets = np.split(characters, self._tokens.starts[1:])
+        self.offsets = [offsets[place] for place in self._text_of]
         lengths = self._tokens.lengths[self._text_of]
         self.without_tokens = {}
         given = ("context", contexts, lengths), ("question", questions, asked.lengths)
         for name, texts, counts in given:
             self.without_tokens |= {int(i): (name, texts[i]) for i in np.flatnonzero(counts == 0)}
         self.windows = cut_windows(lengths, room - kept, stride)
-        self._window_ids = take_windows(self._tokens.take(self._text_of), self.windows)
+        self._window_ids = self._tokens.take(self._text_of).windows(self.windows)
         columns = len(layout.before) + kept + len(layout.between)
         self.first_columns = columns[self.windows.documents]
         self.lengths = self.first_columns + self.windows.lengths + len(layout.after)
@@ -111,27 +114,13 @@ class QuestionWindows:
         """
         texts = self._text_of[questions]
         # Sorting keys in which all texts follow one another find every place by one search.
-        step = 1 + int(self._ends.values.max(initial=0))
+        step = 1 + int(self._ends.max(initial=0))
         text_of_token = np.repeat(np.arange(len(self._tokens)), self._tokens.lengths)
-        end_keys = text_of_token * step + self._ends.values
-        begin_keys = text_of_token * step + self._begins.values
+        end_keys = text_of_token * step + self._ends
+        begin_keys = text_of_token * step + self._begins
         first = np.searchsorted(end_keys, texts * step + np.minimum(starts, step - 1), "right")
         last = np.searchsorted(begin_keys, texts * step + np.minimum(ends, step - 1), "left") - 1
         return first - self._tokens.starts[texts], last - self._tokens.starts[texts]
-
-    def characters_of(self, questions, first, last):
-        """Returns where runs of tokens lie in the original contexts, in characters.
-
-        Args:
-            questions: int64 `(size,)`, whose contexts are meant.
-            first: int64 `(size,)`, first tokens.
-            last: int64 `(size,)`, last tokens, themselves included.
-
-        Returns:
-            Two int64 arrays `(size,)`, the first characters and those after the last.
-        """
-        before = self._tokens.starts[self._text_of[questions]]
-        return self._begins.values[before + first], self._ends.values[before + last]
 
     def columns_of(self, first, last):
         """Returns the labels of each window: the columns of its question's answer.
@@ -154,16 +143,18 @@ class QuestionWindows:
 
 
 def _tokenize_with_offsets(tokenizer, texts):
-    """Returns three `Ragged`, one row a text: ids, first characters, characters after the last.
+    """Returns a `Ragged` of ids, one row per text, and the characters of all tokens.
 
-    Marks on a token's last character belong to it, see `with_marks`.
+    These are int64 `(total, 2)`: a token's first character, and the one after its last; marks on
+    its last character belong to it, see `with_marks`.
     """
-    ids, spans = [], []
+    ids, characters = [], []
     for start in range(0, len(texts), TEXTS_AT_ONCE):
         part = texts[start : start + TEXTS_AT_ONCE]
         encodings = tokenizer.encode(part, special_tokens=False)
         for text, encoding in zip(part, encodings, strict=True):
             ids.append(np.array(encoding.ids, np.int32))
-            spans.append(np.array(with_marks(text, encoding.offsets), np.int64).reshape(-1, 2))
-    columns = np.concatenate(ids), *np.concatenate(spans).T
-    return tuple(Ragged.from_flat(column, list(map(len, ids))) for column in columns)
+            spans = with_marks(text, encoding.offsets)
+            characters.append(np.array(spans, np.int64).reshape(-1, 2))
+    lengths = list(map(len, ids))
+    return Ragged.from_flat(np.concatenate(ids), lengths), np.concatenate(characters)

@@ -7,15 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
+from bert_keras.answers.windows import Windows, positions_of
 from bert_keras.types import Array
-
-
-def positions_of(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns for each value of rows of these lengths its row, and its position within the row."""
-    row = np.repeat(np.arange(len(lengths)), lengths)
-    return row, np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 class Ragged:
@@ -77,6 +72,11 @@ class Ragged:
     def take(self, rows: ArrayLike) -> Ragged:
         """Returns the rows of an index array, in its order."""
         return Ragged(self.values, self.starts[rows], self.lengths[rows])
+
+    def windows(self, windows: Windows) -> Ragged:
+        """Returns windows over the rows as rows of their own, without copying any values."""
+        starts = self.starts[windows.documents] + windows.starts
+        return Ragged(self.values, starts, windows.lengths)
 
     def to_lists(self) -> list[list[Any]]:
         """Returns the rows as a list of lists."""

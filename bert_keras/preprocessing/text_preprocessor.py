@@ -8,11 +8,10 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_bool, check_choice, check_int
+from bert_keras.checks import as_texts, check_bool, check_choice, check_int, check_pairs, check_type
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing import packing
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tokenizers.texts import as_texts, check_pairs, describe
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path, PreprocessorOptions, Texts, Truncation
 
@@ -64,13 +63,12 @@ class TextPreprocessor:
         text_columns: str | Sequence[str] | None = None,
         unpadded: bool = False,
     ) -> None:
-        if not isinstance(tokenizer, Tokenizer):
-            rule = "`tokenizer` must be a `Tokenizer`; `Tokenizer.load` reads files"
-            raise TypeError(f"{rule}. Received: {describe(tokenizer)}.")
+        self.tokenizer = check_type(
+            "tokenizer", tokenizer, Tokenizer, "a `Tokenizer`", "Read files with `Tokenizer.load`."
+        )
         if max_length is None:
             max_length = tokenizer.model_max_length or DEFAULT_MAX_LENGTH
         advice = "The special tokens of a pair need room."
-        self.tokenizer = tokenizer
         self.max_length = check_int("max_length", max_length, 3, advice=advice)
         self.truncation = check_choice("truncation", truncation, packing.STRATEGIES)
         self.input_names = packing.check_input_names(input_names)
@@ -87,12 +85,12 @@ class TextPreprocessor:
         names = tuple(name for name in packing.INPUT_NAMES if name in names)
         if names == self.input_names:
             return self
-        other = copy.copy(self)
-        other.input_names = names
-        return other
+        preprocessor = copy.copy(self)
+        preprocessor.input_names = names
+        return preprocessor
 
     def room(self, is_pair: bool = False) -> int:
-        """Returns how many tokens fit beside the special ones of a text, or of a pair."""
+        """Returns how many tokens fit beside the special tokens of a text, or of a pair."""
         return self.max_length - self.tokenizer.layout.num_special(is_pair)
 
     def __call__(
@@ -138,7 +136,7 @@ class TextPreprocessor:
     def word_starts(
         self, texts: str | Texts, pairs: str | Texts | None = None
     ) -> tuple[Ragged, Ragged | None]:
-        """Returns for each token of `tokenize` whether a word begins there.
+        """Returns, for each token of `tokenize`, whether a word begins there.
 
         Args:
             texts: as for a call.
@@ -147,16 +145,16 @@ class TextPreprocessor:
         Returns:
             Two `Ragged` of bool; the second is None for single texts.
         """
-        found = []
+        word_starts = []
         for column in split_pairs(texts, pairs):
-            _, *rows = self.tokenizer.flat_ids(column or [], word_starts=True)
-            found.append(None if column is None else Ragged.from_flat(*reversed(rows)))
-        return tuple(found)
+            _, lengths, starts = self.tokenizer.flat_ids(column or [], word_starts=True)
+            word_starts.append(None if column is None else Ragged.from_flat(starts, lengths))
+        return tuple(word_starts)
 
     def pack(
         self, ids: Ragged, pair_ids: Ragged | None = None, length: int | None = None
     ) -> dict[str, NDArray[np.int32]]:
-        """Packs what `tokenize` returned; `length` as for a call."""
+        """Packs the result of `tokenize`; `length` as for a call."""
         return packing.pack(
             ids,
             pair_ids,
@@ -169,7 +167,7 @@ class TextPreprocessor:
     def pack_word_starts(
         self, starts: Ragged, pair_starts: Ragged | None = None, length: int | None = None
     ) -> NDArray[np.bool_]:
-        """Packs what `word_starts` returned as `pack` packs the tokens.
+        """Packs the result of `word_starts` in the way `pack` packs tokens.
 
         Returns:
             Bool `(batch, length)`, True at special tokens and padding.
@@ -187,7 +185,8 @@ class TextPreprocessor:
         """Returns the packed length of each row of `tokenize`'s result: int64 `(num_texts,)`."""
         # Raises for every text that the strategy cannot fit, before the first batch is made.
         if pair_ids is None:
-            packing.truncate(ids, self.room(), self.truncation)
+            choices = packing.SINGLE_STRATEGIES
+            check_choice("truncation", self.truncation, choices, "Pairs have others.")
         else:
             packing.truncated_lengths(
                 ids.lengths, pair_ids.lengths, self.room(True), self.truncation
@@ -233,7 +232,7 @@ class TextPreprocessor:
 def split_pairs(
     texts: str | Texts, pairs: str | Texts | None = None
 ) -> tuple[list[str], list[str] | None]:
-    """Returns the columns of first and of second texts, checked.
+    """Returns the columns of first and second texts, after checking them.
 
     Args:
         texts: a str or a column of str, or a tuple of two columns if `pairs` is None.
@@ -245,9 +244,9 @@ def split_pairs(
     if pairs is None and isinstance(texts, tuple) and len(texts) == 2:
         if all(isinstance(text, str) for text in texts):
             raise ValueError(
-                "A tuple of two str can mean two texts or a pair. Received: "
-                f"{tuple(text[:40] for text in texts)}. Pass a list for two texts; "
-                "`([first], [second])`, or the second as `pairs`, for a pair."
+                "A tuple of two str could mean two texts or a pair. Received: "
+                f"{tuple(text[:40] for text in texts)}. For two texts, pass a list; for a pair, "
+                "`([first], [second])`, or the second text as `pairs`."
             )
         texts, pairs = texts
     texts = [texts] if isinstance(texts, str) else as_texts(texts)

@@ -46,15 +46,15 @@ def without_padding(inputs):
         )
     if size == 1:
         return inputs
-    rows, room = [], np.full(size, length)
+    assigned, room = [], np.full(size, length)
     for text in np.argsort(-lengths, kind="stable"):
         row = int(np.argmax(room >= lengths[text]))
-        rows.append((row, length - room[row], text))
+        assigned.append((row, length - room[row], text))
         room[row] -= lengths[text]
     step = -(-size // 8)
     used = max(1, np.count_nonzero(room < length))
     places = np.full((-(-used // step) * step, length), -1, np.int32)
-    for row, start, text in rows:
+    for row, start, text in assigned:
         count = lengths[text]
         places[row, start : start + count] = text * length + np.arange(count)
     return {**inputs, ROW_PLACES: places}

@@ -1,15 +1,15 @@
-"""The README.md of a folder that others load: a model card, as the Hugging Face Hub reads it.
+"""The model card of a saved folder: its README.md, in the form that the Hugging Face Hub reads.
 
-What a `card` may say, all of it optional:
+A `card` may hold these keys, all optional:
 
-| key | what it is |
+| key | value |
 |---|---|
 | `description` | str, the first paragraph |
 | `license`, `language` | str, such as `"apache-2.0"` and `"en"`; `language` may be a list |
-| `datasets`, `tags` | list of str, what the model was trained on, and words to find it by |
+| `datasets`, `tags` | list of str, the training data, and words to find the model by |
 | `metrics` | dict, name -> number, measured on the first of the `datasets` |
 
-The rest is known: the task, sizes, labels, tokenizer, and how to load the folder.
+The rest follows from the model: the task, sizes, labels, tokenizer, and how to load the folder.
 
 Reference: https://huggingface.co/docs/hub/model-cards.
 """
@@ -22,8 +22,8 @@ from bert_keras.checks import check_choice, check_number
 from bert_keras.presets.families import kind_of
 
 README = "README.md"
-# A file with this line is replaced by the next that is written, any other is its author's.
-MARK = "<!-- This card is written anew with the model; without this line it stays as it is. -->"
+# Only a file with this line is replaced.
+MARK = "<!-- Saving the model again replaces this card. Delete this line to keep your changes. -->"
 _KINDS = {
     "description": ((str,), "a str"),
     "license": ((str,), "a str"),
@@ -35,7 +35,7 @@ _KINDS = {
 
 
 class _Task(NamedTuple):
-    """What is said of a task: its name on the Hub, what it does, and a call that answers."""
+    """A task on a card: its name on the Hub, what it does, and an example call."""
 
     tag: str
     does: str
@@ -43,53 +43,55 @@ class _Task(NamedTuple):
 
 
 _TASKS = {
-    "MaskedLM": _Task("fill-mask", "guesses hidden tokens", "fill_mask({mask!r})"),
+    "MaskedLM": _Task("fill-mask", "predicts masked tokens", "fill_mask({mask!r})"),
     "MultipleChoice": _Task(
-        "multiple-choice", "chooses what fits a text best", "choose('A text.', ['One.', 'Two.'])"
+        "multiple-choice",
+        "picks the choice that fits a text best",
+        "choose('A text.', ['One.', 'Two.'])",
     ),
     "NextSentencePrediction": _Task(
-        "text-classification", "tells whether a text follows another", "is_next('One.', 'Two.')"
+        "text-classification", "predicts whether a text follows another", "is_next('One.', 'Two.')"
     ),
     "QuestionAnswering": _Task(
         "question-answering", "finds answers in texts", "answer('What is it?', 'It is a text.')"
     ),
     "ReplacedTokenDetector": _Task(
-        "token-classification", "finds tokens that are not a text's own", "is_replaced('A text.')"
+        "token-classification", "finds tokens that were replaced", "is_replaced('A text.')"
     ),
     "TextClassifier": _Task("text-classification", "classifies texts", "classify(['A text.'])"),
-    "TextEmbedder": _Task("sentence-similarity", "makes vectors of texts", "embed(['A text.'])"),
+    "TextEmbedder": _Task("sentence-similarity", "maps texts to vectors", "embed(['A text.'])"),
     "TokenClassifier": _Task("token-classification", "tags words", "tag(['A text.'])"),
 }
 
 
 def card_of(model, folder, card, library, code=""):
-    """Returns the text of the README.md, or `None` where the folder has one that is not ours.
+    """Returns the text of the README.md, or `None` to keep one that bert_keras did not write.
 
     Args:
-        model: the backbone or task that is written.
-        folder: str or path, where to.
+        model: the backbone or task to save.
+        folder: str or path, the folder to save it in.
         card: dict, see the module, or `None`.
-        library: str, the library whose format it is, by its name on the Hub.
-        code: str, what loads the folder by that library, `"."` being the folder.
+        library: str, the library that reads this format, by its name on the Hub.
+        code: str, code that loads the folder with that library, where `"."` is the folder.
 
     Raises:
-        ValueError: the card says something unknown or of another kind, or is to take the place of a
-            file that is not ours.
+        ValueError: the card has an unknown key or a wrong value, or would replace a file that
+            bert_keras did not write.
     """
     path = pathlib.Path(folder) / README
-    is_theirs = path.is_file() and MARK not in path.read_text(encoding="utf-8", errors="replace")
-    if is_theirs and card is not None:
+    is_foreign = path.is_file() and MARK not in path.read_text(encoding="utf-8", errors="replace")
+    if is_foreign and card is not None:
         raise ValueError(
-            f"A card takes the place of one of bert_keras alone. Received a card for {path}, which "
-            "is another's. Move the file away, or leave `card` out to keep it."
+            f"`card` can only replace a README.md that bert_keras wrote. Received: {path}, written "
+            "by someone else. Move the file away, or leave out `card` to keep it."
         )
-    said, name = _checked(card or {}), pathlib.Path(folder).resolve().name
-    return (
-        None if is_theirs else _front(model, name, said, library) + _body(model, name, said, code)
-    )
+    card, name = _check_card(card or {}), pathlib.Path(folder).resolve().name
+    if is_foreign:
+        return None
+    return _front_matter(model, name, card, library) + _body(model, name, card, code)
 
 
-def _checked(card):
+def _check_card(card):
     for key, value in card.items():
         check_choice("card", key, _KINDS)
         kinds, rule = _KINDS[key]
@@ -100,28 +102,28 @@ def _checked(card):
         check_number(f"metrics` of `{name}", value, least=-float("inf"))
     if card.get("metrics") and not card.get("datasets"):
         raise ValueError(
-            "`card` must say by 'datasets' what its 'metrics' were measured on. Received: "
+            "A `card` with 'metrics' must name in 'datasets' what they were measured on. Received: "
             f"{dict(card)}."
         )
     return card
 
 
-def _front(model, name, said, library):
-    """Returns the front matter. JSON in one line is YAML."""
+def _front_matter(model, name, card, library):
+    """Returns the YAML front matter. Each value is a line of JSON, which is also YAML."""
     tag = _TASKS.get(kind_of(model, _TASKS), _Task("feature-extraction", "", "")).tag
-    front = {"library_name": library, "pipeline_tag": tag}
-    front |= {key: said[key] for key in ("license", "language", "datasets") if key in said}
-    front["tags"] = list(dict.fromkeys(("bert_keras", "keras", *said.get("tags", ()))))
-    if said.get("metrics"):
-        data = {"type": said["datasets"][0], "name": said["datasets"][0]}
-        scores = [{"type": kind, "value": float(x)} for kind, x in said["metrics"].items()]
-        results = [{"task": {"type": tag}, "dataset": data, "metrics": scores}]
-        front["model-index"] = [{"name": name, "results": results}]
-    lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front.items())
+    fields = {"library_name": library, "pipeline_tag": tag}
+    fields |= {key: card[key] for key in ("license", "language", "datasets") if key in card}
+    fields["tags"] = list(dict.fromkeys(("bert_keras", "keras", *card.get("tags", ()))))
+    if card.get("metrics"):
+        dataset = {"type": card["datasets"][0], "name": card["datasets"][0]}
+        scores = [{"type": kind, "value": float(x)} for kind, x in card["metrics"].items()]
+        results = [{"task": {"type": tag}, "dataset": dataset, "metrics": scores}]
+        fields["model-index"] = [{"name": name, "results": results}]
+    lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items())
     return "\n".join(("---", *lines, "---", ""))
 
 
-def _body(model, name, said, code):
+def _body(model, name, card, code):
     backbone = getattr(model, "backbone", model)
     preprocessor = getattr(model, "preprocessor", None)
     kind = kind_of(model, _TASKS)
@@ -136,23 +138,23 @@ def _body(model, name, said, code):
     if preprocessor is not None:
         tokenizer = preprocessor.tokenizer
         facts.append(
-            f"Text: {tokenizer.settings['model']['type']}, {tokenizer.vocabulary_size:,} tokens; a "
-            f"text has {preprocessor.max_length} of them at most"
+            f"Tokenizer: {tokenizer.settings['model']['type']}, {tokenizer.vocabulary_size:,} "
+            f"tokens; texts are cut to {preprocessor.max_length} tokens"
         )
-    if said.get("datasets"):
-        facts.append(f"Data: {', '.join(said['datasets'])}")
-    facts += [f"{metric}: {value:g}" for metric, value in said.get("metrics", {}).items()]
-    listed = "\n".join(f"- {fact}" for fact in facts)
-    ours = _own_code(kind if task else type(backbone).__name__, task, preprocessor)
-    blocks = "\n\n".join(f"```python\n{block}\n```" for block in (ours, code) if block)
-    parts = [
+    if card.get("datasets"):
+        facts.append(f"Data: {', '.join(card['datasets'])}")
+    facts += [f"{metric}: {value:g}" for metric, value in card.get("metrics", {}).items()]
+    fact_list = "\n".join(f"- {fact}" for fact in facts)
+    own_code = _own_code(kind if task else type(backbone).__name__, task, preprocessor)
+    blocks = "\n\n".join(f"```python\n{block}\n```" for block in (own_code, code) if block)
+    paragraphs = [
         MARK,
         f"# {name}",
-        said.get("description"),
-        listed,
-        f"Loaded in this folder:\n\n{blocks}",
+        card.get("description"),
+        fact_list,
+        f"To load it, in this folder:\n\n{blocks}",
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
 
 
 def _own_code(kind, task, preprocessor):

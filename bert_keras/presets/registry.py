@@ -1,7 +1,7 @@
-"""The registered presets: names of well-known checkpoints and where each can be found.
+"""The registered presets: names of well-known checkpoints, and where to find each.
 
-Only checkpoints with weights in the safetensors format are listed, because weights in a pickle
-(`pytorch_model.bin`) are refused: unpickling a file runs the code in it.
+Only checkpoints in the safetensors format are listed. Pickles (`pytorch_model.bin`) are refused,
+because unpickling a file runs the code in it.
 """
 
 from typing import NamedTuple
@@ -11,13 +11,13 @@ class RegisteredPreset(NamedTuple):
     """A registered checkpoint.
 
     Attributes:
-        description: one sentence for a person who chooses.
-        parameters: number of parameters of the backbone, pooler included.
-        places: where it can be found, tried in this order: `package://name/folder` is a folder
-            inside an installed Python package, `hf://owner/name` a Hugging Face repository.
+        description: str, one sentence that helps to choose a preset.
+        parameters: int, the number of parameters of the backbone, pooler included.
+        places: where to find it, tried in this order: `package://name/folder` is a folder inside an
+            installed Python package, `hf://owner/name` a Hugging Face repository.
         extra: the extra of this package that installs the `package://` place, if there is one.
-        languages: the language of its text, or how many there are.
-        license: SPDX identifier of the weights' licence.
+        languages: str, the language of its text, or how many there are.
+        license: str, SPDX identifier of the weights' licence.
     """
 
     description: str
@@ -30,6 +30,7 @@ class RegisteredPreset(NamedTuple):
 
 _LOWER, _CASED = "English, lowercased.", "English, case kept."
 _LONG = "English, case kept, up to 8,192 tokens."
+_SENTENCES = "English, lowercased. all-mpnet-base-v2, trained on sentence pairs."
 _MANY, _CHINESE = "104 languages, case kept.", "Chinese, simplified and traditional."
 
 
@@ -43,8 +44,8 @@ def _on_hub(repository, num_layers, hidden_dim, parameters, text, license="Apach
 
 PRESETS = {
     "bert_mini_en_gutenberg": RegisteredPreset(
-        "4 layers, 256 wide, in this package. Pre-trained on 30 books by "
-        "bert-keras pretrain: for lessons and tests. English, lowercased.",
+        "4 layers, 256 wide, in this package. Pre-trained on 30 books with bert-keras pretrain, "
+        "for tutorials and tests. English, lowercased.",
         5_355_776,
         ("package://bert_keras/presets/bert_mini_en_gutenberg",),
     ),
@@ -91,6 +92,9 @@ PRESETS = {
     "distilbert_base_multi_cased": _on_hub(
         "distilbert/distilbert-base-multilingual-cased", 6, 768, 134_734_080, _MANY
     ),
+    "mpnet_base_en_uncased": _on_hub(
+        "sentence-transformers/all-mpnet-base-v2", 12, 768, 109_486_464, _SENTENCES
+    ),
     "modernbert_base_en_cased": _on_hub("answerdotai/ModernBERT-base", 22, 768, 149_014_272, _LONG),
     "modernbert_large_en_cased": _on_hub(
         "answerdotai/ModernBERT-large", 28, 1024, 394_781_696, _LONG
@@ -99,7 +103,7 @@ PRESETS = {
 
 
 class PresetTable(list):
-    """A list of dicts, one a preset, that prints as a table; a `DataFrame` can be made of it."""
+    """A list of dicts, one per preset, that prints as a table and converts to a `DataFrame`."""
 
     def __repr__(self):
         rows = [list(self[0]), *([str(value) for value in row.values()] for row in self)]
@@ -109,7 +113,7 @@ class PresetTable(list):
 
 
 def presets() -> PresetTable:
-    """Returns the registered presets: name, parameters, languages, licence, description.
+    """Returns the registered presets with name, parameters, languages, licence and description.
 
     Returns:
         A `PresetTable`, a list of dicts.

@@ -1,6 +1,6 @@
 """Whether a task's backbone, head, preprocessor and tokenizer belong together."""
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, refuse_first
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -35,18 +35,18 @@ def dropout_of(task, dropout):
 
 
 def check_backbone(backbone, task_name):
-    """Raises `TypeError` unless a task was given one of this package's backbones."""
+    """Raises `TypeError` unless `backbone` is one of this package's backbones."""
     if isinstance(backbone, Backbone):
         return
     raise TypeError(
         "`backbone` must be a bert_keras backbone, such as `BertBackbone`. Received: "
-        f"{type(backbone).__module__}.{type(backbone).__name__}. Presets, KerasHub's too, load by "
-        f"`{task_name}.from_preset`."
+        f"{type(backbone).__module__}.{type(backbone).__name__}. To load a preset, also one of "
+        f"KerasHub's, call `{task_name}.from_preset`."
     )
 
 
 def check_has_pooler(task):
-    """Raises `ValueError` for a task that reads a pooled output which its backbone has not."""
+    """Raises `ValueError` for a task that reads a pooled output on a backbone without a pooler."""
     if task.backbone.pooler is None:
         asked = "pooling='pooler'" if hasattr(task, "pooling") else "the next sentence"
         advice = "pooling='cls' or 'mean'" if hasattr(task, "pooling") else "MaskedLM"
@@ -57,10 +57,11 @@ def check_has_pooler(task):
 
 
 def fitting(preprocessor, backbone, needed_roles=()):
-    """Returns a preprocessor that makes the backbone's inputs, `None` for `None`.
+    """Returns a preprocessor that makes the backbone's inputs; `None` for `None`.
 
     Raises:
-        TypeError, ValueError: it is none, or what it makes does not fit the backbone's tables.
+        TypeError: it is not a `TextPreprocessor`.
+        ValueError: its sequences or its vocabulary do not fit the backbone's tables.
     """
     if preprocessor is None:
         return None
@@ -72,17 +73,18 @@ def fitting(preprocessor, backbone, needed_roles=()):
     longest = backbone.max_sequence_length
     if longest is not None and preprocessor.max_length > longest:
         raise ValueError(
-            f"The preprocessor's `max_length` must be at most {longest}, the positions that the "
-            f"backbone knows. Received: {preprocessor.max_length}."
+            f"The preprocessor's `max_length` must be at most {longest}, the number of positions "
+            f"in the backbone. Received: {preprocessor.max_length}."
         )
     check_tokenizer(preprocessor.tokenizer, backbone, needed_roles)
     return preprocessor.for_inputs(backbone.input_names)
 
 
 def check_tokenizer(tokenizer, backbone, needed_roles=()):
-    """Raises `ValueError` where a tokenizer that has its vocabulary is another checkpoint's.
+    """Raises `ValueError` if a tokenizer belongs to another checkpoint.
 
-    Or where it lacks one of the roles that the task needs, such as `"mask_token"`.
+    Also if it lacks a role that the task needs, such as `"mask_token"`. A tokenizer that waits for
+    its vocabulary passes.
     """
     if not tokenizer.has_vocabulary:
         return
@@ -103,12 +105,8 @@ def check_tokenizer(tokenizer, backbone, needed_roles=()):
 
 
 def check_all_fit(preprocessor, ids, pair_ids=None):
-    """Raises `ValueError` where a text would be cut, see `TextPreprocessor.tokenize`."""
+    """Raises `ValueError` if a text would be cut, see `TextPreprocessor.tokenize`."""
     room = preprocessor.room(is_pair=pair_ids is not None)
     lengths = ids.lengths if pair_ids is None else ids.lengths + pair_ids.lengths
-    if (lengths > room).any():
-        row = int((lengths > room).argmax())
-        raise ValueError(
-            f"Texts to score must fit whole: at most {room} tokens. Received: "
-            f"{lengths[row]} tokens at the index {row}. Split the text into sentences."
-        )
+    rule = f"Texts to score must fit whole: at most {room} tokens"
+    refuse_first(lengths > room, lengths, rule, "Split the text into sentences.")

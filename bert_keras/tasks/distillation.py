@@ -1,4 +1,4 @@
-"""Distillation: a small model learns to answer as a large one does."""
+"""Distillation: a small model learns to give the answers of a large one."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from bert_keras.presets.assign import by_path, own_weights
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
-from bert_keras.types import Dtype
+from bert_keras.types import Card, Data, Dtype, Path
 
 _KINDS = ("MaskedLM", "TextClassifier", "TokenClassifier")
 
 
 def distill(teacher: Task, student: Task | Iterable[int], **options: Any) -> Distillation:
-    """Returns what `fit` trains: a student that learns from a teacher, see `Distillation`.
+    """Returns a task in which a student learns from a teacher, see `Distillation`.
 
     Args:
-        teacher: a `MaskedLM`, a `TextClassifier` or a `TokenClassifier`, trained.
-        student: a task of the same class; or numbers of the teacher's layers from 0, such as
-            `range(0, 12, 2)`: a student as wide as the teacher begins with these layers, the
-            teacher's embeddings and its head. DistilBERT began with 0, 2, 4, 7, 9, 11 of BERT-base.
-        **options: those of `Distillation`.
+        teacher: a trained `MaskedLM`, `TextClassifier` or `TokenClassifier`.
+        student: a task of the same class; or indices of the teacher's layers, such as
+            `range(0, 12, 2)`, for a student as wide as the teacher that starts with these layers,
+            the teacher's embeddings and its head. DistilBERT started with the layers 0, 2, 4, 7, 9
+            and 11 of BERT-base.
+        **options: arguments of `Distillation`.
 
     Returns:
         A `Distillation`.
 
     Raises:
-        TypeError, ValueError: the two do not fit each other.
+        TypeError, ValueError: teacher and student do not fit each other.
 
     Example:
     ```python
@@ -52,7 +53,7 @@ def distill(teacher: Task, student: Task | Iterable[int], **options: Any) -> Dis
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class Distillation(JointTask):
-    """Trains a student on what its teacher answers, as DistilBERT was trained.
+    """Trains a student on the outputs of its teacher, as DistilBERT was trained.
 
     With logits `t` of the teacher and `s` of the student, temperature `T`, and the last hidden
     states `h_t` and `h_s`:
@@ -63,17 +64,19 @@ class Distillation(JointTask):
          + cosine_weight * (1 - cos(h_t, h_s))
     ```
 
-    The first is a mean over examples, or where there are logits for each token over all real
-    tokens, of a `MaskedLM` those that are not masked too, as in the original code; the last is a
-    mean over all real tokens. The teacher is read as in inference and stays as it is. Its weights
-    for the terms are 5, 2 and 1. A teacher and a student of other widths need `cosine_weight=0`.
+    The first term is a mean over examples, or over all real tokens if there are logits for each
+    token; for a `MaskedLM` these include tokens that are not masked, as in the original code. The
+    last term is a mean over all real tokens. The teacher runs as in inference and does not change.
+    DistilBERT's weights of the terms are 5, 2 and 1. If teacher and student differ in width,
+    `cosine_weight` must be 0.
 
     `fit` and `evaluate` take what the student takes, texts or ready inputs, with its labels;
-    `predict` answers as the student. Afterwards the student is what is used:
-    `model.student.save_to_preset(folder)`. A `.keras` file of this holds both, to go on from.
+    `predict` returns the student's outputs. After training, use the student:
+    `model.student.save_to_preset(folder)`. A `.keras` file of the `Distillation` holds both tasks,
+    to continue training.
 
     Args:
-        teacher, student: tasks of one class and vocabulary, see `distill`.
+        teacher, student: tasks of the same class and vocabulary, see `distill`.
         temperature: float above 0.
         soft_weight, hard_weight, cosine_weight: floats from 0, see the loss.
         name: str, or `None`.
@@ -81,7 +84,7 @@ class Distillation(JointTask):
         trainable: bool.
 
     Raises:
-        TypeError, ValueError: the two do not fit each other.
+        TypeError, ValueError: teacher and student do not fit each other.
 
     Reference:
         [Sanh et al., 2019](https://arxiv.org/abs/1910.01108), section 3;
@@ -132,14 +135,14 @@ class Distillation(JointTask):
             outputs |= {"cosine": taught, "cosine_target": ops.stop_gradient(known)}
         return outputs
 
-    # Loss and metrics: what the teacher says is known when the student is read.
+    # Loss and metrics: the teacher's outputs are labels of the student's.
 
     def default_loss_weights(self):
-        """Returns the weights of those losses that there are."""
+        """Returns the weights of the losses, by name."""
         return {name: self.weights_of[name] for name in self.default_loss(0.0)}
 
     def default_loss(self, label_smoothing):
-        """Returns the three losses."""
+        """Returns the losses by name; without `cosine_weight` two of them."""
         hard = self.student.default_loss(label_smoothing)
         losses = {"soft": SoftCrossentropy(self.temperature), "hard": hard}
         return losses | ({"cosine": CosineDistance()} if self.weights_of["cosine"] else {})
@@ -149,7 +152,7 @@ class Distillation(JointTask):
         return {"hard": self.student.default_metrics()}
 
     def _targets(self, x, y, y_pred, sample_weight):
-        """Returns labels, outputs and weights, each a dict of the three losses."""
+        """Returns labels, outputs and weights, each a dict by the losses' names."""
         parts = [name for name in ("soft", "hard", "cosine") if name in y_pred]
         is_real = ops.cast(x.get(PADDING_MASK, ops.ones_like(x[TOKEN_IDS])), "float32")
         of_soft = is_real if len(y_pred["soft"].shape) == 3 else ops.ones_like(is_real[:, 0])
@@ -157,10 +160,8 @@ class Distillation(JointTask):
         weights = {"soft": of_soft, "hard": sample_weight, "cosine": is_real}
         return tuple({name: kind[name] for name in parts} for kind in (labels, y_pred, weights))
 
-    # Answers: the student's
-
-    def predict(self, x, batch_size=None, **kwargs):
-        """Returns what the student predicts."""
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Any) -> Any:
+        """Returns the student's outputs."""
         return self.student.predict(x, batch_size=batch_size, **kwargs)
 
     # Files
@@ -172,13 +173,13 @@ class Distillation(JointTask):
             **{f"{name}_weight": weight for name, weight in self.weights_of.items()},
         }
 
-    def save_to_preset(self, folder, card=None):
+    def save_to_preset(self, folder: Path, card: Card | None = None) -> None:
         """Writes the student, see `Task.save_to_preset`."""
         self.student.save_to_preset(folder, card)
 
 
 def _answers(task, inputs, training):
-    """Returns a task's last hidden states, its logits, and those that its loss is of."""
+    """Returns a task's last hidden states, its logits, and the logits that its loss takes."""
     known = (*task.backbone.input_names, ROW_PLACES)
     own = {name: inputs[name] for name in known if name in inputs}
     outputs = task.backbone_outputs(own, training=training)
@@ -189,7 +190,7 @@ def _answers(task, inputs, training):
 
 
 def _check_kind(task):
-    """Raises `TypeError` unless a task is one that can teach or be taught."""
+    """Raises `TypeError` unless a task can be a teacher or a student."""
     is_known = type(task).__name__ in _KINDS and isinstance(task, Task)
     if is_known and isinstance(task.default_loss(0.0), SparseCrossentropy):
         return
@@ -200,7 +201,7 @@ def _check_kind(task):
 
 
 def _check_pair(teacher, student, cosine_weight):
-    """Raises `TypeError` or `ValueError` unless one can learn from the other."""
+    """Raises `TypeError` or `ValueError` unless the student can learn from the teacher."""
     _check_kind(teacher)
     _check_kind(student)
     sizes = [
@@ -215,11 +216,11 @@ def _check_pair(teacher, student, cosine_weight):
             f"Received: {sizes[0]} and {sizes[1]} (class, token ids, classes)."
         )
     if teacher.backbone is student.backbone:
-        raise ValueError("Teacher and student must have a backbone each. Received: one for both.")
+        raise ValueError("Teacher and student must have two backbones. Received: one for both.")
     widths = [task.backbone.hidden_dim for task in (teacher, student)]
     if cosine_weight and widths[0] != widths[1]:
         raise ValueError(
-            "The cosine of hidden states needs teacher and student of one width. Received: "
+            "The cosine of hidden states needs teacher and student of the same width. Received: "
             f"hidden_dim={widths[0]} and {widths[1]}. Pass cosine_weight=0."
         )
 
@@ -239,6 +240,6 @@ def _of_layers(teacher, layers):
         for path, weight in own.items():
             path = re.sub(r"(?<=^encoder/layer_)\d+", lambda m: str(layers[int(m[0])]), path)
             if path in known:
-                # A copy: on JAX two weights of one buffer cannot both be given away.
+                # A copy: on JAX, two weights that share a buffer cannot both be donated.
                 weight.assign(ops.copy(known[path]))
     return student

@@ -1,9 +1,8 @@
-"""Labels as users give them, names or numbers, to the arrays that losses take."""
+"""Labels as users give them, names or numbers, as the arrays that losses take."""
 
 import numpy as np
 
-from bert_keras.checks import check_int
-from bert_keras.metrics.labels import as_label_array
+from bert_keras.checks import check_int, check_shape, refuse_first
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
 
@@ -12,7 +11,7 @@ def check_label_names(label_names, num_classes):
     """Returns the names as a tuple of str, `None` for none.
 
     Raises:
-        ValueError: there are not as many different names as classes.
+        ValueError: they are not `num_classes` different names.
     """
     if label_names is None:
         return None
@@ -32,7 +31,7 @@ def check_label_names(label_names, num_classes):
 
 
 def check_num_classes(num_classes, problem_type):
-    """Returns the number of classes, labels or scores, which must make sense for the problem."""
+    """Returns the number of classes, labels or scores, checked for the type of problem."""
     least = 2 if problem_type == "single_label" else 1
     advice = "For a score: problem_type='regression'." if least == 2 else ""
     return check_int("num_classes", num_classes, least, 2**20, advice)
@@ -42,103 +41,125 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     """Returns labels as the array that a classifier's loss takes, see `TextClassifier`.
 
     Args:
-        labels: column of names or numbers, or a matrix with one column a class.
+        labels: column of names or numbers, or a matrix with one column per class.
         problem_type: one of `PROBLEM_TYPES`.
         num_classes: int.
         label_names: tuple of str, or `None`.
 
     Returns:
-        int32 `(n,)`, float32 `(n, num_classes)`, or for scores float32 `(n, num_classes)`.
+        int32 `(n,)` for classes; float32 `(n, num_classes)` for several labels and for scores.
 
     Raises:
-        ValueError: a label is missing, not a number, no class, or of the wrong shape.
+        ValueError: a label is missing, not a number, not a class, or of the wrong shape.
     """
     labels = as_label_array(labels)
-    if labels.dtype.kind in "OUS" and problem_type == "single_label":
-        labels = _numbers_of(labels, label_names)
+    if problem_type == "single_label":
+        labels = one_column(labels)
+        if labels.ndim != 1:
+            what = "name" if labels.dtype.kind in "OUS" else "class"
+            raise ValueError(
+                "Labels of a single_label problem must have the shape (num_examples,), one "
+                f"{what} an example. Received {labels.shape}. One-hot rows: "
+                "labels.argmax(axis=-1). Several labels an example: problem_type='multi_label', "
+                "and a matrix of 0 and 1 with a column a label."
+            )
+        if labels.dtype.kind in "OUS":
+            labels = _numbers_of(labels, label_names)
     if labels.dtype.kind not in "iufb":
         raise ValueError(
             f"Labels of a {problem_type} problem must be numbers. Received the dtype "
             f"{labels.dtype}."
         )
-    if not np.isfinite(labels).all():
-        row = int(np.argwhere(~np.isfinite(labels))[0, 0])
-        raise ValueError(
-            f"Every example needs a label. Received {labels[row]} at the index {row}. Drop "
-            "examples without a label first."
-        )
-    encode = {"single_label": _classes, "multi_label": _label_sets, "regression": _scores}
-    return encode[problem_type](labels, num_classes)
+    advice = "Drop examples without a label first."
+    refuse_first(~np.isfinite(labels), labels, "Every example needs a label", advice)
+    if problem_type == "single_label":
+        wrong = (labels < 0) | (labels >= num_classes) | (labels != np.floor(labels))
+        rule = f"Labels must be the ints 0 to {num_classes - 1}, num_classes={num_classes}"
+        refuse_first(wrong, labels, rule)
+        return labels.astype("int32")
+    if problem_type == "multi_label":
+        name = "Labels of a multi_label problem"
+        check_shape(name, labels, ("num_examples", num_classes))
+        refuse_first((labels != 0) & (labels != 1), labels, f"{name} must be 0 or 1")
+    elif num_classes != 1 or labels.ndim != 1:
+        name = f"Labels of a regression with num_classes={num_classes} scores"
+        advice = "One score an example: num_classes=1."
+        check_shape(name, labels, ("num_examples", num_classes), advice=advice)
+    return labels.reshape(-1, num_classes).astype("float32")
 
 
 def _numbers_of(names, label_names):
+    """Returns the numbers of labels given by name."""
     if label_names is None:
         raise ValueError(
             f"Labels given by name need `label_names`. Received the label {names.flat[0]!r}. Pass "
             "label_names=[...] when making the classifier."
         )
-    names = _one_column(names, "name an example")
-    numbers = {name: i for i, name in enumerate(label_names)}
-    for row, name in enumerate(names.tolist()):
-        if name not in numbers:
-            raise ValueError(
-                f"Every label must be one of {list(label_names)}. Received {name!r} at the index "
-                f"{row}."
-            )
-    return np.array([numbers[name] for name in names.tolist()])
+    numbers = {name: number for number, name in enumerate(label_names)}
+    found = np.array([numbers.get(name, -1) for name in names.tolist()])
+    refuse_first(found < 0, names, f"Every label must be one of {list(label_names)}")
+    return found
 
 
 def one_column(labels):
-    """Returns a matrix of one column as `(n,)`, other arrays as they are."""
+    """Returns a matrix with one column as `(n,)`, other arrays as they are."""
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
 
-def _one_column(labels, what):
-    """Returns labels `(n,)`, also of a matrix of one column."""
-    labels = one_column(labels)
-    if labels.ndim != 1:
+def as_label_array(labels, what="label"):
+    """Returns labels as an array of strings, of numbers or of booleans.
+
+    NumPy turns numbers, `None` and NaN among strings into strings; here they are errors.
+
+    Args:
+        labels: array, column or list of labels, or of rows of labels of the same length.
+        what: str, what the message calls one of them.
+
+    Returns:
+        An array of the shape of `labels`; NaN among numbers stays.
+
+    Raises:
+        ValueError: a label is missing (`None`, NaN among strings, pandas' `NA`), strings stand
+            among numbers, or rows differ in length. The message has the index.
+    """
+    try:
+        array = np.asarray(labels)
+    except ValueError:
+        for row, value in enumerate(labels):
+            _check_there(value, row, what)
         raise ValueError(
-            f"Labels of a single_label problem must have the shape (num_examples,), one {what}"
-            f". Received {labels.shape}. One-hot rows: labels.argmax(axis=-1). Several labels "
-            "an example: problem_type='multi_label', and a matrix of 0 and 1 with a column a label."
-        )
-    return labels
+            "Labels must be one an example, or for several labels an example a matrix of 0 and 1, "
+            "(num_examples, num_classes). Received rows of different lengths."
+        ) from None
+    if array.dtype.kind in "biuf" or array.ndim == 0:
+        return array
+    values = np.array(labels, dtype=object).reshape(-1).tolist()
+    for place, value in enumerate(values):
+        row = place * len(array) // len(values)
+        _check_there(value, row, what)
+        if isinstance(value, (str, bytes)) != isinstance(values[0], (str, bytes)):
+            raise ValueError(
+                f"The {what}s must be all strings or all numbers. Received {value!r} at the index "
+                f"{row}, and {values[0]!r} at the index 0."
+            )
+    return np.array(values).reshape(array.shape) if values else array
 
 
-def _classes(labels, num_classes):
-    labels = _one_column(labels, "class each")
-    wrong = (labels < 0) | (labels >= num_classes) | (labels != np.floor(labels))
-    if wrong.any():
-        row = int(np.argmax(wrong))
+def _is_missing(value):
+    """Whether a label is `None`, NaN or pandas' `NA`."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # `NA` is neither equal to itself nor unequal.
+        return True
+    except ValueError:  # A row of labels is not missing.
+        return False
+
+
+def _check_there(value, row, what):
+    if _is_missing(value):
         raise ValueError(
-            f"Labels must be the ints 0 to {num_classes - 1}, num_classes={num_classes}. Received "
-            f"{labels[row]} at the index {row}."
+            f"Every example needs a {what}. Received {value!r} at the index {row}. Leave out the "
+            "examples without one."
         )
-    return labels.astype("int32")
-
-
-def _label_sets(labels, num_classes):
-    if labels.ndim != 2 or labels.shape[1] != num_classes:
-        raise ValueError(
-            "Labels of a multi_label problem must have the shape (num_examples, "
-            f"{num_classes}). Received {labels.shape}."
-        )
-    wrong = (labels != 0) & (labels != 1)
-    if wrong.any():
-        row = int(np.argwhere(wrong)[0, 0])
-        raise ValueError(
-            f"Labels of a multi_label problem must be 0 or 1. Received {labels[row]} at the index "
-            f"{row}."
-        )
-    return labels.astype("float32")
-
-
-def _scores(labels, num_classes):
-    shapes = [(len(labels), num_classes)] + [(len(labels),)] * (num_classes == 1)
-    if labels.shape not in shapes:
-        raise ValueError(
-            f"Labels of a regression with num_classes={num_classes} scores must have the shape "
-            f"{' or '.join(map(str, shapes))}. Received {labels.shape}. One score an example: "
-            "num_classes=1."
-        )
-    return labels.reshape(-1, num_classes).astype("float32")

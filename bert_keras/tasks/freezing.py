@@ -1,4 +1,4 @@
-"""What of a backbone a task leaves as it is; other tasks on the same backbone are not concerned."""
+"""The weights that a task does not train. Other tasks on the same backbone are not affected."""
 
 import contextlib
 
@@ -21,79 +21,79 @@ def check_frozen(frozen, num_layers):
 
 
 def frozen_weights(backbone, frozen):
-    """Returns the weights of the stages that `frozen` names, a list."""
-    if frozen is None:
-        return []
+    """Returns the weights of the stages that `frozen` names, a list.
+
+    What all blocks share is frozen with the first of them, whose output would change otherwise.
+    """
     if frozen == "backbone":
         return backbone.weights
-    stages = backbone.stages[: 1 + (0 if frozen == "embeddings" else frozen)]
-    return [weight for stage in stages for weight in stage.weights]
+    below_blocks = len(backbone.stages) - backbone.num_blocks
+    num_stages = 1 if frozen in ("embeddings", 0) else below_blocks + frozen
+    return [weight for stage in backbone.stages[:num_stages] for weight in stage.weights]
 
 
 @contextlib.contextmanager
 def without_gradients(weights):
-    """Inside, PyTorch computes no gradient of these weights; others never do where none is asked.
+    """Within it, PyTorch computes no gradients of these weights; other backends never do.
 
     Args:
         weights: list of `keras.Variable`.
     """
-    tensors = []
-    if keras.backend.backend() == "torch":
-        tensors = [weight.value for weight in weights if weight.value.requires_grad]
-    for tensor in tensors:
-        tensor.requires_grad_(False)
+    stopped = []
+    for weight in weights if keras.backend.backend() == "torch" else ():
+        if weight.value.requires_grad:
+            stopped.append(weight.value.requires_grad_(False))
     try:
         yield
     finally:
-        for tensor in tensors:
+        for tensor in stopped:
             tensor.requires_grad_(True)
 
 
-# Of a task. The pooler of one that does not read it has no gradient: of those variables Keras would
-# warn on some backends, and on JAX its weight decay would shrink them.
-
-
 def idle_weights(task):
-    """Returns the weights of a task's backbone that it leaves as they are, a list.
+    """Returns the weights that a task does not train, although they are trainable, a list.
 
-    Of a task that trains others together, also those that these leave; and what it says to be
-    `left_alone`.
+    Those of the frozen part of the backbone, of its pooler if the task does not read it, and of
+    `left_alone`; for a task made of `tasks`, also those that these do not train. Keras would warn
+    of a pooler without a gradient on some backends, and on JAX weight decay would shrink it.
     """
     backbone = getattr(task, "backbone", None)
-    if backbone is None:  # Not yet there.
+    if backbone is None:  # The constructor has not set it yet.
         return []
-    idle = [*frozen_weights(backbone, getattr(task, "frozen", None))]
-    idle += getattr(task, "left_alone", ())
-    idle += [weight for part in getattr(task, "tasks", ()) for weight in idle_weights(part)]
-    if backbone.pooler is None or task.reads_pooled_output:
-        return idle
-    return [*idle, *backbone.pooler.weights]
+    idle = [*task.left_alone]
+    if getattr(task, "frozen", None) is not None:
+        idle += frozen_weights(backbone, task.frozen)
+    for part in task.tasks:
+        idle += idle_weights(part)
+    if backbone.pooler is not None and not task.reads_pooled_output:
+        idle += backbone.pooler.weights
+    return idle
 
 
 def trained(name):
-    """Returns a property of a task: what Keras's property of this name gives, but what is idle."""
+    """Returns a property of a task: Keras's property of this name, without the idle weights."""
 
     of_keras = getattr(keras.Model, name).fget
 
     def get(task):
-        idle = {id(weight) for weight in idle_weights(task)}
-        return [variable for variable in of_keras(task) if id(variable) not in idle]
+        variables, idle = of_keras(task), set(map(id, idle_weights(task)))
+        return [v for v in variables if id(v) not in idle] if idle else variables
 
-    return property(get, doc=f"What `fit` changes of `keras.Model.{name}`.")
+    return property(get, doc=f"The part of `keras.Model.{name}` that `fit` changes.")
 
 
 def all_but(trained_name, of):
-    """Returns a property of a task: all that its property `of` gives but what trains."""
+    """Returns a property of a task: its property `of`, without what trains."""
 
     def get(task):
         changed = {id(variable) for variable in getattr(task, trained_name)}
         return [variable for variable in getattr(task, of) if id(variable) not in changed]
 
-    return property(get, doc=f"All of `{of}` that is not among `{trained_name}`.")
+    return property(get, doc=f"The part of `{of}` that is not in `{trained_name}`.")
 
 
 def frozen_by_hand(task):
-    """Returns the paths of weights that do not train and that no argument accounts for."""
+    """Returns the paths of weights that do not train, and that no argument accounts for."""
     known = {id(weight) for weight in task.backbone.frozen_by_adapters}
     if not task.backbone.trainable:
         known |= {id(weight) for weight in task.backbone.weights}
@@ -105,7 +105,7 @@ def frozen_by_hand(task):
 
 
 def freeze_by_hand(task, paths):
-    """Freezes what `frozen_by_hand` told of; merging adapters will not let it train."""
+    """Freezes the weights that `frozen_by_hand` returned, also after adapters are merged."""
     by_adapters = task.backbone._frozen_by_adapters
     task.backbone._frozen_by_adapters = tuple(p for p in by_adapters if p not in paths)
     for weight in task.weights:

@@ -1,4 +1,4 @@
-"""A task of two tasks that are trained together, or one by the other."""
+"""A task made of others: two that are trained together, or one that another teaches."""
 
 from typing import Any, Self
 
@@ -10,16 +10,16 @@ from bert_keras.types import Dtype, Path
 
 
 class JointTask(Task):
-    """Two tasks in one model: one of them reads the examples, and one is what is used afterwards.
+    """Tasks in one model: one of them reads the examples, and one is used after training.
 
     Attributes:
-        part_names: names of both, arguments and attributes of the task.
-        reader_name: which of them examples and labels are made for.
+        part_names: names of the tasks, which are arguments and attributes of this one.
+        reader_name: name of the task that reads the examples and labels.
         made_of: how to make such a task, for the error of `from_preset`.
 
     Args:
-        result: the one whose backbone and dtype are this task's.
-        reader: the one that reads the examples.
+        result: the task that is used after training; its backbone and dtype are this task's.
+        reader: the task that reads the examples.
         name: str, or `None`.
         dtype: a dtype policy or its name; `None` for the result's.
         trainable: bool.
@@ -43,16 +43,16 @@ class JointTask(Task):
         self.label_per_token = reader.label_per_token
 
     def build(self, input_shape=None):
-        """Does nothing: both parts are built."""
+        """Does nothing: the parts are built."""
 
     @property
     def reader(self) -> Task:
-        """The task that examples and labels are made for."""
+        """The task that reads examples and labels."""
         return getattr(self, self.reader_name)
 
     @property
-    def input_names(self):
-        """Names of the inputs that this task knows: those of the task that reads them."""
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs that this task takes: those of the task that reads them."""
         return self.reader.input_names
 
     def check_arrays(self, inputs):
@@ -72,17 +72,17 @@ class JointTask(Task):
         return self.reader.encode_texts(x, y, sample_weight, training)
 
     def export(self, *args: Any, **kwargs: Any) -> None:
-        """Raises `ValueError`: what is used afterwards is exported, not what trains it."""
+        """Raises `ValueError`: export the task that is used after training instead."""
         parts = [name for name in self.part_names if getattr(self, name).backbone is self.backbone]
         raise ValueError(
-            f"A {type(self).__name__} is for training. Export the task that is used afterwards: "
-            f"`model.{parts[0]}.export(...)`."
+            f"A {type(self).__name__} is for training. Export the task that is used after "
+            f"training: `model.{parts[0]}.export(...)`."
         )
 
-    # Loss and metrics: labels may follow from both outputs.
+    # Loss and metrics: labels may depend on outputs.
 
     def _targets(self, x, y, y_pred, sample_weight):
-        """Returns labels, outputs and weights, each a dict by the losses' names or one for all."""
+        """Returns labels, outputs and weights as the losses take them."""
         return y, y_pred, sample_weight
 
     def default_loss_weights(self) -> dict[str, float] | None:
@@ -102,13 +102,13 @@ class JointTask(Task):
         Args:
             optimizer, **kwargs: see `Task.compile`.
             loss: `"auto"`, or a dict of losses by the names of the outputs that have one.
-            loss_weights: dict, weight of each loss; `None` for the task's own.
+            loss_weights: dict, the weight of each loss; `None` for the task's own.
         """
         loss_weights = self.default_loss_weights() if loss_weights is None else loss_weights
         super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Returns the loss, see `keras.Model.compute_loss`; labels are those that `fit` takes."""
+        """Returns the loss, see `keras.Model.compute_loss`; `y` is what `fit` was given."""
         return super().compute_loss(x, *self._targets(x, y, y_pred, sample_weight), training)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
@@ -128,6 +128,6 @@ class JointTask(Task):
 
     @classmethod
     def from_preset(cls, preset: Path, **kwargs: Any) -> Self:
-        """Raises `TypeError`: its parts come from presets, each from its own."""
+        """Raises `TypeError`: each of its parts comes from a preset of its own."""
         rule = f"A {cls.__name__} is made of tasks: {cls.made_of}"
         raise TypeError(f"{rule}. Received: {preset!r}.")

@@ -1,4 +1,4 @@
-"""Classification of documents that are longer than a backbone can read at once."""
+"""Classification of documents that are too long for a backbone to read at once."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self, Unpack
@@ -7,14 +7,13 @@ import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
 
-from bert_keras.checks import check_choice, check_int
+from bert_keras.answers.windows import document_windows
+from bert_keras.checks import check_choice, check_int, refuse_first
 from bert_keras.heads.window import WindowHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.document_windows import document_windows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.preprocessing.windows import take_windows
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.options import LongTextClassifierOptions, TaskOptions
@@ -29,32 +28,33 @@ _MOST_WINDOWS = 2**16
 class LongTextClassifier(TextClassifier):
     """Gives each document a class, several labels, or a score, by reading it in windows.
 
-    The preprocessor's `max_length` is that of a window. Each window is `[CLS] part [SEP]`, the
-    backbone makes a vector of each, `combine` makes one of all that the document has, and dropout
-    and a dense layer follow as in `TextClassifier`, whose labels, losses and answers are the same.
+    The preprocessor's `max_length` is that of a window. Each window is `[CLS] part [SEP]`. The
+    backbone turns each window into a vector, `combine` turns the vectors of a document into one,
+    and dropout and a dense layer follow. Labels, losses and answers are those of `TextClassifier`.
 
-    A document of more than `num_windows` windows is not read whole: the preprocessor's `truncation`
-    says which ones stay, `"head"` the first (the default's meaning too), `"tail"` the last,
-    `"head_tail"` as many of both, see `bert_keras.preprocessing.document_windows`.
+    A document of more than `num_windows` windows is not read in full. The preprocessor's
+    `truncation` determines which windows stay: `"head"` (and the default) the first ones, `"tail"`
+    the last ones, `"head_tail"` equally many of both, see
+    `bert_keras.answers.windows.document_windows`.
 
-    A batch costs as much as `batch_size` times the number of windows sequences. Documents of like
-    length go into one batch, and those of a single window are padded to few different lengths.
+    A batch costs as much as `batch_size` times the number of windows sequences. Documents of
+    similar length share a batch, and those of a single window are padded to few different lengths.
 
-    In ready inputs `(batch, num_windows, seq_len)` a window that is not there is all padding, and
-    there may be any number of windows.
+    In ready inputs `(batch, num_windows, seq_len)` a missing window is all padding, and there may
+    be any number of windows.
 
     Args:
         backbone: a `Backbone`.
-        num_classes: int, classes, labels, or scores.
+        num_classes: int, the number of classes, labels, or scores.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
-        num_windows: int, the most windows that are read of a text.
+        num_windows: int, the most windows that are read from a text.
         stride: int, tokens between the beginnings of two windows; `None` for no overlap.
         combine: `"mean"`, `"max"` or `"self_attention"`, see `bert_keras.heads.window.WindowHead`.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
         problem_type: `"single_label"`, `"multi_label"` or `"regression"`, see `TextClassifier`.
         label_names: list of `num_classes` str, or `None` to use numbers.
         pooling: how a window becomes a vector: `"pooler"`, `"cls"` as in the paper, `"mean"` or
-            `"max"`; `None` for the pooler, of a backbone without one for `"cls"`.
+            `"max"`; `None` for the pooler, or `"cls"` if the backbone has none.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -106,7 +106,7 @@ class LongTextClassifier(TextClassifier):
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         _check_windows(num_windows, stride, pooling)
-        # First, because the parent's constructor makes the head.
+        # First, since the parent's constructor makes the head.
         self.combine = combine
         kwargs |= {"label_names": label_names, "pooling": pooling, "frozen": frozen}
         super().__init__(backbone, num_classes, preprocessor, dropout, problem_type, **kwargs)
@@ -134,12 +134,9 @@ class LongTextClassifier(TextClassifier):
         super().check_arrays(inputs)
         if PADDING_MASK not in inputs:
             return
-        has_window = np.asarray(inputs[PADDING_MASK]).any(axis=(1, 2))
-        if not has_window.all():
-            raise ValueError(
-                "Every document needs a window that is not all padding. Received: none at the "
-                f"index {int(np.argmin(has_window))}."
-            )
+        mask = np.asarray(inputs[PADDING_MASK])
+        rule = "Every document needs a window that is not all padding"
+        refuse_first(~mask.any(axis=(1, 2)), mask.sum(axis=(1, 2)), rule)
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns documents as rows of windows, see `Task`."""
@@ -175,9 +172,7 @@ class EncodedDocuments(EncodedGroups):
             ids.lengths, room, stride or room, num_windows, preprocessor.truncation
         )
         counts = np.bincount(windows.documents, minlength=len(ids))
-        super().__init__(
-            preprocessor, take_windows(ids, windows), None, counts, labels, sample_weight
-        )
+        super().__init__(preprocessor, ids.windows(windows), None, counts, labels, sample_weight)
         self.sequences_per_row = 1  # Lengths count the tokens of all windows.
         self.lengths = np.where(counts == 1, self.lengths, counts * longest)
         self.buckets += tuple(range(2 * longest, num_windows * longest + 1, longest))

@@ -1,4 +1,4 @@
-"""Guessing masked tokens: the language model of BERT."""
+"""Predicting masked tokens: BERT's language model."""
 
 import types
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
@@ -7,8 +7,9 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_choice, check_int
-from bert_keras.export.runtime import log_softmax, softmax
+from bert_keras.answers.probabilities import log_softmax
+from bert_keras.answers.tokens import likeliest_tokens
+from bert_keras.checks import check_choice, check_int, check_shape, refuse_first
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.streaming import MaskedPerplexity, TokenAccuracy
@@ -27,42 +28,42 @@ from bert_keras.tasks.user_columns import as_column, as_columns, is_empty, num_e
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Array, Frozen, Inputs, Labels, Outputs, Path, Tensor, Texts, Verbose
 
-# Logits that are on the host at once: 128 MiB of float32.
+# The most logits on the host at once: 128 MiB of float32.
 _LOGITS_AT_ONCE = 2**25
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class MaskedLM(Task):
-    """Guesses hidden tokens from both sides, section 3.1, task 1 of the paper.
+    """Predicts masked tokens from both sides, section 3.1, task 1 of the paper.
 
     A dense layer with the backbone's activation, a norm, and the token table itself as decoder with
-    a bias of its own; the loss is the mean cross-entropy over masked positions, each the same
-    weight, whatever rows they stand in.
+    a bias of its own. The loss is the mean cross-entropy over masked positions, all with the same
+    weight, whatever row they are in.
 
-    `fit` and `evaluate` take texts without labels and mask them: in `fit` anew in each epoch, in
-    `evaluate` (and in `fit(shuffle=False)`) always in the same places, whatever the batch size.
-    `predict` of texts gives the logits at their `[MASK]` tokens.
+    `fit` and `evaluate` take texts without labels and mask them: `fit` anew in each epoch,
+    `evaluate` (and `fit(shuffle=False)`) always in the same places, whatever the batch size.
+    `predict` returns the logits at the `[MASK]` tokens of texts.
 
     | what | form |
     |---|---|
-    | raw x | a column of str, or a tuple of two such for pairs |
+    | raw x | a column of str, or a tuple of two columns for pairs |
     | ready x | dict, see `bert_keras.inputs`; `mask_positions` int `(batch, num_predictions)` |
-    | ready y | int `(batch, num_predictions)`, the ids that stood there |
-    | ready sample_weight | float, likewise: 0 where a row has fewer masked tokens |
+    | ready y | int `(batch, num_predictions)`, the original ids |
+    | ready sample_weight | float `(batch, num_predictions)`, 0 if a row has fewer masked tokens |
     | output | float32 `(batch, num_predictions, vocabulary_size)`, logits |
 
-    Without `mask_positions` ready inputs give the logits of every position, `(batch, seq_len,
-    vocabulary_size)`, which needs much memory.
+    Without `mask_positions` in ready inputs, there are logits at every position, `(batch, seq_len,
+    vocabulary_size)`, which takes much memory.
 
     Args:
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         masking: a `Masking`, the dict of its arguments, or `None` for the paper's: 15 % of the
-            tokens, 80 % of them hidden, 10 % replaced by others, 10 % left as they are.
+            tokens are chosen, of which 80 % are hidden, 10 % replaced, and 10 % kept.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         head_options: dict with `activation`, `layer_norm_epsilon` and `use_bias` of `MaskedLMHead`,
-            where they are not the backbone's or its family's: KerasHub's head on BERT has the exact
-            GELU on an encoder with the approximate one.
+            if they differ from those of the backbone or its family: KerasHub's head on BERT has the
+            exact GELU on an encoder with the approximate one.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Example:
@@ -140,12 +141,12 @@ class MaskedLM(Task):
         )
 
     @property
-    def input_names(self):
-        """Names of the inputs that this task knows: the backbone's and `mask_positions`."""
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs that this task takes: the backbone's and `mask_positions`."""
         return (*self.backbone.input_names, MASK_POSITIONS)
 
     def check_arrays(self, inputs):
-        """Raises when NumPy inputs do not fit the backbone or one another."""
+        """Raises when NumPy inputs do not fit the backbone or each other."""
         self.backbone.check_arrays(inputs)
         rows, positions = inputs[TOKEN_IDS].shape[0], inputs.get(MASK_POSITIONS)
         if positions is not None and (positions.ndim != 2 or len(positions) != rows):
@@ -155,7 +156,7 @@ class MaskedLM(Task):
             )
 
     def default_loss(self, label_smoothing):
-        """Returns the mean cross-entropy over all positions that have weight."""
+        """Returns the mean cross-entropy over positions, by weight."""
         return SparseCrossentropy(label_smoothing=label_smoothing)
 
     def default_metrics(self):
@@ -163,35 +164,29 @@ class MaskedLM(Task):
         return [TokenAccuracy("accuracy"), MaskedPerplexity()]
 
     def encode_labels(self, labels):
-        """Returns the ids that stood at the masked positions.
+        """Returns the original ids at the masked positions.
 
         Args:
             labels: int `(batch, num_predictions)`.
 
         Returns:
-            int32, likewise.
+            int32 `(batch, num_predictions)`.
 
         Raises:
-            ValueError: a label is no id of the vocabulary.
+            ValueError: a label is not an id of the vocabulary.
         """
-        labels = np.asarray(labels)
-        if labels.dtype.kind not in "iu" or labels.ndim != 2:
-            raise ValueError(
-                "Labels of masked tokens must be ints of the shape (batch, num_predictions), the "
-                f"ids that stood there. Received: dtype {labels.dtype}, shape {labels.shape}. "
-                "Texts need no labels: `fit` masks them."
-            )
-        if labels.size and not 0 <= labels.min() <= labels.max() < self.backbone.vocabulary_size:
-            raise ValueError(
-                f"Labels must be ids from 0 to {self.backbone.vocabulary_size - 1}. Received: "
-                f"{labels.min()} to {labels.max()}. Give positions to ignore any id and weight 0."
-            )
+        labels, most = np.asarray(labels), self.backbone.vocabulary_size - 1
+        advice = "They are the ids that stood there. Texts need no labels: `fit` masks them."
+        check_shape("Labels of masked tokens", labels, ("batch", "num_predictions"), "iu", advice)
+        advice = "Give positions to ignore any id and weight 0."
+        wrong = (labels < 0) | (labels > most)
+        refuse_first(wrong, labels, f"Labels must be ids from 0 to {most}", advice)
         return labels.astype("int32")
 
     # Texts to masked batches
 
     def row_labels(self, x: Texts, y: Labels | None) -> NDArray[np.int32]:
-        """Returns a label a text: none is needed here, so 0."""
+        """Returns a label for each text: no labels are needed here, so 0."""
         if y is not None:
             raise ValueError(
                 f"Texts of a {type(self).__name__} have no labels: `fit(texts)` masks them. "
@@ -221,17 +216,13 @@ class MaskedLM(Task):
         rows, columns = np.nonzero(packed[TOKEN_IDS] == mask_id)
         counts = np.bincount(rows, minlength=len(ids))
         given = sum(_counts(part, mask_id) for part in (ids, pair_ids) if part is not None)
-        if (given > counts).any():
-            row = int(np.argmax(given > counts))
-            raise ValueError(
-                f"Each {tokenizer.mask_token} must stand where texts are not cut, max_length="
-                f"{self.preprocessor.max_length}. Received: {given[row] - counts[row]} that fell "
-                f"off the text at the index {row}. Shorten the text around it."
-            )
+        lost, longest = given - counts, self.preprocessor.max_length
+        rule = f"No {tokenizer.mask_token} may fall off the end of a text, max_length={longest}"
+        refuse_first(lost > 0, lost, rule, "Shorten the text around it.")
         return packed, Ragged.from_flat(columns.astype("int32"), counts)
 
     def _packed(self, ids, pair_ids):
-        """Returns all texts as one rectangle, whose length is among those of training."""
+        """Returns all texts in one array, padded to one of the lengths of training."""
         longest = int(self.preprocessor.packed_lengths(ids, pair_ids).max(initial=1))
         length = int(bucket_lengths(longest, length_buckets(self.preprocessor.max_length)))
         return self.preprocessor.pack(ids, pair_ids, length=length)
@@ -246,14 +237,12 @@ class MaskedLM(Task):
     def fill_mask(
         self, text: Texts, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[list[list[tuple[str, float]]]]: ...
-    def fill_mask(
-        self, text: str | Texts, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[list[tuple[str, float]]] | list[list[list[tuple[str, float]]]]:
-        """Answers as a person would read it: the likeliest tokens for each `[MASK]`.
+    def fill_mask(self, text, top_k=5, batch_size=None, verbose=0):
+        """Returns the likeliest tokens for each `[MASK]`.
 
         Args:
             text: a str with at least one `[MASK]`, or a column of such.
-            top_k: int, tokens wanted for each.
+            top_k: int, how many tokens for each.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -278,12 +267,8 @@ class MaskedLM(Task):
         if not text:
             return []
         _, positions = self._hidden_tokens(text)
-        if not positions.lengths.all():
-            row = int(np.argmin(positions.lengths))
-            raise ValueError(
-                f"Each text needs a {tokenizer.mask_token} to fill. Received: none in the text at "
-                f"the index {row}."
-            )
+        rule = f"Each text needs a {tokenizer.mask_token} to fill"
+        refuse_first(positions.lengths == 0, text, rule)
         answers = []
         width = int(positions.lengths.max(initial=1))
         at_once = max(1, _LOGITS_AT_ONCE // (width * self.backbone.vocabulary_size))
@@ -292,7 +277,8 @@ class MaskedLM(Task):
             logits = self.token_logits(self.predict(part, batch_size, verbose=verbose))
             counts = positions.lengths[start : start + at_once]
             for row, count in zip(logits, counts, strict=True):
-                answers.append([_likeliest(scores, top_k, tokenizer) for scores in row[:count]])
+                options = top_k, tokenizer.vocabulary_size, tokenizer.readable
+                answers.append([likeliest_tokens(scores, *options) for scores in row[:count]])
         return answers
 
     @overload
@@ -301,9 +287,7 @@ class MaskedLM(Task):
     def score(
         self, texts: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[float]: ...
-    def score(
-        self, texts: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> float | list[float]:
+    def score(self, texts, batch_size=None, verbose=0):
         """Returns how likely texts are: their pseudo-log-likelihood.
 
         `score = sum over i of log p(token i | all other tokens)`: each token is masked in turn,
@@ -435,12 +419,3 @@ class PackedTexts(EncodedExamples):
 def _counts(ids, token_id):
     """Returns how often an id stands in each row of a `Ragged`: int `(num_rows,)`."""
     return np.array([np.count_nonzero(ids[row] == token_id) for row in range(len(ids))], int)
-
-
-def _likeliest(logits, top_k, tokenizer):
-    """Returns `top_k` pairs of token and probability, the likeliest first."""
-    probabilities = softmax(logits)
-    # A table may have rows to spare behind the vocabulary's last token.
-    known = probabilities[: tokenizer.vocabulary_size]
-    best = np.argsort(-known, kind="stable")[:top_k]
-    return [(tokenizer.readable(int(i)), float(known[i])) for i in best]

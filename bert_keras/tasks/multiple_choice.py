@@ -1,4 +1,4 @@
-"""Which of several texts fits a context best."""
+"""Choosing the text that fits a context best."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self, Unpack, overload
@@ -7,7 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.export.runtime import softmax
+from bert_keras.answers.classes import choice_answer
+from bert_keras.checks import as_texts, check_shape, refuse_first
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
@@ -18,34 +19,33 @@ from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.options import MultipleChoiceOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, is_empty
-from bert_keras.tokenizers.texts import as_texts
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Choice, Frozen, HeadOptions, Path, Pooling, Texts, Verbose
 
-# The logit of a choice that is not there: its probability is 0, and all stays finite.
+# The logit of a missing choice: its probability is 0, and every number stays finite.
 NO_CHOICE = -1e9
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class MultipleChoice(Task):
-    """Picks the choice that goes with a context: an ending of a story, an answer to a question.
+    """Picks the choice that fits a context: the ending of a story, the answer to a question.
 
-    Each choice becomes the pair `[CLS] context [SEP] choice [SEP]`; dropout and one dense layer
-    give its pooled output a score, and the softmax over the choices is their probability, section
-    4.4 of the paper.
+    Each choice becomes the pair `[CLS] context [SEP] choice [SEP]`. Dropout and a dense layer turn
+    its pooled output into a score, and the softmax over the choices gives their probabilities,
+    section 4.4 of the paper.
 
-    `fit`, `evaluate` and `predict` take `(contexts, choices)`: a column of str, and a list of as
-    many lists of str. Where numbers of choices differ, the shorter lists are filled up with choices
-    that are all padding. Such a choice, in ready inputs `(batch, num_choices, seq_len)` too, has
-    the logit -1e9 and the probability 0. Label smoothing gives it a share all the same, and is
-    refused for texts with differing numbers.
+    `fit`, `evaluate` and `predict` take `(contexts, choices)`: a column of str, and a list with a
+    list of str for each context. If the numbers of choices differ, shorter lists are filled up with
+    choices that are all padding. Such a choice, also in ready inputs `(batch, num_choices,
+    seq_len)`, has the logit -1e9 and the probability 0. Label smoothing would give it a share, and
+    is refused if the numbers of choices differ.
 
     Args:
         backbone: a `Backbone`.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
-        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the head of
-            the backbone's family whole.
+        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the whole
+            head of the backbone's family.
         head_options: dict, see `TextClassifier`.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
@@ -126,14 +126,11 @@ class MultipleChoice(Task):
             int32 `(num_examples,)`.
 
         Raises:
-            ValueError: a label is no int.
+            ValueError: a label is not an int.
         """
         labels = one_column(np.asarray(labels))
-        if labels.dtype.kind not in "iu" or labels.ndim != 1:
-            raise ValueError(
-                "Labels must be one int an example, the position of the right choice. Received: "
-                f"dtype {labels.dtype}, shape {labels.shape}."
-            )
+        advice = "Each is the position of the right choice."
+        check_shape("Labels", labels, ("num_examples",), "iu", advice)
         return labels.astype("int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
@@ -176,14 +173,8 @@ class MultipleChoice(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> list[Choice]: ...
-    def choose(
-        self,
-        context: str | Texts,
-        choices: Texts | Iterable[Texts],
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> Choice | list[Choice]:
-        """Answers as a person would read it.
+    def choose(self, context, choices, batch_size=None, verbose=0):
+        """Returns the best choice for each context.
 
         Args:
             context: a str, or a column of str.
@@ -200,17 +191,10 @@ class MultipleChoice(Task):
         if is_empty((context, choices)):
             return []
         logits = self.predict((context, choices), batch_size=batch_size, verbose=verbose)
-        return [_answer(row, scores) for row, scores in zip(choices, logits, strict=True)]
-
-
-def _answer(choices, logits):
-    logits = logits[: len(choices)]
-    best = int(logits.argmax())
-    return {
-        "choice": choices[best],
-        "index": best,
-        "probabilities": softmax(logits).tolist(),
-    }
+        return [
+            choice_answer(row, scores[: len(row)])
+            for row, scores in zip(choices, logits, strict=True)
+        ]
 
 
 def _checked_columns(x):
@@ -231,16 +215,13 @@ def _checked_columns(x):
         as_texts(as_column(row, f"choices[{index}]"), f"choices[{index}]")
         for index, row in enumerate(rows)
     ]
-    for index, row in enumerate(rows):
-        if not row:
-            raise ValueError(
-                f"Each context needs at least one choice. Received: none at the index {index}."
-            )
+    counts = np.array([len(row) for row in rows])
+    refuse_first(counts == 0, rows, "Each context needs at least one choice")
     return contexts, rows
 
 
 def _existing(inputs):
-    """Returns which choices of ready inputs are there: bool `(batch, num_choices)`."""
+    """Returns which choices exist in ready inputs: bool `(batch, num_choices)`."""
     key = PADDING_MASK if PADDING_MASK in inputs else TOKEN_IDS
     array = ops.convert_to_numpy(inputs[key])
     return (array != 0).any(axis=-1) if key == PADDING_MASK else np.ones(array.shape[:2], bool)
@@ -250,9 +231,6 @@ def _check_labels(labels, exists):
     num_choices = exists.shape[1]
     inside = (labels >= 0) & (labels < num_choices)
     inside &= exists[np.arange(len(labels)), np.clip(labels, 0, num_choices - 1)]
-    if not inside.all():
-        row = int(np.argmin(inside))
-        raise ValueError(
-            "A label must be the position of one of the example's choices, from 0 to "
-            f"{exists[row].sum() - 1}. Received {labels[row]} at the index {row}."
-        )
+    count = exists[np.argmin(inside)].sum()
+    rule = f"A label must be the position of one of the example's choices, from 0 to {count - 1}"
+    refuse_first(~inside, labels, rule)

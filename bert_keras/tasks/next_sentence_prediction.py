@@ -1,4 +1,4 @@
-"""Whether one text follows another."""
+"""Predicting whether one text follows another."""
 
 import types
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.export.runtime import softmax
+from bert_keras.answers.classes import next_sentence_answers
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -18,16 +18,16 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import is_columns, is_empty
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Array, Frozen, IsNext, Path, Texts, Verbose
+from bert_keras.types import Frozen, IsNext, Path, Texts, Verbose
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class NextSentencePrediction(Task):
-    """Tells the text that follows another from a random one, section 3.1, task 2 of the paper.
+    """Predicts whether a text follows another or is random, section 3.1, task 2 of the paper.
 
-    A dense layer of two outputs on the pooled output of `[CLS] first [SEP] second [SEP]`. Labels
-    have BERT's own order: 0 is next, 1 is random. Sentence order prediction, ALBERT's, is the same
-    task on other pairs, 0 in order and 1 swapped, see `create_pretraining_data`.
+    A dense layer with two outputs on the pooled output of `[CLS] first [SEP] second [SEP]`. Labels
+    have BERT's order: 0 is next, 1 is random. ALBERT's sentence order prediction is the same task
+    on other pairs, 0 in order and 1 swapped, see `create_pretraining_data`.
 
     Args:
         backbone: a `Backbone` with a pooler.
@@ -102,18 +102,12 @@ class NextSentencePrediction(Task):
     def is_next(
         self, first: Texts, second: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[IsNext]: ...
-    def is_next(
-        self,
-        first: str | Texts,
-        second: str | Texts,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> IsNext | list[IsNext]:
-        """Answers as a person would read it.
+    def is_next(self, first, second, batch_size=None, verbose=0):
+        """Returns whether texts follow others.
 
         Args:
             first: a str or a column of str.
-            second: likewise, the texts that may follow.
+            second: a str or a column of str, the texts that may follow.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -170,9 +164,3 @@ def encode_next_labels(labels: ArrayLike) -> NDArray[np.int32]:
             + (f", values {np.unique(labels)[:10].tolist()}." if is_int else ".")
         )
     return labels.astype("int32")
-
-
-def next_sentence_answers(logits: Array) -> list[IsNext]:
-    """Returns a list of dicts `is_next`, `probability` of logits `(batch, 2)`."""
-    probabilities = softmax(logits)[:, 0]
-    return [{"is_next": bool(p > 0.5), "probability": float(p)} for p in probabilities]

@@ -56,13 +56,13 @@ class FitOptions(TypedDict, total=False):
     validation_freq: int
 
 
-class PredictOptions(TypedDict, total=False):
+class RunOptions(TypedDict, total=False):
     verbose: Verbose
     steps: int | None
     callbacks: Sequence[keras.callbacks.Callback] | None
 
 
-class EvaluateOptions(PredictOptions, total=False):
+class EvaluateOptions(RunOptions, total=False):
     return_dict: bool
 
 

@@ -1,10 +1,11 @@
-"""BERT's pre-training: masked tokens and next sentences at once."""
+"""BERT's pre-training: masked tokens and next sentences together."""
 
 import types
 from typing import overload
 
 import keras
 
+from bert_keras.answers.classes import next_sentence_answers
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.tasks import next_sentence_prediction as next_sentence
@@ -22,19 +23,20 @@ class Pretraining(MaskedLM):
     """Both objectives of the paper on one encoder, section 3.1 and appendix A.2.
 
     `loss = mean over masked positions of -log p(token) + mean over pairs of -log p(is next)`, or of
-    `-log p(is random)` where the pair is one.
+    `-log p(is random)` for a random pair.
 
     It is a `MaskedLM`, with `fill_mask` and `score`, that also tells next sentences from random
-    ones. Pre-training proper reads prepared files by `PretrainingBatches`; pairs of texts are
-    masked anew in each epoch, as `MaskedLM` does. On ALBERT's pairs, `objective="sentence_order"`,
-    1 means that the two were swapped, and `is_next` says whether they are in order.
+    ones. Pre-training on a large corpus reads prepared files through `PretrainingBatches`; pairs of
+    texts are masked anew in each epoch, as by `MaskedLM`. In ALBERT's pairs,
+    `objective="sentence_order"`, 1 means that the texts were swapped, and `is_next` answers whether
+    they are in order.
 
     | what | form |
     |---|---|
     | raw x, y | `(first texts, second texts)`, int `(num_examples,)`: 0 is next, 1 is random |
     | ready x | dict, see `bert_keras.inputs`; `mask_positions` int `(batch, num_predictions)` |
     | ready y | dict: `masked_lm` int `(batch, num_predictions)`, `next_sentence` int `(batch,)` |
-    | ready sample_weight | dict of float, likewise |
+    | ready sample_weight | dict of float of the same shapes |
     | output | dict: `masked_lm` float32 `(batch, num_predictions, vocabulary_size)`, |
     | | `next_sentence` float32 `(batch, 2)`, logits |
 
@@ -124,19 +126,13 @@ class Pretraining(MaskedLM):
     def is_next(
         self, first: Texts, second: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[IsNext]: ...
-    def is_next(
-        self,
-        first: str | Texts,
-        second: str | Texts,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> IsNext | list[IsNext]:
-        """Answers whether the second text follows the first, see `NextSentencePrediction`."""
+    def is_next(self, first, second, batch_size=None, verbose=0):
+        """Returns whether texts follow others, see `NextSentencePrediction.is_next`."""
         x, is_one = next_sentence.as_pairs(first, second)
         if is_empty(x):
             return []
         outputs = self.predict(x, batch_size=batch_size, verbose=verbose)
-        answers = next_sentence.next_sentence_answers(outputs["next_sentence"])
+        answers = next_sentence_answers(outputs["next_sentence"])
         return answers[0] if is_one else answers
 
     def token_logits(self, outputs):

@@ -1,4 +1,4 @@
-"""Answers that are spans of a text: extractive question answering."""
+"""Answering questions by a span of a text: extractive question answering."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 import keras
 import numpy as np
 
-from bert_keras.checks import check_choice, check_int, check_number, is_number
+from bert_keras.answers import span_search
+from bert_keras.answers.span_search import NBest
+from bert_keras.checks import (
+    check_choice,
+    check_int,
+    check_number,
+    is_number,
+    refuse_first,
+    refuse_smoothing,
+)
 from bert_keras.heads.span import MASKED_LOGIT, SpanHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.spans import squad_v2_scores
@@ -17,8 +26,7 @@ from bert_keras.presets import families
 from bert_keras.tasks import question_examples
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_examples import EncodedExamples, buckets_of
-from bert_keras.tasks.options import PredictOptions, QuestionAnsweringOptions, TaskOptions
-from bert_keras.tasks.span_search import NORMALIZATIONS, NBest, find_spans
+from bert_keras.tasks.options import QuestionAnsweringOptions, RunOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, as_columns
 from bert_keras.training.losses import SpanCrossentropy
@@ -29,23 +37,23 @@ OUTPUTS = ("start_logits", "end_logits")
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class QuestionAnswering(Task):
-    """Answers a question by the span of a context that says it, or says that none does.
+    """Answers a question by a span of a context, or finds that there is no answer.
 
     Section 4.2 of the paper: a dense layer gives each token two logits, and the probability that
     the answer runs from token i to token j is `softmax(start)[i] * softmax(end)[j]`. The loss is
-    the mean of the two cross-entropies; where there is no answer, `[CLS]` is the label of both, as
-    in section 4.3. Padding has no share in the softmax, a departure from Google's run_squad.py and
-    from transformers, where it has.
+    the mean of the two cross-entropies. If there is no answer, `[CLS]` is the label of both, as in
+    section 4.3. Unlike in Google's run_squad.py and in transformers, padding has no share in the
+    softmax.
 
-    Contexts of any length are read in windows that overlap. Answers are found by the tokenizer's
-    offsets and are always slices of the context as given, spelling and spaces untouched. Examples
-    whose answer does not stand where it says are left out of training, with a warning that counts
-    them.
+    Contexts of any length are read in windows that overlap. Answers are found through the
+    tokenizer's offsets and are always slices of the given context, with its spelling and spaces.
+    Examples whose answer is not found at its position are left out of training, with a warning that
+    counts them.
 
     | what | form |
     |---|---|
     | raw x | `(questions, contexts)`, two columns of str; or a list of `QuestionExample` |
-    | raw y | column of `(text, start character)`, of `None` for no answer, or of lists of answers |
+    | raw y | column of `(text, start character)`, `None` for no answer, or lists of answers |
     | ready x | the dict of arrays of `bert_keras.inputs` |
     | ready y | dict or tuple of `start_logits`, `end_logits`: int `(batch,)`, positions |
     | output | dict `start_logits`, `end_logits`, float32 `(batch, seq_len)`, -1e9 at padding |
@@ -55,16 +63,16 @@ class QuestionAnswering(Task):
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only. Its `max_length` is
             that of a window; BERT's recipe has 384.
         stride: int, tokens between the beginnings of two windows.
-        max_question_length: int, tokens that stay of a question; never above half of the window.
-        max_answer_length: int, tokens of the longest answer given.
-        normalization: `"document"` or `"per_window"`, over what probabilities sum to 1, see
-            `bert_keras.tasks.span_search.find_spans`. Both are the same for contexts of one window.
+        max_question_length: int, tokens kept of a question, at most half of the window.
+        max_answer_length: int, tokens of the longest answer that is returned.
+        normalization: `"document"` or `"per_window"`, where probabilities sum to 1, see
+            `bert_keras.answers.span_search.find_spans`. Both agree for contexts of one window.
         no_answer_threshold: float, or `None` to answer always, as in SQuAD 1.1. A question has no
-            answer where `log P(no answer) - log P(best span)` is above it; see
+            answer if `log P(no answer) - log P(best span)` is above it; see
             `tune_no_answer_threshold`.
-        dropout: float, rate before the dense layer; `None` takes the family's, BERT's is 0.
-        mask_padding: bool; `False` counts padding in the softmax, for a loss to be compared with
-            that of run_squad.py or transformers.
+        dropout: float, rate before the dense layer; `None` takes the family's, which is 0 for BERT.
+        mask_padding: bool; `False` counts padding in the softmax, to compare the loss with that of
+            run_squad.py or transformers.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -111,7 +119,7 @@ class QuestionAnswering(Task):
         self.stride = check_int("stride", stride)
         self.max_question_length = check_int("max_question_length", max_question_length)
         self.max_answer_length = check_int("max_answer_length", max_answer_length)
-        check_choice("normalization", normalization, NORMALIZATIONS)
+        check_choice("normalization", normalization, span_search.NORMALIZATIONS)
         self.normalization = normalization
         self.no_answer_threshold = _checked_threshold(no_answer_threshold)
         options = families.head_options(backbone, self)
@@ -130,15 +138,12 @@ class QuestionAnswering(Task):
 
     def default_loss(self, label_smoothing):
         """Returns the mean of the cross-entropies of start and end."""
-        if label_smoothing:
-            raise ValueError(
-                "The labels of a span are not smoothed, since padding and question are no "
-                f"positions of an answer. Received: label_smoothing={label_smoothing}."
-            )
+        rule = "Labels of spans are not smoothed: answers have no positions in padding or question"
+        refuse_smoothing(label_smoothing, rule)
         return {name: SpanCrossentropy(reduction="mean_with_sample_weight") for name in OUTPUTS}
 
     def default_metrics(self):
-        """Returns the share of right starts and of right ends, a dict of one list an output."""
+        """Returns the accuracy of starts and of ends, a dict of lists by output."""
         return {
             name: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")] for name in OUTPUTS
         }
@@ -153,7 +158,8 @@ class QuestionAnswering(Task):
             Dict of two int32 arrays `(batch,)`.
 
         Raises:
-            ValueError: something is missing, negative, or a span ends before it starts.
+            ValueError: an output has no labels, a position is negative, or a span ends before it
+                starts.
         """
         if isinstance(labels, tuple) and len(labels) == 2:
             labels = dict(zip(OUTPUTS, labels, strict=True))
@@ -169,13 +175,9 @@ class QuestionAnswering(Task):
                 "Starts and ends must be ints of the same shape (num_examples,). Received: "
                 f"{start.dtype} {start.shape} and {end.dtype} {end.shape}."
             )
-        wrong = (start < 0) | (end < start)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(
-                "A span must start at 0 or later and end where it starts or later. Received at "
-                f"the index {row}: start {start[row]}, end {end[row]}."
-            )
+        spans = list(zip(start.tolist(), end.tolist(), strict=True))
+        rule = "A span (start, end) must start at 0 or later and end where it starts or later"
+        refuse_first((start < 0) | (end < start), spans, rule)
         return {"start_logits": start.astype("int32"), "end_logits": end.astype("int32")}
 
     def encode_ready_labels(self, labels, inputs):
@@ -186,10 +188,8 @@ class QuestionAnswering(Task):
 
     # From text to windows
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
-    ) -> Any:
-        """Returns the logits; of raw text, of all windows, one question's after the other's.
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
+        """Returns the logits; for raw text, those of all windows, question by question.
 
         Args:
             x: see the class.
@@ -243,8 +243,8 @@ class QuestionAnswering(Task):
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns questions and contexts as rows of windows, see `Task`.
 
-        Examples whose answer cannot be found among the tokens, or of whose question or context the
-        tokenizer leaves nothing, are left out of training, with a warning.
+        Examples whose answer has no tokens, or whose question or context has none, are left out of
+        training, with a warning.
         """
         if not training:
             return EncodedWindows(self.cut(x), self)
@@ -293,16 +293,16 @@ class QuestionAnswering(Task):
     def n_best(
         self, x: Any, size: int = 20, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[NBest]:
-        """Returns for each question the best spans, and how likely there is no answer.
+        """Returns the best spans for each question, and how likely there is no answer.
 
         Args:
             x: see the class.
-            size: int, spans wanted a question.
+            size: int, how many spans per question.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
         Returns:
-            List of `bert_keras.tasks.span_search.NBest`, one a question.
+            List of `bert_keras.answers.span_search.NBest`, one per question.
 
         Raises:
             TypeError, ValueError: texts do not fit, are blank, or have no token.
@@ -313,7 +313,7 @@ class QuestionAnswering(Task):
             return []
         windows = self.cut(columns)
         logits = self._predict_windows(windows, batch_size, verbose=verbose)
-        return find_spans(
+        return span_search.find_spans(
             windows,
             logits["start_logits"],
             logits["end_logits"],
@@ -358,20 +358,13 @@ class QuestionAnswering(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> list[list[Answer]]: ...
-    def answer(
-        self,
-        question: str | Texts,
-        context: str | str | Texts,
-        top_k: int = 1,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> Answer | list[Answer] | list[list[Answer]]:
-        """Answers as a person would read it.
+    def answer(self, question, context, top_k=1, batch_size=None, verbose=0):
+        """Returns the best answers to questions.
 
         Args:
             question: a str or a column of str.
             context: a str, for all questions, or a column of as many.
-            top_k: int, answers wanted a question.
+            top_k: int, how many answers per question.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -379,7 +372,7 @@ class QuestionAnswering(Task):
             For `top_k=1` a dict `{"answer": str, "start": int, "end": int, "probability": float}`,
             start and end in characters of the context; for more, a list of up to `top_k` such
             dicts, the best first. For a column of questions, a list of these. "No answer", which
-            needs a `no_answer_threshold`, has `""` and twice `None`.
+            needs a `no_answer_threshold`, has the text `""`, and `None` as start and end.
 
         Raises:
             TypeError, ValueError: texts do not fit, or are blank.
@@ -388,27 +381,13 @@ class QuestionAnswering(Task):
         questions = [question] if is_one else as_column(question, "question")
         contexts = [context] * len(questions) if isinstance(context, str) else context
         found = self.n_best((questions, contexts), top_k, batch_size, verbose)
-        answers = [self._readable(best, top_k) for best in found]
-        if top_k == 1:
-            answers = [best[0] for best in answers]
+        threshold = self.no_answer_threshold
+        answers = [span_search.span_answers(best, top_k, threshold) for best in found]
         return answers[0] if is_one else answers
 
-    def _readable(self, best, top_k):
-        spans = [best.no_answer, *best.spans] if self.has_no_answer(best) else best.spans
-        return [
-            {
-                "answer": span.text,
-                "start": span.start,
-                "end": span.end,
-                "probability": span.probability,
-            }
-            for span in spans[:top_k]
-        ]
-
     def has_no_answer(self, best: NBest) -> bool:
-        """Whether an `NBest` says "no answer" at this task's threshold."""
-        threshold = self.no_answer_threshold
-        return threshold is not None and best.no_answer_score > threshold
+        """Returns whether an `NBest` says "no answer" at this task's threshold."""
+        return span_search.has_no_answer(best, self.no_answer_threshold)
 
     def tune_no_answer_threshold(
         self,
@@ -483,7 +462,7 @@ class EncodedWindows(EncodedExamples):
 
 
 def _answer_tokens(windows, starts, ends):
-    """Returns first and last token of each question's answer; -1 for both where it has none."""
+    """Returns the first and the last token of each question's answer; -1 for no answer."""
     tokens = np.full((2, len(starts)), -1, np.int64)
     rows = np.flatnonzero(starts >= 0)
     found = np.stack(windows.tokens_of(rows, starts[rows], ends[rows]))
@@ -501,17 +480,13 @@ def _checked_threshold(threshold):
 
 
 def _check_positions(labels, inputs):
-    """Raises `ValueError` when a span does not lie on tokens of its row."""
+    """Raises `ValueError` unless spans start and end on tokens of their rows."""
     exists = np.asarray(inputs.get(PADDING_MASK, np.ones_like(inputs[TOKEN_IDS]))).astype(bool)
     length = exists.shape[1]
     for name, positions in labels.items():
         inside = (positions < length) & exists[
             np.arange(len(positions)), np.minimum(positions, length - 1)
         ]
-        if not inside.all():
-            row = int(np.argmin(inside))
-            raise ValueError(
-                f"The labels '{name}' must be positions of tokens, not of padding or beyond the "
-                f"{length} columns. Received {positions[row]} at the index {row}. Where a window "
-                "does not hold the answer, both labels are 0."
-            )
+        rule = f"The labels '{name}' must be positions of tokens among the {length} columns"
+        advice = "If a window does not hold the answer, both labels are 0."
+        refuse_first(~inside, positions, rule, advice)

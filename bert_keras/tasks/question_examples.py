@@ -38,7 +38,7 @@ class QuestionExample:
     id: str
     question: str
     context: str
-    answers: tuple = ()
+    answers: tuple[Answer, ...] = ()
     is_impossible: bool = False
 
     @property

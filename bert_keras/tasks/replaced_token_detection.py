@@ -13,10 +13,10 @@ from bert_keras.layers.embeddings import share_embeddings
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
-from bert_keras.types import Dtype, JudgedToken, Tensor, Texts, Verbose
+from bert_keras.types import Card, Dtype, JudgedToken, Path, Tensor, Texts, Verbose
 
 OUTPUTS = ("masked_lm", "detection")
-# What both must have alike: the inputs, and what the embeddings that they share depend on.
+# What must be equal in both: the inputs, and what their shared embeddings depend on.
 _ALIKE = (
     "input_names",
     "compute_dtype",
@@ -34,29 +34,28 @@ class ReplacedTokenDetection(JointTask):
     """Trains a generator and a discriminator on the same texts, section 2 of the paper.
 
     The generator, a masked language model, draws a token for each masked position from its own
-    distribution; the discriminator reads the text with these tokens in it and tells for every token
-    whether it is the text's. A token that was drawn and is the one that stood there is no
-    replacement.
+    distribution. The discriminator reads the text with these tokens and predicts for every token
+    whether it is the original one. If the drawn token equals the original, it is not a replacement.
 
     `loss = mean over masked positions of -log p(token) + detection_weight * mean over all real
-    tokens of the detector's cross-entropy`, `[CLS]` and `[SEP]` among them. No gradient goes
-    through what is drawn: the generator learns as a `MaskedLM`. Both have the embeddings in common
-    (tables and norm; a projection is each one's own), those of the discriminator from the beginning
-    on. The paper's generators are as deep as their discriminators and a quarter to a half as wide,
-    see `embedding_dim` of `ElectraBackbone`.
+    tokens of the detector's cross-entropy`, including `[CLS]` and `[SEP]`. No gradient passes
+    through the drawing: the generator learns as a `MaskedLM`. Both share their embeddings (tables
+    and norm, but not a projection), which start as the discriminator's. The paper's generators are
+    as deep as their discriminators and a quarter to a half as wide, see `embedding_dim` of
+    `ElectraBackbone`.
 
     `fit` and `evaluate` take what `generator` takes: texts, which are masked anew in each epoch, or
-    `PretrainingBatches(has_next_sentence=False)`. The `Masking` is the generator's. What it leaves
-    as it is, or puts a random token for, is drawn again too. The paper hides 85 % of the chosen
-    tokens and leaves the rest, `masking={"mask_share": 0.85, "random_share": 0.0}`, and draws the
-    positions with replacement, so that fewer are masked than here.
+    `PretrainingBatches(has_next_sentence=False)`. The `Masking` is the generator's. A token is
+    drawn for every chosen position, also where the masking keeps the token or puts a random one.
+    The paper hides 85 % of the chosen tokens and keeps the rest, `masking={"mask_share": 0.85,
+    "random_share": 0.0}`, and draws positions with replacement, so that fewer are masked than here.
 
-    `fit` draws others in each step, `evaluate` always alike. Afterwards the discriminator is what
-    is fine-tuned: `model.discriminator.save_to_preset(folder)`.
+    `fit` draws new tokens in each step; `evaluate` always draws the same. After training, fine-tune
+    the discriminator: `model.discriminator.save_to_preset(folder)`.
 
     | what | form |
     |---|---|
-    | raw x, ready x, y and sample_weight | see `MaskedLM`; `mask_positions` are needed, and those |
+    | raw x, ready x, y and sample_weight | see `MaskedLM`; `mask_positions` are required. Those |
     | | at 0 do not count: the first token is never replaced |
     | output | dict: `masked_lm` float32 `(batch, num_predictions, vocabulary_size)`, |
     | | `detection` float32 `(batch, seq_len)`, logits, |
@@ -66,14 +65,14 @@ class ReplacedTokenDetection(JointTask):
         generator: a `MaskedLM`.
         discriminator: a `ReplacedTokenDetector` on a backbone of the same family.
         detection_weight: float, see the loss; the paper has 50.
-        seed: int, of the tokens that are drawn; `None` draws it from Python's global generator.
+        seed: int, for drawing tokens; `None` draws the seed from Python's global generator.
         name: str, or `None`.
         dtype: a dtype policy or its name; `None` for the discriminator's.
         trainable: bool.
 
     Raises:
-        TypeError: one is no such task.
-        ValueError: they have other vocabularies, or embeddings that cannot be shared.
+        TypeError: a task is of another class.
+        ValueError: their vocabularies differ, or their embeddings cannot be shared.
 
     Example:
     ```python
@@ -126,21 +125,21 @@ class ReplacedTokenDetection(JointTask):
 
     @property
     def tasks(self) -> tuple[MaskedLM, ReplacedTokenDetector]:
-        """The tasks that are trained together."""
+        """The tasks that are trained."""
         return (self.generator, self.discriminator)
 
     def check_arrays(self, inputs):
-        """Raises when NumPy inputs do not fit, see `MaskedLM`, or nothing is masked."""
+        """Raises when NumPy inputs do not fit, see `MaskedLM`, or have no `mask_positions`."""
         super().check_arrays(inputs)
         if MASK_POSITIONS not in inputs:
             raise ValueError(
                 f"Inputs must have {MASK_POSITIONS!r}, where tokens are replaced. Received: "
-                f"{sorted(inputs)}. A text as it is: `is_replaced`."
+                f"{sorted(inputs)}. To judge a text as it is, call `is_replaced`."
             )
 
     def call(self, inputs, training=None):
         masked_lm = self.generator(inputs, training=training)
-        # Outside of training always alike.
+        # Outside training the drawing is always the same.
         seed = self.seed_generator if training else 0
         logits = ops.stop_gradient(masked_lm)
         flat = ops.reshape(logits, (-1, logits.shape[-1]))
@@ -152,31 +151,31 @@ class ReplacedTokenDetection(JointTask):
         detection = self.discriminator(inputs, training=training)
         return {"masked_lm": masked_lm, "detection": detection, "drawn_ids": drawn}
 
-    # Loss and metrics: what was replaced is known when tokens are drawn.
+    # Loss and metrics: the drawn tokens decide which are replaced.
 
     def default_loss_weights(self):
-        """Returns what the losses of the outputs `masked_lm` and `detection` weigh."""
+        """Returns the weights of the losses of `masked_lm` and `detection`."""
         return {"masked_lm": 1.0, "detection": self.detection_weight}
 
     def default_loss(self, label_smoothing):
-        """Returns the loss of each part."""
+        """Returns the loss of each task."""
         losses = (task.default_loss(label_smoothing) for task in self.tasks)
         return dict(zip(OUTPUTS, losses, strict=True))
 
     def default_metrics(self):
-        """Returns the metrics of each part."""
+        """Returns the metrics of each task."""
         metrics = (task.default_metrics() for task in self.tasks)
         return dict(zip(OUTPUTS, metrics, strict=True))
 
     def _targets(self, x, y, y_pred, sample_weight):
-        """Returns labels, outputs and weights, each a dict of both parts."""
+        """Returns labels, outputs and weights, each a dict of both tasks."""
         positions, token_ids = x[MASK_POSITIONS], x[TOKEN_IDS]
         labels = ops.cast(y, "int32")
         weights = ops.ones(ops.shape(labels)) if sample_weight is None else sample_weight
         weights = ops.cast(weights, "float32")
         is_other = ops.cast(ops.not_equal(y_pred["drawn_ids"], labels), "int32")
         is_replaced = put(ops.zeros_like(token_ids), positions, is_other)
-        # A row that weighs 0 has no prediction that weighs more.
+        # In a row of weight 0, every prediction has weight 0.
         is_real = ops.cast(x.get(PADDING_MASK, ops.ones_like(token_ids)), "float32")
         of_tokens = is_real * ops.max(weights, axis=1, keepdims=True)
         return (
@@ -185,18 +184,16 @@ class ReplacedTokenDetection(JointTask):
             {"masked_lm": weights, "detection": of_tokens},
         )
 
-    # Examples: the generator's
-
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns texts as rows to mask, see `MaskedLM`.
 
         Raises:
-            ValueError: they are not to train or to be evaluated on.
+            ValueError: they are neither to train nor to evaluate on.
         """
         if not training:
             raise ValueError(
-                "What is predicted of texts depends on the part that reads them. Received: texts. "
-                "Use `is_replaced(texts)`, or `generator.fill_mask(texts)`."
+                "Predictions for texts depend on the task that reads them. Received: texts. Use "
+                "`is_replaced(texts)`, or `generator.fill_mask(texts)`."
             )
         return super().encode_texts(x, y, sample_weight, training)
 
@@ -208,9 +205,7 @@ class ReplacedTokenDetection(JointTask):
     def is_replaced(
         self, text: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[list[JudgedToken]]: ...
-    def is_replaced(
-        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[JudgedToken] | list[list[JudgedToken]]:
+    def is_replaced(self, text, batch_size=None, verbose=0):
         """Answers which tokens were replaced, see `ReplacedTokenDetector`."""
         return self.discriminator.is_replaced(text, batch_size, verbose)
 
@@ -223,7 +218,7 @@ class ReplacedTokenDetection(JointTask):
             "seed": self.seed,
         }
 
-    def save_to_preset(self, folder, card=None):
+    def save_to_preset(self, folder: Path, card: Card | None = None) -> None:
         """Writes the discriminator into `folder`, the generator into `folder/generator`.
 
         Args:
@@ -235,11 +230,11 @@ class ReplacedTokenDetection(JointTask):
 
 
 def put(rows: Tensor, positions: Tensor, values: Tensor) -> Tensor:
-    """Returns rows with values at some positions.
+    """Returns rows with values put at some positions.
 
     Args:
         rows: int `(batch, seq_len)`.
-        positions: int `(batch, num_positions)`; at 0, the first token, nothing is put.
+        positions: int `(batch, num_positions)`; nothing is put at 0, the first token.
         values: int `(batch, num_positions)`, at least 0.
 
     Returns:
@@ -253,7 +248,7 @@ def put(rows: Tensor, positions: Tensor, values: Tensor) -> Tensor:
 
 
 def _check_parts(generator, discriminator):
-    """Raises `TypeError` or `ValueError` unless the two can train together."""
+    """Raises `TypeError` or `ValueError` unless both tasks can train together."""
     is_pair = isinstance(discriminator, ReplacedTokenDetector)
     if not is_pair or not isinstance(generator, MaskedLM) or generator.has_next_sentence:
         raise TypeError(
@@ -273,13 +268,13 @@ def _check_parts(generator, discriminator):
         sizes = {name: [part[name] for part in of_both] for name in others if name != "vocabulary"}
         raise ValueError(
             "Generator and discriminator must have the same vocabulary, inputs and embeddings, "
-            f"which they share. Received others: {', '.join(others)}. {sizes or ''} A generator "
+            f"which they share. They differ in: {', '.join(others)}. {sizes or ''} A generator "
             "narrower than its discriminator needs `embedding_dim`."
         )
 
 
 def _share(generator, backbone):
-    """Gives a generator the embeddings of a backbone; functions compiled before know others."""
+    """Gives a generator the embeddings of a backbone; functions compiled before are dropped."""
     share_embeddings(generator.backbone, backbone)
     structure.changed(generator.backbone.embeddings, generator.backbone, generator)
     generator.compile_with(generator.recipe.renewed(generator))

@@ -1,17 +1,18 @@
-"""Which tokens of a text are not its own: ELECTRA's discriminator."""
+"""Finding the tokens of a text that were replaced: ELECTRA's discriminator."""
 
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
 
-from bert_keras.export.runtime import sigmoid
+from bert_keras.answers.tokens import judged_tokens
+from bert_keras.checks import check_shape, refuse_first
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import check_all_fit, head_for
-from bert_keras.tasks.options import PredictOptions, PresetOptions, TaskOptions
+from bert_keras.tasks.options import PresetOptions, RunOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column
 from bert_keras.training.losses import SigmoidCrossentropy
@@ -20,16 +21,16 @@ from bert_keras.types import Data, Frozen, JudgedToken, Path, Texts, Verbose
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class ReplacedTokenDetector(Task):
-    """Tells for each token whether it stood in the text or was put there, section 2 of the paper.
+    """Predicts for each token whether it is original or replaced, section 2 of the paper.
 
-    A dense layer with the backbone's activation and one output on each token. Labels come with the
-    replacing, which a generator does: `ReplacedTokenDetection` trains both at once. Ready inputs
-    with labels from elsewhere train it by itself.
+    A dense layer with the backbone's activation and one output on each token. A generator replaces
+    tokens, which gives the labels: `ReplacedTokenDetection` trains both together. Ready inputs with
+    labels from another source train the detector alone.
 
     | what | form |
     |---|---|
     | ready x | dict of ints `(batch, seq_len)`, see `bert_keras.inputs` |
-    | ready y | int `(batch, seq_len)`, 1 where a token was replaced; padding weighs 0 |
+    | ready y | int `(batch, seq_len)`, 1 for a replaced token; padding has weight 0 |
     | output | float32 `(batch, seq_len)`, logits; of texts a list of float32 `(num_tokens,)` |
 
     Args:
@@ -75,13 +76,13 @@ class ReplacedTokenDetector(Task):
         return self.head(self.backbone_outputs(inputs, training=training))
 
     def default_loss(self, label_smoothing):
-        """Returns the mean cross-entropy over all tokens that have weight."""
+        """Returns the mean cross-entropy over tokens, by weight."""
         return SigmoidCrossentropy(label_smoothing=label_smoothing)
 
     def default_metrics(self):
-        """Returns the rate of replaced tokens, and the area under the curve (ROC) of finding them.
+        """Returns the rate of replaced tokens, and the area under the ROC curve.
 
-        Of few replaced tokens the accuracy says little: to find none is right for most.
+        Accuracy says little if few tokens are replaced: a model that finds none has a high one.
         """
         return [
             TokenRate("fake_rate"),
@@ -92,17 +93,14 @@ class ReplacedTokenDetector(Task):
         """Returns labels of ready inputs as int32 `(batch, seq_len)`.
 
         Args:
-            labels: int or bool `(batch, seq_len)`, 1 where a token was replaced.
+            labels: int or bool `(batch, seq_len)`, 1 for a replaced token.
 
         Raises:
             ValueError: a label is anything else.
         """
-        labels = np.asarray(labels)
-        if labels.ndim != 2 or not np.isin(labels, (0, 1)).all():
-            raise ValueError(
-                "Labels of tokens must be 0, or 1 where the token was replaced, of the shape "
-                f"(batch, seq_len). Received: dtype {labels.dtype}, shape {labels.shape}."
-            )
+        labels = check_shape("Labels of tokens", np.asarray(labels), ("batch", "seq_len"))
+        rule = "Labels of tokens must be 0, or 1 for a replaced token"
+        refuse_first(~np.isin(labels, (0, 1)), labels, rule)
         return labels.astype("int32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
@@ -113,14 +111,12 @@ class ReplacedTokenDetector(Task):
         """
         if training:
             raise ValueError(
-                "Replaced tokens are learned from ready inputs, or from texts in which a generator "
-                "replaces some. Received: texts. Train a `ReplacedTokenDetection`."
+                "A detector learns from ready inputs, or from texts in which a generator replaces "
+                "tokens. Received: texts. Train a `ReplacedTokenDetection`."
             )
         return super().encode_texts(x)
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
-    ) -> Any:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
         """Returns the logits of tokens.
 
         Args:
@@ -149,10 +145,8 @@ class ReplacedTokenDetector(Task):
     def is_replaced(
         self, text: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[list[JudgedToken]]: ...
-    def is_replaced(
-        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[JudgedToken] | list[list[JudgedToken]]:
-        """Answers as a person would read it: how likely each token was replaced.
+    def is_replaced(self, text, batch_size=None, verbose=0):
+        """Returns how likely each token was replaced.
 
         Args:
             text: a str, or a column of str.
@@ -160,9 +154,9 @@ class ReplacedTokenDetector(Task):
             verbose: see `keras.Model.predict`.
 
         Returns:
-            For a str a list of dicts, one a token: `{"token": str, "start": int, "end": int,
+            For a str a list of dicts, one per token: `{"token": str, "start": int, "end": int,
             "probability": float}`, where `text[start:end]` is what the token stands for. For a
-            column, a list of these.
+            column, a list of such lists.
 
         Raises:
             TypeError, ValueError: something is not text, or longer than `max_length`.
@@ -183,12 +177,6 @@ class ReplacedTokenDetector(Task):
         found = self.predict(texts, batch_size, verbose=verbose) if texts else []
         encodings = self.tokenizer.encode(texts, special_tokens=False)
         for logits, (ids, _, offsets, *_) in zip(found, encodings, strict=True):
-            chances = sigmoid(logits[first : first + len(ids)]).tolist()
-            tokens = map(self.tokenizer.readable, ids)
-            answers.append(
-                [
-                    {"token": token, "start": start, "end": end, "probability": chance}
-                    for token, (start, end), chance in zip(tokens, offsets, chances, strict=True)
-                ]
-            )
+            tokens = list(map(self.tokenizer.readable, ids))
+            answers.append(judged_tokens(tokens, offsets, logits[first : first + len(ids)]))
         return answers

@@ -1,4 +1,4 @@
-"""What a classifier looks at: integrated gradients of a logit, a signed score for each token."""
+"""Which tokens a classifier relies on: integrated gradients of a logit, a score for each token."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias, overload
@@ -23,15 +23,15 @@ class Saliency(NamedTuple):
     """The scores of one text.
 
     Fields:
-        tokens: list of str, the pieces that the model read, special tokens included.
-        scores: float32 `(num_tokens,)`; above 0 speaks for the target, below 0 against it. `[CLS]`
-            and `[SEP]` stand in the baseline too, so theirs are 0.
+        tokens: list of str, the tokens that the model read, special tokens included.
+        scores: float32 `(num_tokens,)`; positive for tokens that raise the target's logit. `[CLS]`
+            and `[SEP]` are the same in the baseline, so their scores are 0.
         target: str or int, the class, label or score that is explained.
         logit: float, the classifier's output for the target.
-        baseline_logit: float, the same where every token is the baseline's.
+        baseline_logit: float, its output for the baseline.
     """
 
-    tokens: list
+    tokens: list[str]
     scores: np.ndarray
     target: object
     logit: float
@@ -39,7 +39,7 @@ class Saliency(NamedTuple):
 
     @property
     def error(self) -> float:
-        """What the scores leave of `logit - baseline_logit`: 0 with infinitely many steps."""
+        """The sum of the scores minus `logit - baseline_logit`; 0 with infinitely many steps."""
         return float(self.scores.sum() - (self.logit - self.baseline_logit))
 
 
@@ -64,38 +64,32 @@ def integrated_gradients(
     batch_size: int = 64,
 ) -> list[Saliency]: ...
 def integrated_gradients(
-    classifier: TextClassifier,
-    texts: OneText | Texts,
-    target: str | int | None | str | int | Sequence[str | int] | None = None,
-    *,
-    steps: int = 32,
-    baseline: _Baseline = "mask",
-    batch_size: int = 64,
-) -> Saliency | list[Saliency]:
-    """Scores each token of a text by how much it moves a class's logit.
+    classifier, texts, target=None, *, steps=32, baseline="mask", batch_size=64
+):
+    """Scores each token of a text by how much it changes a class's logit.
 
-    With `x` the rows of the token table for a text, `(seq_len, hidden_dim)`, `x'` those of a
-    baseline that says nothing, and `F` the logit, the score of token `i` is
+    With `x` the rows of the token table for a text, `(seq_len, hidden_dim)`, `x'` the rows for a
+    baseline without meaning, and `F` the logit, the score of token `i` is
 
     `sum over d of (x_id - x'_id) * integral from 0 to 1 of dF/dx_id (x' + a (x - x')) da`.
 
     The scores of a text sum to `F(x) - F(x')`, the method's axiom of completeness, up to the error
-    of the integral. Where the paper takes a sum over equal steps, Gauss-Legendre points reach the
-    same error with fewer; `Saliency.error` says what is left.
+    of the integral. The paper sums over equal steps; Gauss-Legendre points reach the same error
+    with fewer points, see `Saliency.error`.
 
-    Positions, segments, `[CLS]` and `[SEP]` are the same in text and baseline. In the baseline
-    every other token is
+    Positions, segments, `[CLS]` and `[SEP]` are the same in text and baseline. Every other token of
+    the baseline is
 
-    - `"mask"`: `[MASK]`, the one vector that pre-training has given the meaning "some token";
+    - `"mask"`: `[MASK]`, which stands for "some token" since pre-training;
     - `"pad"`: `[PAD]`, which attention never saw;
-    - `"zero"`: zeros, which are the vector of no token at all.
+    - `"zero"`: zeros, the vector of no token.
 
     Args:
         classifier: a `TextClassifier` with a preprocessor.
-        texts: a str, a column of str, or a tuple of two such for pairs.
-        target: the class by name or number, one for all texts or a list of one each; of a
-            regression the score's number. `None` takes the likeliest of each text, of a regression
-            the first.
+        texts: a str, a column of str, or a tuple of two columns for pairs.
+        target: the class by name or number, one for all texts or a list with one for each; for a
+            regression the index of the score. `None` takes the likeliest class of each text, or the
+            first score.
         steps: int, points of the integral; each costs a forward and a backward pass.
         baseline: `"mask"`, `"pad"` or `"zero"`.
         batch_size: int, points that are computed at once.
@@ -104,8 +98,8 @@ def integrated_gradients(
         For a str, or a pair of str, one `Saliency`; for columns, a list.
 
     Raises:
-        TypeError: the classifier is none, or reads windows.
-        ValueError: an argument is out of range, or a target is no class.
+        TypeError: `classifier` is not a classifier, or reads windows.
+        ValueError: an argument is out of range, or a target is not a class.
 
     Example:
     ```python
@@ -152,8 +146,8 @@ def _targets(classifier, columns, target):
     targets = [target] * count if np.ndim(target) == 0 else list(target)
     if len(targets) != count:
         raise ValueError(
-            f"`target` must be one for all texts or one each. Received: {len(targets)} targets "
-            f"for {count} texts."
+            "`target` must be one for all texts, or one for each. Received: "
+            f"{len(targets)} targets for {count} texts."
         )
     names = list(classifier.label_names or ())
     numbers = {name: number for number, name in enumerate(names)}
@@ -168,7 +162,7 @@ def _targets(classifier, columns, target):
 
 
 def _rows(classifier, columns):
-    """Yields the inputs of one text after the other, `(1, length)`, the length one of a few."""
+    """Yields the inputs of each text, `(1, length)`, with few different lengths."""
     preprocessor = classifier.preprocessor
     ids, pair_ids = preprocessor.tokenize(*columns)
     lengths = preprocessor.packed_lengths(ids, pair_ids)
@@ -179,7 +173,7 @@ def _rows(classifier, columns):
 
 def _saliency(classifier, gradients, row, target, steps, baseline, batch_size):
     ends = _vectors(classifier, row, baseline)
-    # The two ends of the path weigh 0: they are there for their logits.
+    # The two ends of the path have weight 0: only their logits are needed.
     points, weights = np.polynomial.legendre.leggauss(steps)
     points = np.concatenate([[0, 1], (points + 1) / 2])
     weights = np.concatenate([[0, 0], weights / 2])
@@ -225,12 +219,12 @@ def _table_rows(classifier, ids):
 def _gradient_function(classifier):
     """Returns a function of inputs, token vectors and a class's number.
 
-    It gives that class's logits `(batch,)` and their gradient with respect to the vectors,
-    `(batch, seq_len, hidden_dim)`, as NumPy. Keras has no gradients of its own, so each backend's
-    are called here. What JAX has compiled serves as long as the classifier has the same variables.
+    It returns that class's logits `(batch,)` and their gradient with respect to the vectors,
+    `(batch, seq_len, hidden_dim)`, as NumPy arrays. Keras has no API for gradients, so each
+    backend's is called here. What JAX has compiled is kept until the classifier's variables change.
     """
-    variables, (known, function) = [*map(id, classifier.variables)], classifier._gradients
-    if variables != known:
+    variables, (compiled_for, function) = [*map(id, classifier.variables)], classifier._gradients
+    if variables != compiled_for:
         make = {"jax": _jax_gradients, "tensorflow": _tensorflow_gradients}
         function = make.get(keras.backend.backend(), _torch_gradients)(classifier)
         classifier._gradients = variables, function

@@ -1,4 +1,4 @@
-"""SpanBERT's pre-training: masked spans, guessed from inside and from their borders."""
+"""SpanBERT's pre-training: masked spans, predicted from inside and from their borders."""
 
 import types
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -22,22 +22,22 @@ OUTPUTS = ("masked_lm", "span_boundary")
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SpanBoundary(MaskedLM):
-    """Guesses each token of a masked span twice: from its own vector and from the span's borders.
+    """Predicts each token of a masked span from its own vector and from the span's borders.
 
     `loss = mean over masked positions of -log p(token) + mean of -log q(token)`, where `p` is the
-    masked language model's, and `q`, the span boundary objective, sees the vectors right outside of
-    the span and the token's place in it: what a span says must then stand at its borders, where
-    tasks such as question answering look for it. (SpanBERT's code divides the two sums by the
-    numbers of all tokens and of masked ones plus one.)
+    masked language model's, and `q`, the span boundary objective, sees the vectors just outside the
+    span and the token's position in it. The borders must then hold the content of the span, which
+    is where tasks such as question answering look for it. (SpanBERT's code divides the two sums by
+    the numbers of all tokens, and of masked tokens plus one.)
 
-    It is a `MaskedLM`, with its inputs, labels, `fill_mask` and `score`; but texts are masked by
-    spans, and `mask_positions` must be there. Rows are one segment each, as in the paper, where
-    data is made by `create_pretraining_data(objective="full_sentences")`:
+    It is a `MaskedLM` with the same inputs, labels, `fill_mask` and `score`; but texts are masked
+    by spans, and `mask_positions` are required. As in the paper, each row is one segment if data is
+    made by `create_pretraining_data(objective="full_sentences")`:
     `PretrainingBatches(folder, batch_size, masking=Masking(strategy="spans"))`.
 
     | what | form |
     |---|---|
-    | x, y, sample_weight | those of `MaskedLM`: the labels are both outputs' |
+    | x, y, sample_weight | those of `MaskedLM`; both outputs have the same labels |
     | output | dict: `masked_lm`, `span_boundary` float32 `(batch, num_predictions,` |
     | | `vocabulary_size)`, logits |
 
@@ -99,8 +99,8 @@ class SpanBoundary(MaskedLM):
     def call(self, inputs, training=None):
         if MASK_POSITIONS not in inputs:
             raise ValueError(
-                "A SpanBoundary needs 'mask_positions' to know the spans. Received the inputs "
-                f"{sorted(inputs)}. Texts and PretrainingBatches bring them; for the logits of "
+                "A SpanBoundary needs 'mask_positions' to find the spans. Received the inputs "
+                f"{sorted(inputs)}. Texts and PretrainingBatches have them; for the logits of "
                 "every position use MaskedLM."
             )
         return super().call(inputs, training=training)

@@ -1,8 +1,9 @@
 """The one base class of all tasks: a backbone, a head and a preprocessor that train together."""
 
+import contextlib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Unpack
 
 import keras
 import numpy as np
@@ -12,14 +13,15 @@ from bert_keras.checks import check_int
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.model import BuiltModel, settings_of
+from bert_keras.models.model import BuiltModel
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts
-from bert_keras.tasks.from_preset import make_task
-from bert_keras.tasks.lora import LORA_ARGUMENTS, AdaptedTask
-from bert_keras.tasks.options import CompileOptions, EvaluateOptions, FitOptions, PredictOptions
+from bert_keras.tasks.lora import AdaptedTask
+from bert_keras.tasks.options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
+from bert_keras.tasks.saved_task import SavedTask
 from bert_keras.tasks.task_data import TaskData
+from bert_keras.tasks.wrapped_datasets import wrapped
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.training.averages import averages_in_place
 from bert_keras.training.recipe import Recipe
@@ -30,14 +32,13 @@ from bert_keras.types import (
     Labels,
     LayerOptions,
     Outputs,
-    Path,
     Projection,
     Verbose,
     Weights,
 )
 
 
-class Task(AdaptedTask, BuiltModel):
+class Task(SavedTask, AdaptedTask, BuiltModel):
     """A model that `fit` trains from raw text: backbone, head and preprocessor.
 
     A subclass makes `self.head`, defines its loss and metrics (`default_loss`, `default_metrics`)
@@ -98,6 +99,8 @@ class Task(AdaptedTask, BuiltModel):
     label_per_token = False
     # Whether each example has one class, so that `fit` can weight it by its class.
     has_classes = True
+    # Other tasks that this one trains, and weights that it leaves alone, see `freezing`.
+    tasks = left_alone = ()
 
     def __init__(
         self,
@@ -115,7 +118,7 @@ class Task(AdaptedTask, BuiltModel):
         super().__init__(**kwargs)
         self.backbone = backbone
         self.preprocessor = compatibility.fitting(preprocessor, backbone, self.needed_roles)
-        self.frozen = freezing.check_frozen(frozen, len(backbone.stages) - 1)
+        self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
         self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
         self.data = TaskData(self)
 
@@ -128,7 +131,7 @@ class Task(AdaptedTask, BuiltModel):
         self._add_adapters()
 
     @property
-    def input_names(self):
+    def input_names(self) -> tuple[str, ...]:
         """Names of the inputs that this task takes."""
         return self.backbone.input_names
 
@@ -139,11 +142,8 @@ class Task(AdaptedTask, BuiltModel):
     def check_inputs(self, inputs):
         """Raises when a dict of inputs does not fit; tensors must not be too long either."""
         super().check_inputs(inputs)
-        shape, longest = (
-            getattr(inputs[TOKEN_IDS], "shape", None),
-            self.backbone.max_sequence_length,
-        )
-        # On JAX tokens without a position would be NaN.
+        longest, shape = self.backbone.max_sequence_length, getattr(inputs[TOKEN_IDS], "shape", ())
+        # On JAX, tokens without a position would be NaN.
         if longest and shape and isinstance(shape[-1], int) and shape[-1] > longest:
             self.backbone.check_arrays({TOKEN_IDS: np.zeros((1, shape[-1]), "int32")})
 
@@ -210,12 +210,7 @@ class Task(AdaptedTask, BuiltModel):
         return self.encode_labels(labels)
 
     def check_class_weight(self, class_weight: Any) -> None:
-        """Raises `ValueError` if `fit(class_weight=...)` makes no sense for this task."""
-        if not self.has_classes:
-            raise ValueError(
-                "`class_weight` is for examples that have one class each, which those of this "
-                f"{type(self).__name__} have not. Pass `sample_weight`, one for each example."
-            )
+        """Raises `ValueError` if the weights of `fit(class_weight=...)` do not fit this task."""
 
     def ignores_weight_0(self) -> bool:
         """Whether rows of weight 0 count neither in the loss nor in the metrics."""
@@ -237,35 +232,36 @@ class Task(AdaptedTask, BuiltModel):
         weighted_metrics: Any = "auto",
         **kwargs: Unpack[CompileOptions],
     ) -> None:
-        """Configures training; every argument has the default of BERT's recipe.
+        """Configures training; the defaults of all arguments are BERT's recipe.
 
         Args:
-            optimizer: `"auto"` for `AdamW`, `"lamb"` for `Lamb`, which is for large batches and
-                takes other rates, or any Keras optimizer; the next nine are for the first two.
+            optimizer: `"auto"` for `AdamW`; `"lamb"` for `Lamb`, which is for large batches and
+                takes other learning rates; or any Keras optimizer. The arguments from
+                `learning_rate` to `gradient_accumulation_steps` are for the first two.
             loss: `"auto"` for the task's own, or any Keras loss.
             learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5.
             weight_decay: float, on kernels and embeddings, not on biases and norms.
             warmup: float, fraction of the steps of `fit`; or int, number of steps.
             decay: shape after the warm-up, see `WarmupDecay`.
             decay_power: float, the exponent of `decay="polynomial"`.
-            layer_decay: float, above 0 and at most 1: each layer's rate is so many times that of
-                the layer above it, see `layer_wise_decay`. Sun et al. found 0.95 best.
-            head_multiplier: float, how many times the rate everything outside the backbone has.
+            layer_decay: float, above 0 and at most 1: the ratio of each layer's rate to that of the
+                layer above it, see `layer_wise_decay`. Sun et al. found 0.95 best.
+            head_multiplier: float, the ratio of the rate outside the backbone to `learning_rate`.
             ema_momentum: float, such as 0.99, or `None`: keeps exponential averages of the weights,
                 which `fit` validates and ends with. To keep those of the best epoch, use
                 `BestOnMetric`: Keras's callbacks keep the weights that are being averaged.
-            gradient_accumulation_steps: int, or `None`: batches whose mean gradient makes one
-                update, as one batch of so many times the size would where the batches weigh the
-                same: not quite where the loss is a mean over tokens or weighted examples, of which
-                each batch has another number. `warmup` in steps counts batches.
-            label_smoothing: float from 0 up to 1, for `loss="auto"`.
+            gradient_accumulation_steps: int, or `None`: the number of batches whose mean gradient
+                makes one update. It equals one large batch if all batches have the same weight,
+                and approximates it if the loss is a mean over tokens or weighted examples.
+                `warmup` in steps counts batches.
+            label_smoothing: float from 0 to below 1, for `loss="auto"`.
             weighted_metrics: `"auto"` for the task's own, or a list of Keras metrics; for several
                 outputs a dict of such lists.
             **kwargs: `metrics`, `jit_compile`, `run_eagerly`, `steps_per_execution`, see
                 `keras.Model.compile`.
 
         Raises:
-            ValueError: an argument is outside its range, or would not count.
+            ValueError: an argument is out of range, or would have no effect.
         """
         self.recipe = Recipe(optimizer, loss, label_smoothing, weighted_metrics, **kwargs)
         self.compile_with(self.recipe.make_optimizer(self) if self.recipe.is_own else optimizer)
@@ -275,14 +271,14 @@ class Task(AdaptedTask, BuiltModel):
         super().compile(optimizer=optimizer, **self.recipe.arguments(self))
 
     def get_compile_config(self) -> dict[str, Any]:
-        """Returns what `compile_from_config` needs; the backend's own choices are left out."""
+        """Returns what `compile_from_config` needs, without the backend's own choices."""
         return self.recipe.get_config(self)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as `get_compile_config` says, with the optimizer's state ready to be loaded."""
         self.recipe, optimizer = Recipe.from_config(config)
         self.compile_with(optimizer)
-        # Before the first `fit` a file holds no state, and what is not built waits for none.
+        # A file saved before the first `fit` has no state to load.
         if config["has_optimizer_state"]:
             self.optimizer.build(self.trainable_variables)
 
@@ -308,31 +304,30 @@ class Task(AdaptedTask, BuiltModel):
         """Trains, from raw text or from ready inputs, like `keras.Model.fit`.
 
         Args:
-            x: texts, or ready inputs, see the class; or what `encode_features` returned.
+            x: texts, or ready inputs, see the class.
             y: labels; `None` for datasets that yield them.
             batch_size: int, 32 by default.
-            epochs: int. Of few epochs JAX compiles fewer lengths, and pads more, see
+            epochs: int. For few epochs JAX compiles fewer lengths, and pads more, see
                 `buckets_worth_compiling`.
             validation_data: `(x, y)`, `(x, y, sample_weight)`, or a dataset.
             validation_split: float, share of the examples, taken from the end, to validate on.
             sample_weight: float, `(num_examples,)`.
-            shuffle: bool, whether texts or arrays are shuffled before each epoch. Without it,
-                batches of texts come the longest first, in each epoch alike.
+            shuffle: bool, whether texts or arrays are shuffled before each epoch. Without it, the
+                batches of texts are the same in each epoch, the longest first.
             initial_epoch: int, above 0 to continue a run with its optimizer, its order of texts and
                 its dropout: on the same backend bit for bit, also from a `.keras` file that was
-                saved last at the end of an epoch. (With `ema_momentum`, `fit` ends with the
-                averages as weights; only a file saved within it, by a callback, has those that were
-                averaged too.)
-                Where `epochs` is beyond the end of that run's schedule, the schedule is stretched
-                to the new end.
+                saved at the end of an epoch. (With `ema_momentum`, `fit` ends with the averages as
+                weights; only a file that a callback saved during `fit` also has the weights that
+                were averaged.) If `epochs` is beyond the end of that run's schedule, the schedule
+                is stretched to the new end.
             steps_per_epoch: int, needed with the default recipe for datasets without a length.
             validation_batch_size: int, `batch_size` by default.
             sort_window: int, how many batches of texts are sorted by length together. 1 keeps
-                batches random; more need less padding, and may cost accuracy where labels go with
-                lengths. By default as many as `BucketedBatches` takes for an epoch of this size, or
-                those of the run that is continued.
-            class_weight: dict from a class, by number or name, to its weight, 1 if left out, or
-                `"balanced"`: all classes together weigh the same.
+                batches random; more need less padding, and may cost accuracy if labels correlate
+                with lengths. By default as many as `BucketedBatches` takes for an epoch of this
+                size, or those of the run that is continued.
+            class_weight: dict from a class, by number or name, to its weight, 1 if left out; or
+                `"balanced"`: every class has the same weight in total.
             callbacks: list of `keras.callbacks.Callback`.
             **kwargs: `verbose`, `validation_steps`, `validation_freq`, see `keras.Model.fit`.
 
@@ -368,7 +363,8 @@ class Task(AdaptedTask, BuiltModel):
 
     def train_step(self, *args):
         """Like `keras.Model.train_step`, without gradients of weights that stay as they are."""
-        with freezing.without_gradients(freezing.idle_weights(self)):
+        idle = freezing.idle_weights(self)
+        with freezing.without_gradients(idle) if idle else contextlib.nullcontext():
             return super().train_step(*args)
 
     def evaluate(
@@ -381,8 +377,8 @@ class Task(AdaptedTask, BuiltModel):
     ) -> Any:
         """Returns loss and metrics, from raw text or from ready inputs.
 
-        While `fit` is under way, as for its `validation_data`, they are those of the averaged
-        weights where the optimizer keeps such.
+        During `fit`, for its `validation_data`, the model has the averages of its weights, if the
+        optimizer keeps averages.
 
         Args:
             x: texts, or ready inputs, see the class.
@@ -401,17 +397,15 @@ class Task(AdaptedTask, BuiltModel):
         with averages_in_place(self, self.recipe.is_running):
             return super().evaluate(**data, **kwargs)
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
-    ) -> Any:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
         """Returns the task's raw outputs, from raw text or from ready inputs, in their order.
 
-        Texts are sorted by length for the computation and put back into their order.
+        Texts are sorted by length for the computation, and results put back into their order.
 
         Args:
             x: texts, or ready inputs, see the class.
             batch_size: int, 32 by default; on PyTorch on the CPU the default for texts is as many
-                as have 2,048 tokens together, padding included.
+                rows as have 2,048 tokens together, padding included.
             **kwargs: `verbose`, `callbacks`, see `keras.Model.predict`; for a dataset `steps`.
 
         Returns:
@@ -421,7 +415,7 @@ class Task(AdaptedTask, BuiltModel):
             TypeError, ValueError: texts or inputs do not fit; before any compute.
         """
         if not self.data.is_whole(x):
-            dataset = self.data.dataset(x, training=False)
+            dataset = wrapped(self.data, x, training=False)
             return super().predict(dataset, batch_size=batch_size, **kwargs)
         examples = self.data.encode(x, training=False)
         batches = self.data.for_prediction(examples, batch_size)
@@ -437,81 +431,16 @@ class Task(AdaptedTask, BuiltModel):
             # Rows that only fill up the last batch are at its end.
             yield rows, keras.tree.map_structure(lambda x, rows=rows: x[: len(rows)], output)
 
-    def quantize(self, mode=None, config=None, filters=None, **kwargs):
+    def quantize(
+        self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any
+    ) -> None:
         """Quantizes the weights, see `BuiltModel.quantize`; the optimizer starts anew.
 
-        The old one keeps moments of weights that are gone, in memory and in files.
+        The old optimizer would keep the moments of weights that no longer exist.
         """
         super().quantize(mode, config=config, filters=filters, **kwargs)
         self._renew_optimizer()
 
     def _renew_optimizer(self):
-        """Compiles with a new optimizer of the same settings, since the weights are others now."""
+        """Compiles with a new optimizer of the same settings, because the weights have changed."""
         self.compile_with(self.recipe.renewed(self))
-
-    # Files
-
-    def save_assets(self, folder: Path) -> None:
-        """Writes the tokenizer into a `.keras` file's assets."""
-        if self.preprocessor is not None:
-            self.preprocessor.save_assets(folder)
-
-    def load_assets(self, folder: Path) -> None:
-        """Reads the tokenizer from a `.keras` file's assets."""
-        if self.preprocessor is not None:
-            self.preprocessor.load_assets(folder)
-            tokenizer = self.preprocessor.tokenizer
-            compatibility.check_tokenizer(tokenizer, self.backbone, self.needed_roles)
-
-    def get_config(self):
-        by_hand = freezing.frozen_by_hand(self)
-        return {
-            **super().get_config(),
-            "backbone": keras.saving.serialize_keras_object(self.backbone),
-            "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
-            **settings_of(self, but=("backbone", "preprocessor", *LORA_ARGUMENTS)),
-            **self._lora_config(),
-            **({"frozen_weights": by_hand} if by_hand else {}),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        by_hand = config.pop("frozen_weights", ())
-        for name in ("backbone", "preprocessor"):
-            if isinstance(config.get(name), dict):
-                config[name] = keras.saving.deserialize_keras_object(config[name])
-        task = super().from_config(config)
-        freezing.freeze_by_hand(task, by_hand)
-        return task
-
-    @classmethod
-    def from_preset(cls, preset: Path, *, load_weights: bool = True, **kwargs: Any) -> Self:
-        """Returns a task on the backbone and the tokenizer of a preset.
-
-        A preset that holds a head for this task, such as a fine-tuned checkpoint, brings it along
-        with its label names; otherwise the head starts at random, which a warning says.
-
-        Args:
-            preset: str or path: a registered name, a local folder in this package's, Hugging
-                Face's, Google's TensorFlow 1 or KerasHub's layout, `"hf://owner/name"` or
-                `"kaggle://owner/model/framework/variation"`.
-            load_weights: bool, `False` keeps random initial weights.
-            **kwargs: arguments of the task (`num_classes=3`, `preprocessor=None`) and of the
-                preprocessor (`max_length=128`); `dtype`, of the backbone too; and `backbone`, a
-                dict of what the backbone is to have other than the checkpoint says, such as
-                `{"dropout": 0.0, "attention_dropout": 0.0}`: `dropout` alone is the head's.
-
-        Returns:
-            An instance of this class.
-
-        Raises:
-            TypeError: none of the constructors knows an argument.
-            ValueError: the preset does not exist, is damaged, or does not fit the arguments.
-
-        Example:
-        ```python
-        classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", num_classes=3)
-        ```
-        """
-        return make_task(cls, preset, load_weights, kwargs)

@@ -18,16 +18,17 @@ from bert_keras.tasks.encoded_examples import (
 )
 from bert_keras.tasks.user_columns import (
     FORMS,
+    as_column,
     as_columns,
-    as_labels,
     by_number,
     check_same_length,
+    is_column,
     is_table,
     is_text,
     of_table,
     split_off_end,
 )
-from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, checked, shared
+from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, wrapped
 from bert_keras.types import Data, Labels, Weights
 
 # Tokens trained on in the time in which JAX compiles a step for one more length, times the square
@@ -44,8 +45,8 @@ class TaskData:
 
     1. What the user gave: `is_raw`, `is_whole`, `columns`, `split`.
     2. Encoded rows: `encode`, by the task's own `encode_texts` and `encode_labels`.
-    3. Batches: `batches`, and for each method of the task `for_training`, `for_validation`,
-       `for_evaluation` and `for_prediction`; `dataset` for data that comes in batches.
+    3. Batches: `batches`, and for each use `for_training`, `for_validation`, `for_evaluation` and
+       `for_prediction`. Data sets that yield batches are `wrapped`.
 
     Args:
         task: a `Task`.
@@ -65,12 +66,16 @@ class TaskData:
         return isinstance(x, dict) or self.is_raw(x)
 
     def columns(self, x: Data, y: Labels | None = None) -> tuple[Any, Any]:
-        """Returns raw examples and their labels as lists; a dict of arrays as it is."""
+        """Returns columns of raw examples and of labels as lists; arrays stay as they are."""
         if isinstance(x, dict):
             return x, y
         if is_table(x):
             x = of_table(x, getattr(self.task.preprocessor, "text_columns", None))
-        return as_columns(x, self.task.form), as_labels(y)
+        if isinstance(y, (str, int, float)):  # The label of one text.
+            y = [y]
+        elif is_column(y) and not hasattr(y, "__array__"):
+            y = as_column(y, "y")
+        return as_columns(x, self.task.form), y
 
     def split(self, x: Data, y: Any, sample_weight: Any, share: float) -> tuple[tuple, tuple]:
         """Returns the examples to train on and those at the end, for `validation_split`."""
@@ -111,7 +116,8 @@ class TaskData:
                 f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
             )
         if not isinstance(x, dict):
-            self.check_has_preprocessor()
+            if task.preprocessor is None:
+                self.check_has_preprocessor()
             x, y = self.columns(x, y)
             check_same_length(x, y, sample_weight)
             return task.encode_texts(x, y, sample_weight, training)
@@ -167,8 +173,7 @@ class TaskData:
         if epoch:
             batches.epoch = epoch
         finished = examples.finish(batches)
-        share = distribution.share_of(task)
-        distribution.check_texts_are_shared()
+        share = distribution.share_of(task, whole=True)
         if share.replicas == 1:
             return finished
         for rows, _ in batches.batches:
@@ -216,7 +221,7 @@ class TaskData:
         """Returns the arguments of `keras.Model.evaluate` that hold the data, checked."""
         if self.is_whole(x):
             return {"x": self.batches(self.encode(x, y, sample_weight), batch_size)}
-        data = {"x": self.dataset(x), "y": y, "sample_weight": sample_weight}
+        data = {"x": wrapped(self, x), "y": y, "sample_weight": sample_weight}
         if y is not None and isinstance(data["x"], Stream):
             raise ValueError(
                 "A data set that is read batch by batch must yield its labels, `(text, label)`. "
@@ -262,16 +267,6 @@ class TaskData:
             else None,
         )
 
-    def dataset(self, x: Any, training: bool = True) -> Any:
-        """Returns a data set of the user's whose batches are checked, and tokenized if of texts.
-
-        Args:
-            x: see `wrapped_datasets.checked`.
-            training: bool, whether batches have labels. Each process then takes its share of each.
-        """
-        dataset = checked(self, x, training)
-        return shared(self.task, dataset) if training else dataset
-
     # Options of `fit` that depend on the data
 
     def check_sort_window(self, sort_window: int, x: Data, shuffle: bool) -> None:
@@ -287,6 +282,11 @@ class TaskData:
     def _checked_class_weight(self, class_weight, x):
         """Returns class weights by the numbers of the classes."""
         task = self.task
+        if not task.has_classes:
+            raise ValueError(
+                "`class_weight` is for examples that have one class each, unlike those of this "
+                f"{type(task).__name__}. Pass `sample_weight`, one for each example."
+            )
         class_weight = by_number(class_weight, getattr(task, "label_names", None))
         task.check_class_weight(class_weight)
         if self.is_whole(x):

@@ -8,15 +8,15 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_choice
-from bert_keras.export.runtime import sigmoid, softmax
+from bert_keras.answers.classes import check_threshold, class_answers, class_probabilities
+from bert_keras.checks import check_choice, refuse_smoothing
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels as task_labels
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
-from bert_keras.tasks.options import PredictOptions, TaskOptions, TextClassifierOptions
+from bert_keras.tasks.options import RunOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_many, is_empty
@@ -42,27 +42,28 @@ from bert_keras.types import (
 class TextClassifier(Task):
     """Gives each text, or pair of texts, a class, several labels, or a score.
 
-    Dropout and a dense layer on the pooled output, section 4.1 of the paper; the loss follows from
-    `problem_type`.
+    Dropout and a dense layer on the pooled output, section 4.1 of the paper. `problem_type`
+    determines labels and loss.
 
     | problem_type | labels | loss | output |
     |---|---|---|---|
     | `"single_label"` | int `(batch,)`, or names | cross-entropy | logits `(batch, num_classes)` |
-    | `"multi_label"` | 0 or 1, `(batch, num_classes)` | binary cross-entropy | logits, likewise |
-    | `"regression"` | float `(batch,)`, `(batch, num_classes)` | squared error | scores, likewise |
+    | `"multi_label"` | 0 or 1, `(batch, num_classes)` | binary cross-entropy | as above |
+    | `"regression"` | float `(batch,)`, `(batch, num_classes)` | squared error | scores |
 
     Args:
         backbone: a `Backbone`.
-        num_classes: int, classes, labels, or scores.
+        num_classes: int, the number of classes, labels, or scores.
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         dropout: float, rate before the dense layer; `None` takes the backbone's.
         problem_type: `"single_label"`, `"multi_label"` or `"regression"`.
         label_names: list of `num_classes` str, or `None` to use numbers.
-        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the head of
-            the backbone's family whole, for RoBERTa a tanh layer on the first token. Checkpoints
+        pooling: `"pooler"` as in the paper, `"cls"`, `"mean"` or `"max"`; `None` takes the whole
+            head of the backbone's family, for RoBERTa a tanh layer on the first token. Checkpoints
             trained for sentence embeddings have an untrained pooler: `"mean"` suits them better.
         head_options: dict with `hidden_activation`, `dropout_first` and `norm` of `SequenceHead`,
-            where it is more than dropout and a dense layer; `None` as `pooling` says.
+            for a head with more than dropout and a dense layer; `None` for those of the family if
+            `pooling` is `None`.
         frozen: `None`, `"embeddings"`, `"backbone"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
@@ -143,11 +144,7 @@ class TextClassifier(Task):
                 label_smoothing=label_smoothing,
                 reduction="mean_with_sample_weight",
             )
-        if label_smoothing:
-            raise ValueError(
-                "A regression has no labels to smooth. Received: "
-                f"label_smoothing={label_smoothing}."
-            )
+        refuse_smoothing(label_smoothing, "A regression has no labels to smooth")
         return keras.losses.MeanSquaredError(reduction="mean_with_sample_weight")
 
     def default_metrics(self):
@@ -166,7 +163,7 @@ class TextClassifier(Task):
 
     @property
     def text_answer(self) -> TextAnswer:
-        """What it answers to texts in a program, see `TextAnswer`."""
+        """The answer to a text in a program, see `TextAnswer`."""
         if self.problem_type == "regression":
             return TextAnswer("scores", None, (1, 2))
         return TextAnswer("logits", self._names(), (1, 2))
@@ -177,9 +174,9 @@ class TextClassifier(Task):
         return task_labels.encode_labels(labels, *settings)
 
     def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
     ) -> NDArray[np.float32]:
-        """Returns logits or scores, see `Task.predict`; of no texts float32 `(0, num_classes)`."""
+        """Returns logits or scores, see `Task.predict`; for no texts float32 `(0, num_classes)`."""
         if is_empty(x):
             return np.zeros((0, self.num_classes), "float32")
         return super().predict(x, batch_size=batch_size, **kwargs)
@@ -203,7 +200,7 @@ class TextClassifier(Task):
         if self.problem_type == "regression":
             raise ValueError("A regression has scores, no probabilities. Use `predict`.")
         logits = self.predict(x, batch_size=batch_size, verbose=verbose)
-        return sigmoid(logits) if self.problem_type == "multi_label" else softmax(logits)
+        return class_probabilities(logits, self.problem_type)
 
     @overload
     def classify(
@@ -221,20 +218,14 @@ class TextClassifier(Task):
         threshold: Threshold = 0.5,
         verbose: Verbose = 0,
     ) -> list[dict[str, Any]]: ...
-    def classify(
-        self,
-        texts: OneText | Texts,
-        batch_size: int | None = None,
-        threshold: Threshold = 0.5,
-        verbose: Verbose = 0,
-    ) -> dict[str, Any] | list[dict[str, Any]]:
-        """Answers as a person would read it.
+    def classify(self, texts, batch_size=None, threshold=0.5, verbose=0):
+        """Returns answers that a person can read.
 
         Args:
             texts: a str, a column of str, or a tuple of two such for pairs.
             batch_size: int, 32 by default.
-            threshold: float, or one a label, in a sequence or a dict of their names: the least
-                probability of a label that counts, for `"multi_label"`.
+            threshold: float, or one per label, as a sequence or as a dict with the labels' names:
+                the least probability of a label that counts, for `"multi_label"`.
             verbose: see `keras.Model.predict`.
 
         Returns:
@@ -244,53 +235,14 @@ class TextClassifier(Task):
             `{"score": float}` (`"scores"` where there are several) for `"regression"`.
 
         Raises:
-            TypeError, ValueError: texts do not fit, or there is not one threshold for all labels
-                or one for each, a finite number.
+            TypeError, ValueError: texts do not fit, or `threshold` is neither one finite number
+                nor one for each label.
         """
-        threshold = self._thresholds(threshold)
+        threshold = check_threshold(threshold, self._names())
         texts, is_one = as_many(texts)
-        if self.problem_type == "regression":
-            rows = self.predict(texts, batch_size, verbose=verbose)
-            answers = [_score_answer(row) for row in rows]
-        else:
-            rows = self.probabilities(texts, batch_size, verbose=verbose)
-            answers = [self._label_answer(row, threshold) for row in rows]
+        logits = self.predict(texts, batch_size, verbose=verbose)
+        answers = class_answers(logits, self.problem_type, self._names(), threshold)
         return answers[0] if is_one else answers
 
     def _names(self):
         return list(self.label_names or range(self.num_classes))
-
-    def _thresholds(self, threshold):
-        """Returns `threshold` as float64, `()` or `(num_classes,)`."""
-        if isinstance(threshold, dict):
-            names = self._names()
-            if set(threshold) != set(names):
-                wrong = sorted(map(str, set(threshold) ^ set(names)))
-                raise ValueError(
-                    f"`threshold` must have each label's name, {names[:20]}. Missing or unknown: "
-                    f"{wrong[:20]}."
-                )
-            threshold = [threshold[name] for name in names]
-        values = np.asarray(threshold)
-        if values.shape not in ((), (self.num_classes,)):
-            raise ValueError(
-                f"`threshold` must be one number, or one for each of the {self.num_classes} "
-                f"labels. Received the shape {values.shape}."
-            )
-        if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-            raise ValueError(f"`threshold` must be finite numbers. Received: {threshold!r}.")
-        return values.astype("float64")
-
-    def _label_answer(self, probabilities, threshold):
-        named = dict(zip(self._names(), map(float, probabilities), strict=True))
-        if self.problem_type == "single_label":
-            return {"label": max(named, key=named.get), "probabilities": named}
-        chosen = probabilities >= threshold
-        labels = [name for name, is_chosen in zip(named, chosen, strict=True) if is_chosen]
-        return {"labels": labels, "probabilities": named}
-
-
-def _score_answer(row):
-    if len(row) == 1:
-        return {"score": float(row[0])}
-    return {"scores": [float(score) for score in row]}

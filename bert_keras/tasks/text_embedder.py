@@ -1,4 +1,4 @@
-"""Texts as vectors whose cosine says how alike the texts are."""
+"""Texts as vectors whose cosine measures how similar the texts are."""
 
 from typing import Any, Self, Unpack, overload
 
@@ -7,26 +7,45 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_bool, check_choice, check_int
+from bert_keras.checks import (
+    as_texts,
+    check_bool,
+    check_choice,
+    check_int,
+    check_shape,
+    describe,
+    refuse_first,
+    refuse_smoothing,
+)
 from bert_keras.engine.atomic_files import of_one_state
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
-from bert_keras.metrics.labels import as_label_array
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
 from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.encoded_examples import EncodedTexts
-from bert_keras.tasks.encoded_labels import one_column
+from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
-from bert_keras.tasks.options import PredictOptions, TaskOptions, TextEmbedderOptions
+from bert_keras.tasks.options import RunOptions, TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
-from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
-from bert_keras.types import AsArray, Data, Frozen, Hit, Objective, Path, Pooling, Texts, Verbose
+from bert_keras.types import (
+    AsArray,
+    Card,
+    Data,
+    FileDtype,
+    Frozen,
+    Hit,
+    Objective,
+    Path,
+    Pooling,
+    Texts,
+    Verbose,
+)
 
 # Objective -> its loss, the least and the most columns of texts.
 OBJECTIVES = {
@@ -38,10 +57,10 @@ OBJECTIVES = {
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class TextEmbedder(Task):
-    """Gives each text a vector; texts of like meaning get vectors of like direction.
+    """Gives each text a vector; texts of similar meaning get vectors of similar direction.
 
-    The vectors of a text's tokens are pooled into one. Training brings texts that belong together
-    near to one another; `objective` says what `fit` takes and which loss it lowers:
+    The vectors of a text's tokens are pooled into one. Training moves the vectors of texts that
+    belong together closer to each other; `objective` determines what `fit` takes, and the loss:
 
     | objective | x | y | loss |
     |---|---|---|---|
@@ -50,11 +69,11 @@ class TextEmbedder(Task):
     | `"similarity"` | `(first, second)` | scores from -1 to 1 | `CosineRegression` |
     | `"triplet"` | `(anchors, positives, negatives)` | none | `TripletLoss` |
 
-    Columns are lists of str of equal length: the texts of a row belong together, and each is
-    embedded by itself. For other settings of a loss compile with an instance of it,
-    `embedder.compile(loss=MultipleNegativesRanking(symmetric=True))`. Groups, in ranking, are a
-    number or a name for each row: rows of one group are no negatives of one another. Ready inputs
-    have the columns on an axis after `batch`: `(batch, num_texts, seq_len)`.
+    Columns are lists of str of equal length: the texts of a row belong together, and each text is
+    embedded on its own. For other settings of a loss, compile with an instance of it,
+    `embedder.compile(loss=MultipleNegativesRanking(symmetric=True))`. In ranking, a group is a
+    number or a name for each row; rows of the same group are not negatives of each other. Ready
+    inputs have the columns on an axis after `batch`: `(batch, num_texts, seq_len)`.
 
     Args:
         backbone: a `Backbone`.
@@ -106,8 +125,8 @@ class TextEmbedder(Task):
         check_bool("normalize", normalize)
         if frozen == "backbone":
             raise ValueError(
-                "`frozen` must be None, 'embeddings' or a number of layers: an embedder's weights "
-                "are all in its backbone. Received: 'backbone', which leaves nothing to train."
+                "`frozen` must be None, 'embeddings' or a number of layers: all weights of an "
+                "embedder are in its backbone. Received: 'backbone', which leaves nothing to train."
             )
         self.pooling = pooling
         self.normalize = normalize
@@ -128,59 +147,45 @@ class TextEmbedder(Task):
         return self.head(outputs, padding_mask=inputs.get(PADDING_MASK))
 
     def check_arrays(self, inputs):
-        """Raises when NumPy inputs fit neither `(batch, seq_len)` nor columns of such."""
+        """Raises unless NumPy inputs fit, `(batch, seq_len)` or `(batch, num_texts, seq_len)`."""
         has_columns = np.ndim(inputs[TOKEN_IDS]) == 3
         self.backbone.check_arrays(inputs, num_axes=3 if has_columns else 2)
 
     def default_loss(self, label_smoothing):
         """Returns the loss of `objective`."""
-        if label_smoothing:
-            raise ValueError(
-                "Embeddings have no classes whose labels could be smoothed. Received: "
-                f"label_smoothing={label_smoothing}."
-            )
+        refuse_smoothing(label_smoothing, "Embeddings have no labels of classes to smooth")
         return OBJECTIVES[self.objective][0]()
 
     def encode_labels(self, labels):
-        """Returns what the objective needs beside the texts.
+        """Returns the scores or groups of the objective.
 
         Args:
-            labels: scores for `"similarity"`, groups for `"ranking"`, anything for `"triplet"`.
+            labels: scores for `"similarity"`, groups for `"ranking"`, ignored for `"triplet"`.
 
         Returns:
             float32 or int32 `(num_examples,)`.
 
         Raises:
-            ValueError: a score is not a number from -1 to 1, a group is missing or of another kind
-                than the others, or the shape differs.
+            ValueError: the shape is wrong, a score is not a number from -1 to 1, or a group is
+                missing or a number among names.
         """
         what = "group" if self.objective == "ranking" else "score"
         labels = one_column(as_label_array(labels, what))
-        if labels.ndim != 1:
-            raise ValueError(
-                f"Scores and groups must be one value a row. Received the shape {labels.shape}."
-            )
+        kinds = "iuf" if self.objective == "similarity" else ""
+        check_shape("Scores and groups", labels, ("num_examples",), kinds)
         if self.objective == "ranking":
-            if labels.dtype.kind == "f" and np.isnan(labels).any():
-                row = int(np.argmax(np.isnan(labels)))
-                raise ValueError(
-                    f"Every example needs a group. Received nan at the index {row}. One without a "
-                    "fellow is a group of its own; without `y` every example is."
-                )
-            if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
-                raise ValueError(
-                    "With objective='ranking' labels are groups. Received numbers such as "
-                    f"{labels[labels != np.round(labels)][0]}. Scores are for "
-                    "objective='similarity'."
-                )
+            if labels.dtype.kind == "f":
+                advice = "An example on its own is a group; without `y` every example is."
+                refuse_first(np.isnan(labels), labels, "Every example needs a group", advice)
+                rule = "With objective='ranking' labels are groups, numbers or names"
+                advice = "Scores are for objective='similarity'."
+                refuse_first(labels != np.round(labels), labels, rule, advice)
             return np.unique(labels, return_inverse=True)[1].astype("int32")
         if self.objective == "triplet":
             return np.zeros(len(labels), "int32")
-        if labels.dtype.kind not in "iuf" or not (np.abs(labels) <= 1).all():
-            raise ValueError(
-                "Scores must be cosines, numbers from -1 to 1. Received: "
-                f"{_first_wrong(labels)}. Divide the scores of STS-B, from 0 to 5, by 5."
-            )
+        advice = "Divide the scores of STS-B, from 0 to 5, by 5."
+        rule = "Scores must be cosines, numbers from -1 to 1"
+        refuse_first(~(np.abs(labels) <= 1), labels, rule, advice)
         return labels.astype("float32")
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
@@ -203,7 +208,7 @@ class TextEmbedder(Task):
         return self._labels_of(shape[1] if len(shape) == 3 else 1, labels, shape[0])
 
     def _labels_of(self, num_texts, labels, count):
-        """Returns the labels of rows of so many texts, checked; without any each is a group."""
+        """Returns the labels of rows of texts; without labels, each row is a group."""
         _, least, most = OBJECTIVES[self.objective]
         if not least <= num_texts <= (most or num_texts):
             wanted = f"{least}" if least == most else f"at least {least}"
@@ -219,16 +224,16 @@ class TextEmbedder(Task):
         return self.encode_labels(np.arange(count) if labels is None else labels)
 
     def ignores_weight_0(self):
-        """Whether rows that weigh 0 do not count, see `Task`.
+        """Whether rows of weight 0 do not count, see `Task`.
 
-        In ranking, rows that only fill a batch would be negatives of the others.
+        In ranking, rows that only fill up a batch would be negatives of the others.
         """
         return self.objective != "ranking" and super().ignores_weight_0()
 
     # Answers
 
     def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
+        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]
     ) -> NDArray[np.float32]:
         """Returns the vectors of texts, of columns of texts, or of ready inputs.
 
@@ -308,14 +313,7 @@ class TextEmbedder(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> list[list[Hit]]: ...
-    def semantic_search(
-        self,
-        queries: str | AsArray | Texts,
-        documents: Texts,
-        top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> list[Hit] | Any | list[list[Hit]]:
+    def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
         """Finds the documents nearest to each query, by cosine.
 
         Args:
@@ -394,7 +392,9 @@ class TextEmbedder(Task):
             kwargs = {**settings, **kwargs}
         return super().from_preset(preset, **kwargs)
 
-    def export_to_huggingface(self, folder, dtype=None, card=None):
+    def export_to_huggingface(
+        self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
+    ) -> None:
         """Writes a folder that transformers' `AutoModel` and sentence-transformers load.
 
         Args:
@@ -424,13 +424,6 @@ def _check_equally_long(columns):
             "Columns of texts must be equally long. Received lengths: "
             f"{[len(column) for column in columns]}."
         )
-
-
-def _first_wrong(scores):
-    if scores.dtype.kind not in "iuf":
-        return f"dtype {scores.dtype}"
-    index = int(np.argmin(np.abs(scores) <= 1))
-    return f"{scores[index]} at the index {index}"
 
 
 def _nearest(queries, documents, top_k):

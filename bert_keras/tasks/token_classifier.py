@@ -7,14 +7,15 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.checks import check_int, is_int
-from bert_keras.export.runtime import softmax
+from bert_keras.answers.entity_tags import find_odd_tags, is_entity_tag
+from bert_keras.answers.tagged_texts import named_tags, tagged_texts
+from bert_keras.answers.viterbi import best_tags
+from bert_keras.checks import check_int, check_shape, is_int, refuse_first, refuse_smoothing
 from bert_keras.heads.token import TokenHead
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.metrics import entities
+from bert_keras.metrics.entities import entity_scores
 from bert_keras.metrics.streaming import TokenAccuracy
 from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.batching import sorted_batches
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.preprocessing.word_windows import cut_words
@@ -23,7 +24,7 @@ from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import check_label_names
 from bert_keras.tasks.options import (
     AllCompileOptions,
-    PredictOptions,
+    RunOptions,
     TaskOptions,
     TokenClassifierOptions,
 )
@@ -49,34 +50,29 @@ from bert_keras.types import (
 # encoder's rate they would stay where they are.
 CRF_LEARNING_RATE_MULTIPLIER = 100.0
 
-# Words a call of the conditional random field decodes, padding included.
-_DECODED_AT_ONCE = 2**16
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class TokenClassifier(Task):
     """Gives each word of a sentence a tag: named entities, parts of speech.
 
-    Dropout and a dense layer on each token, section 5.3 of the paper. A word's first piece carries
-    its tag; its other pieces, `[CLS]`, `[SEP]` and padding weigh 0.
+    Dropout and a dense layer on each token, section 5.3 of the paper. The first piece of a word has
+    its tag; its other pieces, `[CLS]`, `[SEP]` and padding have weight 0.
 
-    Sentences come as lists of words (for Chinese, of characters), or as plain texts, which the
-    tokenizer splits at white space and around punctuation. Sentences longer than the preprocessor's
-    `max_length` are read through overlapping windows, in training too: each word counts once, in
-    the window where it has the most context, and none is lost. `fit(class_weight={number: float})`
-    makes words of rare tags count more; with a CRF, sentences that hold them, and weights must be
-    above 0.
+    Sentences are lists of words (for Chinese, of characters), or plain texts, which the tokenizer
+    splits at white space and around punctuation. Sentences longer than the preprocessor's
+    `max_length` are read in overlapping windows, in training too: each word counts once, in the
+    window where it has the most context. `fit(class_weight={number: float})` gives words with rare
+    tags more weight; with a CRF, sentences that contain them, and weights must be above 0.
 
     With `crf=True` the tags of a sentence are scored together by a `LinearChainCRF` over its words.
-    The loss is then the negative log-likelihood, divided by the number of words. The weights of the
-    field are a part of the model that the loss needs, and a Keras loss sees labels and outputs
-    only. A loss object that holds the field would save it a second time in a `.keras` file; a layer
-    that takes labels would make them inputs of `predict`. So the model's outputs are the
-    emissions, and the task overrides `compute_loss`, which Keras calls on every backend with the
-    weights in reach. Of a sentence longer than `max_length`, training scores each window as a
-    chain of its own, over the words that count there: no transition between the last word of one
-    window and the first of the next is learned from. Decoding joins the windows first: the best
-    tags, and their probabilities, are those of one chain over the whole sentence.
+    The loss is then the negative log-likelihood, divided by the number of words. It needs the
+    field's weights, while a Keras loss sees only labels and outputs. A loss object that holds the
+    field would save it a second time in a `.keras` file; a layer that takes labels would make them
+    inputs of `predict`. Therefore the model's outputs are the emissions, and the task overrides
+    `compute_loss`. In training, each window over a sentence longer than `max_length` is a chain of
+    its own, over the words that count there: transitions between two windows are not learned from.
+    Decoding joins the windows first: the best tags, and their probabilities, are those of one chain
+    over the whole sentence.
 
     Args:
         backbone: a `Backbone`.
@@ -182,18 +178,14 @@ class TokenClassifier(Task):
         super().compile(optimizer, loss, **kwargs)
 
     def default_loss(self, label_smoothing):
-        """Returns cross-entropy a token, or what averages the field's likelihoods."""
+        """Returns cross-entropy per token, or the mean of the field's losses."""
         if not self.crf:
             return SparseCrossentropy(label_smoothing=label_smoothing)
-        if label_smoothing:
-            raise ValueError(
-                "A conditional random field has no labels to smooth. Received: "
-                f"label_smoothing={label_smoothing}."
-            )
+        refuse_smoothing(label_smoothing, "A conditional random field has no labels to smooth")
         return AsComputed(reduction="mean_with_sample_weight")
 
     def default_metrics(self):
-        """Returns the share of right tags; with a CRF of the emissions alone, before decoding."""
+        """Returns the accuracy of tags; with a CRF, of the emissions before decoding."""
         name = "emission_accuracy" if self.crf else "accuracy"
         return [TokenAccuracy(name)]
 
@@ -251,22 +243,17 @@ class TokenClassifier(Task):
             int32 `(batch, seq_len)`.
 
         Raises:
-            ValueError: the shape does not fit, or a label is no class.
+            ValueError: the shape does not fit, or a label is not a class.
         """
         labels = np.asarray(labels)
-        if labels.ndim != 2 or labels.dtype.kind not in "iu":
-            raise ValueError(
-                "Labels of ready inputs must be ints of the shape (num_examples, seq_len). "
-                f"Received the shape {labels.shape} and the dtype {labels.dtype}."
-            )
-        wrong = (labels < 0) | (labels >= self.num_classes)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0].tolist()
-            raise ValueError(
-                f"Labels must be the ints 0 to {self.num_classes - 1}, num_classes="
-                f"{self.num_classes}. Received {labels[row, column]} at the index {(row, column)}. "
-                "Positions without a label have label 0 and sample_weight 0."
-            )
+        check_shape("Labels of ready inputs", labels, ("num_examples", "seq_len"), "iu")
+        count = self.num_classes
+        refuse_first(
+            (labels < 0) | (labels >= count),
+            labels,
+            f"Labels must be the ints 0 to {count - 1}, num_classes={count}",
+            "Positions without a label have label 0 and sample_weight 0.",
+        )
         return labels.astype("int32")
 
     def check_class_weight(self, class_weight):
@@ -354,9 +341,7 @@ class TokenClassifier(Task):
 
     # Answers
 
-    def predict(
-        self, x: Data, batch_size: int | None = None, **kwargs: Unpack[PredictOptions]
-    ) -> Any:
+    def predict(self, x: Data, batch_size: int | None = None, **kwargs: Unpack[RunOptions]) -> Any:
         """Returns the logits of tokens, or for raw sentences those of their words.
 
         Args:
@@ -404,7 +389,7 @@ class TokenClassifier(Task):
             has no `label_names`.
         """
         logits = self._predict_words(self._words_of(sentences), batch_size, verbose=verbose)
-        return [self._named(tags) for tags in self._decode(logits)]
+        return [named_tags(tags, self.label_names) for tags in best_tags(logits, self._chain())]
 
     @overload
     def tag(
@@ -414,10 +399,8 @@ class TokenClassifier(Task):
     def tag(
         self, sentences: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[TaggedText]: ...
-    def tag(
-        self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> TaggedText | list[TaggedText]:
-        """Answers as a person would read it.
+    def tag(self, sentences, batch_size=None, verbose=0):
+        """Returns the words of sentences with their tags, and the entities that these mark.
 
         Args:
             sentences: a str, or a column of str or of word lists, see the class.
@@ -427,15 +410,14 @@ class TokenClassifier(Task):
         Returns:
             For a str one dict; for a column, a list of dicts:
 
-            - `"text"`: the str given; of a word list, its words joined by spaces, or by nothing
+            - `"text"`: the str itself; for a word list, its words joined by spaces, or by nothing
               where each is a single character.
             - `"words"`: list of `(word, tag)`.
             - `"entities"`: list of dicts `{"type": str, "text": str, "start": int, "end": int,
               "score": float}`, where `text[start:end]` is the entity's text and `score` the mean of
               its words' probabilities. Empty for tags that mark no entities, such as parts of
               speech. Sequences that break the scheme are read as conlleval reads them: `I-PER`
-              after `O` begins an entity. A tag such as `[PAD]` among those of entities is read
-              as `O`.
+              after `O` starts an entity. A tag such as `[PAD]` among entity tags is read as `O`.
 
         Example:
 
@@ -449,52 +431,19 @@ class TokenClassifier(Task):
         logits = self._predict_words(
             [_slices(*place) for place in placed], batch_size, verbose=verbose
         )
-        tags = self._decode(logits)
-        probabilities = self._probabilities(logits, tags)
-        answers = [
-            self._answer(*place, *answer)
-            for place, *answer in zip(placed, tags, probabilities, strict=True)
-        ]
+        answers = tagged_texts(placed, logits, self.label_names, self._chain())
         return answers[0] if isinstance(sentences, str) else answers
-
-    def _answer(self, text, spans, tags, probabilities):
-        names = self._named(tags)
-        found = []
-        for kind, first, last in self._entities(names):
-            start, end = spans[first][0], spans[last - 1][1]
-            found.append(
-                {
-                    "type": kind,
-                    "text": text[start:end],
-                    "start": start,
-                    "end": end,
-                    "score": float(np.mean(probabilities[first:last])),
-                }
-            )
-        return {
-            "text": text,
-            "words": list(zip(_slices(text, spans), names, strict=True)),
-            "entities": found,
-        }
-
-    def _entities(self, tags):
-        read_as = self._read_as()
-        return entities.extract_entities([read_as[tag] for tag in tags]) if read_as else []
-
-    def _read_as(self):
-        """Returns what each label is read as where labels mark entities, or an empty dict."""
-        names = self.label_names or ()
-        read_as = {name: "O" if name in entities.find_odd_tags(names) else name for name in names}
-        return read_as if all(map(entities.is_entity_tag, read_as.values())) else {}
 
     def answer_config(self) -> dict[str, Any]:
         """Returns what `tag` needs beside the logits, for an exported folder."""
-        field = self.head.crf if self.crf else None
-        weights = [field.start, field.end, field.transitions] if self.crf else ()
-        return {
-            "entity_tags": self._read_as(),
-            "crf": [ops.convert_to_numpy(weight).tolist() for weight in weights],
-        }
+        return {"crf": [weights.tolist() for weights in self._chain() or ()]}
+
+    def _chain(self):
+        """Returns the field's weights as arrays, see `answers.viterbi.Chain`, or `None`."""
+        if not self.crf:
+            return None
+        field = self.head.crf
+        return tuple(map(ops.convert_to_numpy, (field.start, field.end, field.transitions)))
 
     def _marks_entities(self, scheme):
         """Whether all tags mark entities; one that does not among those that do is an error."""
@@ -505,7 +454,7 @@ class TokenClassifier(Task):
                     "task without `label_names`."
                 )
             return False
-        odd = entities.find_odd_tags(self.label_names, scheme)
+        odd = find_odd_tags(self.label_names, scheme)
         if odd:
             raise ValueError(
                 "A tag of entities must be O, or a prefix and a type, such as B-PER, of "
@@ -514,38 +463,7 @@ class TokenClassifier(Task):
                 "tags that are so on purpose are scored by `metrics.entity_scores` on what "
                 "`predict_tags` returns, with them replaced."
             )
-        return all(map(entities.is_entity_tag, self.label_names))
-
-    def _named(self, tags):
-        return [int(t) if self.label_names is None else self.label_names[t] for t in tags]
-
-    def _decode(self, logits):
-        """Returns for each sentence the numbers of its tags."""
-        if not self.crf:
-            return [rows.argmax(axis=-1) for rows in logits]
-        return self._by_chain(self.head.crf.decode, logits)
-
-    def _probabilities(self, logits, tags):
-        """Returns for each sentence the probabilities of its words' tags."""
-        if self.crf:
-            of_tags = self._by_chain(self.head.crf.marginals, logits)
-        else:
-            of_tags = [softmax(rows) for rows in logits]
-        return [p[np.arange(len(t)), t] for p, t in zip(of_tags, tags, strict=True)]
-
-    def _by_chain(self, compute, logits):
-        """Runs a method of the field over whole sentences, padded to few different shapes."""
-        results = [None] * len(logits)
-        lengths = [max(1, len(rows)) for rows in logits]
-        for batch, length in sorted_batches(lengths, token_budget=_DECODED_AT_ONCE):
-            emissions = np.zeros((len(batch), length, self.num_classes), "float32")
-            for row, index in enumerate(batch):
-                emissions[row, : len(logits[index])] = logits[index]
-            mask = np.arange(length) < np.array([[len(logits[index])] for index in batch])
-            computed = keras.ops.convert_to_numpy(compute(emissions, mask))
-            for row, index in enumerate(batch):
-                results[index] = computed[row, : len(logits[index])]
-        return results
+        return all(map(is_entity_tag, self.label_names))
 
     def evaluate_tags(
         self,
@@ -561,7 +479,7 @@ class TokenClassifier(Task):
             sentences: see the class.
             tags: for each sentence a list of tags, by name or number.
             scheme: `None` for conlleval's reading, `"IOB2"`, ..., see
-                `bert_keras.metrics.entities.extract_entities`.
+                `bert_keras.metrics.extract_entities`.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -585,12 +503,13 @@ class TokenClassifier(Task):
         true = self._numbers_of(words, tags)
         if not len(true):
             raise ValueError("There must be words to measure on. Received: none.")
-        decoded = self._decode(self._predict_words(words, batch_size, verbose=verbose))
+        logits = self._predict_words(words, batch_size, verbose=verbose)
+        decoded = best_tags(logits, self._chain())
         scores = {"accuracy": float(np.mean(np.concatenate(decoded) == true))}
         if marks_entities:
             true = np.split(true, np.cumsum([len(sentence) for sentence in words])[:-1])
-            named = [[self._named(row) for row in rows] for rows in (true, decoded)]
-            scores |= entities.entity_scores(*named, scheme=scheme)
+            named = [[named_tags(x, self.label_names) for x in rows] for rows in (true, decoded)]
+            scores |= entity_scores(*named, scheme=scheme)
         return scores
 
 

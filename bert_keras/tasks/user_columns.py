@@ -161,13 +161,6 @@ def as_columns(x, form="texts"):
     return as_column(x)
 
 
-def as_labels(y):
-    """Returns the labels of raw examples: arrays as they are, other columns as lists."""
-    if isinstance(y, (str, int, float)):  # The label of one text.
-        return [y]
-    return y if hasattr(y, "__array__") or not is_column(y) else as_column(y, "y")
-
-
 def by_number(class_weight, names):
     """Returns class weights with numbers as keys in place of label names."""
     if not isinstance(class_weight, dict) or not names:
@@ -183,11 +176,13 @@ def is_empty(x):
 
 def num_examples(x):
     """Returns the number of examples in texts, columns of texts, or a dict of arrays."""
-    if isinstance(x, str) or is_one_pair(x):
+    if isinstance(x, str):
         return 1
     if isinstance(x, dict):
         return len(next(iter(x.values())))
-    return len(x[0]) if is_columns(x) else len(x)
+    if isinstance(x, tuple) and is_one_pair(x):
+        return 1
+    return len(x[0]) if isinstance(x, tuple) and is_columns(x) else len(x)
 
 
 def check_is_dataset(x):

@@ -15,8 +15,10 @@ from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.tasks.user_columns import as_column, check_is_dataset, is_text
 
 
-def checked(data, x, training=True):
+def wrapped(data, x, training=True):
     """Returns a data set that raises at a batch that does not fit, with its texts encoded.
+
+    If several processes share a batch, it yields the rows that this process computes.
 
     Args:
         data: the `TaskData` of a task.
@@ -28,35 +30,20 @@ def checked(data, x, training=True):
 
     Raises:
         TypeError: `x` yields nothing.
+        ValueError: processes cannot share its batches.
     """
     check_is_dataset(x)
+    share = distribution.share_of(data.task) if training else distribution.Share()
+    prepare = _Prepare(data, training, share)
     if isinstance(x, keras.utils.PyDataset):
         own = isinstance(x, (BucketedBatches, PreparedBatches)) or x.use_multiprocessing
-        return x if own else PreparedBatches(x, _Prepare(data, training))
+        if own and share.replicas == 1:
+            return x
+        return PreparedBatches(x, share if own else prepare)
     if inspect.isgenerator(x):
-        prepare = _Prepare(data, training)
         return (prepare(batch) for batch in x)
-    is_read = _can_be_read_here(x) or _holds_texts(x)
-    return Stream(x, _Prepare(data, training)) if is_read else x
-
-
-def shared(task, x):
-    """Returns a data set that yields the rows of each batch that this process computes.
-
-    Args:
-        task: a `Task`.
-        x: what `checked` returned; every process has the same.
-
-    Raises:
-        ValueError: its batches cannot be taken apart here.
-    """
-    share = distribution.share_of(task)
-    if share.replicas == 1:
-        return x
-    if isinstance(x, keras.utils.PyDataset):
-        return PreparedBatches(x, share)
-    if inspect.isgenerator(x):
-        return (share(batch) for batch in x)
+    if _can_be_read_here(x) or _holds_texts(x):
+        return Stream(x, prepare)
     if share.shares > 1:
         raise ValueError(
             "Processes take their rows of batches that Python makes. Received: a "
@@ -77,17 +64,18 @@ def _can_be_read_here(x):
 class _Prepare:
     """Function that returns a batch as a model takes it; errors name the batch's number."""
 
-    def __init__(self, data, training):
-        self.data, self.training, self.number = data, training, 0
+    def __init__(self, data, training, share):
+        self.data, self.training, self.share, self.number = data, training, share, 0
 
     def __call__(self, batch, number=None):
         number = self.number if number is None else number
         self.number += 1
         try:
-            return self._prepared(batch)
+            batch = self._prepared(batch)
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"Batch {number} of the dataset: {error}") from error
+        return self.share(batch)
 
     def _prepared(self, batch):
         is_x = is_text(_as_str(batch)) or not isinstance(batch, (tuple, list))

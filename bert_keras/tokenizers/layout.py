@@ -17,9 +17,9 @@ class Layout(NamedTuple):
         second_segment: int, 0 or 1, the segment id of the second text and of what follows it.
     """
 
-    before: tuple
-    between: tuple
-    after: tuple
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
     second_segment: int
 
     def num_special(self, is_pair: bool = False) -> int:

@@ -24,9 +24,9 @@ class _Kind(NamedTuple):
         single, pair: str, the special tokens around a text and a pair.
     """
 
-    begins: tuple = ("<unk>", "<s>", "</s>")
-    first: tuple = ("<s>", "<pad>", "</s>", "<unk>")
-    last: tuple = ("<mask>",)
+    begins: tuple[str, ...] = ("<unk>", "<s>", "</s>")
+    first: tuple[str, ...] = ("<s>", "<pad>", "</s>", "<unk>")
+    last: tuple[str, ...] = ("<mask>",)
     single: str = "<s> $A </s>"
     pair: str = "<s> $A </s> </s> $B </s>"
 

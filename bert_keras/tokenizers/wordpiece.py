@@ -4,15 +4,35 @@ from collections.abc import Sequence
 
 import keras
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from bert_keras.checks import check_int
-from bert_keras.tokenizers.building_blocks import bert_normalizer, bert_template, require
+from bert_keras.tokenizers.building_blocks import (
+    add_special_tokens,
+    bert_normalizer,
+    bert_template,
+    require,
+)
 from bert_keras.tokenizers.harmless import LONGEST_WORD
 from bert_keras.tokenizers.saved import arguments_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import numbered
 from bert_keras.types import Path
+
+_BERT = {
+    "unknown_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "pad_token": "[PAD]",
+    "mask_token": "[MASK]",
+}
+_MPNET = {
+    "unknown_token": "[UNK]",
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "mask_token": "<mask>",
+}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -35,9 +55,11 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         lowercase: bool, lowercase the text.
         strip_accents: bool, or None for "as `lowercase` says", which is BERT's rule.
         split_chinese: bool, put spaces around CJK characters.
-        unknown_token: str.
+        unknown_token: str. Roles that are `None` have BERT's names, `[UNK]`, `[CLS]`, `[SEP]`,
+            `[PAD]` and `[MASK]`, and in MPNet's vocabulary, which begins with `<s>`, `<pad>`,
+            `</s>`, these names, `<mask>` and `[UNK]`.
         cls_token: str.
-        sep_token: str.
+        sep_token: str. In MPNet's vocabulary it stands twice between the texts of a pair.
         pad_token: str.
         mask_token: str; may be absent from the vocabulary as long as nobody asks for its id.
         added_tokens: list of str, further tokens of the vocabulary that are never split in text,
@@ -63,21 +85,27 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         lowercase: bool = True,
         strip_accents: bool | None = None,
         split_chinese: bool = True,
-        unknown_token: str = "[UNK]",
-        cls_token: str = "[CLS]",
-        sep_token: str = "[SEP]",
-        pad_token: str = "[PAD]",
-        mask_token: str = "[MASK]",
+        unknown_token: str | None = None,
+        cls_token: str | None = None,
+        sep_token: str | None = None,
+        pad_token: str | None = None,
+        mask_token: str | None = None,
         added_tokens: Sequence[str] = (),
         special_tokens_in_text: bool = True,
         max_characters_per_word: int = 100,
         model_max_length: int | None = None,
     ) -> None:
         ids, arguments = numbered(vocabulary), arguments_of(locals())
-        required = {f"added_tokens[{i}]": token for i, token in enumerate(added_tokens)}
-        required |= {"unknown_token": unknown_token, "cls_token": cls_token, "sep_token": sep_token}
-        require(ids, pad_token=pad_token, **required)
+        is_mpnet = tuple(ids)[:3] == ("<s>", "<pad>", "</s>")
+        roles = {
+            role: name if arguments[role] is None else arguments[role]
+            for role, name in (_MPNET if is_mpnet else _BERT).items()
+        }
+        cls_token, sep_token, mask_token = map(roles.get, ("cls_token", "sep_token", "mask_token"))
+        required = {role: token for role, token in roles.items() if role != "mask_token"}
+        require(ids, **required, **{f"added_tokens[{i}]": t for i, t in enumerate(added_tokens)})
         longest = check_int("max_characters_per_word", max_characters_per_word, 1, LONGEST_WORD)
+        unknown_token = roles["unknown_token"]
         backend = tokenizers.Tokenizer(
             models.WordPiece(ids, unk_token=unknown_token, max_input_chars_per_word=longest)
         )
@@ -85,7 +113,13 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         backend.decoder = decoders.WordPiece(prefix="##")
         backend.post_processor = bert_template(ids, cls_token, sep_token)
-        in_text = [pad_token, unknown_token, cls_token, sep_token, mask_token]
-        never_split = [*added_tokens, *(in_text if special_tokens_in_text else ())]
-        backend.add_special_tokens([token for token in never_split if token in ids])
-        super().__init__(backend, **arguments)
+        never_split = [*added_tokens, *(required.values() if special_tokens_in_text else ())]
+        if is_mpnet and sep_token == "</s>":
+            cls, sep = ((token, ids[token]) for token in (cls_token, sep_token))
+            backend.post_processor = processors.RobertaProcessing(sep, cls, add_prefix_space=False)
+            # The mask takes the space before it along.
+            add_special_tokens(backend, never_split, mask_token if special_tokens_in_text else "")
+        else:
+            never_split += [mask_token] if special_tokens_in_text and mask_token in ids else []
+            backend.add_special_tokens(never_split)
+        super().__init__(backend, **{**arguments, **roles})

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, Unpack
 
 import keras
 import numpy as np
@@ -16,6 +16,7 @@ from bert_keras import distribution
 from bert_keras.checks import check_int, check_number, check_rates
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.whole_steps import after
+from bert_keras.types import OptimizerOptions
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
 NO_WEIGHT_DECAY = (r"(^|/)(\w*bias|beta|gamma)$",)
@@ -97,12 +98,12 @@ class AdamW(keras.optimizers.Optimizer):
         bias_correction: bool = True,
         exclude_from_weight_decay: Iterable[str] = NO_WEIGHT_DECAY,
         learning_rate_multipliers: Iterable[tuple[str, float]] = (),
-        **kwargs,
+        **kwargs: Unpack[OptimizerOptions],
     ) -> None:
         kwargs.setdefault("name", "adamw")
         if global_clipnorm == "auto":
-            has_other = any(kwargs.get(name) is not None for name in ("clipnorm", "clipvalue"))
-            global_clipnorm = None if has_other else 1.0
+            others = kwargs.get("clipnorm"), kwargs.get("clipvalue")
+            global_clipnorm = 1.0 if others == (None, None) else None
         super().__init__(
             learning_rate, weight_decay=weight_decay, global_clipnorm=global_clipnorm, **kwargs
         )
@@ -124,7 +125,9 @@ class AdamW(keras.optimizers.Optimizer):
         self.bias_correction = bias_correction
         self._undecayed = tuple(exclude_from_weight_decay)
         self._multipliers = tuple(map(tuple, learning_rate_multipliers))
-        for pattern in (*self._undecayed, *(pattern for pattern, _ in self._multipliers)):
+        for pattern in self._undecayed:
+            _check_pattern(pattern)
+        for pattern, _ in self._multipliers:
             _check_pattern(pattern)
 
     @keras.optimizers.Optimizer.learning_rate.setter
@@ -146,7 +149,7 @@ class AdamW(keras.optimizers.Optimizer):
         """Creates two moments for each variable, and finds its groups by its path."""
         if self.built:
             return
-        low = [v.path for v in variables if self.use_ema and v.dtype != "float32"]
+        low = self.use_ema and [v.path for v in variables if v.dtype != "float32"]
         if low:
             raise ValueError(
                 "`use_ema` needs weights in float32: half precision rounds away the small change "
@@ -165,24 +168,25 @@ class AdamW(keras.optimizers.Optimizer):
         on_torch = keras.backend.backend() == "torch"
         with keras.device("cpu") if on_torch else contextlib.nullcontext():
             self._gates = self._add_scalars("gates", "ones")
-        self._paths = tuple(variable.path for variable in variables)
-        self._excluded = tuple(
-            any(re.search(pattern, path) for pattern in self._undecayed) for path in self._paths
-        )
-        self._decays = np.where(self._excluded, 0.0, self.weight_decay or 0.0).astype("float32")
-        self._factors = np.array(
-            [_first_match(self._multipliers, path) for path in self._paths], "float32"
-        )
-        _warn_of_unused([pattern for pattern, _ in self._multipliers], self._paths)
+        paths, excluded, factors = [], [], []
+        undecayed = dict.fromkeys(self._undecayed, True).items()
+        for variable in variables:
+            paths.append(variable.path)
+            excluded.append(_first_match(undecayed, variable.path, False))
+            factors.append(_first_match(self._multipliers, variable.path, 1.0))
+        self._paths, self._excluded = tuple(paths), tuple(excluded)
+        self._decays = np.where(excluded, 0.0, self.weight_decay or 0.0).astype("float32")
+        self._factors = np.array(factors, "float32")
+        if self._multipliers:
+            _warn_of_unused(dict(self._multipliers), paths)
 
     def _add_scalars(self, name, initializer):
         """Creates one float32 scalar for each variable of the model."""
-        return [
-            self.add_variable(
-                (), initializer=initializer, aggregation="only_first_replica", name=f"{name}_{i}"
-            )
-            for i in range(len(self._momentums))
-        ]
+        options = {"initializer": initializer, "aggregation": "only_first_replica"}
+        scalars = []
+        for i in range(len(self._momentums)):
+            scalars.append(self.add_variable((), name=f"{name}_{i}", **options))
+        return scalars
 
     def freeze(self, *patterns: str) -> None:
         """Stops updating variables until `unfreeze`. A callback may call it while `fit` runs.
@@ -238,6 +242,8 @@ class AdamW(keras.optimizers.Optimizer):
 
     def apply(self, grads, trainable_variables=None):
         """Updates the variables, see `keras.optimizers.Optimizer.apply`."""
+        if keras.backend.backend() != "tensorflow":
+            return super().apply(distribution.summed(grads), trainable_variables)
         grads = distribution.summed([fused.dense_gradient(gradient) for gradient in grads])
         # Without this dependency, weight decay and the step counter, which need no gradient, would
         # also run in a step that fails, for example at an id outside its table.
@@ -280,7 +286,7 @@ class AdamW(keras.optimizers.Optimizer):
         return sizes["correction"] * new_momentum / (ops.sqrt(new_velocity) + sizes["epsilon"])
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        indices = [self._get_variable_index(variable) for variable in trainable_variables]
+        indices = list(map(self._get_variable_index, trainable_variables))
         if keras.backend.backend() == "torch":
             self._torch_update(grads, indices, learning_rate)
         else:
@@ -322,26 +328,24 @@ class AdamW(keras.optimizers.Optimizer):
         return ops.maximum(norm / self.global_clipnorm, 1.0)
 
     def _torch_update(self, grads, indices, learning_rate):
-        members = [(g, i) for g, i in zip(grads, indices, strict=True) if float(self._gates[i])]
+        # Without bias correction: after so many updates, the correction is 1.
+        many = None if self.bias_correction else ops.convert_to_tensor(1e9)
+        counted, groups = [], collections.defaultdict(list)
+        for gradient, i in zip(grads, indices, strict=True):
+            if not float(self._gates[i]):
+                continue
+            variable, momentum = self._trainable_variables[i].value, self._momentums[i].value
+            updates = self._updates[i].value if many is None else many
+            row = i, variable, gradient, momentum, self._velocities[i].value, updates
+            groups[self._factors[i], self._decays[i]].append(row)
+            counted.append(gradient)
         excess = None
         if self.global_clipnorm:
-            norm = fused.torch_global_norm([gradient for gradient, _ in members])
+            norm = fused.torch_global_norm(counted)
             excess = ops.maximum(ops.cast(norm, "float32") / self.global_clipnorm, 1.0)
-        groups = collections.defaultdict(list)
-        for gradient, i in members:
-            groups[self._factors[i], self._decays[i]].append((gradient, i))
-        # Without bias correction: after so many updates, the correction is 1.
-        updates = [ops.convert_to_tensor(1e9)] * len(self._updates)
-        if self.bias_correction:
-            updates = [variable.value for variable in self._updates]
-        for (factor, decay), group in groups.items():
+        for (factor, decay), rows in groups.items():
             self._torch_step(
-                [i for _, i in group],
-                [self._trainable_variables[i].value for _, i in group],
-                [gradient for gradient, _ in group],
-                [self._momentums[i].value for _, i in group],
-                [self._velocities[i].value for _, i in group],
-                [updates[i] for _, i in group],
+                *map(list, zip(*rows, strict=True)),
                 lr=ops.convert_to_tensor(learning_rate) * float(factor),
                 weight_decay=float(decay),
                 beta1=self.beta_1,
@@ -473,8 +477,12 @@ def _check_pattern(pattern):
         ) from error
 
 
-def _first_match(multipliers, path):
-    return next((factor for pattern, factor in multipliers if re.search(pattern, path)), 1.0)
+def _first_match(pairs, path, default):
+    """Returns the value of the first pair whose pattern is found in a path, or the default."""
+    for pattern, value in pairs:
+        if re.search(pattern, path):
+            return value
+    return default
 
 
 def _warn_of_unused(patterns, paths):

@@ -106,12 +106,12 @@ class Recipe:
     @property
     def ignores_weight_0(self):
         """Whether rows of weight 0 count neither in the loss nor in the metrics."""
-        return _is_auto(self._loss) and not self._keras_arguments.get("metrics")
+        return self._loss == "auto" and not self._keras_arguments.get("metrics")
 
     def arguments(self, task):
         """Returns the arguments of `keras.Model.compile` except the optimizer, a dict."""
         loss, metrics = self._loss, self._metrics
-        if _is_auto(loss):
+        if loss == "auto":
             loss = task.default_loss(self.label_smoothing)
         elif isinstance(loss, OF_SCORES) and isinstance(task.default_loss(0.0), SparseCrossentropy):
             raise ValueError(
@@ -124,9 +124,10 @@ class Recipe:
                 "`label_smoothing` is for loss='auto'. Received another loss with "
                 f"label_smoothing={self.label_smoothing}: set it in that loss."
             )
-        if _adds_up(share := distribution.share_of(task)):
+        share = distribution.share_of(task)
+        if share.replicas > 1 and keras.backend.backend() != "jax":
             loss = _of_all_devices(loss, share)
-        if not _is_auto(metrics):
+        if metrics != "auto":
             return {"loss": loss, "weighted_metrics": metrics, **self._keras_arguments}
         metrics, others = task.default_metrics(), dict(self._keras_arguments)
         if isinstance(others.get("metrics"), (list, tuple)):
@@ -195,7 +196,7 @@ class Recipe:
             epochs: int, see `keras.Model.fit`.
             initial_epoch: int, see `keras.Model.fit`.
         """
-        if _adds_up(distribution.share_of(task)):
+        if distribution.share_of(task).replicas > 1 and keras.backend.backend() != "jax":
             _check_adds_up(task)
         if not self.is_own:
             return
@@ -267,15 +268,6 @@ class Recipe:
         recipe.seed, recipe.sort_window = config["shuffle_seed"], config["sort_window"]
         recipe.num_epochs, recipe._random_state = config["num_epochs"], config["random_state"]
         return recipe, optimizer
-
-
-def _is_auto(value):
-    return isinstance(value, str) and value == "auto"
-
-
-def _adds_up(share):
-    """Whether devices compute their rows apart, so that losses and gradients are added up."""
-    return share.replicas > 1 and keras.backend.backend() != "jax"
 
 
 def _of_logits(loss):

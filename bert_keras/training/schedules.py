@@ -87,7 +87,14 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.decay = check_choice("decay", decay, _DECAYS)
         self.end_learning_rate = end_learning_rate
         self.power = check_number("power", power, above=0.0)
-        self.warmup_steps = _warmup_steps(warmup, self.total_steps)
+        limit = total_steps if is_int(warmup) else 1
+        if not (is_number(warmup) and 0 <= warmup < limit):
+            raise ValueError(
+                f"`warmup` must be at least 0 and below {limit}: a float is a fraction of the "
+                f"{total_steps} steps, an int a number of steps. Received: {warmup!r}."
+            )
+        steps = warmup if is_int(warmup) else round(warmup * total_steps)
+        self.warmup_steps = min(steps, total_steps - 1)
 
     def __call__(self, step: Tensor) -> Tensor:
         """Returns the rate of batch `step`, counted from 0: a float32 scalar tensor."""
@@ -96,17 +103,14 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         decay_steps = self.total_steps - self.warmup_steps
         remaining = ops.clip((self.total_steps - step) / decay_steps, 0.0, 1.0)
         floor = self.end_learning_rate / self.peak_learning_rate if self.peak_learning_rate else 0.0
-        falling = floor + (1.0 - floor) * self._shape(remaining)
-        return self.peak_learning_rate * ops.where(step < self.warmup_steps, rising, falling)
-
-    def _shape(self, remaining):
         if self.decay == "constant":
-            return ops.ones_like(remaining)
-        if self.decay == "cosine":
-            return 0.5 * (1.0 - ops.cos(math.pi * remaining))
-        if self.decay == "polynomial":
-            return remaining**self.power
-        return remaining
+            remaining = ops.ones_like(remaining)
+        elif self.decay == "cosine":
+            remaining = 0.5 * (1.0 - ops.cos(math.pi * remaining))
+        elif self.decay == "polynomial":
+            remaining = remaining**self.power
+        falling = floor + (1.0 - floor) * remaining
+        return self.peak_learning_rate * ops.where(step < self.warmup_steps, rising, falling)
 
     def get_config(self):
         names = ("peak_learning_rate", "total_steps", "warmup", "decay", "end_learning_rate")
@@ -169,13 +173,3 @@ class PhasedSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def from_config(cls, config):
         deserialize = keras.saving.deserialize_keras_object
         return cls([deserialize(schedule) for schedule in config["schedules"]])
-
-
-def _warmup_steps(warmup, total_steps):
-    limit = total_steps if is_int(warmup) else 1
-    if not (is_number(warmup) and 0 <= warmup < limit):
-        raise ValueError(
-            f"`warmup` must be at least 0 and below {limit}: a float is a fraction of the "
-            f"{total_steps} steps, an int a number of steps. Received: {warmup!r}."
-        )
-    return warmup if is_int(warmup) else min(round(warmup * total_steps), total_steps - 1)

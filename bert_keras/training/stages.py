@@ -1,5 +1,6 @@
-"""A backbone's parts by their depth: rates that fall with it, and the order of thawing."""
+"""A backbone's parts by depth: learning rates that fall with it, and the order of thawing."""
 
+import itertools
 import posixpath
 import re
 
@@ -14,15 +15,15 @@ def layer_wise_decay(
 ) -> list[tuple[str, float]]:
     """Returns learning-rate multipliers that fall with the distance from the head.
 
-    Lower layers hold general knowledge and need smaller steps: of `n` stages, the embeddings first
-    and then each block, stage `i` moves at `rate ** (n - i)` times the learning rate, counted from
-    0. What stands above them in the backbone, such as a pooler, has the multiplier 1. All are known
-    by their paths within the backbone, whatever that is called.
+    Lower layers hold general knowledge and need smaller steps: of `n` stages (the embeddings, what
+    all blocks share, then each block), stage `i`, counted from 0, has `rate ** (n - i)` times the
+    learning rate. What lies above them in the backbone, such as a pooler, has the multiplier 1.
+    Weights are found by their paths within the backbone, whatever its name is.
 
     Args:
         backbone: a `Backbone`, or any layer with `stages`.
         rate: float, above 0 and at most 1; Sun et al. found 0.95 best.
-        head: float, multiplier of everything outside the backbone.
+        head: float, multiplier of all weights outside the backbone.
 
     Returns:
         List of (pattern, multiplier), the `learning_rate_multipliers` of `AdamW`.
@@ -45,7 +46,7 @@ def layer_wise_decay(
     check_number("head", head)
     stages = _patterns(backbone)
     multipliers = [(stage, rate ** (len(stages) - i)) for i, stage in enumerate(stages)]
-    # Not a row for the pooler, of which there would be a warning where it does not train.
+    # The pooler has no row of its own: a row without a trainable weight causes a warning.
     parts = dict.fromkeys(relative_path(weight).partition("/")[0] for weight in backbone.weights)
     return [*multipliers, (rf"^(?![^/]+/({'|'.join(map(re.escape, parts))})/)", head)]
 
@@ -53,10 +54,11 @@ def layer_wise_decay(
 def stages_from_the_top(backbone: keras.layers.Layer, layers_per_stage: int = 1) -> list[list[str]]:
     """Returns the stages of `GradualUnfreezing` for a backbone: last block first, embeddings last.
 
-    The pooler and everything outside the backbone are in no stage and move from the beginning.
+    What all blocks share thaws between the first block and the embeddings. The pooler and
+    everything outside the backbone are in no stage and train from the beginning.
 
     Args:
-        backbone: a `Backbone`, or any layer with `stages`.
+        backbone: a `Backbone`, or any layer with `stages` and `num_blocks`.
         layers_per_stage: int, how many blocks thaw together.
 
     Returns:
@@ -66,17 +68,16 @@ def stages_from_the_top(backbone: keras.layers.Layer, layers_per_stage: int = 1)
         ValueError: `layers_per_stage` is no int from 1.
     """
     check_int("layers_per_stage", layers_per_stage)
-    embeddings, *blocks = _patterns(backbone)
-    blocks.reverse()
-    starts = range(0, len(blocks), layers_per_stage)
-    return [*(blocks[i : i + layers_per_stage] for i in starts), [embeddings]]
+    stages, num_blocks = _patterns(backbone)[::-1], backbone.num_blocks
+    ends = [*range(0, num_blocks, layers_per_stage), *range(num_blocks, len(stages) + 1)]
+    return [stages[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _patterns(backbone):
-    """Returns a regular expression for each stage: what its weights' paths have in common.
+    """Returns a regular expression for each stage: what the paths of its weights have in common.
 
-    The first part of a path is the backbone's name, which is left open. A block that stands there
-    several times, because it is shared, is one stage.
+    The first part of a path is the backbone's name, which is left open. A stage that occurs several
+    times, because layers share it, counts once.
     """
     folders = (
         posixpath.commonpath([relative_path(weight).rpartition("/")[0] for weight in stage.weights])

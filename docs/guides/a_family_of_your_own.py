@@ -24,14 +24,13 @@ import numpy as np
 import bert_keras
 from bert_keras import layers
 from bert_keras.models.backbone import Backbone, own_arguments
-from bert_keras.models.bert import bert_embeddings
-from bert_keras.models.model import layer_for
+from bert_keras.models.bert import bert_block, bert_embeddings
 
 # %% [markdown]
 # ## The block
 #
-# BERT's own has what is needed, two norms, an attention, a feed-forward network, and tells by
-# `adaptable` which dense layers take LoRA's adapters. Only the order of things is another.
+# A block is handed its parts: an attention, a feed-forward network and two norms. They say by
+# `adaptable` which dense layers can have LoRA's adapters. Only the order of the parts differs here.
 
 
 # %%
@@ -55,8 +54,8 @@ class ParallelBlock(layers.EncoderBlock):
 # ## The backbone
 #
 # `own_arguments(locals())` hands all arguments to the base class, which checks them, keeps each as an
-# attribute, and gives them back as the config. `layer_for` makes a layer whose arguments are the
-# attributes of the same names. `build()` comes last: weights are there from then on.
+# attribute, and returns them as the config. `bert_embeddings` and `bert_block` make BERT's parts
+# with the backbone's sizes and rates. `build()` comes last and creates all weights.
 
 
 # %%
@@ -82,7 +81,7 @@ class ParallelBackbone(Backbone):
     ):
         super().__init__(**own_arguments(locals()), num_segments=0)
         self.embeddings = bert_embeddings(self)
-        blocks = [layer_for(self, ParallelBlock, f"layer_{i}") for i in range(num_layers)]
+        blocks = [bert_block(self, f"layer_{i}", ParallelBlock) for i in range(num_layers)]
         self.encoder = layers.Encoder(blocks, remat=remat, dtype=self.dtype_policy, name="encoder")
         self.build()
 

@@ -1,19 +1,24 @@
 # %% [markdown]
 # # A task of your own
 #
-# Grades, which have an order that classes do not know of.
+# Grades, which are classes with an order.
 #
 # ```shell
 # python docs/guides/a_task_of_your_own.py
 # ```
 #
-# A task is a backbone, a head, and what only you can say: how labels look, what the loss is, how an
-# answer reads. All else, raw text in, batches by length, BERT's recipe, `.keras` files and presets,
-# comes with `bert_keras.Task`.
+# A task is a backbone, a head, and what only you can define: the labels, the loss, and how an answer
+# reads. `bert_keras.Task` brings the rest: raw text in, batches by length, BERT's recipe, `.keras`
+# files and presets.
 #
-# Here a review has a grade from 1 to 5. The head says for each grade but the last how likely the
-# review is above it, so that an error of one grade costs less than one of four (Cao et al., 2020,
-# https://arxiv.org/abs/1901.07884, with a weight for each threshold).
+# Here a review has a grade from 1 to 5. For each grade except the last, the head predicts whether
+# the review is above it, so that an error of one grade costs less than one of four (Cao et al.,
+# 2020, https://arxiv.org/abs/1901.07884, with a weight for each threshold).
+#
+# Each text becomes one row of token ids. A task in which it does not, for instance because it cuts
+# texts into windows, overrides one more method, `encode_texts(x, y, sample_weight, training)`, which
+# returns the rows, an `EncodedExamples`. The way from texts to the loss is drawn at the top of
+# `bert_keras/tasks/__init__.py`.
 
 # %%
 import os
@@ -25,13 +30,13 @@ import numpy as np
 import bert_keras
 
 
-# Registered, so that files can name the class. An argument of the constructor is kept as an
-# attribute of the same name: that is how files know it.
+# Registered, so that files can name the class. Each argument of the constructor is kept as an
+# attribute of the same name, from which files are written.
 @keras.saving.register_keras_serializable(package="guide")
 class Grader(bert_keras.Task):
     """Gives texts a grade from 1 to `num_grades`."""
 
-    # A preset of another number of grades holds another head.
+    # A preset with another number of grades has another head.
     head_arguments = ("num_grades",)
 
     def __init__(self, backbone, preprocessor=None, num_grades=5, **kwargs):

@@ -8,7 +8,7 @@ from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
 from bert_keras.engine.remat import rematerialized
-from bert_keras.layers.encoder import EncoderBlock
+from bert_keras.models.bert import bert_block
 
 TEXTS = [" ".join(LETTERS[i : i + 3]) for i in range(5)] * 2
 LABELS = [0, 1, 0, 1, 1] * 2
@@ -95,7 +95,8 @@ def test_mixed_precision_has_the_same_gradients_up_to_its_own_rounding():
 
 @pytest.mark.once
 def test_a_layer_alone_has_the_same_output_and_moves_its_generators_on_as_far():
-    block = EncoderBlock(2, 16, 32, dropout=0.3, attention_dropout=0.3)
+    sizes = {"num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32}
+    block = bert_block(tiny_backbone(**sizes, dropout=0.3), "block")
     block.build()
     x = keras.random.normal((2, 5, 16), seed=0)
     starts = [to_numpy(v).copy() for v in block.variables]

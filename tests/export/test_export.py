@@ -25,6 +25,11 @@ def modernbert():
     return bert_keras.ModernBertBackbone(len(VOCABULARY), **sizes, max_sequence_length=64)
 
 
+def mpnet():
+    sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 16, "intermediate_dim": 24}
+    return bert_keras.MPNetBackbone(len(VOCABULARY), **sizes, initializer_range=0.3)
+
+
 TASKS = {
     "TextClassifier": tiny_classifier,
     "TokenClassifier": lambda: bert_keras.TokenClassifier(tiny_backbone(), 3, crf=True),
@@ -33,6 +38,7 @@ TASKS = {
     "MaskedLM": lambda: bert_keras.MaskedLM(tiny_backbone()),
     "SpanBoundary": lambda: bert_keras.SpanBoundary(tiny_backbone()),
     "ModernBERT": lambda: bert_keras.TokenClassifier(modernbert(), 3),
+    "MPNet": lambda: bert_keras.TextEmbedder(mpnet()),
     "backbone": tiny_backbone,
 }
 ONCE = ("TokenClassifier", "QuestionAnswering", "MaskedLM", "backbone")
@@ -76,7 +82,7 @@ def test_a_program_gives_the_same_at_any_size(name, tmp_path):
 
 
 @pytest.mark.once  # On PyTorch, which writes it; the test of another process has the others.
-@pytest.mark.parametrize("name", ["QuestionAnswering", "MultipleChoice"])
+@pytest.mark.parametrize("name", ["QuestionAnswering", "MultipleChoice", "MPNet"])
 def test_onnx_gives_the_same_to_both_runtimes(name, tmp_path):
     import onnxruntime
 

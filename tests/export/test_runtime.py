@@ -1,5 +1,6 @@
 """An exported folder answers as its task does, where nothing but three libraries is installed."""
 
+import functools
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import zlib
 
+import keras
 import numpy as np
 import pytest
 from small_tokenizers import byte_pair_tokenizer
@@ -18,166 +20,102 @@ import bert_keras
 from bert_keras.export import program_formats as formats
 from bert_keras.export import runtime
 
-# PyTorch, on which programs are written; what reads them has no backend.
+# PyTorch writes the programs; no backend reads them.
 pytestmark = pytest.mark.once
 
 TEXTS = ["a b cab", "dd, ee", "", "h" * 9, "a b c d e f g h a b c d e f g h", "caf\u0301é \ud800b"]
 NAMES = ["O", "B-A", "I-A", "B-B", "E-B", "[PAD]"]
+QUESTIONS = ["a b", "c? d d d d d d d d d d"]
+CONTEXTS = ["a b, c d e f g h a b c d e f g h a b c d e f e\u0301 g h.", "h a a a c"]
 
 
 def biased(task):
-    """Returns a task whose answers differ clearly, with the same weights in each of its class."""
+    """Returns the task with weights that depend on its class alone, and give clear answers."""
     for weight in (w for w in task.weights if len(w.shape) > 1 or "crf" in w.path):
         rng = np.random.default_rng(zlib.crc32(weight.path.split("/", 1)[1].encode()))
         weight.assign(rng.normal(0, 0.5, weight.shape))
     return task
 
 
-def task_of(cls, *args, max_length=16, truncation="longest_first", **options):
+def task_of(name, *, max_length=16, truncation="longest_first", **options):
     preprocessor = tiny_preprocessor(max_length, truncation=truncation)
-    return biased(cls(tiny_backbone(), *args, preprocessor=preprocessor, **options))
+    return biased(getattr(bert_keras, name)(tiny_backbone(), preprocessor=preprocessor, **options))
 
 
-def without_segments(cls, *args, **options):
-    """Returns a task of another layout, whose tokens hold the spaces before words."""
+def roberta_task_of(name, *, max_length=24, **options):
+    """Returns a task without segments, whose tokens hold the spaces before words."""
     tokenizer = byte_pair_tokenizer(["a film for a rainy day é"] * 9, 300)
-    backbone = bert_keras.RobertaBackbone(
-        tokenizer.vocabulary_size,
-        num_layers=1,
-        num_heads=2,
-        hidden_dim=16,
-        intermediate_dim=32,
-        max_sequence_length=64,
-        padding_id=tokenizer.pad_token_id,
-    )
-    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=24)
-    return biased(cls(backbone, *args, preprocessor=preprocessor, **options))
+    sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32}
+    sizes |= {"max_sequence_length": 64, "padding_id": tokenizer.pad_token_id}
+    backbone = bert_keras.RobertaBackbone(tokenizer.vocabulary_size, **sizes)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=max_length)
+    return biased(getattr(bert_keras, name)(backbone, preprocessor=preprocessor, **options))
 
 
-def classifier(**options):
-    return lambda: task_of(bert_keras.TextClassifier, **options)
+def case(name, method, *arguments, make=task_of, **options):
+    return functools.partial(make, name, **options), method, arguments
 
 
-QUESTIONS = ["a b", "c? d d d d d d d d d d"]
-CONTEXTS = ["a b, c d e f g h a b c d e f g h a b c d e f e\u0301 g h.", "h a a a c"]
+classifier = functools.partial(case, "TextClassifier", "classify", num_classes=3)
+tagger = functools.partial(case, "TokenClassifier", "tag", num_classes=6, max_length=8)
+answerer = functools.partial(case, "QuestionAnswering", "answer")
+WORDS = [*TEXTS, ["ab", "", "\u0000", "c d"], ["a", "b"], []]
+CHOICES = ["a b", "c"], [["a", "b b b", "c"], ["d e", "f"]]
+MASKS = ["a [MASK] b", "[MASK] c [MASK] d e f"]
+BYTES, PIECES = ["a film for<mask> day", "<mask> é"], ["a film, rainy", ["for", "a", "é day", ""]]
 CASES = {
-    "single": (classifier(num_classes=3), "classify", [TEXTS]),
-    "one": (classifier(num_classes=3, label_names=["a", "b", "c"]), "classify", ["a b"]),
-    "pairs": (classifier(num_classes=3, max_length=9), "classify", [(TEXTS, TEXTS[::-1])]),
-    "pair": (
-        classifier(num_classes=3, truncation="only_second", max_length=9),
-        "classify",
-        [("a b", "c d e f g h")],
+    "single": classifier(TEXTS),
+    "one": classifier("a b", label_names=["a", "b", "c"]),
+    "pairs": classifier((TEXTS, TEXTS[::-1]), max_length=9),
+    "pair": classifier(("a b", "c d e f g h"), truncation="only_second", max_length=9),
+    "multi": classifier(TEXTS, problem_type="multi_label"),
+    "scores": classifier(TEXTS, problem_type="regression"),
+    "tail": classifier(TEXTS, truncation="tail", max_length=6),
+    "head_tail": classifier(TEXTS, truncation="head_tail", max_length=8),
+    "long": case(
+        *("LongTextClassifier", "classify", TEXTS),
+        **{"num_classes": 3, "max_length": 6, "truncation": "head_tail", "num_windows": 3},
     ),
-    "multi": (classifier(num_classes=3, problem_type="multi_label"), "classify", [TEXTS]),
-    "scores": (classifier(num_classes=3, problem_type="regression"), "classify", [TEXTS]),
-    "tail": (classifier(num_classes=3, truncation="tail", max_length=6), "classify", [TEXTS]),
-    "head_tail": (
-        classifier(num_classes=3, truncation="head_tail", max_length=8),
-        "classify",
-        [TEXTS],
+    "tag": tagger(WORDS, label_names=NAMES),
+    "crf": tagger(TEXTS, label_names=NAMES, crf=True),
+    "numbers": tagger(["ab, c"]),
+    "words": tagger(PIECES, num_classes=5, label_names=NAMES[:5], make=roberta_task_of),
+    "answer": answerer(QUESTIONS, CONTEXTS, 3, stride=3, max_answer_length=4),
+    "answer_one": answerer(QUESTIONS[0], CONTEXTS[0], stride=2),
+    "no_answer": answerer(
+        *(QUESTIONS, CONTEXTS[0], 4),
+        **{"normalization": "per_window", "no_answer_threshold": -9.0, "stride": 3},
     ),
-    "long": (
-        lambda: task_of(
-            bert_keras.LongTextClassifier, 3, max_length=6, truncation="head_tail", num_windows=3
-        ),
-        "classify",
-        [TEXTS],
-    ),
-    "tag": (
-        lambda: task_of(bert_keras.TokenClassifier, 6, label_names=NAMES, max_length=8),
-        "tag",
-        [[*TEXTS, ["ab", "", "\u0000", "c d"], ["a", "b"], []]],
-    ),
-    "crf": (
-        lambda: task_of(bert_keras.TokenClassifier, 6, label_names=NAMES, max_length=8, crf=True),
-        "tag",
-        [TEXTS],
-    ),
-    "numbers": (lambda: task_of(bert_keras.TokenClassifier, 6), "tag", ["ab, c"]),
-    "answer": (
-        lambda: task_of(bert_keras.QuestionAnswering, stride=3, max_answer_length=4),
-        "answer",
-        [QUESTIONS, CONTEXTS, 3],
-    ),
-    "answer_one": (
-        lambda: task_of(bert_keras.QuestionAnswering, stride=2),
-        "answer",
-        [QUESTIONS[0], CONTEXTS[0]],
-    ),
-    "no_answer": (
-        lambda: task_of(
-            bert_keras.QuestionAnswering,
-            normalization="per_window",
-            no_answer_threshold=-9.0,
-            stride=3,
-        ),
-        "answer",
-        [QUESTIONS, CONTEXTS[0], 4],
-    ),
-    "choose": (
-        lambda: task_of(bert_keras.MultipleChoice),
-        "choose",
-        [["a b", "c"], [["a", "b b b", "c"], ["d e", "f"]]],
-    ),
-    "embed": (lambda: task_of(bert_keras.TextEmbedder), "embed", [TEXTS]),
-    "fill_mask": (
-        lambda: task_of(bert_keras.MaskedLM),
-        "fill_mask",
-        [["a [MASK] b", "[MASK] c [MASK] d e f"], 3],
-    ),
-    "bytes": (
-        lambda: without_segments(bert_keras.MaskedLM),
-        "fill_mask",
-        [["a film for<mask> day", "<mask> é"], 40],
-    ),
-    "words": (
-        lambda: without_segments(bert_keras.TokenClassifier, 5, label_names=NAMES[:5]),
-        "tag",
-        [["a film, rainy", ["for", "a", "é day", ""]]],
-    ),
-    "both": (lambda: task_of(bert_keras.Pretraining), "fill_mask", ["a [MASK] b"]),
-    "is_next": (
-        lambda: task_of(bert_keras.NextSentencePrediction),
-        "is_next",
-        [TEXTS, TEXTS[::-1]],
-    ),
-    "is_next_both": (lambda: task_of(bert_keras.Pretraining), "is_next", ["a b", "c"]),
-    "is_replaced": (lambda: task_of(bert_keras.ReplacedTokenDetector), "is_replaced", [TEXTS[:3]]),
+    "choose": case("MultipleChoice", "choose", *CHOICES),
+    "embed": case("TextEmbedder", "embed", TEXTS),
+    "fill_mask": case("MaskedLM", "fill_mask", MASKS, 3),
+    "bytes": case("MaskedLM", "fill_mask", BYTES, 40, make=roberta_task_of),
+    "both": case("Pretraining", "fill_mask", "a [MASK] b"),
+    "is_next": case("NextSentencePrediction", "is_next", TEXTS, TEXTS[::-1]),
+    "is_next_both": case("Pretraining", "is_next", "a b", "c"),
+    "is_replaced": case("ReplacedTokenDetector", "is_replaced", TEXTS[:3]),
 }
 
 
 def assert_same(found, expected):
-    if isinstance(expected, dict):
-        assert found.keys() == expected.keys()
-        for key in expected:
-            assert_same(found[key], expected[key])
-    elif isinstance(expected, (list, tuple, np.ndarray)):
-        assert type(found) is type(expected) and len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
-            assert_same(one, other)
-    elif isinstance(expected, (float, np.floating)):
-        assert abs(found - expected) < 1e-5
-    else:
-        assert found == expected and type(found) is type(expected)
+    keras.tree.assert_same_structure(found, expected)
+    for one, other in zip(keras.tree.flatten(found), keras.tree.flatten(expected), strict=True):
+        assert type(one) is type(other)
+        is_float = isinstance(other, (float, np.ndarray))
+        assert one == (pytest.approx(other, rel=0, abs=1e-5) if is_float else other)
 
 
-# By classes and numbers of classes, since a program takes seconds to write.
+# By class, backbone and number of classes, since a program takes seconds to write.
 PROGRAMS = {}
 
 
-def write_once():
-    """Returns `formats.write_onnx` that writes the program of tasks with the same weights once."""
-    write = formats.write_onnx
-
-    def write_onnx(model, path, verbose=None):
-        key = type(model), type(model.backbone), getattr(model, "num_classes", None)
-        if key not in PROGRAMS:
-            write(model, path, verbose)
-            PROGRAMS[key] = pathlib.Path(path).read_bytes()
-        pathlib.Path(path).write_bytes(PROGRAMS[key])
-
-    return write_onnx
+def write_once(model, path, verbose=None, write=formats.write_onnx):
+    """Writes a program as `write_onnx` does; that of tasks with the same weights only once."""
+    key = type(model), type(model.backbone), getattr(model, "num_classes", None)
+    if key not in PROGRAMS:
+        write(model, path, verbose)
+        PROGRAMS[key] = pathlib.Path(path).read_bytes()
+    pathlib.Path(path).write_bytes(PROGRAMS[key])
 
 
 WITHOUT_KERAS = """
@@ -190,6 +128,7 @@ for name, (method, arguments) in pickle.loads((folder / "asked").read_bytes()).i
     spec = importlib.util.spec_from_file_location("runtime", folder / name / "runtime.py")
     runtime = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(runtime)
+    assert runtime.answers.__file__ == str(folder / name / "answers" / "__init__.py")
     answers[name] = getattr(runtime.load(folder / name), method)(*arguments)
 (folder / "answers").write_bytes(pickle.dumps(answers))
 """
@@ -200,7 +139,7 @@ def folder(tmp_path_factory):
     """A folder of exported folders, and what their tasks answered."""
     folder, expected = tmp_path_factory.mktemp("served"), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formats, "write_onnx", write_once())
+        patch.setattr(formats, "write_onnx", write_once)
         for name, (make, method, arguments) in CASES.items():
             task = make()
             task.export(folder / name, format="onnx")
@@ -225,14 +164,14 @@ def test_answers_are_the_tasks_own(answers, name):
     assert_same(found[name], expected[name])
 
 
-def test_tags_and_spans_that_the_cases_compare_are_there(answers):
+def test_the_compared_answers_hold_entities_and_spans(answers):
     found = answers[0]
     assert any(len(answer["entities"]) > 1 for answer in found["tag"] + found["crf"])
     assert {len(best) for best in found["answer"]} == {3}
     assert any(best[0]["answer"] == "" for best in found["no_answer"])
 
 
-def test_a_folder_answers_by_what_its_task_does(folder):
+def test_a_folder_answers_by_the_methods_of_its_task(folder):
     names = {name: runtime.load(folder / name).answers for name in ("both", "tag", "embed")}
     assert names == {"both": ["fill_mask", "is_next"], "tag": ["tag"], "embed": ["embed"]}
 
@@ -240,24 +179,24 @@ def test_a_folder_answers_by_what_its_task_does(folder):
 def test_a_folder_answers_from_the_shell(folder):
     for name, texts in (("one", ["a b"]), ("choose", ["a b", "a", "b b b", "c"])):
         command = [sys.executable, folder / name / "runtime.py", *texts]
-        told = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
-        (answer,) = map(json.loads, told.stdout.splitlines())
+        output = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
+        (answer,) = map(json.loads, output.stdout.splitlines())
         task = runtime.load(folder / name)
         assert answer == runtime.ask(task, task.answers[0], [texts])[0]
 
 
-def test_tritons_example_names_what_a_program_takes_and_gives(folder):
+def test_triton_s_example_names_the_inputs_and_outputs_of_a_program(folder):
     import onnxruntime
 
-    path = pathlib.Path(__file__).parents[1] / "examples/serving/triton/sentiment/config.pbtxt"
+    path = pathlib.Path(__file__).parents[2] / "examples/serving/triton/sentiment/config.pbtxt"
     text = path.read_text(encoding="utf-8")
     session = onnxruntime.InferenceSession(str(folder / "one" / "model.onnx"))
     types = {"tensor(int32)": "INT32", "tensor(float)": "FP32"}
     for key, values in (("input", session.get_inputs()), ("output", session.get_outputs())):
         tensor = r'\{ name: "(\w+)" data_type: TYPE_(\w+) dims: \[ -1 \] \}'
-        told = re.findall(tensor, re.search(rf"(?m)^{key} \[$(.*?)^\]", text, re.S)[1])
-        assert sorted(told) == sorted((x.name, types[x.type]) for x in values)
-        # Before it the axis of rows, of which Triton makes as many as `max_batch_size`.
+        named = re.findall(tensor, re.search(rf"(?m)^{key} \[$(.*?)^\]", text, re.S)[1])
+        assert sorted(named) == sorted((x.name, types[x.type]) for x in values)
+        # Triton adds the axis of rows by itself, up to `max_batch_size`.
         assert all(len(x.shape) == 2 and isinstance(x.shape[0], str) for x in values)
 
 
@@ -306,29 +245,36 @@ def test_the_package_without_keras_has_its_runtime_and_says_what_the_rest_needs(
     assert last.startswith("ModuleNotFoundError: bert_keras.TextClassifier needs Keras")
 
 
-def test_mistakes_are_told(folder, tmp_path):
-    task = runtime.load(folder / "fill_mask")
-    with pytest.raises(ValueError, match="answers by fill_mask"):
-        task.tag("a")
-    with pytest.raises(ValueError, match="Received: 0 within"):
-        task.fill_mask("a b")
-    with pytest.raises(TypeError, match="A text must be a str"):
-        runtime.load(folder / "one").classify(["a", None])
-    with pytest.raises(TypeError, match="A text must be a str"):
-        runtime.load(folder / "one").classify([("a", "b")])
-    with pytest.raises(ValueError, match="Documents are single texts"):
-        runtime.load(folder / "long").classify(("a", "b"))
-    with pytest.raises(ValueError, match="`top_k` must be an int from 1"):
-        task.fill_mask("[MASK]", top_k=-1)
-    with pytest.raises(ValueError, match="at least one choice"):
-        runtime.load(folder / "choose").choose("a", [])
-    assert runtime.load(folder / "embed").embed([]).shape == (0, 16)
-    with pytest.raises(ValueError, match="each label's name"):
-        runtime.load(folder / "multi").classify("a", threshold={"a": 0.5})
-    with pytest.raises(ValueError, match="at most 14 tokens"):
-        runtime.load(folder / "is_replaced").is_replaced("a " * 15)
-    with pytest.raises(ValueError, match="need a token each"):
-        runtime.load(folder / "answer").answer("", "a")
+MISTAKES = [
+    ("fill_mask", "tag", ["a"], "answers by fill_mask"),
+    ("fill_mask", "fill_mask", ["a b"], "Received: 0 within"),
+    ("fill_mask", "fill_mask", ["[MASK]", -1], "`top_k` must be an int from 1"),
+    ("one", "classify", [["a", None]], "A text must be a str"),
+    ("one", "classify", [[("a", "b")]], "A text must be a str"),
+    ("long", "classify", [("a", "b")], "Documents are single texts"),
+    ("multi", "classify", ["a", 1, {"a": 0.5}], "each label's name"),
+    ("choose", "choose", ["a", []], "at least one choice"),
+    ("is_replaced", "is_replaced", ["a " * 15], "at most 14 tokens"),
+    ("answer", "answer", ["", "a"], "need a token each"),
+]
+
+
+@pytest.mark.parametrize(("name", "method", "arguments", "message"), MISTAKES)
+def test_wrong_arguments_are_refused(folder, name, method, arguments, message):
+    error = TypeError if "must be a str" in message else ValueError
+    with pytest.raises(error, match=message):
+        getattr(runtime.load(folder / name), method)(*arguments)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_texts_have_no_answers(folder, name):
+    method = CASES[name][1]
+    columns = [[]] * (2 if method in ("answer", "choose", "is_next") else 1)
+    found = getattr(runtime.load(folder / name), method)(*columns)
+    assert np.shape(found) == ((0, 16) if method == "embed" else (0,))
+
+
+def test_folders_of_another_kind_or_version_are_refused(folder, tmp_path):
     with pytest.raises(ValueError, match="that `export"):
         runtime.load(tmp_path)
     (tmp_path / "model.onnx").touch()
@@ -405,15 +351,22 @@ def test_the_package_prepares_for_its_command_alone(name, folder):
 
 def test_a_folder_is_whole_or_as_it_was(tmp_path, monkeypatch):
     def files():
-        return {path.name: path.read_bytes() for path in (tmp_path / "served").iterdir()}
+        paths = [path for path in (tmp_path / "served").rglob("*") if path.is_file()]
+        return {path.relative_to(tmp_path / "served"): path.read_bytes() for path in paths}
 
-    monkeypatch.setattr(formats, "write_onnx", write_once())
+    monkeypatch.setattr(formats, "write_onnx", write_once)
     task = CASES["one"][0]()
     task.export(tmp_path / "served", format="onnx")
     before = files()
-    monkeypatch.setattr(runtime, "__file__", "nowhere")
-    with pytest.raises(FileNotFoundError):
-        task_of(bert_keras.TextClassifier, num_classes=3).export(tmp_path / "served", format="onnx")
+    # A module of another version goes, a file of the user's stays.
+    for name in ("answers/older.py", "notes.txt"):
+        (tmp_path / "served" / name).touch()
+    task.export(tmp_path / "served", format="onnx")
+    assert files().keys() - before.keys() == {pathlib.Path("notes.txt")}
+    before = files()
+    with monkeypatch.context() as patch, pytest.raises(FileNotFoundError):
+        patch.setattr(runtime, "__file__", "nowhere")
+        CASES["single"][0]().export(tmp_path / "served", format="onnx")
     assert files() == before
     for model in (tiny_backbone(), bert_keras.TextClassifier(tiny_backbone())):
         with pytest.raises(ValueError, match="needs one task, with a preprocessor"):

@@ -8,14 +8,15 @@ import pytest
 from checks import gradients, to_numpy
 from keras import ops
 
+import bert_keras
 from bert_keras.engine import kernels as backends
 from bert_keras.engine.kernels import LEAST_ROWS
 from bert_keras.layers import attention
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.encoder import EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward, gelu, gelu_tanh
 from bert_keras.layers.layer_norm import LayerNorm
+from bert_keras.models.bert import bert_block
 
 GENERATOR = np.random.default_rng(0)
 
@@ -226,7 +227,9 @@ def test_dropout_in_the_kernel_of_accelerators():
     query, key, value = (torch.rand(2, 6, 3, 4) for _ in range(3))
     mask = (torch.arange(6) < torch.tensor([[4], [0]]))[:, None, None]
     plain = backends.fused_attention(query, key, value, mask)
-    drawn = [backends.fused_attention(query, key, value, mask, 0.3) for _ in range(2000)]
+    drawn = [
+        backends.fused_attention(query, key, value, mask, dropout_rate=0.3) for _ in range(2000)
+    ]
     assert not torch.equal(drawn[0], drawn[1])
     # Four deviations of the mean; the text without a token attends to all keys alike.
     torch.testing.assert_close(torch.stack(drawn).mean(0), plain, rtol=0, atol=0.04)
@@ -236,7 +239,7 @@ def test_dropout_in_the_kernel_of_accelerators():
 def test_autocast_and_frozen_weights():
     import torch
 
-    block = EncoderBlock(2, 16, 32)
+    block = bert_block(bert_keras.BertBackbone(9, 1, 2, 16, 32), "block")
     block.build()
     x = torch.rand(4, 256, 16, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):

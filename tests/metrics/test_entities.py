@@ -7,7 +7,7 @@ import seqeval.metrics
 import seqeval.scheme
 from seqeval.metrics.sequence_labeling import get_entities
 
-from bert_keras.metrics.entities import entity_scores, extract_entities, find_odd_tags
+from bert_keras.metrics import entity_scores, extract_entities, find_odd_tags
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

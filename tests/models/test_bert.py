@@ -215,7 +215,7 @@ def test_a_config_that_asks_for_all_memory_is_refused():
         ({"token_ids": np.full((1, 3), -1)}, "vocabulary"),
         ({"token_ids": np.ones((1, 13), int)}, "between 1 and 12"),
         ({"token_ids": np.ones((1, 0), int)}, "between 1 and 12"),
-        ({"token_ids": np.ones(3, int)}, "2 axes"),
+        ({"token_ids": np.ones(3, int)}, r"\(batch, seq_len\)"),
         ({"token_ids": np.ones((1, 3), int), "segment_ids": np.full((1, 3), 2)}, "segment"),
         ({"token_ids": np.ones((1, 3), int), "padding_mask": np.ones((1, 4), int)}, "shape"),
         ({"token_ids": np.ones((1, 3), int), "input_mask": np.ones((1, 3), int)}, "padding_mask"),

@@ -59,7 +59,7 @@ def test_the_order_does_not_depend_on_what_is_padded_to(lengths, batch_size, shu
 
 def test_a_length_goes_to_the_smallest_bucket_that_holds_it():
     assert bucket_lengths([1, 16, 17, 64], (16, 32, 64)).tolist() == [16, 16, 32, 64]
-    with pytest.raises(ValueError, match="last bucket 64, longest row 65"):
+    with pytest.raises(ValueError, match=r"an int from 65\. Received: 64"):
         bucket_lengths([3, 65], (16, 64))
     for buckets in ((), (16, 16), (32, 16), (0, 16)):
         with pytest.raises(ValueError, match="positive and increase"):
@@ -268,7 +268,7 @@ def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match=r"`batch_size` must be an int from 1\. Received: 0"):
         BucketedBatches([5], make_inputs, batch_size=0)
     with pytest.raises(
-        ValueError, match=r"`labels` must have one entry for each of the 2 rows\. .*3"
+        ValueError, match=r"`labels` must have one entry for each row\. .*2 rows, 3 labels"
     ):
         BucketedBatches([5, 5], make_inputs, [1, 2, 3])
     with pytest.raises(ValueError, match=r"labels\['a'\]"):

@@ -179,8 +179,8 @@ def test_questions_and_contexts_are_pairs_of_the_layout(preprocessor, tokenizer)
         begin = context.index(answer)
         span = np.array([begin]), np.array([begin + len(answer)])
         first, last = windows.tokens_of(np.array([0]), *span)
-        begins, ends = windows.characters_of(np.array([0]), first, last)
-        assert context[begins[0] : ends[0]] == answer
+        (characters,) = windows.offsets
+        assert context[characters[first[0], 0] : characters[last[0], 1]] == answer
 
 
 def characters_of(sentence):

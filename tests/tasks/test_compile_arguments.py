@@ -1,4 +1,4 @@
-"""What the arguments of `compile` do to the weights."""
+"""The arguments of `compile` change the weights as documented."""
 
 import keras
 import numpy as np
@@ -96,7 +96,7 @@ def test_lamb_has_the_recipe_too(tmp_path):
 
 
 @pytest.mark.once
-def test_arguments_that_would_not_count_are_refused():
+def test_arguments_without_effect_are_refused():
     task = classifier(num_layers=1)
     with pytest.raises(ValueError, match=r"\['ema_momentum', 'layer_decay'\].*AdamW"):
         task.compile(bert_keras.AdamW(1e-4), layer_decay=0.9, ema_momentum=0.99)
@@ -114,7 +114,7 @@ def test_arguments_that_would_not_count_are_refused():
 @pytest.mark.parametrize(
     "name", ["learning_rate", "weight_decay", "head_multiplier", "ema_momentum"]
 )
-def test_what_would_spread_to_every_weight_is_refused(name, value):
+def test_numbers_that_would_spoil_every_weight_are_refused(name, value):
     task = classifier(num_layers=1)
     with pytest.raises(ValueError, match=r"Received:.*(nan|inf|-1)"):
         task.compile(**{name: value})
@@ -124,7 +124,7 @@ def test_what_would_spread_to_every_weight_is_refused(name, value):
 
 
 @pytest.mark.once
-def test_averages_are_those_of_the_optimizer_that_keeps_them():
+def test_averages_equal_those_of_an_optimizer_with_ema():
     results = []
     schedule = bert_keras.WarmupDecay(1e-2, total_steps=4, warmup=0.1)
     averaging = bert_keras.AdamW(schedule, use_ema=True, ema_momentum=0.5)

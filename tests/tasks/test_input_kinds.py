@@ -1,4 +1,4 @@
-"""The table of docs/inputs.md: which task takes its examples in which shape."""
+"""The table of docs/inputs.md: which task takes which kind of data."""
 
 import functools
 import pathlib
@@ -127,7 +127,7 @@ def _answer_to_lists(task):
 
 
 def _is_taken(task, kind, columns, labels):
-    """Whether a task takes this kind, and then as it takes lists; else it must say so."""
+    """Whether a task takes this kind of data; if so, the result must equal that for lists."""
     try:
         if kind in COLUMNS:
             x = _one_or_more([COLUMNS[kind](column) for column in columns])

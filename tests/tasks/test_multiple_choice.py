@@ -208,11 +208,15 @@ def test_the_head_of_another_task_is_not_taken_for_its_own(tmp_path):
     [
         ((CONTEXTS, CHOICES), [0, 2, 0], "from 0 to 1.*index 1"),
         ((CONTEXTS, CHOICES), [0, 0, -1], "Received -1 at the index 2"),
-        ((CONTEXTS, CHOICES), [0.5, 0, 0], "one int an example"),
+        (
+            (CONTEXTS, CHOICES),
+            [0.5, 0, 0],
+            r"ints of the shape \(num_examples,\).*position of the right choice",
+        ),
         ((CONTEXTS, CHOICES), None, "needs labels"),
         ((CONTEXTS, CHOICES), [0, 1], "as many labels"),
         ((CONTEXTS, CHOICES[:2]), [0, 1, 0], "one list of choices for each context"),
-        ((CONTEXTS, [["a"], [], ["b"]]), [0, 0, 0], "none at the index 1"),
+        ((CONTEXTS, [["a"], [], ["b"]]), [0, 0, 0], r"at least one choice.*\[\] at the index 1"),
         (CONTEXTS, [0, 0, 0], "tuple of contexts"),
         (random_inputs(), [0, 4, 0], "from 0 to 3.*Received 4 at the index 1"),
         ({"token_ids": np.ones((3, 4), int)}, [0, 0, 0], "3 axes"),

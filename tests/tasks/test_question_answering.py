@@ -12,10 +12,10 @@ from checks import (
 from tiny import batches_of
 
 import bert_keras
+from bert_keras.answers.span_search import NBest, Span
 from bert_keras.datasets import QuestionExample
 from bert_keras.datasets.squad import Answer
 from bert_keras.tasks.question_examples import as_columns
-from bert_keras.tasks.span_search import NBest, Span
 
 LETTERS = "abcdefgh"
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -36,7 +36,7 @@ def test_examples_give_the_first_answer_that_stands_in_the_context():
     assert right_answers(rows, None) == [["France", "France"], [], ["Spain"], ["France"]]
 
 
-def test_an_example_without_a_label_is_no_unanswerable_one():
+def test_an_unlabelled_example_is_not_unanswerable():
     _, answers = as_columns([example()])
     assert isinstance(answers[0], Unusable)
 
@@ -54,7 +54,7 @@ def test_answers_are_read_in_every_form():
     assert unusable == {}
 
 
-def test_an_answer_that_is_not_what_stands_there_is_unusable():
+def test_an_answer_that_differs_from_the_context_is_unusable():
     starts, _, unusable = read_answers([CONTEXT] * 2, [("France", 14), ("", 3)])
     assert unusable == {0: MISPLACED, 1: MISPLACED}
     assert starts.tolist() == [-1, -1]
@@ -72,7 +72,7 @@ def test_other_forms_are_errors(answer):
         read_answers([CONTEXT], [answer])
 
 
-def test_blank_texts_are_errors_that_name_the_index():
+def test_blank_texts_are_refused_with_their_index():
     with pytest.raises(ValueError, match=r"question needs text\. Received at the index 1"):
         check_not_blank(["a", " "], ["a", "a"])
     with pytest.raises(ValueError, match=r"context needs text\. Received at the index 0"):
@@ -80,7 +80,7 @@ def test_blank_texts_are_errors_that_name_the_index():
     check_not_blank([" "], ["a"], unusable={0: MISPLACED})
 
 
-def test_what_is_left_out_is_counted_by_reason():
+def test_left_out_examples_are_counted_by_reason():
     with pytest.warns(UserWarning, match=r"3 of 5 .*2 because the answer .*index 1.*1 because"):
         report({1: MISPLACED, 2: MISPLACED, 4: BLANK_QUESTION}, 5)
     with pytest.raises(ValueError, match="2 of 2"):

@@ -275,7 +275,7 @@ def test_what_does_not_fit_is_an_error_before_anything_is_computed():
     tokenizer = bert_keras.WordPieceTokenizer([*VOCABULARY[:5], *VOCABULARY[:4:-1]])
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
     detector = bert_keras.ReplacedTokenDetector(tiny_electra(), preprocessor)
-    with pytest.raises(ValueError, match="Received others: vocabulary"):
+    with pytest.raises(ValueError, match="They differ in: vocabulary"):
         bert_keras.ReplacedTokenDetection(model.generator, detector)
     with pytest.raises(ValueError, match="detection_weight"):
         tiny_pair(detection_weight=-1)
@@ -342,8 +342,12 @@ def test_ready_inputs_train_a_detector_and_padding_does_not_count():
     model.compile(learning_rate=1e-2)
     history = model.fit(inputs, labels, epochs=15, verbose=0).history
     assert history["loss"][-1] < history["loss"][0]
-    for wrong in (labels + 1, labels[:, 0], labels * 0.5):
-        with pytest.raises(ValueError, match="must be 0, or 1"):
+    for wrong, message in (
+        (labels + 1, "must be 0, or 1"),
+        (labels[:, 0], r"shape \(batch, seq_len\)"),
+        (labels * 0.5, "must be 0, or 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
             model.fit(inputs, wrong)
     with pytest.raises(ValueError, match="ReplacedTokenDetection"):
         model.fit(TEXTS, [0] * len(TEXTS))

@@ -186,5 +186,5 @@ def test_its_masked_lm_is_another_task_s_head(tmp_path):
 def test_without_positions_there_are_no_spans():
     inputs, _, _ = batch()
     del inputs["mask_positions"]
-    with pytest.raises(ValueError, match="needs 'mask_positions' to know the spans"):
+    with pytest.raises(ValueError, match="needs 'mask_positions' to find the spans"):
         tiny_model()(inputs)

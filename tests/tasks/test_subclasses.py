@@ -1,4 +1,4 @@
-"""What a user's subclass of a task brings along: layers, a family's head, a step of its own."""
+"""A user's subclass of a task may have its own layers, step, and way from texts to rows."""
 
 import keras
 import numpy as np
@@ -9,6 +9,7 @@ import bert_keras
 
 pytestmark = pytest.mark.once
 TEXTS = ["a b c", "d e", "h a g g"]
+LABELS = np.array([0, 1, 1])
 
 
 @keras.saving.register_keras_serializable(package="tests")
@@ -25,7 +26,7 @@ class WithLayer(bert_keras.TextClassifier):
 
 
 @pytest.mark.parametrize("options", [{}, {"lora_rank": 2}], ids=["plain", "adapters"])
-def test_its_layers_go_along_into_presets_and_copies(tmp_path, options):
+def test_its_layers_are_saved_in_presets_and_copies(tmp_path, options):
     task = WithLayer(tiny_backbone(), preprocessor=tiny_preprocessor(), **options)
     expected = task.predict(TEXTS, verbose=0)
     task.save_to_preset(tmp_path)
@@ -56,7 +57,7 @@ def test_it_has_its_parent_s_head_on_each_family(tmp_path):
             )
 
 
-def test_its_predict_step_counts():
+def test_its_own_predict_step_is_called():
     class Sevens(bert_keras.TextClassifier):
         def predict_step(self, *args):
             return super().predict_step(*args) * 0 + 7
@@ -64,3 +65,37 @@ def test_its_predict_step_counts():
     assert (tiny_classifier().predict(TEXTS, verbose=0) < 7).all()
     sevens = Sevens(tiny_backbone(), preprocessor=tiny_preprocessor())
     assert (sevens.predict(TEXTS, verbose=0) == 7).all()
+
+
+class Reversed(bert_keras.TextClassifier):
+    """Reads texts from their end: the one hook for how texts become rows."""
+
+    def encode_texts(self, x, y=None, sample_weight=None, training=False):
+        texts = [" ".join(text.split()[::-1]) for text in x]
+        return super().encode_texts(texts, y, sample_weight, training)
+
+
+class Batches(keras.utils.PyDataset):
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return TEXTS, LABELS
+
+
+def test_its_own_way_from_texts_to_rows_is_taken_by_every_method():
+    backward = [" ".join(text.split()[::-1]) for text in TEXTS]
+    task = Reversed(tiny_backbone(initializer_range=0.3), preprocessor=tiny_preprocessor())
+    plain = bert_keras.TextClassifier(task.backbone, preprocessor=tiny_preprocessor())
+    plain.head.set_weights(task.head.get_weights())
+    expected = plain.predict(backward, verbose=0)
+    assert np.abs(expected - plain.predict(TEXTS, verbose=0)).max() > 1e-3
+    np.testing.assert_allclose(task.predict(TEXTS, verbose=0), expected, atol=1e-6)
+    assert task.classify(TEXTS) == plain.classify(backward)
+    for x, y in ((TEXTS, LABELS), (Batches(), None)):
+        scores = task.evaluate(x, y, verbose=0), plain.evaluate(backward, LABELS, verbose=0)
+        assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+    batches = task.data.batches(task.data.encode(TEXTS, LABELS), shuffle=True)
+    of_plain = plain.data.batches(plain.data.encode(backward, LABELS), shuffle=True)
+    np.testing.assert_array_equal(batches[0][0]["token_ids"], of_plain[0][0]["token_ids"])
+    task.fit(Batches(), validation_data=(TEXTS, LABELS), verbose=0)

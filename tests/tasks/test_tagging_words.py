@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from bert_keras.tasks.tagging_words import as_sentences, join_words, place_words
+from bert_keras.answers.words import join_words
+from bert_keras.tasks.tagging_words import as_sentences, place_words
 from bert_keras.tokenizers import WordPieceTokenizer
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "don", "'", "t", "stop", "##s", "."]

@@ -335,7 +335,7 @@ def test_an_exported_folder_is_one_of_sentence_transformers(tmp_path):
         ("ranking", PAIRS, [*"abcdefg", np.nan], "nan at the index 7"),
         ("ranking", PAIRS, [*"abcdefg", 1], "1 at the index 7"),
         ("similarity", PAIRS, None, "needs labels"),
-        ("similarity", PAIRS, [5.0] * 8, "Received: 5.0 at the index 0"),
+        ("similarity", PAIRS, [5.0] * 8, "Received 5.0 at the index 0"),
         ("similarity", PAIRS, [0.0] * 7 + [np.nan], "nan at the index 7"),
         ("similarity", PAIRS, ["a"] * 8, "dtype"),
         ("similarity", (*PAIRS, PAIRS[0]), [0.0] * 8, "2 columns.*Received: 3"),

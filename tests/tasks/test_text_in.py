@@ -1,4 +1,4 @@
-"""Programs that take texts answer as the task does; where one cannot be written, that is said."""
+"""Programs that take texts answer as the task does; a task without such a program says so."""
 
 import json
 import subprocess
@@ -125,7 +125,7 @@ class Lowering(bert_keras.TextPreprocessor):
         return super().tokenize([text.lower() for text in texts], pairs)
 
 
-def test_what_cannot_be_such_a_program_is_refused_with_what_to_do_instead(tmp_path):
+def test_tasks_that_cannot_be_such_a_program_are_refused_with_advice(tmp_path):
     backbone, preprocessor = tiny_backbone(), tiny_preprocessor()
     with_bytes = bert_keras.TextPreprocessor(byte_pair_tokenizer(["a b"]), max_length=16)
     no_classifier = tiny_classifier(preprocessor=None)

@@ -15,6 +15,7 @@ from checks import (
 from tiny import batches_of
 
 import bert_keras
+from bert_keras.answers.tagged_texts import tagged_texts
 from bert_keras.metrics.entities import entity_scores
 from bert_keras.training.losses import SparseCrossentropy
 
@@ -356,8 +357,10 @@ def test_a_mistyped_tag_of_entities_is_refused_by_name(odd):
     tagger = tiny_tagger(num_classes=4, label_names=["O", "B-PER", "I-PER", odd])
     with pytest.raises(ValueError, match=re.escape(f"Received: {odd!r}")):
         tagger.evaluate_tags([["Ada", "met"]], [["B-PER", "O"]])
-    # What such a tagger predicts is read all the same.
-    assert tagger._entities(["B-PER", odd, "B-PER"]) == [("PER", 0, 1), ("PER", 2, 3)]
+    # `tag` reads it as O.
+    words = [("Ada met Eve", [(0, 3), (4, 7), (8, 11)])]
+    (answer,) = tagged_texts(words, [np.eye(4)[[1, 3, 1]]], tagger.label_names)
+    assert [entity["text"] for entity in answer["entities"]] == ["Ada", "Eve"]
 
 
 @pytest.mark.once

@@ -1,4 +1,4 @@
-"""Tasks whose encoder computes without padding give what they give with it."""
+"""Tasks whose encoder computes without padding give the same results as with padding."""
 
 import functools
 
@@ -60,7 +60,7 @@ EVERYWHERE = ((bert, "TextClassifier"), (modernbert, "MaskedLM"))
         for name in TASKS
     ],
 )
-def test_fit_and_predict_give_what_they_give_with_padding(backbone, name):
+def test_fit_and_predict_give_the_same_results_as_with_padding(backbone, name):
     x, y = TASKS[name][1]
     found = []
     for unpadded in (False, True):
@@ -76,7 +76,7 @@ def test_fit_and_predict_give_what_they_give_with_padding(backbone, name):
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", input_kinds.TASKS)
-def test_no_task_passes_the_choice_over(monkeypatch, name):
+def test_every_task_honours_the_option(monkeypatch, name):
     seen, call = [], Backbone.call
 
     @functools.wraps(call)
@@ -97,7 +97,7 @@ def test_no_task_passes_the_choice_over(monkeypatch, name):
 
 
 @pytest.mark.once
-def test_rows_hold_every_token_once_and_few_numbers_of_rows_occur():
+def test_rows_hold_every_token_once_and_have_few_sizes():
     numbers = set()
     for seed in range(50):
         lengths = np.random.default_rng(seed).integers(0, 33, 64)
@@ -116,7 +116,7 @@ def test_rows_hold_every_token_once_and_few_numbers_of_rows_occur():
 
 
 @pytest.mark.once
-def test_the_choice_is_kept_in_a_file_and_ready_inputs_cannot_be_cut(tmp_path):
+def test_the_option_is_saved_and_unpadded_inputs_cannot_be_split(tmp_path):
     task = make("TextClassifier", True, tiny_backbone)
     task.save(tmp_path / "task.keras")
     assert keras.models.load_model(tmp_path / "task.keras").preprocessor.unpadded

@@ -1,4 +1,4 @@
-"""Every shape in which people hold texts and labels is read alike, in one place."""
+"""Texts and labels are read alike from every kind of column, table and tuple."""
 
 import datasets
 import keras
@@ -33,7 +33,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
-def test_a_column_of_texts_is_a_column_of_texts(make):
+def test_texts_in_every_kind_of_column_are_read_alike(make):
     assert is_texts(make(TEXTS)) and is_texts((make(TEXTS), make(TEXTS)))
     assert as_columns(make(TEXTS)) == TEXTS
     classifier = tiny_classifier()
@@ -45,7 +45,7 @@ def test_a_column_of_texts_is_a_column_of_texts(make):
 
 
 @pytest.mark.parametrize("make", [COLUMNS[name] for name in COLUMNS if "Dtype" not in name])
-def test_labels_come_in_the_same_shapes(make):
+def test_labels_may_be_in_every_kind_of_column(make):
     classifier = tiny_classifier(label_names=NAMES)
     named = [NAMES[label] for label in LABELS]
     for labels in (make(named), np.array(LABELS)[:, None], tuple(LABELS), pl.Series(LABELS)):
@@ -54,18 +54,18 @@ def test_labels_come_in_the_same_shapes(make):
     classifier.fit(make(TEXTS), make(named), validation_split=0.5, verbose=0)
 
 
-def test_rows_of_one_hot_labels_are_refused_with_the_way_to_numbers():
+def test_one_hot_labels_are_refused_with_advice():
     with pytest.raises(ValueError, match=r"argmax\(axis=-1\)"):
         tiny_classifier().fit(TEXTS, np.eye(2)[LABELS], verbose=0)
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, datasets.Dataset.from_dict])
-def test_a_table_is_no_column_of_its_columns_names(table):
+def test_a_table_is_not_a_column_of_its_column_names(table):
     table = table({"text": TEXTS, "other": TEXTS})
     assert not is_texts(table)
 
 
-def test_training_goes_on_after_steps_by_hand():
+def test_fit_continues_after_train_on_batch():
     classifier = tiny_classifier()
     inputs = tiny_preprocessor()(TEXTS)
     classifier.train_on_batch(inputs, np.array(LABELS))
@@ -106,7 +106,7 @@ class Shouting(bert_keras.TextPreprocessor):
         return {**super().get_config(), "times": self.times}
 
 
-def test_a_preset_brings_back_the_preprocessor_s_class(tmp_path):
+def test_a_preset_restores_the_preprocessor_class(tmp_path):
     tokenizer = tiny_preprocessor().tokenizer
     task = tiny_classifier(preprocessor=Shouting(tokenizer, max_length=16, times=3))
     task.save_to_preset(tmp_path)
@@ -119,14 +119,14 @@ def test_a_preset_brings_back_the_preprocessor_s_class(tmp_path):
     np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0))
 
 
-def test_other_classes_keep_the_pooling_of_the_preset(tmp_path):
+def test_a_head_for_other_classes_keeps_the_preset_pooling(tmp_path):
     tiny_classifier(pooling="mean").save_to_preset(tmp_path)
     with pytest.warns(UserWarning, match="num_classes"):
         task = bert_keras.TextClassifier.from_preset(tmp_path, num_classes=3)
     assert (task.pooling, task.num_classes) == ("mean", 3)
 
 
-def test_other_label_names_do_not_rename_a_head_that_was_trained(tmp_path):
+def test_new_label_names_do_not_relabel_a_trained_head(tmp_path):
     source = tiny_classifier(label_names=["negative", "positive"])
     source.save_to_preset(tmp_path)
     with pytest.warns(UserWarning, match="label_names"):
@@ -136,7 +136,7 @@ def test_other_label_names_do_not_rename_a_head_that_was_trained(tmp_path):
     assert np.abs(saved - new).max() > 1e-3
 
 
-def test_a_split_cuts_between_examples_whatever_they_are():
+def test_validation_split_cuts_every_form_of_examples():
     words = (["a", "b", "c", "d"], ["e"], ["a"], ["b", "c"])
     tags = (["O", "O", "O", "X"], ["O"], ["X"], ["O", "O"])
     tagger = bert_keras.TokenClassifier(

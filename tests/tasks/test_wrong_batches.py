@@ -1,4 +1,4 @@
-"""What a dataset yields is looked at before a model sees it, whatever kind of dataset it is."""
+"""The batches of every kind of dataset are checked before a model sees them."""
 
 import keras
 import numpy as np
@@ -29,7 +29,7 @@ def right_batch():
 
 
 class Batches(keras.utils.PyDataset):
-    """So many batches, of which the last is what `wrong` makes of it."""
+    """`number` batches; the last one is changed by `wrong`."""
 
     def __init__(self, wrong, number=1, **options):
         super().__init__(**options)
@@ -84,7 +84,7 @@ def no_disk(*_):
 
 
 @pytest.mark.parametrize("options", [{}, {"workers": 2}])
-def test_what_a_dataset_raises_comes_out_as_it_is(task, options):
+def test_errors_of_a_dataset_are_raised_unchanged(task, options):
     for wrong, error, message in (
         (no_disk, OSError, "^the disk is gone$"),
         (WRONG["no class"][0], ValueError, "^Batch 3 of the dataset: "),
@@ -104,6 +104,6 @@ def test_what_a_dataset_raises_comes_out_as_it_is(task, options):
         ("balanced", "counts the examples"),
     ],
 )
-def test_weights_of_classes_are_checked_for_a_dataset_too(task, weights, message):
+def test_class_weights_are_checked_for_a_dataset(task, weights, message):
     with pytest.raises(ValueError, match=message):
         task.fit(Batches(lambda *batch: batch), class_weight=weights, verbose=0)

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from checks import assert_same_structure_close
 
 from bert_keras.training.callbacks import BestOnMetric, GradualUnfreezing
 from bert_keras.training.optimizer import AdamW, Lamb
@@ -26,7 +27,7 @@ def make_model(optimizer=None, **arguments):
 
 
 class Recorded:
-    """A metric with given values, which remembers the weights that it measured."""
+    """A metric with fixed values that records the weights it measured."""
 
     def __init__(self, values):
         self.values = list(values)
@@ -37,22 +38,13 @@ class Recorded:
         return self.values[len(self.weights) - 1]
 
 
-def fit(model, callback, epochs=4, **arguments):
-    return model.fit(
-        X,
-        Y,
-        epochs=epochs,
-        batch_size=4,
-        shuffle=False,
-        verbose=0,
-        callbacks=[callback],
-        **arguments,
-    )
+def fit(model, *callbacks, epochs=4, **options):
+    options = {"batch_size": 4, "shuffle": False, "verbose": 0, **options}
+    return model.fit(X, Y, epochs=epochs, callbacks=list(callbacks), **options)
 
 
 def assert_equal_weights(first, second):
-    for a, b in zip(first, second, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same_structure_close(first, second, 0)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +66,13 @@ def test_training_ends_with_the_weights_of_the_best_epoch(values, mode, best_epo
     assert_equal_weights(model.get_weights(), measure.weights[best_epoch])
 
 
-def test_the_last_weights_stay_when_asked_for():
+def test_the_last_weights_can_be_kept():
     measure, model = Recorded([0.9, 0.1]), make_model()
     fit(model, BestOnMetric(measure, restore_best_weights=False), epochs=2)
     assert_equal_weights(model.get_weights(), measure.weights[1])
 
 
-def test_it_stops_after_so_many_epochs_without_a_new_best():
+def test_it_stops_when_patience_epochs_bring_no_new_best():
     measure, model = Recorded([0.1, 0.5, 0.5, 0.4, 0.9]), make_model()
     history = fit(model, BestOnMetric(measure, patience=2), epochs=5)
     assert len(history.epoch) == 4
@@ -88,13 +80,13 @@ def test_it_stops_after_so_many_epochs_without_a_new_best():
 
 
 @pytest.mark.once
-def test_a_run_that_goes_on_waits_from_its_own_first_epoch():
+def test_a_resumed_run_counts_patience_from_its_own_first_epoch():
     best = BestOnMetric(Recorded([float("nan"), 0.5, 0.4, 0.3, 0.2]), patience=2)
     history = fit(make_model(), best, epochs=10, initial_epoch=5)
     assert best.best_epoch == 6 and history.epoch == [5, 6, 7, 8]
 
 
-def test_a_killed_run_goes_on_to_the_best_epoch_of_all(tmp_path):
+def test_a_killed_run_resumes_to_the_best_of_all_epochs(tmp_path):
     path = tmp_path / "best.keras"
     values = [0.1, 0.9, 0.3, 0.4]
     whole, measure = make_model(), Recorded(values)
@@ -103,7 +95,7 @@ def test_a_killed_run_goes_on_to_the_best_epoch_of_all(tmp_path):
     fit(first, BestOnMetric(Recorded(values), path=path, restore_best_weights=False), epochs=3)
     kept = keras.saving.load_model(path)
     assert_equal_weights(kept.get_weights(), measure.weights[1])
-    # Killed in the fourth epoch; what was saved of the third goes on.
+    # It was killed in the fourth epoch and resumes from the end of the third.
     callback = BestOnMetric(Recorded(values[3:]), path=path, patience=2)
     history = fit(first, callback, epochs=9, initial_epoch=3)
     assert (callback.best, callback.best_epoch, history.epoch) == (0.9, 1, [3])
@@ -112,7 +104,7 @@ def test_a_killed_run_goes_on_to_the_best_epoch_of_all(tmp_path):
 
 
 @pytest.mark.once
-def test_a_better_epoch_takes_the_place_of_the_file(tmp_path):
+def test_a_better_epoch_replaces_the_file(tmp_path):
     path = tmp_path / "not there yet" / "best.keras"
     model = make_model()
     fit(model, BestOnMetric(Recorded([0.5, 0.4]), path=path), epochs=2)
@@ -125,13 +117,11 @@ def test_a_better_epoch_takes_the_place_of_the_file(tmp_path):
 
 
 @pytest.mark.once
-def test_a_gain_below_min_delta_is_none():
-    callback = BestOnMetric(Recorded([0.5, 0.55, 0.7]), min_delta=0.1)
-    fit(make_model(), callback, epochs=3)
-    assert callback.best_epoch == 2
-    callback = BestOnMetric(Recorded([0.5, 0.55, 0.58]), min_delta=0.1)
-    fit(make_model(), callback, epochs=3)
-    assert callback.best_epoch == 0
+def test_a_gain_below_min_delta_does_not_count():
+    for values, best_epoch in (([0.5, 0.55, 0.7], 2), ([0.5, 0.55, 0.58], 0)):
+        callback = BestOnMetric(Recorded(values), min_delta=0.1)
+        fit(make_model(), callback, epochs=3)
+        assert callback.best_epoch == best_epoch
 
 
 def test_values_are_logged_for_history_and_other_callbacks():
@@ -152,14 +142,13 @@ def test_a_callback_can_be_used_again():
 
 
 @pytest.mark.once
-def test_it_measures_with_predict_and_leaves_training_as_it_was():
+def test_measuring_with_predict_does_not_change_training():
+    def accuracy(model):
+        return np.mean(model.predict(X, verbose=0).argmax(-1) == Y)
+
     plain, measured = make_model(), make_model()
-    callback = BestOnMetric(
-        lambda model: np.mean(model.predict(X, verbose=0).argmax(-1) == Y),
-        restore_best_weights=False,
-    )
-    fit(plain, keras.callbacks.Callback())
-    fit(measured, callback)
+    fit(plain)
+    fit(measured, BestOnMetric(accuracy, restore_best_weights=False))
     assert_equal_weights(plain.get_weights(), measured.get_weights())
 
 
@@ -172,23 +161,21 @@ def test_averaged_weights_are_measured_and_kept(make):
     averages = []
     for epochs in (1, 2, 3):
         model = make_model(optimizer())
-        fit(model, keras.callbacks.Callback(), epochs=epochs)
+        fit(model, epochs=epochs)
         averages.append(model.get_weights())
     measure, model = Recorded([0.1, 0.9, 0.2]), make_model(optimizer())
 
     def evaluate_and_measure(model):
-        # On JAX this takes the buffers of the weights, which must not be the optimizer's too.
+        # On JAX this donates the weights' buffers, which the optimizer must not share.
         model.evaluate(X, Y, verbose=0)
         return measure(model)
 
     fit(model, BestOnMetric(evaluate_and_measure), epochs=3)
-    for measured, average in zip(measure.weights, averages, strict=True):
-        for a, b in zip(measured, average, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-7)
+    assert_same_structure_close(measure.weights, averages, 1e-7)
     assert_equal_weights(model.get_weights(), measure.weights[1])
 
 
-def test_the_callback_says_what_it_does(capsys):
+def test_a_verbose_callback_prints_what_it_does(capsys):
     fit(make_model(), BestOnMetric(Recorded([0.5, 0.1]), "f1", patience=1, verbose=True), epochs=3)
     out = capsys.readouterr().out
     assert "f1 0.5000 is the best" in out
@@ -196,19 +183,25 @@ def test_the_callback_says_what_it_does(capsys):
     assert "weights of epoch 1" in out
 
 
-def test_bad_arguments_are_refused():
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: BestOnMetric(len, mode="best"), "mode"),
+        (lambda: BestOnMetric(len, patience=0), "patience"),
+        (lambda: BestOnMetric(len, path="best.h5"), "must end in"),
+        (lambda: fit(make_model(), BestOnMetric(lambda model: {"exact": 1.0}, "f1")), "'f1'"),
+        (lambda: GradualUnfreezing([], epochs_per_stage=0), "epochs_per_stage"),
+        (lambda: fit(make_model(keras.optimizers.Adam()), GradualUnfreezing(STAGES)), "Adam"),
+    ],
+)
+def test_impossible_settings_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_measure_that_is_no_function_is_refused():
     with pytest.raises(TypeError, match="measure"):
         BestOnMetric("f1")
-    with pytest.raises(ValueError, match="mode"):
-        BestOnMetric(len, mode="best")
-    with pytest.raises(ValueError, match="patience"):
-        BestOnMetric(len, patience=0)
-    with pytest.raises(ValueError, match="must end in"):
-        BestOnMetric(len, path="best.h5")
-    with pytest.raises(ValueError, match="'f1'"):
-        fit(make_model(), BestOnMetric(lambda model: {"exact": 1.0}, name="f1"), epochs=1)
-    with pytest.raises(ValueError, match="epochs_per_stage"):
-        GradualUnfreezing([], epochs_per_stage=0)
 
 
 # Gradual unfreezing
@@ -217,7 +210,7 @@ STAGES = [["layer_1/"], ["layer_0/"]]
 
 
 class Weights(keras.callbacks.Callback):
-    """Remembers the weights after each epoch, by layer."""
+    """Records the weights after each epoch."""
 
     def on_train_begin(self, logs=None):
         self.history = [self.model.get_weights()]
@@ -226,7 +219,7 @@ class Weights(keras.callbacks.Callback):
         self.history.append(self.model.get_weights())
 
     def moved(self):
-        """Returns for each epoch which of the layers moved; weights come in pairs."""
+        """Returns for each epoch which layers moved; each has a kernel and a bias."""
         return [
             [bool(np.any(before[i] != after[i])) for i in (0, 2, 4)]
             for before, after in zip(self.history, self.history[1:], strict=False)
@@ -234,43 +227,32 @@ class Weights(keras.callbacks.Callback):
 
 
 @pytest.mark.parametrize("make", [AdamW, Lamb])
-def test_each_stage_thaws_its_layers_and_no_other(make):
+def test_each_stage_unfreezes_only_its_layers(make):
     model, weights = make_model(make(1e-2)), Weights()
-    callbacks = [GradualUnfreezing(STAGES, epochs_per_stage=2), weights]
-    model.fit(X, Y, epochs=5, batch_size=4, verbose=0, callbacks=callbacks)
+    fit(model, GradualUnfreezing(STAGES, epochs_per_stage=2), weights, epochs=5)
     head, upper, lower = [False, False, True], [False, True, True], [True, True, True]
     assert weights.moved() == [head, head, upper, upper, lower]
 
 
-def test_a_continued_run_is_in_the_right_stage():
-    model, weights = make_model(), Weights()
-    model.fit(
-        X,
-        Y,
-        initial_epoch=1,
-        epochs=2,
-        verbose=0,
-        callbacks=[GradualUnfreezing(STAGES), weights],
-    )
+def test_a_resumed_run_is_in_the_right_stage():
+    weights = Weights()
+    fit(make_model(), GradualUnfreezing(STAGES), weights, initial_epoch=1, epochs=2)
     assert weights.moved() == [[False, True, True]]
 
 
-def test_thawed_layers_start_as_if_training_had_just_begun():
+def test_unfrozen_layers_start_as_if_training_had_just_begun():
     gradual = make_model(AdamW(1e-2, weight_decay=0.0, global_clipnorm=None, epsilon=1e-12))
     weights = Weights()
-    gradual.fit(
-        X, Y, epochs=3, batch_size=8, verbose=0, callbacks=[GradualUnfreezing(STAGES), weights]
-    )
+    fit(gradual, GradualUnfreezing(STAGES), weights, epochs=3, batch_size=8)
     # Adam's first step has the size of the rate in every coordinate, here in the second epoch.
     step = np.abs(weights.history[2][2] - weights.history[1][2])
     np.testing.assert_allclose(step, 1e-2, rtol=1e-3)
 
 
-def test_saved_between_stages_it_continues_the_same(tmp_path):
+def test_a_run_that_is_saved_between_stages_continues_the_same(tmp_path):
     straight, interrupted = make_model(), make_model()
-    arguments = {"batch_size": 4, "shuffle": False, "verbose": 0}
-    straight.fit(X, Y, epochs=4, callbacks=[GradualUnfreezing(STAGES)], **arguments)
-    interrupted.fit(X, Y, epochs=2, callbacks=[GradualUnfreezing(STAGES)], **arguments)
+    fit(straight, GradualUnfreezing(STAGES))
+    fit(interrupted, GradualUnfreezing(STAGES), epochs=2)
     frozen = interrupted.optimizer.frozen_paths
     assert frozen == ["encoder/layer_0/dense/kernel", "encoder/layer_0/dense/bias"]
     interrupted.save_weights(tmp_path / "half.weights.h5")
@@ -278,18 +260,11 @@ def test_saved_between_stages_it_continues_the_same(tmp_path):
     other.optimizer.build(other.trainable_variables)
     other.load_weights(tmp_path / "half.weights.h5")
     assert other.optimizer.frozen_paths == frozen
-    other.fit(X, Y, initial_epoch=2, epochs=4, callbacks=[GradualUnfreezing(STAGES)], **arguments)
+    fit(other, GradualUnfreezing(STAGES), initial_epoch=2)
     assert_equal_weights(other.get_weights(), straight.get_weights())
 
 
-def test_loss_scaling_does_not_hide_the_optimizer():
-    model = make_model(keras.optimizers.LossScaleOptimizer(AdamW(1e-2)))
-    weights = Weights()
-    model.fit(X, Y, epochs=2, verbose=0, callbacks=[GradualUnfreezing(STAGES), weights])
+def test_it_finds_the_optimizer_inside_loss_scaling():
+    model, weights = make_model(keras.optimizers.LossScaleOptimizer(AdamW(1e-2))), Weights()
+    fit(model, GradualUnfreezing(STAGES), weights, epochs=2)
     assert weights.moved() == [[False, False, True], [False, True, True]]
-
-
-def test_an_optimizer_that_cannot_freeze_is_refused():
-    model = make_model(keras.optimizers.Adam())
-    with pytest.raises(ValueError, match="Adam"):
-        model.fit(X, Y, verbose=0, callbacks=[GradualUnfreezing(STAGES)])

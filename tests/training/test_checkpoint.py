@@ -1,4 +1,4 @@
-"""A run that was killed goes on as if nothing had happened, bit for bit."""
+"""A killed run resumes bit for bit as if it had never stopped."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import sys
 import keras
 import numpy as np
 import pytest
-from checks import to_numpy
+from checks import assert_same_structure_close, to_numpy
 
 import bert_keras
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data
@@ -27,7 +27,7 @@ LETTERS = "abcdefgh"
 
 
 class NumberedBatches(keras.utils.PyDataset):
-    """Batch `start + k` depends on its number alone."""
+    """Batch `start + k` depends only on its number."""
 
     num_batches = None
 
@@ -41,7 +41,7 @@ class NumberedBatches(keras.utils.PyDataset):
 
 
 class Killed(Exception):
-    """Stands for a signal, where the run is to go on in the same process."""
+    """Stands for a signal in tests that resume in the same process."""
 
 
 class KillAt(keras.callbacks.Callback):
@@ -72,21 +72,16 @@ def make_model(seed=0, **optimizer):
 
 
 def run(folder, kill_at=None, make=make_model, batches=NumberedBatches, epochs=EPOCHS, **options):
-    """Runs, or goes on with, a training; returns the log and the weights."""
+    """Starts or resumes a training; returns the log and the weights."""
     model = make()
     checkpoint = TrainingCheckpoint(folder / "checkpoints", **{"every": STEPS, **options})
-    # As a fresh process would be: nothing must depend on what this one has drawn.
+    # As in a fresh process, nothing may depend on the numbers that this one has drawn.
     keras.utils.set_random_seed(checkpoint.step + 100)
     log = TrainingLog(folder, checkpoint.step)
     callbacks = [log, checkpoint] + ([KillAt(kill_at)] if kill_at else [])
-    model.fit(
-        batches(checkpoint.step),
-        epochs=epochs - checkpoint.step // STEPS,
-        steps_per_epoch=STEPS,
-        shuffle=False,
-        verbose=0,
-        callbacks=callbacks,
-    )
+    epochs -= checkpoint.step // STEPS
+    options = {"steps_per_epoch": STEPS, "shuffle": False, "verbose": 0, "callbacks": callbacks}
+    model.fit(batches(checkpoint.step), epochs=epochs, **options)
     return without_times(folder), [to_numpy(weight) for weight in model.weights]
 
 
@@ -98,55 +93,58 @@ def without_times(folder):
     ]
 
 
-def names(folder):
-    return sorted(path.name for path in (folder / "checkpoints").iterdir())
+def steps(folder):
+    """Returns the steps of the checkpoints in a folder."""
+    return sorted(int(path.name.removeprefix("step_")) for path in folder.glob("*/step_????????"))
 
 
 def test_a_run_killed_at_any_moment_gives_the_same_losses_and_weights(tmp_path, monkeypatch):
     whole, weights = run(tmp_path / "whole")
     assert len(whole) == EPOCHS
-    assert names(tmp_path / "whole") == ["step_00000009", "step_00000012"]
+    assert steps(tmp_path / "whole") == [9, 12]
     folder = tmp_path / "killed"
     with pytest.raises(Killed):
         run(folder, kill_at=2)  # before the first checkpoint
     with pytest.raises(Killed):
         run(folder, kill_at=5)  # two batches after one
-    assert names(folder) == ["step_00000003"]
+    assert steps(folder) == [3]
 
-    def break_off(file, **arrays):
+    def fail(file, **arrays):
         raise Killed
 
-    monkeypatch.setattr(np, "savez", break_off)
+    monkeypatch.setattr(np, "savez", fail)
     with pytest.raises(Killed):
         run(folder)  # within a checkpoint
-    assert names(folder) == ["step_00000003", "step_00000006"]
+    assert steps(folder) == [3, 6]
     assert not os.listdir(folder / "checkpoints" / "step_00000006")
     monkeypatch.undo()
     (folder / "metrics.jsonl").open("a").write('{"step": 9, "lo')  # within a line of the log
     resumed, resumed_weights = run(folder)
     assert resumed == whole
-    for a, b in zip(resumed_weights, weights, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert names(folder) == ["step_00000009", "step_00000012"]
+    assert_same_structure_close(resumed_weights, weights, 0)
+    assert steps(folder) == [9, 12]
 
 
-def test_mixed_precision_and_bfloat16_weights_are_kept_bit_for_bit(tmp_path):
-    model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(2, dtype="bfloat16")])
+def one_layer(units=2, **options):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(units, **options)])
     model.compile("sgd", "mse")
+    return model
+
+
+def test_bfloat16_weights_are_kept_bit_for_bit(tmp_path):
+    model = one_layer(dtype="bfloat16")
     checkpoint = TrainingCheckpoint(tmp_path)
     checkpoint.set_model(model)
     before = to_numpy(model.weights[0]).copy()
     checkpoint.save()
-    model.weights[0].assign(np.zeros((5, 2)))
+    model.weights[0].assign(np.zeros((3, 2)))
     TrainingCheckpoint(tmp_path).restore(model)
     np.testing.assert_array_equal(to_numpy(model.weights[0]), before)
 
 
 def saved(folder, settings=None):
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    model.compile("sgd", "mse")
     checkpoint = TrainingCheckpoint(folder, settings=settings)
-    checkpoint.set_model(model)
+    checkpoint.set_model(one_layer())
     checkpoint.step = 7
     checkpoint.save()
     return folder / "step_00000007"
@@ -162,26 +160,22 @@ def test_other_settings_are_refused_and_named(tmp_path):
 @pytest.mark.parametrize("name", ["variables.npz", "state.json"])
 def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, name):
     path = saved(tmp_path) / name
-    path.write_bytes(path.read_bytes()[:-40])
+    os.truncate(path, path.stat().st_size - 40)
     with pytest.raises(ValueError, match=f"{name}.*damaged"):
-        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-        model.compile("sgd", "mse")
-        TrainingCheckpoint(tmp_path).restore(model)
+        TrainingCheckpoint(tmp_path).restore(one_layer())
 
 
-def test_another_model_is_refused_and_left_as_it_is(tmp_path):
+def test_another_model_is_refused_and_not_changed(tmp_path):
     saved(tmp_path)
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4)])
-    model.compile("sgd", "mse")
+    model = one_layer(4)
     before = to_numpy(model.weights[0]).copy()
+    data = (np.zeros((4, 3)), np.zeros((4, 4)))
     with pytest.raises(ValueError, match=r"belongs to another model.*\(3, 4\) float32 <- \(3, 2\)"):
-        model.fit(
-            np.zeros((4, 3)), np.zeros((4, 4)), verbose=0, callbacks=[TrainingCheckpoint(tmp_path)]
-        )
+        model.fit(*data, verbose=0, callbacks=[TrainingCheckpoint(tmp_path)])
     np.testing.assert_array_equal(to_numpy(model.weights[0]), before)
 
 
-def test_what_a_killed_run_left_is_removed(tmp_path):
+def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     saved(tmp_path)
     (tmp_path / "step_00000008").mkdir()
     (tmp_path / "step_00000008" / ".variables.npz.1.partial").write_bytes(b"half")
@@ -195,12 +189,12 @@ def test_arguments_out_of_range_are_refused(tmp_path, arguments):
         TrainingCheckpoint(tmp_path, **arguments)
 
 
-# Each objective of pre-training
+# Each objective of pretraining
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """The path of a text of documents with a sentence a line."""
+    """The path of a text with one sentence per line, and blank lines between documents."""
     rng = random.Random(0)
     documents = [
         "\n".join(" ".join(rng.choices(LETTERS, k=rng.randint(3, 9))) + " ." for _ in range(12))
@@ -212,18 +206,13 @@ def text(tmp_path_factory):
 
 
 def make_data(text, objective, length=16):
-    """Returns a folder of examples, beside the text."""
+    """Returns a folder of examples next to the text."""
     folder = str(text.with_name(f"{objective}_{length}"))
     if not os.path.exists(folder):
         vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *LETTERS]
-        create_pretraining_data(
-            str(text),
-            bert_keras.WordPieceTokenizer(vocabulary),
-            folder,
-            objective=objective,
-            sequence_length=length,
-            sentences_per_line=True,
-        )
+        tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
+        options = {"sequence_length": length, "sentences_per_line": True}
+        create_pretraining_data(str(text), tokenizer, folder, objective=objective, **options)
     return folder
 
 
@@ -242,35 +231,24 @@ def replaced_tokens():
     return bert_keras.ReplacedTokenDetection(masked_lm("Electra", **sizes), detector, seed=5)
 
 
-# Objective -> the kind of rows, how they are masked, what is trained.
+# Objective -> what is trained, the kind of rows, how they are masked.
+FULL, NEXT = "full_sentences", "next_sentence"
 OBJECTIVES = {
-    "next_sentence": ("next_sentence", {}, lambda: bert_keras.Pretraining(backbone())),
-    "full_sentences": ("full_sentences", {}, lambda: masked_lm("Roberta")),
+    "next_sentence": (lambda: bert_keras.Pretraining(backbone()), NEXT, {}),
+    "full_sentences": (lambda: masked_lm("Roberta"), FULL, {}),
     "sentence_order": (
+        lambda: bert_keras.Pretraining(backbone("Albert", dropout=0.1)),
         "sentence_order",
         {"strategy": "n_grams"},
-        lambda: bert_keras.Pretraining(backbone("Albert", dropout=0.1)),
     ),
-    "span_boundary": (
-        "full_sentences",
-        {"strategy": "spans"},
-        lambda: bert_keras.SpanBoundary(backbone()),
-    ),
-    "replaced_tokens": ("full_sentences", {"mask_share": 0.85, "random_share": 0}, replaced_tokens),
-    "distillation": (
-        "full_sentences",
-        {},
-        lambda: bert_keras.distill(masked_lm(num_layers=2), (1,)),
-    ),
-    "unpadded": (
-        "next_sentence",
-        {"rate": 0.3},
-        lambda: masked_lm("ModernBert", num_layers=2, dropout=0.1),
-    ),
+    "span_boundary": (lambda: bert_keras.SpanBoundary(backbone()), FULL, {"strategy": "spans"}),
+    "replaced_tokens": (replaced_tokens, FULL, {"mask_share": 0.85, "random_share": 0}),
+    "distillation": (lambda: bert_keras.distill(masked_lm(num_layers=2), (1,)), FULL, {}),
+    "unpadded": (lambda: masked_lm("ModernBert", num_layers=2, dropout=0.1), NEXT, {"rate": 0.3}),
 }
 
 
-# One draws numbers of its own; to compile the others too takes about a minute a backend.
+# This one draws random numbers itself; compiling the others takes about a minute per backend.
 EVERYWHERE = OBJECTIVES if "ALL_KILLS" in os.environ else ("replaced_tokens",)
 
 
@@ -281,14 +259,14 @@ EVERYWHERE = OBJECTIVES if "ALL_KILLS" in os.environ else ("replaced_tokens",)
         for name in OBJECTIVES
     ],
 )
-def test_every_objective_goes_on_as_if_it_had_not_been_killed(text, tmp_path, objective):
-    kind, masking, make_task = OBJECTIVES[objective]
+def test_every_objective_resumes_as_if_it_had_not_been_killed(text, tmp_path, objective):
+    make_task, kind, masking = OBJECTIVES[objective]
     folder = make_data(text, kind)
 
     def make():
         keras.utils.set_random_seed(0)
         task = make_task()
-        # Graphs of two models would take TensorFlow long.
+        # TensorFlow takes long for the graphs of two models.
         task.compile(AdamW(1e-2), run_eagerly=keras.backend.backend() == "tensorflow")
         return task
 
@@ -298,7 +276,7 @@ def test_every_objective_goes_on_as_if_it_had_not_been_killed(text, tmp_path, ob
             4,
             Masking(**masking),
             start_step=start,
-            has_next_sentence=objective in ("next_sentence", "sentence_order"),
+            has_next_sentence=objective in (NEXT, "sentence_order"),
             input_names=make_task().backbone.input_names,
             unpadded=objective == "unpadded",
         )
@@ -309,14 +287,13 @@ def test_every_objective_goes_on_as_if_it_had_not_been_killed(text, tmp_path, ob
         run(tmp_path / "killed", kill_at=5, **options)
     resumed, resumed_weights = run(tmp_path / "killed", **options)
     assert resumed == whole and len(whole) == 2
-    for a, b in zip(resumed_weights, weights, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same_structure_close(resumed_weights, weights, 0)
 
 
 # Real signals
 
 SCRIPT = pathlib.Path(__file__).with_name("killed_run.py")
-# Objective -> the presets that it ends with, by their folders.
+# Objective -> the tasks of the presets that it ends with, by folder.
 ENDS = {"both": {"": bert_keras.Pretraining}}
 if "ALL_KILLS" in os.environ:
     ENDS["replaced_tokens"] = {
@@ -327,12 +304,12 @@ if "ALL_KILLS" in os.environ:
 
 @pytest.fixture(scope="module")
 def data(text):
-    """Two folders of examples, of 16 and of 32 tokens."""
+    """Two folders of examples, with 16 and 32 tokens."""
     return [make_data(text, "next_sentence", length) for length in (16, 32)]
 
 
 def pretrain(data, objective, *runs):
-    """Pre-trains in one process into each folder of `runs`, until it kills itself."""
+    """Pretrains in one process into each folder of `runs` until it kills itself."""
     flags = {
         "objective": objective,
         "data_dir": ",".join(data),
@@ -359,12 +336,10 @@ def pretrain(data, objective, *runs):
 
 @pytest.mark.skipif(
     keras.backend.backend() != "torch" and "ALL_KILLS" not in os.environ,
-    reason="torch, with a hidden random state, is the hardest; ALL_KILLS=1 runs it",
+    reason="torch is the hardest, with a hidden random state; ALL_KILLS=1 runs it",
 )
 @pytest.mark.parametrize("objective", ENDS)
-def test_pretrain_killed_by_signals_gives_the_loss_curve_of_a_run_in_one_go(
-    data, tmp_path, objective
-):
+def test_pretrain_killed_by_signals_gives_the_loss_curve_of_one_run(data, tmp_path, objective):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     # Before the first checkpoint; within one; before another is deleted; in the second phase.
     kills = [("batch", 3), ("writing", 8), ("deleting", 10)]
@@ -383,7 +358,7 @@ def test_pretrain_killed_by_signals_gives_the_loss_curve_of_a_run_in_one_go(
 
 
 def held_out(process):
-    """Returns the held-out results in the last line of the run that came to its end."""
+    """Returns the held-out results in the last line of the run that finished."""
     results = json.loads([x for x in process.stdout.splitlines() if x.startswith("{")][-1])
     found = {name: value for name, value in results.items() if name.startswith("heldout_")}
     assert len(found) >= 4
@@ -391,6 +366,5 @@ def held_out(process):
 
 
 def compare_weights(task, first, second):
-    a, b = (task.from_preset(folder) for folder in (first, second))
-    for x, y in zip(a.weights, b.weights, strict=True):
-        np.testing.assert_array_equal(to_numpy(x), to_numpy(y))
+    weights = [task.from_preset(folder).get_weights() for folder in (first, second)]
+    assert_same_structure_close(*weights, 0)

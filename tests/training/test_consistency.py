@@ -1,9 +1,9 @@
-"""R-Drop and multi-sample dropout, against losses computed by hand from the same masks."""
+"""R-Drop and multi-sample dropout against losses computed by hand from the same masks."""
 
 import keras
 import numpy as np
 import pytest
-from checks import to_numpy
+from checks import assert_same_structure_close, to_numpy
 from tiny import LETTERS, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -13,7 +13,8 @@ IDS = np.array([[2, 5, 6, 3], [2, 7, 3, 0], [2, 8, 9, 3]])
 INPUTS = {"token_ids": IDS, "padding_mask": IDS > 0}
 LABELS = np.array([0, 1, 1])
 WEIGHTS = np.array([1.0, 3.0, 0.5], "float32")
-# Where XLA compiles, TensorFlow may draw other masks than in a plain call.
+REGRESSION = {"num_classes": 1, "problem_type": "regression"}
+# Compiled by XLA, TensorFlow may draw other masks than in a plain call.
 SAME_MASKS = {"jit_compile": keras.backend.backend() == "jax"}
 
 
@@ -32,7 +33,7 @@ def sgd(rate=0.0, **options):
 
 
 def noisy(make, *args, **options):
-    """Returns a task whose dropout makes passes differ a lot."""
+    """Returns a task whose passes differ a lot because of dropout."""
     keras.utils.set_random_seed(0)
     backbone = tiny_backbone(dropout=0.3, initializer_range=0.5)
     model = make(backbone, *args, preprocessor=tiny_preprocessor(), **options)
@@ -42,7 +43,7 @@ def noisy(make, *args, **options):
 
 
 def rewound(model, compute):
-    """Computes, and sets all generators of masks back."""
+    """Computes something, then resets the weights and all generators of masks."""
     before = [to_numpy(v).copy() for v in model.variables]
     keras.utils.set_random_seed(5)
     result = compute()
@@ -74,85 +75,85 @@ def step(model, inputs, labels, weights=None):
     return model.train_on_batch(inputs, labels, sample_weight=weights, return_dict=True)
 
 
-def check_step(model, inputs, labels, weights, loss, disagreement):
-    """Compares a step with `loss(output, labels)` and `disagreement(first, second)` by hand."""
-    model.compile(sgd(), **SAME_MASKS)
-    alpha = model.consistency
-    outputs = rewound(model, lambda: to_numpy(model(twice(inputs), training=True)))
-    first, second = np.split(outputs, 2)
-    between = np.average(disagreement(first, second), weights=weights)
-    expected = np.average((loss(first, labels) + loss(second, labels)) / 2, weights=weights)
-    logs = step(model, inputs, labels, weights)
-    np.testing.assert_allclose(float(logs["loss"]), expected + alpha * between, rtol=1e-5)
-    assert between > 0.01
-    return first, logs
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x.astype("float64")))
 
 
-@pytest.mark.once
-def test_single_labels_and_metrics_of_one_pass():
-    model = noisy(Classifier, num_classes=3, consistency=2.0)
-    labels = np.array([0, 1, 2])
-    first, logs = check_step(model, INPUTS, labels, WEIGHTS, crossentropy, symmetric_kl)
-    right = first.argmax(-1) == labels
-    np.testing.assert_allclose(float(logs["accuracy"]), np.average(right, weights=WEIGHTS))
+def binary_crossentropy(logits, labels):
+    p = sigmoid(logits)
+    return -np.mean(labels * np.log(p) + (1 - labels) * np.log(1 - p), axis=-1)
 
 
-def test_several_labels():
-    def sigmoid(x):
-        return 1 / (1 + np.exp(-x.astype("float64")))
-
-    def loss(logits, labels):
-        p = sigmoid(logits)
-        return -np.mean(labels * np.log(p) + (1 - labels) * np.log(1 - p), axis=-1)
-
+def symmetric_binary_kl(first, second):
     def one_way(p, q):
         return p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
 
-    def disagreement(first, second):
-        p, q = sigmoid(first), sigmoid(second)
-        return np.mean((one_way(p, q) + one_way(q, p)) / 2, axis=-1)
+    p, q = sigmoid(first), sigmoid(second)
+    return np.mean((one_way(p, q) + one_way(q, p)) / 2, axis=-1)
 
-    labels = np.array([[1, 0], [0, 0], [1, 1]], "float32")
-    model = noisy(Classifier, problem_type="multi_label", consistency=0.5)
-    check_step(model, INPUTS, labels, WEIGHTS, loss, disagreement)
+
+def squares(first, second):
+    return np.mean((first - second) ** 2, axis=-1)
+
+
+OF_CLASSES, OF_SCORES = (crossentropy, symmetric_kl), (squares, squares)
+OF_LABELS = (binary_crossentropy, symmetric_binary_kl)
+SCORES = np.array([[0.5], [-1.0], [2.0]], "float32")
+SEVERAL = np.array([[1, 0], [0, 0], [1, 1]], "float32")
+# One of the choices is missing.
+CHOICES = np.stack([IDS, IDS[::-1], np.zeros_like(IDS)], axis=1)
+
+
+def case(task, labels, losses=OF_CLASSES, inputs=(), weights=WEIGHTS, **options):
+    return task, {**INPUTS, **dict(inputs)}, labels, weights, losses, options
+
+
+CASES = {
+    "classes": case(Classifier, np.arange(3), num_classes=3),
+    "several labels": case(Classifier, SEVERAL, OF_LABELS, problem_type="multi_label"),
+    "scores": case(Classifier, SCORES, OF_SCORES, **REGRESSION),
+    "tags": case(
+        with_masks(bert_keras.TokenClassifier), IDS % 3, weights=1.0 * (IDS > 4), num_classes=3
+    ),
+    "choices": case(
+        with_masks(bert_keras.MultipleChoice),
+        LABELS,
+        inputs={"token_ids": CHOICES, "padding_mask": CHOICES > 0},
+    ),
+    "pairs": case(with_masks(bert_keras.NextSentencePrediction), LABELS),
+    "masked tokens": case(
+        with_masks(bert_keras.MaskedLM),
+        IDS[:, 1:3],
+        inputs={"mask_positions": np.array([[1, 2], [1, 0], [1, 2]])},
+        weights=np.array([[1, 1], [1, 0], [1, 2]], "float32"),
+    ),
+}
+EVERYWHERE = ("several labels", "tags")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=() if x in EVERYWHERE else pytest.mark.once) for x in CASES],
+)
+def test_a_step_minimizes_the_loss_of_two_passes_and_their_disagreement(name):
+    alpha = 1.7
+    make, inputs, labels, weights, (loss, disagreement), options = CASES[name]
+    model = noisy(make, **options, consistency=alpha)
+    model.compile(sgd(), **SAME_MASKS)
+    outputs = rewound(model, lambda: to_numpy(model(twice(inputs), training=True)))
+    first, second = np.split(outputs, 2)
+    between = np.average(disagreement(first, second), weights=weights)
+    assert between > 0.01
+    expected = np.average((loss(first, labels) + loss(second, labels)) / 2, weights=weights)
+    logs = step(model, inputs, labels, weights)
+    np.testing.assert_allclose(float(logs["loss"]), expected + alpha * between, rtol=1e-5)
+    if name == "classes":  # Metrics are those of the first pass.
+        right = first.argmax(-1) == labels
+        np.testing.assert_allclose(float(logs["accuracy"]), np.average(right, weights=weights))
 
 
 @pytest.mark.once
-def test_scores():
-    model = noisy(Classifier, num_classes=1, problem_type="regression", consistency=0.7)
-    check_step(model, INPUTS, OF_SCORES[2], WEIGHTS, squares, squares)
-
-
-def test_tags_of_tokens_count_by_their_weights():
-    model = noisy(with_masks(bert_keras.TokenClassifier), num_classes=3, consistency=1.0)
-    labels, weights = IDS % 3, (IDS > 4).astype("float32")
-    check_step(model, INPUTS, labels, weights, crossentropy, symmetric_kl)
-
-
-@pytest.mark.once
-def test_choices_that_are_not_there_agree():
-    model = noisy(with_masks(bert_keras.MultipleChoice), consistency=1.0)
-    ids = np.stack([IDS, IDS[::-1], np.zeros_like(IDS)], axis=1)
-    inputs = {"token_ids": ids, "padding_mask": ids > 0}
-    check_step(model, inputs, LABELS, WEIGHTS, crossentropy, symmetric_kl)
-
-
-@pytest.mark.once
-def test_pairs_of_texts():
-    model = noisy(with_masks(bert_keras.NextSentencePrediction), consistency=1.0)
-    check_step(model, INPUTS, LABELS, WEIGHTS, crossentropy, symmetric_kl)
-
-
-@pytest.mark.once
-def test_masked_tokens_count_by_their_weights():
-    model = noisy(with_masks(bert_keras.MaskedLM), consistency=1.0)
-    inputs = {**INPUTS, "mask_positions": np.array([[1, 2], [1, 0], [1, 2]])}
-    labels, weights = IDS[:, 1:3], np.array([[1, 1], [1, 0], [1, 2]], "float32")
-    check_step(model, inputs, labels, weights, crossentropy, symmetric_kl)
-
-
-@pytest.mark.once
-def test_alpha_0_is_training_on_every_example_twice():
+def test_alpha_0_trains_on_every_example_twice():
     ends = []
     for alpha, times in ((0.0, 1), (None, 2)):
         model = noisy(Classifier, consistency=alpha)
@@ -161,12 +162,11 @@ def test_alpha_0_is_training_on_every_example_twice():
         inputs = {name: np.concatenate([value] * times) for name, value in INPUTS.items()}
         step(model, inputs, np.tile(LABELS, times), np.tile(WEIGHTS, times))
         ends.append(model.get_weights())
-    for a, b in zip(*ends, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-6)
+    assert_same_structure_close(*ends)
 
 
 @pytest.mark.once
-def test_without_dropout_nothing_changes_with_class_weights_and_accumulation_too():
+def test_without_dropout_neither_changes_training_with_class_weights_and_accumulation():
     texts = [" ".join(LETTERS[i : i + 3]) for i in range(4)]
     ends = []
     for options in ({"consistency": 3.0}, {"dropout_samples": 2}, {}):
@@ -175,56 +175,36 @@ def test_without_dropout_nothing_changes_with_class_weights_and_accumulation_too
         model = make(tiny_backbone(dropout=0.0), preprocessor=tiny_preprocessor(), **options)
         model.compile(sgd(0.5, gradient_accumulation_steps=2))
         data = (texts, [0, 1, 1, 0])
-        history = model.fit(
-            *data, batch_size=2, epochs=2, shuffle=False, class_weight={0: 1.0, 1: 3.0},
-            validation_data=data, verbose=0,
-        )  # fmt: skip
-        losses = [history.history[name] for name in ("loss", "val_loss", "accuracy")]
+        fitting = {"batch_size": 2, "epochs": 2, "shuffle": False, "verbose": 0}
+        weights = {"class_weight": {0: 1.0, 1: 3.0}}
+        history = model.fit(*data, validation_data=data, **weights, **fitting).history
+        losses = [history[name] for name in ("loss", "val_loss", "accuracy")]
         ends.append([*model.get_weights(), np.array(losses)])
-    for other in ends[:2]:
-        for a, b in zip(other, ends[2], strict=True):
-            np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
-
-
-def squares(first, second):
-    return np.mean((first - second) ** 2, axis=-1)
-
-
-OF_CLASSES = (crossentropy, symmetric_kl, LABELS, {"num_classes": 2})
-OF_SCORES = (
-    squares,
-    squares,
-    np.array([[0.5], [-1.0], [2.0]], "float32"),
-    {"num_classes": 1, "problem_type": "regression"},
-)
+    assert_same_structure_close(ends[:2], ends[2:] * 2, 1e-5)
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("alpha", [None, 0.7])
 @pytest.mark.parametrize(
-    ("alpha", "problem"),
-    [
-        (None, OF_CLASSES),
-        pytest.param(2.0, OF_CLASSES, marks=pytest.mark.once),
-        pytest.param(None, OF_SCORES, marks=pytest.mark.once),
-        (0.7, OF_SCORES),
-    ],
-    ids=["classes", "classes twice", "scores", "scores twice"],
+    ("losses", "labels", "options"),
+    [(OF_CLASSES, LABELS, {"num_classes": 2}), (OF_SCORES, SCORES, REGRESSION)],
+    ids=["classes", "scores"],
 )
-def test_samples_of_dropout_average_their_losses(alpha, problem):
-    loss, disagreement, labels, options = problem
+def test_samples_of_dropout_average_their_losses(alpha, losses, labels, options):
+    loss, disagreement = losses
     model = noisy(Classifier, **options, consistency=alpha, dropout_samples=3)
     model.compile(sgd(), **SAME_MASKS)
     passes = 1 if alpha is None else 2
 
-    def by_hand():
-        inputs = INPUTS if passes == 1 else twice(INPUTS)
-        model.head.num_masks = 3
-        try:
-            return model.head(model.backbone_outputs(inputs, training=True), training=True)
-        finally:
-            model.head.num_masks = 1
+    inputs = INPUTS if passes == 1 else twice(INPUTS)
 
-    outputs = rewound(model, lambda: to_numpy(by_hand())).reshape(3, passes, 3, -1)
+    def by_hand():
+        model.head.num_masks = 3
+        outputs = model.head(model.backbone_outputs(inputs, training=True), training=True)
+        model.head.num_masks = 1
+        return to_numpy(outputs)
+
+    outputs = rewound(model, by_hand).reshape(3, passes, 3, -1)
     losses = loss(outputs, np.broadcast_to(labels, (3, passes, *labels.shape)))
     expected = np.average(losses.mean((0, 1)), weights=WEIGHTS)
     if alpha:
@@ -241,7 +221,7 @@ def test_samples_of_dropout_average_their_losses(alpha, problem):
 
 
 @pytest.mark.once
-def test_outside_of_a_training_step_an_example_is_a_row():
+def test_outside_a_training_step_each_example_is_one_row():
     model = noisy(Classifier, consistency=1.0, dropout_samples=4)
     step(model, INPUTS, LABELS)
     assert model(INPUTS, training=True).shape == (3, 2)
@@ -250,9 +230,9 @@ def test_outside_of_a_training_step_an_example_is_a_row():
     np.testing.assert_allclose(loss, crossentropy(logits, LABELS).mean(), rtol=1e-5)
 
 
-# Elsewhere a loaded model draws other masks: its generators start anew.
+# Elsewhere a loaded model draws other masks: its generators are new.
 @pytest.mark.once
-def test_a_loaded_model_trains_on_likewise(tmp_path):
+def test_a_loaded_model_continues_training_the_same(tmp_path):
     model = noisy(Classifier, consistency=2.0, dropout_samples=3)
     model.compile(sgd(), **SAME_MASKS)
     model.save(tmp_path / "model.keras")
@@ -260,44 +240,39 @@ def test_a_loaded_model_trains_on_likewise(tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert (loaded.consistency, loaded.dropout_samples) == (2.0, 3)
     assert loaded.get_config() == model.get_config()
-    np.testing.assert_allclose(
-        float(step(loaded, INPUTS, LABELS)["loss"]), float(expected["loss"]), rtol=1e-5
-    )
+    logs = step(loaded, INPUTS, LABELS)
+    np.testing.assert_allclose(float(logs["loss"]), float(expected["loss"]), rtol=1e-5)
 
 
 @pytest.mark.once
-def test_a_preset_goes_to_it_with_arguments_of_task_backbone_and_masks(tmp_path):
-    plain = tiny_classifier(num_classes=3)
-    plain.backbone.save_to_preset(tmp_path)
-    plain.preprocessor.tokenizer.save(tmp_path)
-    options = {"num_classes": 3, "max_length": 8, "consistency": 0.5}
-    backbone = {"attention_dropout": 0.3}
-    task = Classifier.from_preset(
-        tmp_path, **options, backbone=backbone, dropout_samples=2, lora_rank=1
-    )
+def test_from_preset_takes_arguments_for_the_task_the_backbone_and_the_masks(tmp_path):
+    tiny_backbone().save_to_preset(tmp_path)
+    tiny_preprocessor().tokenizer.save(tmp_path)
+    options = {"num_classes": 3, "max_length": 8, "lora_rank": 1}
+    options |= {"backbone": {"attention_dropout": 0.3}, "consistency": 0.5, "dropout_samples": 2}
+    task = Classifier.from_preset(tmp_path, **options)
     assert (task.consistency, task.dropout_samples, task.num_classes) == (0.5, 2, 3)
     assert (task.backbone.attention_dropout, task.preprocessor.max_length) == (0.3, 8)
     assert np.isfinite(task.fit(["a b", "c"], [2, 0], verbose=0).history["loss"]).all()
 
 
 @pytest.mark.once
-def test_a_preset_s_head_is_its_own_and_is_exported_as_that(tmp_path):
+def test_it_takes_and_exports_the_head_of_a_plain_classifier(tmp_path):
     plain = tiny_classifier(label_names=["no", "yes"])
     plain.save_to_preset(tmp_path / "plain")
     task = Classifier.from_preset(tmp_path / "plain", consistency=1.0)
     assert task.label_names == ("no", "yes")
-    np.testing.assert_array_equal(*(m.predict(INPUTS, verbose=0) for m in (plain, task)))
     task.save_to_preset(tmp_path / "own")
     again = Classifier.from_preset(tmp_path / "own")
     assert again.consistency == 1.0
     task.export_to_huggingface(tmp_path / "exported")
     loaded = Plain.from_preset(tmp_path / "exported")
-    for other in (again, loaded):
+    for other in (task, again, loaded):
         np.testing.assert_array_equal(*(m.predict(INPUTS, verbose=0) for m in (plain, other)))
 
 
 @pytest.mark.once
-def test_the_head_is_that_of_the_backbone_s_family():
+def test_the_head_suits_the_backbones_family():
     heads = [
         make(bert_keras.RobertaBackbone(10, 1, 2, 8, 16), **options).head
         for make, options in ((Plain, {}), (Classifier, {"dropout_samples": 2}))
@@ -320,13 +295,13 @@ def test_the_head_is_that_of_the_backbone_s_family():
         (bert_keras.TextEmbedder, {"consistency": 1.0}, "TextEmbedder"),
         (
             bert_keras.TokenClassifier,
-            {"consistency": 1.0, "crf": True, "num_classes": 2},
+            {"consistency": 1.0, "crf": True} | {"num_classes": 2},
             "crf=False",
         ),
         (bert_keras.MultipleChoice, {"dropout_samples": 2}, "TextClassifier"),
         (bert_keras.LongTextClassifier, {"dropout_samples": 2}, "LongTextClassifier"),
     ],
 )
-def test_what_cannot_be_is_refused(task, options, message):
+def test_impossible_combinations_are_refused(task, options, message):
     with pytest.raises(ValueError, match=message):
         with_masks(task)(tiny_backbone(), preprocessor=tiny_preprocessor(), **options)

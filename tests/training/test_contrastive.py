@@ -1,8 +1,12 @@
+"""The losses for embeddings, against torch and values by hand."""
+
 import keras
 import numpy as np
 import pytest
+import torch
 from checks import to_numpy
 from keras import ops
+from torch.nn import functional
 
 from bert_keras.training.contrastive import (
     CosineRegression,
@@ -17,13 +21,10 @@ def random_vectors(batch=5, num_texts=2, hidden_dim=7, seed=0):
     return rng.normal(size=(batch, num_texts, hidden_dim)).astype("float32")
 
 
-def torch_columns(vectors):
-    torch = pytest.importorskip("torch")
-    return torch, torch.tensor(vectors).unbind(1)
-
-
-def scores_by_torch(torch, first, second, scale):
-    return scale * torch.nn.functional.cosine_similarity(first[:, None], second[None], dim=-1)
+def scores_by_torch(columns, scale=20.0):
+    """Returns the scaled cosines of the first column with all vectors of the others."""
+    first, second = columns[0], torch.cat(columns[1:])
+    return scale * functional.cosine_similarity(first[:, None], second[None], dim=-1)
 
 
 def value(loss, y_true, y_pred, **kwargs):
@@ -32,21 +33,19 @@ def value(loss, y_true, y_pred, **kwargs):
 
 @pytest.mark.parametrize("num_texts", [2, 3, 4])
 @pytest.mark.parametrize("scale", [1.0, 20.0])
-def test_ranking_is_torch_s_crossentropy_over_all_candidates(num_texts, scale):
+def test_ranking_equals_torchs_crossentropy_over_all_candidates(num_texts, scale):
     vectors = random_vectors(num_texts=num_texts)
-    torch, columns = torch_columns(vectors)
-    scores = scores_by_torch(torch, columns[0], torch.cat(columns[1:]), scale)
-    expected = torch.nn.functional.cross_entropy(scores, torch.arange(5))
+    scores = scores_by_torch(torch.tensor(vectors).unbind(1), scale)
+    expected = functional.cross_entropy(scores, torch.arange(5))
     actual = value(MultipleNegativesRanking(scale), np.arange(5), vectors)
     assert actual == pytest.approx(expected.item(), abs=1e-5)
 
 
 def test_symmetric_ranking_is_the_mean_of_both_directions():
     vectors = random_vectors(num_texts=3)
-    torch, columns = torch_columns(vectors)
-    scores = scores_by_torch(torch, columns[0], torch.cat(columns[1:]), 20.0)
-    there = torch.nn.functional.cross_entropy(scores, torch.arange(5))
-    back = torch.nn.functional.cross_entropy(scores[:, :5].T, torch.arange(5))
+    scores = scores_by_torch(torch.tensor(vectors).unbind(1))
+    there = functional.cross_entropy(scores, torch.arange(5))
+    back = functional.cross_entropy(scores[:, :5].T, torch.arange(5))
     actual = value(MultipleNegativesRanking(symmetric=True), np.arange(5), vectors)
     assert actual == pytest.approx((there + back).item() / 2, abs=1e-5)
 
@@ -58,7 +57,7 @@ def test_ranking_by_hand():
     assert value(MultipleNegativesRanking(2.0), [0, 1], vectors) == pytest.approx(expected)
 
 
-def test_rows_of_one_group_are_no_negatives_of_one_another():
+def test_rows_of_one_group_are_not_negatives_of_each_other():
     vectors = random_vectors(batch=4)
     vectors[1] = vectors[0]  # the same pair twice
     for symmetric in (False, True):
@@ -71,31 +70,28 @@ def test_rows_of_one_group_are_no_negatives_of_one_another():
 def test_regression_is_the_squared_difference_of_cosine_and_score():
     vectors = random_vectors()
     scores = np.linspace(-1, 1, 5).astype("float32")
-    torch, (first, second) = torch_columns(vectors)
-    expected = torch.nn.functional.mse_loss(
-        torch.nn.functional.cosine_similarity(first, second), torch.tensor(scores)
-    )
+    cosines = functional.cosine_similarity(*torch.tensor(vectors).unbind(1))
+    expected = functional.mse_loss(cosines, torch.tensor(scores))
     actual = value(CosineRegression(), scores, vectors)
     assert actual == pytest.approx(expected.item(), abs=1e-6)
     assert value(CosineRegression(), scores[:, None], vectors) == pytest.approx(actual)
 
 
 @pytest.mark.parametrize(("distance", "margin"), [("cosine", 0.5), ("euclidean", 1.0)])
-def test_triplets_are_torch_s(distance, margin):
+def test_the_triplet_loss_equals_torchs(distance, margin):
     vectors = random_vectors(batch=8, num_texts=3)
-    torch, columns = torch_columns(vectors)
-    functions = {
-        "cosine": lambda a, b: 1 - torch.nn.functional.cosine_similarity(a, b),
+    function = {
+        "cosine": lambda a, b: 1 - functional.cosine_similarity(a, b),
         "euclidean": lambda a, b: (a - b).norm(dim=-1),
-    }
-    expected = torch.nn.functional.triplet_margin_with_distance_loss(
-        *columns, distance_function=functions[distance], margin=margin
+    }[distance]
+    expected = functional.triplet_margin_with_distance_loss(
+        *torch.tensor(vectors).unbind(1), distance_function=function, margin=margin
     )
     actual = value(TripletLoss(margin, distance), np.zeros(8), vectors)
     assert actual == pytest.approx(expected.item(), abs=1e-5)
 
 
-def test_a_triplet_with_room_to_spare_costs_nothing():
+def test_a_triplet_beyond_the_margin_has_no_loss():
     vectors = np.array([[[1.0, 0], [2, 0], [0, 1]]], "float32")
     assert value(TripletLoss(0.9), [0], vectors) == 0
     assert value(TripletLoss(1.25), [0], vectors) == pytest.approx(0.25)
@@ -105,7 +101,7 @@ def test_a_triplet_with_room_to_spare_costs_nothing():
     ("loss", "num_texts"),
     [(MultipleNegativesRanking(), 3), (CosineRegression(), 2), (TripletLoss(2.5), 3)],
 )
-def test_losses_are_means_by_weight(loss, num_texts):
+def test_losses_are_weighted_means(loss, num_texts):
     vectors = random_vectors(num_texts=num_texts)
     weights = np.array([1.0, 0, 2, 0, 0], "float32")
     each = type(loss).from_config({**loss.get_config(), "reduction": None})
@@ -115,7 +111,7 @@ def test_losses_are_means_by_weight(loss, num_texts):
     assert actual == pytest.approx(expected, rel=1e-5)
 
 
-def test_cosines_ignore_length_and_survive_zeros():
+def test_cosines_ignore_length_and_accept_zeros():
     first = np.array([[3.0, 4], [0, 0], [1, 0]], "float32")
     second = np.array([[6.0, 8], [1, 0], [-5, 0]], "float32")
     np.testing.assert_allclose(to_numpy(cosine(first, second)), [1, 0, -1], atol=1e-6)

@@ -1,4 +1,4 @@
-"""The learning-rate schedules: values by hand, and those of transformers."""
+"""The learning-rate schedules against values by hand and those of transformers."""
 
 import json
 
@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from checks import to_numpy
 
 from bert_keras.training.optimizer import AdamW
 from bert_keras.training.schedules import PhasedSchedule, WarmupDecay
 
 
 def rates(schedule, steps):
-    return np.array([float(keras.ops.convert_to_numpy(schedule(step))) for step in steps])
+    return np.array([float(to_numpy(schedule(step))) for step in steps])
 
 
 def transformers_rates(make, num_steps, peak=1.0, **arguments):
@@ -27,60 +28,49 @@ def transformers_rates(make, num_steps, peak=1.0, **arguments):
     return np.array(values)
 
 
-def test_linear_rises_to_the_peak_and_falls_to_zero():
-    schedule = WarmupDecay(8.0, total_steps=10, warmup=2)
-    expected = [0, 4, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0]
-    np.testing.assert_allclose(rates(schedule, range(13)), expected, atol=1e-6)
+COSINE = np.cos(np.pi / 4)
 
 
-def test_cosine_halves_between_warmup_and_end():
-    schedule = WarmupDecay(2.0, total_steps=12, warmup=4, decay="cosine")
-    expected = [2.0, 1 + np.cos(np.pi / 4), 1.0, 1 + np.cos(np.pi * 3 / 4), 0.0]
-    np.testing.assert_allclose(rates(schedule, [4, 6, 8, 10, 12]), expected, atol=1e-6)
-
-
-def test_polynomial_uses_power_and_end():
-    schedule = WarmupDecay(
-        1.0, total_steps=4, warmup=0, decay="polynomial", power=2.0, end_learning_rate=0.2
-    )
-    expected = [1.0, 0.2 + 0.8 * 9 / 16, 0.2 + 0.8 / 4, 0.2 + 0.8 / 16, 0.2, 0.2]
-    np.testing.assert_allclose(rates(schedule, range(6)), expected, rtol=1e-6)
-
-
-def test_constant_stays_at_the_peak():
-    schedule = WarmupDecay(3.0, total_steps=10, warmup=3, decay="constant")
-    np.testing.assert_allclose(rates(schedule, [0, 1, 2, 3, 9, 10, 99]), [0, 1, 2, 3, 3, 3, 3])
+@pytest.mark.parametrize(
+    ("arguments", "decay", "expected"),
+    [
+        ((8.0, 10, 2), {}, list(enumerate([0, 4, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0]))),
+        ((2.0, 12, 4), {"decay": "cosine"}, [(4, 2), (6, 1 + COSINE), (8, 1), (10, 1 - COSINE)]),
+        (
+            (1.0, 4, 0),
+            {"decay": "polynomial", "power": 2.0, "end_learning_rate": 0.2},
+            list(enumerate([1.0, 0.2 + 0.8 * 9 / 16, 0.2 + 0.8 / 4, 0.2 + 0.8 / 16, 0.2, 0.2])),
+        ),
+        ((3.0, 10, 3), {"decay": "constant"}, [(0, 0), (1, 1), (2, 2), (3, 3), (9, 3), (99, 3)]),
+        # Transformers' cosine rises again after its end.
+        ((1.0, 20, 0), {"decay": "cosine"}, [(20, 0), (30, 0), (40, 0)]),
+    ],
+)
+def test_rates_by_hand(arguments, decay, expected):
+    steps, values = zip(*expected, strict=True)
+    np.testing.assert_allclose(rates(WarmupDecay(*arguments, **decay), steps), values, atol=1e-6)
 
 
 @pytest.mark.parametrize("warmup", [0, 3, 7])
 def test_each_decay_equals_transformers(warmup):
-    arguments = {"num_warmup_steps": warmup, "num_training_steps": 20}
-    cases = [
-        ({}, transformers.get_linear_schedule_with_warmup, arguments),
-        ({"decay": "cosine"}, transformers.get_cosine_schedule_with_warmup, arguments),
+    length = {"num_training_steps": 20}
+    for name, ours, theirs in [
+        ("linear_schedule", {}, length),
+        ("cosine_schedule", {"decay": "cosine"}, length),
+        ("constant_schedule", {"decay": "constant"}, {}),
         (
-            {"decay": "constant"},
-            transformers.get_constant_schedule_with_warmup,
-            {"num_warmup_steps": warmup},
-        ),
-        (
+            "polynomial_decay_schedule",
             {"decay": "polynomial", "power": 3.0, "end_learning_rate": 1e-6},
-            transformers.get_polynomial_decay_schedule_with_warmup,
-            {**arguments, "lr_end": 1e-6, "power": 3.0},
+            {**length, "lr_end": 1e-6, "power": 3.0},
         ),
-    ]
-    for ours, make, theirs in cases:
+    ]:
         schedule = WarmupDecay(5e-5, total_steps=20, warmup=warmup, **ours)
-        expected = transformers_rates(make, 21, peak=5e-5, **theirs)
+        make = getattr(transformers, f"get_{name}_with_warmup")
+        expected = transformers_rates(make, 21, peak=5e-5, num_warmup_steps=warmup, **theirs)
         np.testing.assert_allclose(rates(schedule, range(21)), expected, rtol=1e-5, atol=1e-11)
 
 
-def test_cosine_stays_at_its_end_where_that_of_transformers_rises_again():
-    schedule = WarmupDecay(1.0, total_steps=20, warmup=0, decay="cosine")
-    np.testing.assert_allclose(rates(schedule, [20, 30, 40]), 0.0, atol=1e-7)
-
-
-def test_after_warmup_the_original_is_a_fixed_fraction_of_ours():
+def test_after_warmup_the_original_berts_rate_is_a_fixed_fraction_of_ours():
     num_steps, warmup, peak = 20, 4, 3e-5
     steps = np.arange(warmup, num_steps)
     original = peak * (1 - steps / num_steps)
@@ -104,7 +94,7 @@ def test_the_rate_never_leaves_its_range_and_has_no_jump(decay):
     assert np.abs(np.diff(values)).max() <= 0.05 + 1e-6
 
 
-def test_config_round_trip_under_the_registered_name():
+def test_a_config_restores_the_schedule_under_its_registered_name():
     schedule = WarmupDecay(1e-3, 50, warmup=7, decay="cosine", end_learning_rate=1e-4)
     config = keras.saving.serialize_keras_object(schedule)
     assert config["registered_name"] == "bert_keras>WarmupDecay"
@@ -113,35 +103,29 @@ def test_config_round_trip_under_the_registered_name():
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("name", "value"),
     [
-        {"total_steps": 0},
-        {"total_steps": 2.5},
-        {"warmup": 10},
-        {"warmup": 1.0},
-        {"warmup": -1},
-        {"warmup": "a tenth"},
-        {"decay": "exponential"},
-        {"end_learning_rate": 2.0},
-        {"power": 0.0},
+        *(("total_steps", 0), ("total_steps", 2.5), ("warmup", 10), ("warmup", 1.0)),
+        *(("warmup", -1), ("warmup", "a tenth"), ("decay", "exponential"), ("power", 0.0)),
+        ("end_learning_rate", 2.0),
     ],
 )
-def test_bad_arguments_are_refused(arguments):
-    with pytest.raises(ValueError, match=next(iter(arguments))):
-        WarmupDecay(**{"peak_learning_rate": 1.0, "total_steps": 10, **arguments})
+def test_impossible_settings_are_refused(name, value):
+    with pytest.raises(ValueError, match=name):
+        WarmupDecay(**{"peak_learning_rate": 1.0, "total_steps": 10, name: value})
 
 
-def test_phases_rise_and_fall_one_after_the_other():
+def test_phases_follow_one_another():
     phases = [(8.0, 10, 2), (3.0, 4, 1), (5.0, 1, 0), (2.0, 2, 1)]
     schedule = PhasedSchedule([WarmupDecay(*phase) for phase in phases])
     expected = [0, 4, 8, 7, 6, 5, 4, 3, 2, 1, 0, 3, 2, 1, 5, 0, 2, 0, 0]
     np.testing.assert_allclose(rates(schedule, range(19)), expected, atol=1e-6)
     steps = keras.ops.arange(19, dtype="int64")
-    values = [float(keras.ops.convert_to_numpy(schedule(steps[i]))) for i in range(19)]
-    np.testing.assert_allclose(values, expected, atol=1e-6)
+    found = rates(schedule, (steps[i] for i in range(19)))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_phases_travel_in_the_config_of_an_optimizer():
+def test_an_optimizers_config_restores_phases():
     schedule = PhasedSchedule([WarmupDecay(1e-3, 9, decay="cosine"), WarmupDecay(5e-4, 4, 2)])
     config = keras.saving.serialize_keras_object(AdamW(schedule))
     assert config["config"]["learning_rate"]["registered_name"] == "bert_keras>PhasedSchedule"
@@ -150,6 +134,6 @@ def test_phases_travel_in_the_config_of_an_optimizer():
     np.testing.assert_array_equal(rates(restored, range(15)), rates(schedule, range(15)))
 
 
-def test_no_phase_is_refused():
+def test_an_empty_list_of_phases_is_refused():
     with pytest.raises(ValueError, match="at least one schedule"):
         PhasedSchedule([])

@@ -1,4 +1,4 @@
-"""Parts of a backbone by their depth, known by the paths of its own weights."""
+"""Parts of a backbone by depth, found by the paths of its own weights."""
 
 import re
 
@@ -10,7 +10,7 @@ from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
 
 
 class Block(keras.layers.Layer):
-    """A layer with one weight in each of two layers of its own."""
+    """A layer with two layers of its own."""
 
     def __init__(self, name):
         super().__init__(name=name)
@@ -22,13 +22,14 @@ class Block(keras.layers.Layer):
 
 
 class Other(keras.layers.Layer):
-    """A backbone whose layers have names of their own, a shared block, and a norm at the top."""
+    """A backbone with other names of layers, a shared block, and a norm at the top."""
 
     def __init__(self, name="another_one"):
         super().__init__(name=name)
         shared, last = Block("group"), Block("group_1")
         self.table = keras.layers.Dense(2, name="lookup")
         self.norm = keras.layers.LayerNormalization(name="norm")
+        self.num_blocks = 2
         self.stages = [self.table, shared, shared, last]
         self.build()
 
@@ -54,7 +55,7 @@ def test_stages_go_from_the_last_block_down_to_the_embeddings(name):
             assert bool(re.search(pattern, weight.path)) == is_there, (pattern, weight.path)
 
 
-def test_a_backbone_of_other_parts_and_a_shared_block():
+def test_a_backbone_may_have_other_parts_and_a_shared_block():
     backbone = Other()
     multipliers = layer_wise_decay(backbone, 0.5, head=3.0)
     expected = {"lookup": 0.125, "group": 0.25, "group_1": 0.5, "norm": 1.0}
@@ -62,12 +63,12 @@ def test_a_backbone_of_other_parts_and_a_shared_block():
     for weight in backbone.weights:
         assert factor(multipliers, weight.path) == expected[weight.path.split("/")[1]], weight.path
     assert len(stages_from_the_top(backbone)) == 3
-    # Layers of the same names in a head are no part of the backbone.
+    # Layers with the same names in a head do not belong to the backbone.
     for path in ("my_task/head/norm/gamma", "my_task/head/lookup/kernel", "head/kernel"):
         assert factor(multipliers, path) == 3.0
 
 
-def test_what_is_out_of_range_is_refused():
+def test_settings_out_of_range_are_refused():
     backbone = bert_keras.BertBackbone(10, 1, 2, 8, 16)
     for rate in (0.0, 1.5, float("nan"), "0.9"):
         with pytest.raises(ValueError, match="`rate`"):

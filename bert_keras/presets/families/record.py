@@ -26,11 +26,14 @@ class Field(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Tensors there that are ours only together with others, or are none of ours.
+    """Tensors of theirs that are joined, split, added or left out before the rows fit them.
+
+    Their names are those of the rows, without the record's prefix.
 
     Attributes:
-        read: function from their `Tensors` and our backbone to `Tensors` that the rows fit.
-        write: function from such tensors, a dict of arrays, and our backbone to theirs.
+        read: function from the `Tensors` of a checkpoint's backbone and our backbone to `Tensors`
+            that the rows fit.
+        write: the inverse, from a dict of arrays and our backbone to a dict of arrays.
     """
 
     read: Callable
@@ -83,7 +86,7 @@ class Record(NamedTuple):
         optional: prefixes of our paths that a checkpoint may lack, with a warning.
         prefix: of the backbone's tensors in a checkpoint that holds a head too.
         heads: dict, class name of our task -> `Head`; the more particular first.
-        tables: what the rows alone do not say, or `None`.
+        tables: which tensors are not one of ours each, or `None`.
         tokenizers: dict, value of `names` -> type of the model in the tokenizer.json of the
             tokenizers that it has there, where the format ties the two.
     """

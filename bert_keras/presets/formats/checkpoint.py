@@ -162,10 +162,14 @@ class Checkpoint(Preset):
         assign(
             weights_of(backbone),
             self._expanded(self.record.rows, **counts),
-            self._read_backbone(backbone),
+            self._backbone_tensors(backbone),
             source=self.source,
             **{"optional" if is_read else "unread": self.record.optional},
         )
+
+    def _backbone_tensors(self, backbone):
+        tensors, tables = self._read_backbone(backbone), self.record.tables
+        return tensors if tables is None else tables.read(tensors, backbone)
 
     def task_name(self):
         """Returns the registered name of the task whose head the checkpoint holds, or `None`."""

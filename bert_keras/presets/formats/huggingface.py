@@ -190,12 +190,16 @@ def export_to_huggingface(
             f"{type(model).__name__}: {without_place}. Without them it would answer "
             "otherwise. Use `save_to_preset`, or make the task without them (a CRF by crf=False)."
         )
-    tensors = {}
+    of_backbone, of_head = {}, {}
     for path, variable in variables.items():
         name, transform = names[path]
         array = _converted(keras.ops.convert_to_numpy(variable.value), dtype, path)
-        prefix = record.prefix if task is not None and not path.startswith("head/") else ""
-        tensors[prefix + name] = transformed(array, transform)
+        tensors = of_head if path.startswith("head/") else of_backbone
+        tensors[name] = transformed(array, transform)
+    if record.tables is not None:
+        of_backbone = record.tables.write(of_backbone, backbone)
+    prefix = "" if task is None else record.prefix
+    tensors = {prefix + name: array for name, array in of_backbone.items()} | of_head
     config["dtype"] = str(next(iter(tensors.values())).dtype)
     library = "transformers" if write_settings is None else "sentence-transformers"
     readme = card_of(described, folder, card, library, _code(head, tokenizer))

@@ -95,8 +95,7 @@ class KerasHubFolder(Checkpoint):
                     f"shape {shape}. Received num_heads={backbone.num_heads}. Does config.json "
                     "belong to these weights?"
                 )
-        tables = self.record.tables
-        return tensors if tables is None else tables.read(tensors, backbone)
+        return tensors
 
     def _expanded(self, rows, **counts):
         names = super()._expanded(rows, **counts)

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from bert_keras.metrics.labels import as_label_array
+from bert_keras.tasks.encoded_labels import as_label_array
 
 
-def test_labels_that_are_missing_or_of_two_kinds_are_refused_where_they_stand():
+def test_missing_labels_and_mixed_kinds_are_refused_with_their_index():
     for odd in (None, np.nan):
         for labels in (["a", odd], np.array(["a", odd], dtype=object)):
             with pytest.raises(ValueError, match=r"needs a true label\..* at the index 1"):
@@ -17,7 +17,7 @@ def test_labels_that_are_missing_or_of_two_kinds_are_refused_where_they_stand():
         as_label_array([[0], [0, 1]])
 
 
-def test_columns_of_objects_are_read_as_what_they_hold():
+def test_columns_of_objects_are_read_by_their_values():
     for values, kind in (([*"abba"], "U"), ([0, 1], "i"), ([True, False], "b"), ([[0], [1]], "i")):
         found = as_label_array(np.array(values, dtype=object))
         assert found.dtype.kind == kind and found.tolist() == values

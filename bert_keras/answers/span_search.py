@@ -1,16 +1,35 @@
-"""Finds the best spans of text, and how likely there is none, in the logits of windows."""
+"""The best spans of contexts, and how likely there is none, from the logits of windows."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bert_keras.preprocessing.question_windows import QuestionWindows
-from bert_keras.preprocessing.windows import document_positions, max_context
-from bert_keras.types import Array, Normalization
+from .probabilities import log_sum_exp
+from .windows import Windows, document_positions, max_context
 
 NORMALIZATIONS = ("document", "per_window")
 # Scores of spans computed at once, which bounds the memory: 16 MB.
 _SCORES_AT_ONCE = 2**22
+
+
+class ContextWindows(NamedTuple):
+    """Contexts of questions, read in windows.
+
+    Fields:
+        contexts: list of str, one per question.
+        offsets: for each question an int array `(num_tokens, 2)`: the first character of each token
+            of the context, and the character after its last.
+        windows: `Windows`, whose `documents` are the questions; those of a question lie one after
+            the other.
+        first_columns: int64 `(num_windows,)`, the column of the window's first context token.
+    """
+
+    contexts: Sequence[str]
+    offsets: Sequence[NDArray[np.int64]]
+    windows: Windows
+    first_columns: NDArray[np.int64]
 
 
 class Span(NamedTuple):
@@ -19,11 +38,11 @@ class Span(NamedTuple):
     Fields:
         text: str, `context[start:end]`; `""` for "no answer".
         start: int, its first character in the context; `None` for "no answer".
-        end: int, the character after its last, likewise.
+        end: int, the character after its last; `None` for "no answer".
         probability: float.
-        start_logit: float, the model's logit of its first token, `[CLS]` for "no answer".
-        end_logit: float, the model's logit of its last token, likewise; see `find_spans` for the
-            window that it is from.
+        start_logit: float, the model's logit of its first token; of `[CLS]` for "no answer".
+        end_logit: float, the model's logit of its last token, likewise; `find_spans` says of which
+            window.
     """
 
     text: str
@@ -35,35 +54,60 @@ class Span(NamedTuple):
 
 
 class NBest(NamedTuple):
-    """What is known about one question.
+    """The best answers to one question.
 
     Fields:
         spans: list of `Span`, the best first, of different texts; at least one.
         no_answer: `Span` without text, how likely it is that there is no answer.
-        no_answer_score: float, `log P(no answer) - log P(best span)`. With the normalisation
+        no_answer_score: float, `log P(no answer) - log P(best span)`. With the normalization
             `"document"` this is the "null odds" of Google's run_squad.py, whose end logit is of the
             same window as the start's.
     """
 
-    spans: list
+    spans: list[Span]
     no_answer: Span
     no_answer_score: float
 
 
+def has_no_answer(best: NBest, threshold: float | None) -> bool:
+    """Returns whether an `NBest` says "no answer" at a threshold; without one it never does."""
+    return threshold is not None and best.no_answer_score > threshold
+
+
+def span_answers(
+    best: NBest, top_k: int = 1, threshold: float | None = None
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """Returns the answers to one question.
+
+    Args:
+        best: `NBest`, of at least `top_k` spans where there are as many.
+        top_k: int, how many answers.
+        threshold: see `has_no_answer`.
+
+    Returns:
+        For `top_k=1` a dict `answer`, `start`, `end`, `probability`; for more a list of such dicts,
+        the best first.
+    """
+    spans = [best.no_answer, *best.spans] if has_no_answer(best, threshold) else best.spans
+    names = "answer", "start", "end", "probability"
+    answers = [dict(zip(names, span[:4], strict=True)) for span in spans[:top_k]]
+    return answers[0] if top_k == 1 else answers
+
+
 def find_spans(
-    questions: QuestionWindows,
-    start_logits: Array,
-    end_logits: Array,
+    questions: ContextWindows,
+    start_logits: NDArray[Any],
+    end_logits: NDArray[Any],
     *,
     size: int,
     max_answer_length: int,
-    normalization: Normalization,
+    normalization: str,
 ) -> list[NBest]:
     """Returns the best spans of each question from the logits of its windows.
 
     With `S` and `E` the softmax of start and end logits, a span from token i to token j has the
-    probability `S[i] E[j]`, and "no answer" has `S[0] E[0]` at `[CLS]`. Over which tokens a softmax
-    runs is the `normalization`:
+    probability `S[i] E[j]`, and "no answer" has `S[0] E[0]` at `[CLS]`. The `normalization` says
+    over which tokens the softmax runs:
 
     - `"per_window"`: over the tokens of one window, as in training. A span then competes with spans
       of windows that do not hold the answer, whose probabilities sum to 1 as well.
@@ -73,43 +117,43 @@ def find_spans(
       spans by `start_logit + end_logit`, as run_squad.py does.
 
     A span counts in the window where its first token has the most context, so each counts once.
-    Its end logit is of the same window with `"per_window"`, as in run_squad.py; with `"document"`
+    With `"per_window"` its end logit is of the same window, as in run_squad.py; with `"document"`
     it is of the window where the last token has the most context, so that it is a term of the sum
-    it is divided by. The two windows differ for spans across the border between two windows' parts.
-    All spans of up to `max_answer_length` tokens are compared; run_squad.py compares those between
-    the 20 best starts and the 20 best ends of each window. "No answer" takes the score of the
-    window that least believes in it: one window with an answer is enough.
+    by which it is divided. The two windows differ for spans that cross the border between two
+    windows' parts. All spans of up to `max_answer_length` tokens are compared; run_squad.py
+    compares those between the 20 best starts and the 20 best ends of each window. "No answer" takes
+    the score of the window that least believes in it: one window with an answer is enough.
 
     Args:
-        questions: `QuestionWindows`.
+        questions: `ContextWindows`, or an object with the same attributes.
         start_logits: float `(num_windows, length)`, far below 0 at padding.
         end_logits: float `(num_windows, length)`, likewise.
-        size: int, spans wanted a question.
+        size: int, the number of spans per question.
         max_answer_length: int, tokens of the longest answer.
         normalization: `"document"` or `"per_window"`.
 
     Returns:
-        List of `NBest`, one a question.
+        List of `NBest`, one per question.
 
     Raises:
-        ValueError: a logit is NaN or infinite, or all of a window are minus infinity.
+        ValueError: a logit is NaN or infinite, or all logits of a window are minus infinity.
     """
     windows, length = questions.windows, start_logits.shape[1]
     positions = document_positions(windows, questions.first_columns, length)
     may_start = np.zeros(positions.shape, bool)
-    max_context(windows).scatter(may_start, questions.first_columns)
+    may_start[positions >= 0] = max_context(windows)
     logits = np.stack([start_logits, end_logits]).astype(np.float32)
-    # One of minus infinity may be padding; a window of nothing else is not.
+    # Minus infinity may be padding, but no window is padding alone.
     if not (logits.max(axis=-1) > -np.inf).all() or np.isposinf(logits).any():
         raise ValueError(
-            "The model's logits must be numbers. Received NaN or infinity, as of a model whose "
+            "The model's logits must be numbers. Received NaN or infinity, as from a model whose "
             "training diverged: train it again at a lower learning rate, or in float32 or bfloat16 "
             "where it was float16."
         )
-    # The windows of a question lie one after the other.
+    # Each question's first window.
     firsts = np.flatnonzero(np.diff(windows.documents, prepend=-1))
     if normalization == "per_window":
-        norms = _log_sum_exp(logits)
+        norms = log_sum_exp(logits)[..., 0]
     else:
         norms = _document_norms(logits, may_start, windows.documents, firsts)[:, windows.documents]
         logits = _of_most_context(logits, may_start, positions, windows)
@@ -128,7 +172,7 @@ def find_spans(
 
 
 def _lowest_no_answer(scores, documents, firsts):
-    """Returns of each question the window that least believes in "no answer", the first of equals.
+    """Returns for each question the window that least believes in "no answer"; of equals the first.
 
     Args:
         scores: float `(2, num_windows, length)`.
@@ -136,11 +180,6 @@ def _lowest_no_answer(scores, documents, firsts):
         firsts: int64 `(num_questions,)`, each question's first window.
     """
     return np.lexsort((scores[:, :, 0].sum(0), documents))[firsts]
-
-
-def _log_sum_exp(values):
-    highest = values.max(axis=-1, keepdims=True)
-    return (highest + np.log(np.exp(values - highest).sum(-1, keepdims=True)))[..., 0]
 
 
 def _of_most_context(logits, counts_here, positions, windows):
@@ -169,7 +208,7 @@ def _of_most_context(logits, counts_here, positions, windows):
 def _document_norms(logits, counts_here, documents, firsts):
     """Returns the logarithms of both softmaxes' denominators: `(2, num_questions)`."""
     # A window of which every token counts elsewhere adds nothing.
-    sums = _log_sum_exp(np.where(counts_here, logits, -1e9))
+    sums = log_sum_exp(np.where(counts_here, logits, -1e9))[..., 0]
     chosen = _lowest_no_answer(logits, documents, firsts)
     sums[:, chosen] = np.logaddexp(sums[:, chosen], logits[:, chosen, 0])
     return np.logaddexp.reduceat(sums, firsts, axis=1)
@@ -181,8 +220,8 @@ def _best_spans(start_scores, end_scores, max_answer_length, size):
     Args:
         start_scores: float `(num_windows, length)`, -inf where no span may start.
         end_scores: float `(num_windows, length)`, -inf where none may end.
-        max_answer_length: int, the longest span.
-        size: int, spans wanted a window.
+        max_answer_length: int, tokens of the longest span.
+        size: int, the number of spans per window.
 
     Returns:
         Windows, first columns, last columns and scores of all spans found: four arrays
@@ -231,16 +270,24 @@ def _sliding_maximum(values, width):
 
 
 def _collect(questions, logits, positions, found, null_scores, null_logits, size):
+    """Returns an `NBest` per question, whose spans are the best of each text.
+
+    Args:
+        questions: `ContextWindows`.
+        logits: float `(2, num_windows, length)`.
+        positions: int64 `(num_windows, length)`, tokens of the context; -1 for all others.
+        found: what `_best_spans` returned.
+        null_scores: float `(num_questions,)`, log-probabilities of "no answer".
+        null_logits: float `(2, num_questions)`.
+        size: int, the number of spans per question.
+    """
     windows, firsts, lasts, scores = found
     owners = questions.windows.documents[windows]
     order = np.lexsort((lasts, firsts, windows, -scores, owners))
     windows, firsts, lasts, scores, owners = (a[order] for a in (*found, owners))
-    begins, ends = questions.characters_of(
-        owners, positions[windows, firsts], positions[windows, lasts]
-    )
     columns = [
-        begins.tolist(),
-        ends.tolist(),
+        positions[windows, firsts].tolist(),
+        positions[windows, lasts].tolist(),
         np.exp(scores).tolist(),
         logits[0, windows, firsts].tolist(),
         logits[1, windows, lasts].tolist(),
@@ -251,9 +298,10 @@ def _collect(questions, logits, positions, found, null_scores, null_logits, size
     bounds = bounds.tolist()
     results = []
     for question, context in enumerate(questions.contexts):
-        spans = {}
+        spans, offsets = {}, questions.offsets[question]
         for row in range(bounds[question], bounds[question + 1]):
-            begin, end, *numbers = (column[row] for column in columns)
+            first, last, *numbers = (column[row] for column in columns)
+            begin, end = int(offsets[first, 0]), int(offsets[last, 1])
             spans.setdefault(context[begin:end], (begin, end, *numbers))
             if len(spans) == size:
                 break

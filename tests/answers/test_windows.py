@@ -1,17 +1,10 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_keras.preprocessing import Ragged, pack, windows
-from bert_keras.preprocessing.windows import (
-    cut_windows,
-    document_positions,
-    max_context,
-    take_windows,
-)
+from bert_keras.answers.windows import cut_windows, document_positions, max_context
+from bert_keras.preprocessing import Ragged, pack
 from bert_keras.tokenizers import Layout
 
 documents = st.lists(st.integers(0, 30), min_size=1, max_size=5)
@@ -40,10 +33,6 @@ def has_max_context(spans, index, position):
     return scores.index(max(scores)) == index
 
 
-def test_examples_in_docstrings_hold():
-    assert doctest.testmod(windows).failed == 0
-
-
 @given(documents, st.integers(1, 9), st.integers(1, 12))
 def test_windows_are_those_of_google_s_loop(lengths, window_length, stride):
     cut = cut_windows(lengths, window_length, stride)
@@ -58,7 +47,7 @@ def test_windows_are_those_of_google_s_loop(lengths, window_length, stride):
 @given(documents, st.integers(1, 9), st.integers(1, 12))
 def test_each_token_counts_in_the_window_google_s_rule_says(lengths, window_length, stride):
     cut = cut_windows(lengths, window_length, stride)
-    best = max_context(cut)
+    best = Ragged.from_flat(max_context(cut), cut.lengths)
     for document, length in enumerate(lengths):
         spans = cut_step_by_step(length, window_length, stride)
         rows = np.flatnonzero(cut.documents == document)
@@ -78,7 +67,7 @@ def test_windows_may_differ_by_document():
 def test_windows_of_tokens_share_the_documents_tokens():
     rows = Ragged.from_rows([[1, 2, 3, 4, 5], [6]])
     cut = cut_windows(rows.lengths, window_length=3, stride=2)
-    taken = take_windows(rows, cut)
+    taken = rows.windows(cut)
     assert taken.to_lists() == [[1, 2, 3], [3, 4, 5], [6]]
     assert taken.values is rows.values
 
@@ -90,7 +79,7 @@ def test_columns_of_packed_windows_know_their_tokens():
     cut = cut_windows(contexts.lengths, max_length - 3 - questions.lengths, stride=3)
     inputs = pack(
         questions.take(cut.documents),
-        take_windows(contexts, cut),
+        contexts.windows(cut),
         layout=Layout((2,), (3,), (3,), 1),
         pad_id=0,
         max_length=max_length,

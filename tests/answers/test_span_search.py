@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import bert_keras
+from bert_keras.answers.span_search import _best_spans, find_spans
 from bert_keras.preprocessing.question_windows import QuestionWindows
-from bert_keras.tasks.span_search import _best_spans, find_spans
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(40))]
 LENGTH = 14

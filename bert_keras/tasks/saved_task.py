@@ -1,21 +1,95 @@
-"""A task from a preset: which argument is whose, and whether the preset's head may be taken."""
+"""A task in files: its config, its tokenizer, and a task from a preset with or without its head."""
 
 import contextlib
 import inspect
 import warnings
+from typing import Any, Self
 
+import keras
 import numpy as np
 
 from bert_keras.engine.atomic_files import of_one_state, reading
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.model import arguments_of
+from bert_keras.models.model import arguments_of, settings_of
 from bert_keras.other_names import renamed_argument
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import presets
+from bert_keras.tasks import compatibility, freezing
+from bert_keras.tasks.lora import LORA_ARGUMENTS
+from bert_keras.types import Path
+
+
+class SavedTask:
+    """What a task does with files. A class to inherit from beside `keras.Model`, see `Task`."""
+
+    def save_assets(self, folder: Path) -> None:
+        """Writes the tokenizer into a `.keras` file's assets."""
+        if self.preprocessor is not None:
+            self.preprocessor.save_assets(folder)
+
+    def load_assets(self, folder: Path) -> None:
+        """Reads the tokenizer from a `.keras` file's assets."""
+        if self.preprocessor is not None:
+            self.preprocessor.load_assets(folder)
+            tokenizer = self.preprocessor.tokenizer
+            compatibility.check_tokenizer(tokenizer, self.backbone, self.needed_roles)
+
+    def get_config(self):
+        by_hand = freezing.frozen_by_hand(self)
+        return {
+            **super().get_config(),
+            "backbone": keras.saving.serialize_keras_object(self.backbone),
+            "preprocessor": keras.saving.serialize_keras_object(self.preprocessor),
+            **settings_of(self, but=("backbone", "preprocessor", *LORA_ARGUMENTS)),
+            **self._lora_config(),
+            **({"frozen_weights": by_hand} if by_hand else {}),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        by_hand = config.pop("frozen_weights", ())
+        for name in ("backbone", "preprocessor"):
+            if isinstance(config.get(name), dict):
+                config[name] = keras.saving.deserialize_keras_object(config[name])
+        task = super().from_config(config)
+        freezing.freeze_by_hand(task, by_hand)
+        return task
+
+    @classmethod
+    def from_preset(cls, preset: Path, *, load_weights: bool = True, **kwargs: Any) -> Self:
+        """Returns a task on the backbone and the tokenizer of a preset.
+
+        If the preset has a head for this task, as a fine-tuned checkpoint has, the task takes it
+        with its label names. Otherwise the head starts at random, with a warning.
+
+        Args:
+            preset: str or path: a registered name, a local folder in this package's, Hugging
+                Face's, Google's TensorFlow 1 or KerasHub's layout, `"hf://owner/name"` or
+                `"kaggle://owner/model/framework/variation"`.
+            load_weights: bool, `False` keeps random initial weights.
+            **kwargs: arguments of the task (`num_classes=3`, `preprocessor=None`) and of the
+                preprocessor (`max_length=128`); `dtype`, which is also the backbone's; and
+                `backbone`, a dict of settings of the backbone to change, such as
+                `{"dropout": 0.0, "attention_dropout": 0.0}`: `dropout` alone is the head's.
+
+        Returns:
+            An instance of this class.
+
+        Raises:
+            TypeError: an argument belongs to none of them.
+            ValueError: the preset does not exist, is damaged, or does not fit the arguments.
+
+        Example:
+        ```python
+        classifier = bert_keras.TextClassifier.from_preset("minilm_l6_en_uncased", num_classes=3)
+        ```
+        """
+        return _make_task(cls, preset, load_weights, kwargs)
 
 
 @of_one_state
-def make_task(cls, preset, load_weights, arguments):
+def _make_task(cls, preset, load_weights, arguments):
     """Returns a task of a class on the backbone and the tokenizer of a preset.
 
     Args:
@@ -32,7 +106,7 @@ def make_task(cls, preset, load_weights, arguments):
     left_out = {"name"}
     if {"num_classes", "label_names"} & set(changed):
         left_out |= {"num_classes", "label_names"}
-        # Scores are no classes; of labels there can be as many as one asks for.
+        # A regression's scores are not classes, so the default type of problem takes its place.
         if saved.get("problem_type") == "regression":
             left_out.add("problem_type")
     if "pooling" in changed:
@@ -48,9 +122,9 @@ def make_task(cls, preset, load_weights, arguments):
     known = {"backbone", "args", "kwargs", *settings}
     wanted = inspect.signature(cls).parameters.values()
     if missing := [p.name for p in wanted if p.default is p.empty and p.name not in known]:
-        what = f"no head for a {cls.__name__} that would tell {missing}"
-        raise TypeError(f"{source.source} holds {what}. Pass that to `from_preset`.")
-    # A head that the preset holds is held to it; one that it lacks is as large as asked for.
+        what = f"no head for a {cls.__name__}, which would set {missing}"
+        raise TypeError(f"{source.source} has {what}. Pass {missing} to `from_preset`.")
+    # A head from the preset must not be larger than the preset's weights; a new one may be.
     is_held = load_weights and bool(saved) and not changed
     own = (
         contextlib.nullcontext()
@@ -65,7 +139,7 @@ def make_task(cls, preset, load_weights, arguments):
         source.load_backbone_weights(backbone, task)
     if changed:
         warnings.warn(
-            f"The preset's head was made for other {changed} than asked for, so the head "
+            f"The preset's head was made with other {changed} than asked for, so the head "
             "starts at random and needs training.",
             stacklevel=4,
         )
@@ -78,7 +152,7 @@ def make_task(cls, preset, load_weights, arguments):
 def _routed(cls, backbone_class, arguments):
     """Returns the arguments of the task, of the backbone and of the preprocessor.
 
-    Those of the backbone, which could contradict the checkpoint, stand apart, in `backbone`.
+    Those of the backbone are in `backbone`, because they could contradict the checkpoint.
     """
     arguments = dict(arguments)
     backbone = arguments.pop("backbone", {})
@@ -97,8 +171,8 @@ def _routed(cls, backbone_class, arguments):
             continue
         if name in of_backbone:
             raise TypeError(
-                f"`{name}` is a setting of the backbone, which the checkpoint was trained with. To "
-                f"change it all the same: backbone={{{name!r}: {value!r}}}.{renamed_argument(name)}"
+                f"`{name}` is a setting of the backbone that the checkpoint was trained with. To "
+                f"change it anyway: backbone={{{name!r}: {value!r}}}.{renamed_argument(name)}"
             )
         raise TypeError(
             f"{cls.__name__}.from_preset has no argument {name!r}.{renamed_argument(name)} "
@@ -116,7 +190,7 @@ def _routed(cls, backbone_class, arguments):
 
 
 def _changed(cls, saved, arguments):
-    """Returns the arguments for which the preset's head is none: other classes, another pooling."""
+    """Returns the arguments that rule out the preset's head: other classes, another pooling."""
     asked = dict(arguments)
     names = asked.get("label_names")
     if names is not None:
@@ -131,7 +205,7 @@ def _changed(cls, saved, arguments):
         return changed
     if sorted(map(str, known)) == sorted(map(str, names)):
         raise ValueError(
-            f"The head that comes with the preset knows its labels in the order {list(known)}. "
+            f"The head that comes with the preset has its labels in the order {list(known)}. "
             f"Received label_names={list(names)}. Keep the preset's order, or use other names for "
             "other labels."
         )

@@ -1,0 +1,13 @@
+"""From arrays to what a person reads: labels, tags and entities, spans, tokens.
+
+NumPy is all that this package needs, and it imports nothing else of `bert_keras`: an exported
+folder holds a copy beside its `runtime.py`. So imports inside it are relative.
+"""
+
+from .classes import check_threshold, choice_answer, class_answers, next_sentence_answers
+from .span_search import ContextWindows, find_spans, span_answers
+from .tagged_texts import tagged_texts
+from .tokens import judged_tokens, likeliest_tokens
+from .windows import cut_windows, document_windows
+from .word_pieces import pieces_of_words, words_in_windows
+from .words import find_words, join_words, with_marks

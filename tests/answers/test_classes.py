@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from bert_keras.answers import check_threshold, choice_answer, class_answers, next_sentence_answers
+from bert_keras.answers.probabilities import log_softmax, sigmoid, softmax
+
+LOGITS = np.array([[0.0, 2.0, 2.0], [3.0, -1.0, 0.0]], "float32")
+NAMES = ["a", "b", "c"]
+
+
+def test_probabilities_are_those_of_their_formulas_for_logits_of_any_size():
+    exponentials = np.exp(LOGITS.astype("float64"))
+    expected = exponentials / exponentials.sum(-1, keepdims=True)
+    np.testing.assert_allclose(softmax(LOGITS), expected, rtol=1e-6)
+    np.testing.assert_allclose(log_softmax(LOGITS), np.log(expected), rtol=1e-5)
+    np.testing.assert_allclose(sigmoid(LOGITS), exponentials / (1 + exponentials), rtol=1e-6)
+    assert softmax(np.float32([1e9, -1e9])).tolist() == [1, 0]
+    assert sigmoid(np.float32([1e9, -1e9])).tolist() == [1, 0]
+    assert {f(LOGITS).dtype for f in (softmax, log_softmax, sigmoid)} == {np.dtype("float32")}
+
+
+def test_answers_have_the_form_of_their_problem():
+    single = class_answers(LOGITS, "single_label", NAMES)
+    assert [answer["label"] for answer in single] == ["b", "a"]  # Of equals the first.
+    assert list(single[0]["probabilities"]) == NAMES
+    multi = class_answers(LOGITS, "multi_label", NAMES)
+    assert [answer["labels"] for answer in multi] == [["a", "b", "c"], ["a", "c"]]
+    assert class_answers(LOGITS[:, :1], "regression", [0]) == [{"score": 0.0}, {"score": 3.0}]
+    assert class_answers(LOGITS, "regression", NAMES)[1] == {"scores": [3.0, -1.0, 0.0]}
+    assert class_answers(LOGITS[:0], "single_label", NAMES) == []
+
+
+def test_a_label_counts_from_its_own_threshold():
+    for threshold in ([0.6, 0.9, 0.8], {"c": 0.8, "b": 0.9, "a": 0.6}):
+        answers = class_answers(LOGITS, "multi_label", NAMES, check_threshold(threshold, NAMES))
+        assert [answer["labels"] for answer in answers] == [["c"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "message"),
+    [
+        ({"a": 0.5, "d": 1}, r"each label's name.*unknown: \['b', 'c', 'd'\]"),
+        ([0.5, 0.5], r"each of the 3 labels. Received the shape \(2,\)"),
+        ([0.5], r"Received the shape \(1,\)"),
+        ([0.5, np.nan, 0.5], "finite numbers"),
+        (np.inf, "finite numbers. Received: inf"),
+        ("0.5", "finite numbers. Received: '0.5'"),
+        ({"a": 0.5, "b": 0.5, "c": None}, "finite numbers"),
+    ],
+)
+def test_other_thresholds_are_refused(threshold, message):
+    with pytest.raises(ValueError, match=message):
+        check_threshold(threshold, NAMES)
+
+
+def test_choices_and_next_sentences_are_told_by_their_probability():
+    answer = choice_answer(["x", "y", "z"], LOGITS[1])
+    assert (answer["choice"], answer["index"]) == ("x", 0)
+    np.testing.assert_allclose(answer["probabilities"], softmax(LOGITS[1]))
+    first, second = next_sentence_answers(LOGITS[:, :2])
+    assert (first["is_next"], second["is_next"]) == (False, True)
+    assert second["probability"] == pytest.approx(1 / (1 + np.exp(-4.0)))

@@ -1,0 +1,44 @@
+"""Decoding in NumPy against the Keras layer, which is tested against every sequence of tags."""
+
+import numpy as np
+import pytest
+from checks import to_numpy
+
+from bert_keras.answers import viterbi
+from bert_keras.answers.probabilities import softmax
+from bert_keras.layers.crf import LinearChainCRF
+
+TAGS = 3
+LENGTHS = np.array([4, 0, 1, 5, 2, 5])
+
+
+@pytest.fixture
+def logits():
+    rng = np.random.default_rng(0)
+    return [rng.normal(0, 2, (length, TAGS)).astype("float32") for length in LENGTHS]
+
+
+@pytest.mark.parametrize("at_once", [2**22, 2 * TAGS**2])
+def test_a_chain_s_tags_and_probabilities_are_the_layer_s(logits, at_once, monkeypatch):
+    monkeypatch.setattr(viterbi, "_SCORES_AT_ONCE", at_once)
+    crf, rng = LinearChainCRF(TAGS), np.random.default_rng(1)
+    crf.build()
+    for weight in crf.weights:
+        weight.assign(rng.normal(0, 2, weight.shape))
+    mask = np.arange(max(LENGTHS)) < LENGTHS[:, None]
+    emissions = np.zeros((*mask.shape, TAGS), "float32")
+    emissions[mask] = np.concatenate(logits)
+    tags, probabilities = (to_numpy(f(emissions, mask)) for f in (crf.decode, crf.marginals))
+    chain = tuple(to_numpy(weight.value) for weight in (crf.start, crf.end, crf.transitions))
+    found = viterbi.best_tags(logits, chain), viterbi.tag_probabilities(logits, chain)
+    assert [list(map(len, rows)) for rows in found] == [LENGTHS.tolist()] * 2
+    np.testing.assert_array_equal(np.concatenate(found[0]), tags[mask])
+    np.testing.assert_allclose(np.concatenate(found[1]), probabilities[mask], atol=1e-5)
+    assert viterbi.best_tags([], chain) == viterbi.tag_probabilities([], chain) == []
+
+
+def test_without_a_chain_each_word_stands_by_itself(logits):
+    found = viterbi.best_tags(logits), viterbi.tag_probabilities(logits)
+    for rows, tags, probabilities in zip(logits, *found, strict=True):
+        assert tags.tolist() == rows.argmax(-1).tolist()
+        np.testing.assert_array_equal(probabilities, softmax(rows))

@@ -1,0 +1,158 @@
+"""Blocks of handed parts, and layers whose outputs go to every block."""
+
+import keras
+import numpy as np
+import pytest
+from checks import assert_close, gradients, to_numpy
+from keras import ops
+from tiny import tiny_backbone
+
+import bert_keras
+from bert_keras.layers.attention import SelfAttention
+from bert_keras.layers.encoder import Encoder, EncoderBlock
+from bert_keras.layers.feed_forward import FeedForward
+from bert_keras.layers.layer_norm import LayerNorm
+from bert_keras.models.bert import bert_encoder
+from bert_keras.training.stages import layer_wise_decay, stages_from_the_top
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Table(keras.layers.Layer):
+    """A bias for each head, query and key."""
+
+    def __init__(self, num_heads, length, **kwargs):
+        super().__init__(**kwargs)
+        self.shape = (1, num_heads, length, length)
+        self.num_heads, self.length = num_heads, length
+
+    def build(self, input_shape=None):
+        self.table = self.add_weight(shape=self.shape, initializer="random_normal", name="table")
+
+    def call(self, hidden_states):
+        length = ops.shape(hidden_states)[1]
+        return self.table[:, :, :length, :length]
+
+
+def encoder_with_a_table(remat=False):
+    backbone = tiny_backbone(num_layers=2, remat=remat, dropout=0.0, initializer_range=0.5)
+    encoder = bert_encoder(backbone, shared=[Table(2, 5, name="attention_bias")])
+    encoder.build()
+    return encoder
+
+
+@pytest.fixture(scope="module")
+def x():
+    return np.random.default_rng(0).standard_normal((3, 5, 16)).astype("float32")
+
+
+def test_every_block_gets_what_a_shared_layer_returns(x):
+    encoder = encoder_with_a_table()
+    states, _ = encoder(x)
+    expected = ops.convert_to_tensor(x)
+    for block in encoder.blocks:
+        expected, _ = block(expected, attention_bias=encoder.shared[0](expected))
+    assert_close(states[-1], expected)
+    encoder.shared[0].table.assign(ops.zeros((1, 2, 5, 5)))
+    assert np.abs(to_numpy(encoder(x)[0][-1]) - to_numpy(expected)).max() > 1e-3
+
+
+def weight_gradients(encoder, x):
+    """The gradients of all weights, in their order, of a loss over the encoder's output."""
+    weights = encoder.trainable_variables
+
+    def output(*values):
+        with keras.StatelessScope(zip(weights, values, strict=True)):
+            return encoder(ops.convert_to_tensor(x), training=True)[0][-1] * ops.arange(16.0)
+
+    return gradients(output, *(to_numpy(weight) for weight in weights))
+
+
+def test_what_blocks_share_has_its_gradient_when_they_are_computed_again(x):
+    kept, again = encoder_with_a_table(), encoder_with_a_table(remat=True)
+    again.set_weights(kept.get_weights())
+    expected = weight_gradients(kept, x)
+    assert kept.trainable_variables[0] is kept.shared[0].table
+    assert np.abs(expected[0]).max() > 0.1
+    for found, plain in zip(weight_gradients(again, x), expected, strict=True):
+        np.testing.assert_allclose(found, plain, rtol=0, atol=1e-5 * np.abs(plain).max())
+
+
+def block(**options):
+    parts = SelfAttention(2, 16), FeedForward(32, 16), LayerNorm(), LayerNorm()
+    return EncoderBlock(*parts, dropout=0.1, **options)
+
+
+def test_an_encoder_is_made_again_from_its_config(x):
+    blocks, norm = [block(), block(norm_first=True)], LayerNorm()
+    encoder = Encoder(blocks, norm=norm, shared=[Table(2, 5, name="attention_bias")])
+    encoder.build()
+    config = keras.saving.serialize_keras_object(encoder)
+    again = keras.saving.deserialize_keras_object(config)
+    assert again.get_config() == encoder.get_config()
+    again.build()
+    again.set_weights(encoder.get_weights())
+    assert_close(again(x)[0][-1], encoder(x)[0][-1], 0)
+
+
+def test_a_block_ends_or_begins_with_its_norms(x):
+    last, first = block(), block(norm_first=True)
+    for layer in (last, first):
+        layer.build()
+    x = ops.convert_to_tensor(x)
+    a = last.attention_norm(x + last.attention(x)[0])
+    assert_close(last(x)[0], last.feed_forward_norm(a + last.feed_forward(a)))
+    a = x + first.attention(first.attention_norm(x))[0]
+    assert_close(first(x)[0], a + first.feed_forward(first.feed_forward_norm(a)))
+    # Weights are in the order of the calls.
+    assert last.weights[0] is last.attention.query.kernel
+    assert first.weights[0] is first.attention_norm.gamma
+
+
+class WithTable(bert_keras.BertBackbone):
+    """A BERT with a shared table."""
+
+    def build(self, input_shape=None):
+        blocks = self.encoder.blocks
+        table = Table(self.num_heads, self.max_sequence_length, name="attention_bias")
+        self.encoder = Encoder(blocks, shared=[table], name="encoder")
+        super().build()
+
+
+@pytest.fixture(scope="module")
+def backbone():
+    return WithTable(20, 3, 2, 8, 16, max_sequence_length=6)
+
+
+def test_what_blocks_share_is_a_stage_of_its_own(backbone):
+    names = [stage.name for stage in backbone.stages]
+    assert names == ["embeddings", "attention_bias", "layer_0", "layer_1", "layer_2"]
+    assert backbone.num_blocks == 3
+    paths = ["embeddings", "encoder/attention_bias", *(f"encoder/layer_{i}" for i in range(3))]
+    patterns = [rf"^[^/]+/{path}/" for path in paths]
+    rates = layer_wise_decay(backbone, 0.5)[:-1]
+    assert rates == [(pattern, 0.5 ** (5 - i)) for i, pattern in enumerate(patterns)]
+    below = [[patterns[1]], [patterns[0]]]
+    for size, blocks in ((1, [[4], [3], [2]]), (2, [[4, 3], [2]]), (9, [[4, 3, 2]])):
+        blocks = [[patterns[i] for i in stage] for stage in blocks]
+        assert stages_from_the_top(backbone, size) == [*blocks, *below]
+
+
+@pytest.mark.parametrize(
+    ("frozen", "num_stages"), [("embeddings", 1), (0, 1), (1, 3), (3, 5), ("backbone", 5)]
+)
+def test_what_blocks_share_is_frozen_with_the_first_block(backbone, frozen, num_stages):
+    task = bert_keras.TextClassifier(backbone, pooling="mean", frozen=frozen)
+    still = {id(weight) for weight in task.non_trainable_variables}
+    for i, stage in enumerate(backbone.stages):
+        assert {id(weight) in still for weight in stage.weights} == {i < num_stages}
+    with pytest.raises(ValueError, match="an int from 0 to 3"):
+        bert_keras.TextClassifier(backbone, frozen=4)
+
+
+def test_adapters_count_blocks_only(backbone):
+    task = bert_keras.TextClassifier(backbone, pooling="mean", lora_rank=2, lora_layers=[0, 2])
+    adapted = {weight.path.split("/")[2] for weight in backbone.adapter_weights}
+    assert adapted == {"layer_0", "layer_2"}
+    task.merge_lora()
+    with pytest.raises(ValueError, match="from 0 to 2, such as"):
+        bert_keras.TextClassifier(backbone, lora_rank=2, lora_layers=[3])
