@@ -1,11 +1,11 @@
 """Every test starts from the same seed; where all is installed, no test is skipped unseen."""
 
 import gc
-import os
 
 import keras
 import pytest
 from keras.src.trainers import trainer
+from skips import fail_if_skipped
 
 
 @pytest.fixture(autouse=True)
@@ -60,23 +60,6 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_report_header():
     return f"keras {keras.__version__}, backend {keras.backend.backend()}"
-
-
-# With FAIL_ON_SKIPS=1, as in `run_all.py`, a test that skips itself fails, but for these reasons.
-ALLOWED_SKIPS = (
-    "runs where nothing needs to be compiled",  # the recipes, on PyTorch alone
-    "ALL_KILLS=1 runs it",  # a pre-training that is killed often, on PyTorch alone
-)
-
-
-def fail_if_skipped(report):
-    if os.environ.get("FAIL_ON_SKIPS") != "1" or report.outcome != "skipped":
-        return report
-    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    if not hasattr(report, "wasxfail") and not any(text in reason for text in ALLOWED_SKIPS):
-        report.outcome = "failed"
-        report.longrepr = f"Skipped where every test must run ({reason})."
-    return report
 
 
 @pytest.hookimpl(wrapper=True)
