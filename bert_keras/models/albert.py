@@ -105,7 +105,7 @@ class AlbertBackbone(Backbone):
                 "`num_layers` must be a multiple of `num_inner_layers`, since groups are passed as "
                 f"a whole. Received: {self.num_layers} and {self.num_inner_layers}."
             )
-        advice = "Of each group one layer at least must be."
+        advice = "Each group must have at least one layer."
         check_int("num_groups", self.num_groups, 1, num_passes, advice)
         groups = [
             [bert_block(self, f"group_{g}_layer_{j}") for j in range(self.num_inner_layers)]

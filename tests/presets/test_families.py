@@ -1,7 +1,7 @@
 """Every family and every head against transformers: imported, exported, and imported there.
 
-transformers writes a tiny model of an odd shape with random weights. This package loads it and gives
-the same numbers. transformers then loads what this package exports, with the same weights.
+transformers writes a tiny model of an odd shape with random weights. This package loads it and
+gives the same numbers. transformers then loads what this package exports, with the same weights.
 """
 
 import json
