@@ -1,4 +1,4 @@
-"""LoRA adapters in the encoder of a backbone: which projections have one, and the settings."""
+"""LoRA adapters in a backbone's encoder: which projections have one, and with which settings."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -14,10 +14,10 @@ DEFAULT_TARGETS = ("query", "value")
 
 
 class Adaptable:
-    """The LoRA adapters of a backbone, which belong to its weights.
+    """A backbone's methods for LoRA adapters, which are part of it and of its weights.
 
-    The backbone's `adaptable`, a mapping from names to lists of dense layers, one per block, says
-    which layers can have an adapter. A block that several layers share has one adapter for all.
+    `adaptable`, a mapping from names to lists of dense layers, one per block, says which layers can
+    have one. A block that several layers share counts once, and has one adapter for all of them.
 
     Attributes:
         lora: dict with the settings `lora_rank`, `lora_alpha`, `lora_targets` and `lora_layers`, as
@@ -25,9 +25,9 @@ class Adaptable:
     """
 
     lora = None
-    # Used in place of `DEFAULT_TARGETS`.
+    # A family may replace `DEFAULT_TARGETS`.
     default_targets = DEFAULT_TARGETS
-    # Paths of the weights that adapters have frozen.
+    # Paths of the weights that the adapters froze.
     _frozen_by_adapters = ()
 
     def add_adapters(
@@ -42,8 +42,8 @@ class Adaptable:
         Args:
             rank: int, from 1 to `hidden_dim`.
             alpha: float above 0; adapters are multiplied by `alpha / rank`. `None` takes `rank`.
-            targets: names in `adaptable`. A family with one layer for all projections takes that
-                layer for the default, queries and values.
+            targets: names in `adaptable`. The default is queries and values; a family that computes
+                both in one layer adapts that layer.
             layers: numbers of encoder blocks, such as `range(6, 12)`, or `None` for all.
 
         Raises:
@@ -89,19 +89,19 @@ class Adaptable:
 
     @property
     def adapter_weights(self) -> list[keras.Variable]:
-        """Weights of the adapters, two per adapted projection."""
+        """Weights of the adapters, two for each adapted projection."""
         if self.lora is None:
             return []
         return [w for layer in self._projections(self.lora) for w in (layer.lora_a, layer.lora_b)]
 
     @property
     def frozen_by_adapters(self) -> list[keras.Variable]:
-        """Weights that do not train because there are adapters."""
+        """Weights that the adapters froze."""
         paths = set(self._frozen_by_adapters)
         return [weight for weight in self.weights if relative_path(weight) in paths]
 
     def merge_adapters(self) -> None:
-        """Merges the adapters into the kernels, and unfreezes what they had frozen.
+        """Merges the adapters into the kernels, and unfreezes the weights that they froze.
 
         Raises:
             ValueError: there are none.
@@ -119,7 +119,7 @@ class Adaptable:
         """Like `keras.Model.save`.
 
         Raises:
-            ValueError: there are adapters, which only the config of a task describes.
+            ValueError: there are adapters, whose settings only a task's config holds.
         """
         if self.lora is not None:
             raise ValueError(
@@ -129,7 +129,7 @@ class Adaptable:
         super().save(*args, **kwargs)
 
     def without_adapters(self) -> Self:
-        """Returns a copy with the adapters merged, or itself if there are none.
+        """Returns a copy with the adapters merged, or itself without any.
 
         The copy computes the same, and this backbone does not change.
         """
@@ -147,14 +147,14 @@ class Adaptable:
 
 def _checked_targets(targets, names):
     is_names = isinstance(targets, (list, tuple)) and len(targets) > 0
-    # In a fixed order, so that equal settings compare equal.
-    known = [name for name in names if is_names and name in targets]
-    if not is_names or len(known) < len(targets):
+    # In one order, so that equal settings compare equal.
+    found = [name for name in names if is_names and name in targets]
+    if not is_names or len(found) < len(targets):
         raise ValueError(
             f"`lora_targets` must be a list of different names out of {names}. Received: "
             f"{targets!r}."
         )
-    return known
+    return found
 
 
 def _checked_layers(layers, num_layers):

@@ -154,7 +154,7 @@ def test_what_cannot_be_written_says_why_and_leaves_what_is_there(tmp_path, monk
         other_backend.write("onnx", keras.Sequential([own()]), str(path), "torch")
     mistake = "import sys; sys.exit('warning\\nValueError: it broke')"
     monkeypatch.setattr(other_backend, "_PROGRAM", mistake)
-    with pytest.raises(RuntimeError, match=r"could not: ValueError: it broke$"):
+    with pytest.raises(RuntimeError, match=r"failed: ValueError: it broke$"):
         model.export(path, format=OTHER)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install .*onnxscript openvino"):
