@@ -1,40 +1,42 @@
-"""Questions and contexts to windows, and places in the context to columns of a window and back."""
+"""Windows of a question and part of its context, and where answers are in them."""
 
 import numpy as np
 
 from bert_keras.answers.windows import cut_windows
 from bert_keras.answers.words import with_marks
-from bert_keras.checks import check_int
+from bert_keras.checks import check_int, check_not_empty
 from bert_keras.preprocessing.packing import pack
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.tokenizer import TEXTS_AT_ONCE
 
 
 class QuestionWindows:
-    """Windows of question and part of the context, a pair, over contexts of any length.
+    """Pairs of a question and a window of its context, for contexts of any length.
 
-    A context that is longer than the room left by its question is cut into windows that overlap,
-    one every `stride` tokens, as in Google's run_squad.py. Several questions about one context
-    share its tokens: it is tokenized once.
+    A context that does not fit beside its question is cut into overlapping windows, one every
+    `stride` tokens, as in Google's run_squad.py. A context with several questions is tokenized
+    once.
 
     Args:
-        preprocessor: a `TextPreprocessor`; its `max_length` is that of a window.
+        preprocessor: a `TextPreprocessor`; its `max_length` is the length of a pair.
         questions: list of str.
-        contexts: list of str, as many.
-        stride: int, tokens between the beginnings of two windows.
-        max_question_length: int, tokens that stay of a question, from its beginning. At most half
-            of the room for text stays in any case, so that the context has the other half.
+        contexts: list of str, one for each question.
+        stride: int, tokens between the starts of two windows.
+        max_question_length: int, how many tokens of a question are kept, from its beginning. A
+            question takes at most half of the room for text; the context has the other half.
 
     Attributes:
-        contexts: the list of str, as given.
-        windows: `Windows`, where `documents` says the question's index.
+        contexts: list of str, the argument.
+        windows: `Windows`, whose `documents` are the indices of questions.
+        offsets: list of int64 `(num_tokens, 2)`, for each question the characters of its context's
+            tokens.
         first_columns: int64 `(num_windows,)`, the column of the window's first context token.
         lengths: int64 `(num_windows,)`, packed lengths.
-        without_tokens: dict from the indices of questions that cannot be answered to `("question",
-            text)` or `("context", text)`, of which the tokenizer leaves nothing.
+        without_tokens: dict from the index of a question that cannot be answered to `("question",
+            text)` or `("context", text)`, the text for which the tokenizer returns no tokens.
 
     Raises:
-        ValueError: no question, or too small a `max_length`.
+        ValueError: there are no questions, or `max_length` is too small.
     """
 
     def __init__(self, preprocessor, questions, contexts, *, stride, max_question_length):
@@ -42,14 +44,13 @@ class QuestionWindows:
         least = layout.num_special(is_pair=True) + 2
         advice = "There must be room for a question and a context."
         check_int("max_length", preprocessor.max_length, least, advice=advice)
-        if not questions:
-            raise ValueError("At least one question is needed. Received: none.")
+        check_not_empty(questions, "At least one question is needed")
         self.contexts = contexts
         self._preprocessor = preprocessor
         tokenizer = preprocessor.tokenizer
-        asked = Ragged.from_flat(*tokenizer.flat_ids(questions))
-        kept = np.minimum(asked.lengths, min(max_question_length, room // 2))
-        self._question_ids = Ragged(asked.values, asked.starts, kept)
+        ids = Ragged.from_flat(*tokenizer.flat_ids(questions))
+        kept = np.minimum(ids.lengths, min(max_question_length, room // 2))
+        self._question_ids = Ragged(ids.values, ids.starts, kept)
 
         places = {text: place for place, text in enumerate(dict.fromkeys(contexts))}
         self._text_of = np.array([places[text] for text in contexts], np.int64)
@@ -59,27 +60,27 @@ class QuestionWindows:
         self.offsets = [offsets[place] for place in self._text_of]
         lengths = self._tokens.lengths[self._text_of]
         self.without_tokens = {}
-        given = ("context", contexts, lengths), ("question", questions, asked.lengths)
-        for name, texts, counts in given:
+        columns = ("context", contexts, lengths), ("question", questions, ids.lengths)
+        for name, texts, counts in columns:
             self.without_tokens |= {int(i): (name, texts[i]) for i in np.flatnonzero(counts == 0)}
         self.windows = cut_windows(lengths, room - kept, stride)
         self._window_ids = self._tokens.take(self._text_of).windows(self.windows)
-        columns = len(layout.before) + kept + len(layout.between)
-        self.first_columns = columns[self.windows.documents]
+        prefix_lengths = len(layout.before) + kept + len(layout.between)
+        self.first_columns = prefix_lengths[self.windows.documents]
         self.lengths = self.first_columns + self.windows.lengths + len(layout.after)
 
     def __len__(self):
         return len(self.lengths)
 
     def check_has_tokens(self):
-        """Raises `ValueError` when the tokenizer leaves nothing of a question or a context."""
+        """Raises `ValueError` if the tokenizer returns no tokens for a question or a context."""
         if not self.without_tokens:
             return
         index = min(self.without_tokens)
         name, text = self.without_tokens[index]
         raise ValueError(
-            f"Every {name} needs a token. Received at the index {index}: {text[:60]!r}, of which "
-            "the tokenizer leaves nothing. Leave such examples out."
+            f"Every {name} needs a token. Received at the index {index}: {text[:60]!r}, for which "
+            "the tokenizer returns none. Leave out such examples."
         )
 
     def pack(self, rows, length):
@@ -104,16 +105,16 @@ class QuestionWindows:
         """Returns the tokens that cover spans of characters.
 
         Args:
-            questions: int64 `(size,)`, whose contexts are meant.
+            questions: int64 `(size,)`, the questions in whose contexts the spans are.
             starts: int64 `(size,)`, first characters.
             ends: int64 `(size,)`, the characters after the last.
 
         Returns:
-            Two int64 arrays `(size,)`, the first and the last token in the context. Where a span
-            covers no token, such as white space, the last one comes before the first.
+            Two int64 arrays `(size,)`, the first and the last token in the context. If a span
+            covers no token, such as white space, the last token comes before the first.
         """
         texts = self._text_of[questions]
-        # Sorting keys in which all texts follow one another find every place by one search.
+        # Sort keys that put all texts one after the other: a single search finds all places.
         step = 1 + int(self._ends.max(initial=0))
         text_of_token = np.repeat(np.arange(len(self._tokens)), self._tokens.lengths)
         end_keys = text_of_token * step + self._ends
