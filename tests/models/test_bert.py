@@ -91,7 +91,7 @@ def test_without_segments_they_are_no_input(num_segments, tmp_path):
     inputs = random_inputs(num_segments=num_segments)
     check_saved_and_reloaded(backbone, inputs, tmp_path / "backbone.keras")
     for name in ("segment_ids", "token_type_ids"):
-        with pytest.raises(ValueError, match="no segments apart: leave them out"):
+        with pytest.raises(ValueError, match="has no segments: leave them out"):
             backbone({**inputs, name: np.zeros((3, 7), int)})
 
 
