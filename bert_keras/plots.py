@@ -1,20 +1,20 @@
-"""Pictures of trainings and of models: each function returns a matplotlib figure.
+"""Pictures of training runs and of models. Each function returns a matplotlib figure.
 
 | function | shows |
 |---|---|
 | `learning_curves` | every value of a training run over its epochs |
-| `training_log` | losses and rates of a pre-training over its steps |
+| `training_log` | losses and rates of a pre-training run over its steps |
 | `seeds`, `settings` | the scores of several runs, and of several settings |
 | `confusion_matrix` | true classes against predicted ones |
-| `similarities` | the cosines of pairs that are alike and of others |
-| `attention` | which token looks at which, by layers or by heads |
-| `saliency` | texts, each token shaded by what it adds to the class's logit |
+| `similarities` | the cosines of similar pairs and of other pairs |
+| `attention` | which token attends to which, by layers or by heads |
+| `saliency` | texts, each token shaded by its contribution to the class's logit |
 | `projection` | texts as points, coloured by their labels, layer by layer |
-| `tags`, `answer` | coloured text for a notebook: HTML |
+| `tags`, `answer` | coloured text for a notebook, as HTML |
 
-matplotlib is imported when the first picture is drawn, and fonts are chosen that have a text's
-characters. With `path` the figure is written too. A figure is closed in pyplot, so that a notebook
-shows it once.
+matplotlib is imported when the first picture is drawn, with fonts that have the characters of its
+texts. With `path` the figure is also written to a file. Figures are closed in pyplot, so that a
+notebook shows them once.
 """
 
 import contextlib
@@ -31,12 +31,13 @@ from keras import ops
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from bert_keras.checks import require
 from bert_keras.engine.atomic_files import replacing
 from bert_keras.tasks.saliency import Saliency
 from bert_keras.tasks.task import Task
 from bert_keras.types import Array, Path, Texts
 
-# Longer texts make pictures that nobody can read.
+# Pictures of longer texts are unreadable.
 MOST_TOKENS = 28
 MOST_COLOURS = 10
 
@@ -47,11 +48,11 @@ MOST_COLOURS = 10
 def learning_curves(
     history: keras.callbacks.History | Mapping[str, Sequence[float]], path: Path | None = None
 ) -> Figure:
-    """Draws every value of a training run over its epochs, four a row; of one epoch, bars.
+    """Draws every value of a training run over its epochs, four per row; bars for one epoch.
 
     Args:
-        history: a Keras `History`, or a dict of a list of floats by name; `val_loss` goes with
-            `loss`.
+        history: a Keras `History`, or a dict from names to lists of floats; `val_loss` is drawn
+            with `loss`.
         path: str or path of a picture, or `None`.
     """
     values = getattr(history, "history", history)
@@ -80,10 +81,10 @@ def learning_curves(
 
 
 def training_log(lines: Sequence[Mapping[str, float]], path: Path | None = None) -> Figure:
-    """Draws losses, accuracies and the learning rate of a pre-training over its steps.
+    """Draws losses, accuracies and the learning rate of a pre-training run over its steps.
 
     Args:
-        lines: list of dicts, what `training.TrainingLog` wrote.
+        lines: list of dicts, the lines of a `training.TrainingLog`.
         path: str or path of a picture, or `None`.
     """
     titles = ("loss", "accuracy", "learning_rate")
@@ -103,10 +104,10 @@ def training_log(lines: Sequence[Mapping[str, float]], path: Path | None = None)
 def seeds(
     rows: Sequence[Mapping[str, float]], first_seed: int = 0, path: Path | None = None
 ) -> Figure:
-    """Draws each metric's value for every seed, their mean, and a standard deviation around it.
+    """Draws each metric for every seed, its mean, and one standard deviation around it.
 
     Args:
-        rows: list of dicts from metric to float, one a seed.
+        rows: list of dicts from metric to float, one per seed.
         first_seed: int, the seed of the first row.
         path: str or path of a picture, or `None`.
     """
@@ -125,7 +126,7 @@ def seeds(
 
 
 def settings(rows: Mapping[str, Mapping[str, float | None]], path: Path | None = None) -> Figure:
-    """Draws the first score of each setting, the best above, with the spread of its seeds.
+    """Draws the first score of each setting, the best on top, with its spread over seeds.
 
     Args:
         rows: dict from a setting's name to a dict of floats; `name_std` is the spread of `name`.
@@ -151,11 +152,11 @@ def confusion_matrix(
     label_names: Sequence[str],
     path: Path | None = None,
 ) -> Figure:
-    """Draws how often each class was taken for which.
+    """Draws how often each class was predicted as each other class.
 
     Args:
         true: sequence of labels, by name or by number.
-        predicted: sequence of as many, likewise.
+        predicted: sequence of the same length, likewise.
         label_names: sequence of str, in the order of the numbers.
         path: str or path of a picture, or `None`.
     """
@@ -166,7 +167,7 @@ def confusion_matrix(
     with _drawing(*label_names) as plt:
         size = 2.2 + 0.7 * len(label_names)
         figure, axis = plt.subplots(figsize=(size + 0.6, size), layout="constrained")
-        # The root, since one class often has most of the examples.
+        # The square root, since one class often has most of the examples.
         axis.imshow(np.sqrt(matrix), cmap="Blues")
         ticks = range(len(label_names))
         axis.set(xlabel="predicted", ylabel="true", xticks=ticks, yticks=ticks)
@@ -179,7 +180,7 @@ def confusion_matrix(
 
 
 def similarities(cosines: ArrayLike, alike: ArrayLike, path: Path | None = None) -> Figure:
-    """Draws the cosines of pairs: a histogram of those that are alike and one of the others.
+    """Draws the cosines of pairs: one histogram for similar pairs, one for the others.
 
     Args:
         cosines: float `(num_pairs,)`.
@@ -207,14 +208,14 @@ def attention(
     layer: int | None = None,
     path: Path | None = None,
 ) -> Figure:
-    """Draws heat maps of attention, tokens on both axes, row looks at column.
+    """Draws heat maps of attention with tokens on both axes; each row attends to the columns.
 
     Args:
         task: a task with a preprocessor.
-        text: str, of up to some 25 tokens.
+        text: str, up to about 25 tokens.
         pair: str, the second text, or `None`.
-        layer: int from 0, negative from the last, whose heads are drawn; without it each layer is,
-            the mean over its heads.
+        layer: int from 0, negative from the last, the layer whose heads are drawn. By default each
+            layer is drawn, with the mean over its heads.
         path: str or path of a picture, or `None`.
     """
     tokens, weights = attention_of(task, text, pair)
@@ -223,40 +224,30 @@ def attention(
     else:
         maps, word = weights[layer], "head"
         title = f"heads of layer {layer % len(weights) + 1}"
-    # As few places stay empty as can be.
+    # As few empty places as possible.
     num_columns = min((3, 4, 2), key=lambda n: (-len(maps) % n, -n if len(maps) > n else 0))
     num_columns = min(num_columns, len(maps))
-    num_rows = -(-len(maps) // num_columns)
     size = 1.0 + 0.19 * len(tokens)
     with _drawing(*tokens) as plt:
-        figure, axes = plt.subplots(
-            num_rows,
-            num_columns,
-            figsize=(size * num_columns + 2.0, size * num_rows + 1.5),
-            squeeze=False,
-            layout="constrained",
-        )
-        # The root, since most of the weight often goes to the last token.
+        figure, axes = _panels(plt, len(maps), num_columns, size, (2.0, 1.5))
+        # The square root, since the last token often has most of the weight.
         norm = plt.matplotlib.colors.PowerNorm(0.5, vmin=0, vmax=float(np.max(maps)))
-        for number, axis in enumerate(axes.flat):
-            if number >= len(maps):
-                axis.set_axis_off()
-                continue
+        for number, axis in enumerate(axes):
             image = axis.imshow(maps[number], cmap="viridis", norm=norm)
             axis.set_title(f"{word} {number + 1}", fontsize=10)
             axis.set_xticks(range(len(tokens)), tokens, rotation=90, fontsize=9)
             axis.set_yticks(range(len(tokens)), tokens, fontsize=9)
-        figure.colorbar(image, ax=axes, shrink=0.6, label="weight (colours by its root)")
-        figure.suptitle(f"Attention, {title} (row looks at column)")
+        figure.colorbar(image, ax=axes, shrink=0.6, label="weight (colours by its square root)")
+        figure.suptitle(f"Attention, {title} (rows attend to columns)")
     return _finished(figure, path)
 
 
 def attention_of(task: Task, text: str, pair: str | None = None) -> tuple[list[str], Array]:
-    """Returns a text's tokens, and who looks at whom in each layer and head.
+    """Returns a text's tokens, and their attention weights in each layer and head.
 
     Returns:
         A list of str, and a float array `(num_layers, num_heads, num_tokens, num_tokens)`; each row
-        of its last two axes sums to 1.
+        of the last two axes sums to 1.
     """
     packed = task.preprocessor([text], *([[pair]] if pair is not None else []))
     outputs = task.backbone(packed, return_attentions=True, training=False)
@@ -269,7 +260,7 @@ def attention_of(task: Task, text: str, pair: str | None = None) -> tuple[list[s
 def saliency(
     found: Sequence[Saliency], labels: Sequence[str] | None = None, path: Path | None = None
 ) -> Figure:
-    """Draws texts with each token shaded by its score, blue for the class and red against it.
+    """Draws texts with each token shaded by its score: blue for the class, red against it.
 
     Args:
         found: list of `bert_keras.Saliency`.
@@ -285,7 +276,7 @@ def saliency(
         height = sum(0.55 + 0.32 * len(rows) for rows in lines)
         total = height + 1.4
         figure = plt.figure(figsize=(width, total))
-        figure.suptitle("What each token adds to the logit of a class (integrated gradients)")
+        figure.suptitle("Contribution of each token to a class's logit (integrated gradients)")
         axis = figure.add_axes((0.02, 0.85 / total, 0.96, height / total))
         axis.set(xlim=(0, width - 0.4), ylim=(-height, 0))
         axis.set_axis_off()
@@ -320,14 +311,14 @@ def saliency(
 
 
 def _lines(plt, tokens, width):
-    """Returns lines of (place, width, number of the token), in inches, as the text wraps."""
+    """Returns lines of (place, width, number of the token), in inches, with the text wrapped."""
     figure = plt.figure(figsize=(1, 1))
     renderer = figure.canvas.get_renderer()
     lines, x = [[]], 0.0
-    for number, (text, goes_on) in enumerate(as_written(tokens)):
+    for number, (text, continues) in enumerate(as_written(tokens)):
         drawn = figure.text(0, 0, text, fontsize=11)
         size = drawn.get_window_extent(renderer).width / figure.dpi + 0.06
-        between = 0.0 if goes_on or not lines[-1] else 0.06
+        between = 0.0 if continues or not lines[-1] else 0.06
         if x + between + size > width and lines[-1]:
             lines.append([])
             x, between = 0.0, 0.0
@@ -338,11 +329,11 @@ def _lines(plt, tokens, width):
 
 
 def as_written(tokens: Sequence[str]) -> list[tuple[str, bool]]:
-    """Returns of each token its text, and whether it goes on with the word of the one before.
+    """Returns each token's text, and whether it continues the word of the previous token.
 
-    A token says so by `##`, as those of WordPiece, or by the sign of a space that it lacks.
+    WordPiece marks such tokens by `##`; byte pairs and Unigram mark all others by a space.
     """
-    if any(token.startswith("Ġ") for token in tokens):  # bytes, each as a letter
+    if any(token.startswith("Ġ") for token in tokens):  # Each letter is a byte.
         decode = tokenizers.decoders.ByteLevel().decode
         tokens = [decode([token]).replace(" ", "▁") for token in tokens]
     if not any(token.startswith("▁") for token in tokens):
@@ -360,7 +351,7 @@ def layer_vectors(task: Task, texts: Texts) -> Array:
 
     Args:
         task: a task with a preprocessor.
-        texts: list of str, or a tuple of two such for pairs.
+        texts: list of str, or a tuple of two lists for pairs.
     """
     packed = task.preprocessor(*(texts if isinstance(texts, tuple) else (texts,)))
     names = task.backbone.input_names
@@ -373,7 +364,7 @@ def layer_vectors(task: Task, texts: Texts) -> Array:
 
 
 def _principal_components(vectors, count=2):
-    """Returns where vectors lie along the directions in which they differ most.
+    """Returns the coordinates of vectors along the directions of their largest variance.
 
     Args:
         vectors: float `(num_vectors, dim)`.
@@ -399,34 +390,23 @@ def projection(
     scores: ArrayLike | None = None,
     path: Path | None = None,
 ) -> Figure:
-    """Draws texts as points, layer by layer: the first two principal components.
+    """Draws texts as points, layer by layer, by their first two principal components.
 
     Args:
-        vectors: float `(num_texts, num_layers + 1, hidden_dim)`, embeddings first, as
-            `layer_vectors` gives; or `(num_texts, dim)`.
-        labels: list of str, by which the points are coloured.
-        scores: float `(num_texts,)`, to colour by in the place of labels, or `None`.
+        vectors: float `(num_texts, num_layers + 1, hidden_dim)`, embeddings first, the result of
+            `layer_vectors`; or `(num_texts, dim)`.
+        labels: list of str, the colours of the points.
+        scores: float `(num_texts,)`, the colours instead of labels, or `None`.
         path: str or path of a picture, or `None`.
     """
     is_one = np.ndim(vectors) == 2
     vectors = np.asarray(vectors)[:, None] if is_one else vectors
     num_layers = vectors.shape[1]
-    num_columns = min(4, num_layers)
-    num_rows = -(-num_layers // num_columns)
     names, counts = np.unique(labels, return_counts=True)
     shown = sorted(names[np.argsort(-counts, kind="stable")][:MOST_COLOURS].tolist())
     with _drawing(*shown) as plt:
-        figure, axes = plt.subplots(
-            num_rows,
-            num_columns,
-            figsize=(3.1 * num_columns, 3.1 * num_rows + 1.0),
-            squeeze=False,
-            layout="constrained",
-        )
-        for number, axis in enumerate(axes.flat):
-            if number >= num_layers:
-                axis.set_axis_off()
-                continue
+        figure, axes = _panels(plt, num_layers, min(4, num_layers), 3.1, (0.0, 1.0))
+        for number, axis in enumerate(axes):
             places, shares = _principal_components(vectors[:, number])
             if scores is not None:
                 points = axis.scatter(*places.T, c=scores, s=10, cmap="viridis")
@@ -438,7 +418,7 @@ def projection(
         if scores is not None:
             figure.colorbar(points, ax=axes, shrink=0.6, label="true score")
         else:
-            handles, texts = axes.flat[0].get_legend_handles_labels()
+            handles, texts = axes[0].get_legend_handles_labels()
             figure.legend(handles, texts, loc="outside lower center", ncols=6, fontsize=9)
         figure.suptitle("Vectors of the texts, first two principal components")
     return _finished(figure, path)
@@ -452,21 +432,33 @@ def _scatter(axis, places, labels, shown):
             axis.scatter(*places[is_one].T, s=10, alpha=0.7, **options)
 
 
+def _panels(plt, count, num_columns, size, margins):
+    """Returns a figure and `count` square axes in rows of `num_columns`; sizes are in inches."""
+    num_rows = -(-count // num_columns)
+    figsize = size * num_columns + margins[0], size * num_rows + margins[1]
+    figure, axes = plt.subplots(
+        num_rows, num_columns, figsize=figsize, squeeze=False, layout="constrained"
+    )
+    for axis in axes.flat[count:]:
+        axis.set_axis_off()
+    return figure, list(axes.flat[:count])
+
+
 # Text in colours
 
 
 class Html(str):
-    """HTML that a notebook shows as it is."""
+    """HTML that a notebook renders."""
 
     def _repr_html_(self):
         return str(self)
 
 
 def tags(answers: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Html:
-    """Returns sentences with their entities in colours, a colour a type.
+    """Returns sentences with their entities in colours, one colour per type.
 
     Args:
-        answers: what `TokenClassifier.tag` returned, for one sentence or several.
+        answers: the result of `TokenClassifier.tag`, for one sentence or several.
     """
     answers = [answers] if isinstance(answers, dict) else answers
     types = sorted({found["type"] for answer in answers for found in answer["entities"]})
@@ -482,7 +474,7 @@ def answer(context: str, found: Mapping[str, Any]) -> Html:
 
     Args:
         context: str.
-        found: what `QuestionAnswering.answer` returned.
+        found: the result of `QuestionAnswering.answer`.
     """
     if found["start"] is None:
         return Html(f"<p>{html.escape(context)}</p><p>no answer</p>")
@@ -506,20 +498,17 @@ def _marked(text, spans):
 
 @contextlib.contextmanager
 def _drawing(*texts):
-    """Imports matplotlib, with fonts that have the characters of these texts."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("Pictures need matplotlib: pip install matplotlib") from error
+    """Yields matplotlib's pyplot, with fonts that have the characters of these texts."""
+    plt = require("matplotlib.pyplot", "draw pictures", extra="plots")
     with plt.rc_context({"font.family": _fonts_for(*texts)}):
         yield plt
 
 
 def _fonts_for(*texts):
-    """Returns names of fonts that together have a glyph for each character, as far as there are.
+    """Returns the names of fonts that together have a glyph for each character, if possible.
 
-    The default font comes first; where it lacks characters, as it does the Chinese ones, the
-    installed font that has most of them follows. A warning tells of characters that none has.
+    The default font is first. If it lacks characters, such as Chinese ones, the installed font with
+    most of them is second. A warning names characters without a font.
     """
     import matplotlib
     from matplotlib import font_manager
@@ -531,7 +520,7 @@ def _fonts_for(*texts):
     if not missing:
         return fonts
     known = {entry.name: entry.fname for entry in font_manager.fontManager.ttflist}
-    # matplotlib brings one that has a box for every character.
+    # A font of matplotlib has a box for every character.
     boxes = [known.pop(name) and name for name in [*known] if name.startswith("Last Resort")]
     has = {name: _characters_of(path, missing) for name, path in sorted(known.items())}
     best = max(has, key=lambda name: len(has[name]))
@@ -543,14 +532,14 @@ def _fonts_for(*texts):
         warnings.warn(
             f"No installed font has the characters {shown!r}{' and others' * (len(missing) > 10)}:"
             " they are drawn as boxes. Install a font that has them, such as Noto Sans CJK for "
-            f"Chinese, and delete {matplotlib.get_cachedir()}, where matplotlib keeps its list.",
+            f"Chinese, and delete {matplotlib.get_cachedir()}, matplotlib's list of fonts.",
             stacklevel=2,
         )
     return fonts + (boxes if missing else [])
 
 
 def _characters_of(path, characters):
-    """Returns which of some characters a font file has."""
+    """Returns the characters that a font file has, out of the given ones."""
     from matplotlib.ft2font import FT2Font
 
     try:
@@ -561,7 +550,7 @@ def _characters_of(path, characters):
 
 
 def _finished(figure, path):
-    """Returns a figure, closed in pyplot, and written where there is a path."""
+    """Closes a figure in pyplot, writes it if there is a path, and returns it."""
     import matplotlib.pyplot as plt
 
     if path is not None:

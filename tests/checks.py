@@ -208,7 +208,7 @@ def check_inputs_are_refused(backbone):
     wrong = {"between 1 and 12 tokens": {"token_ids": ids}}
     if backbone.num_segments < 2:
         segments = {"token_ids": ids[:, :3], "segment_ids": 0 * ids[:, :3]}
-        wrong["tells no segments apart: leave them out"] = segments
+        wrong["has no segments: leave them out"] = segments
     for message, inputs in wrong.items():
         for call in (backbone, lambda x: backbone.predict(x, verbose=0)):
             with pytest.raises(ValueError, match=message):

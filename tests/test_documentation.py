@@ -10,10 +10,8 @@ import shlex
 import pytest
 
 import bert_keras
-from bert_keras.cli import main, pretrain, train
-from bert_keras.cli import make_pretraining_data as pretraining_data
-from bert_keras.cli import train_vocabulary as vocabulary
-from bert_keras.cli.tasks import RECIPES
+from bert_keras.cli import main, train
+from bert_keras.cli.tasks import TASKS
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -144,20 +142,14 @@ def flags_of(command):
         return defined_by(path, *filter(pathlib.Path.is_file, imported))
     if program != "bert-keras" or not arguments[0]:
         return None
-    if arguments[0] == "train":
-        options = train.groups(RECIPES[arguments[1]]).values()
-        return {option.name for group in options for option in group}
-    own = {"vocabulary": vocabulary, "pretraining-data": pretraining_data, "pretrain": pretrain}
-    if arguments[0] in own:
-        return set(own[arguments[0]].FLAGS)
-    of_all, of_main, of_serve = (
-        defined_by(ROOT / "bert_keras" / "cli" / f"{name}.py")
-        for name in ("mistakes", "main", "serve")
-    )
-    of_convert = {"to", "overwrite"}
-    taken = {"info": set(), "convert": of_convert, "serve": of_serve}
-    taken |= dict.fromkeys(main.COMMANDS, of_main - of_convert)
-    return of_all | taken[arguments[0]]
+    name = arguments[0]
+    if name == "train":
+        groups = train.groups(TASKS[arguments[1]])
+    elif name in main.WITH_OWN_FLAGS:
+        groups = importlib.import_module(f"bert_keras.cli.{main.WITH_OWN_FLAGS[name]}").GROUPS
+    else:
+        groups = {"taken": main.TAKEN[name], "all": main.GROUPS["All commands"]}
+    return {option.name for options in groups.values() for option in options}
 
 
 def defined_by(*paths):

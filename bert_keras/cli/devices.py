@@ -1,4 +1,4 @@
-"""`--devices`: the processes and devices of a run, before there is a model."""
+"""`--devices`: the processes and devices of a run, set up before the model is made."""
 
 import os
 import subprocess
@@ -9,27 +9,27 @@ import keras
 from bert_keras import distribution
 
 ABOUT = (
-    "Devices that share each batch, such as GPUs; all processes' together where a launcher has "
-    "started several, see docs/en/guides/several_devices.md."
+    "Devices that share each batch, such as GPUs, in all processes together if a launcher has "
+    "started several; see docs/en/guides/several_devices.md."
 )
 
 
 def share(devices, command):
-    """Shares the models of a run among devices; of several processes the first one is heard.
+    """Shares the models of a run among devices; only the first of several processes prints.
 
-    On PyTorch, which has a process for each device, the command is started anew by `torchrun`
-    where no launcher has done so, and this process ends with it.
+    PyTorch has one process for each device. Unless a launcher has started them, the command is
+    started again by `torchrun`, and this process ends with it.
 
     Args:
-        devices: int; `None` for one, or those of the processes that a launcher has started.
-        command: list of str, what stands behind `bert-keras`.
+        devices: int; `None` for one, or for those of the processes that a launcher has started.
+        command: list of str, the arguments after `bert-keras`.
     """
     if devices is None and not distribution.is_launched():
         return
     if keras.backend.backend() == "torch" and devices != 1 and not distribution.is_launched():
         launcher = ("torch.distributed.run", "--standalone", f"--nproc_per_node={devices}")
         program = [sys.executable, "-m", *launcher, "-m", "bert_keras", *command]
-        # The processes share the cores that one would have.
+        # The processes share the cores of the machine.
         threads = str(max(1, (os.cpu_count() or 1) // devices))
         sys.exit(subprocess.call(program, env={"OMP_NUM_THREADS": threads, **os.environ}))
     distribution.initialize(devices)

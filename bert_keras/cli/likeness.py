@@ -1,38 +1,40 @@
-"""Pairs of texts that are more or less alike: read, scored by cosines, and grouped for ranking."""
+"""Pairs of more or less similar texts: reading, scores by cosines, and groups for ranking."""
 
 import dataclasses
 
 import numpy as np
 
 from bert_keras import datasets, metrics
+from bert_keras.checks import check_not_empty
 from bert_keras.cli.training_files import Parts
 
-# From this share of the highest score on, a pair counts as meaning the same.
+# From this share of the highest score, a pair counts as having the same meaning.
 TRUE_PAIR = 0.8
 
 
-def read_pairs(given):
-    """Returns pairs whose labels are likeness from 0 to 1."""
-    if given.train_file:
-        train = _read_file(given, given.train_file)
-        test = _read_file(given, given.test_file, True) if given.test_file else None
-        if given.dev_file:
-            return Parts(train, _read_file(given, given.dev_file), test)
-        print(f"There is no dev file: a tenth of {given.train_file} is held out.")
+def read_pairs(flags):
+    """Returns pairs whose labels are similarities from 0 to 1."""
+    if flags.train_file:
+        train = _read_file(flags, flags.train_file)
+        test = _read_file(flags, flags.test_file, True) if flags.test_file else None
+        if flags.dev_file:
+            return Parts(train, _read_file(flags, flags.dev_file), test)
+        print(f"There is no dev file: a tenth of {flags.train_file} is held out.")
         size = max(2, len(train) // 10)
         return Parts(*datasets.split_examples(train, test_size=size, seed=0), test)
-    name = given.dataset or datasets.detect_glue_task(given.data_dir)
+    name = flags.dataset or datasets.detect_glue_task(flags.data_dir)
     task = datasets.get_glue_task(name)
     if len(task.label_names) > 2 or any(len(layout.texts) < 2 for layout in task.layouts):
-        raise ValueError("The dataset has no pairs that are like or unlike: see --help.")
+        rule = "--dataset must have pairs that are similar or not, such as stsb, mrpc or qqp"
+        raise ValueError(f"{rule}. Received: {name}.")
     train, dev = (
-        _of_known(datasets.load_glue(name, given.data_dir, p), task) for p in ("train", "dev")
+        _of_known(datasets.load_glue(name, flags.data_dir, p), task) for p in ("train", "dev")
     )
-    if given.test_file:
-        return Parts(train, dev, _of_known(datasets.read_examples(given.test_file, task), task))
+    if flags.test_file:
+        return Parts(train, dev, _of_known(datasets.read_examples(flags.test_file, task), task))
     try:
         labelled = "test_labelled" in task.files
-        test = datasets.load_glue(name, given.data_dir, "test_labelled") if labelled else None
+        test = datasets.load_glue(name, flags.data_dir, "test_labelled") if labelled else None
     except FileNotFoundError:
         test = None
     if test is None:
@@ -40,29 +42,29 @@ def read_pairs(given):
     return Parts(train, dev, test and _of_known(test, task))
 
 
-def _read_file(given, path, may_lack_labels=False):
-    if given.dataset:
-        task = datasets.get_glue_task(given.dataset)
+def _read_file(flags, path, may_lack_labels=False):
+    if flags.dataset:
+        task = datasets.get_glue_task(flags.dataset)
         return _of_known(datasets.read_examples(path, task), task)
-    if not given.pair_column:
+    if not flags.pair_column:
         raise ValueError("Pairs need --pair_column, or --dataset for a known one.")
     pairs = datasets.read_texts(
         path,
-        [given.text_column, given.pair_column],
-        given.label_column,
+        [flags.text_column, flags.pair_column],
+        flags.label_column,
         problem_type="regression",
-        score_range=(0.0, given.highest_score),
+        score_range=(0.0, flags.highest_score),
         may_lack_labels=may_lack_labels,
-        separator=given.separator,
+        separator=flags.separator,
     )
-    return _scaled(pairs, given.highest_score)
+    return _scaled(pairs, flags.highest_score)
 
 
 def _of_known(pairs, task):
-    """Returns pairs of a known dataset with labels from 0, different, to 1, the same."""
+    """Returns pairs of a known dataset with labels from 0 (different) to 1 (the same)."""
     if pairs.label_names[:1] == ("entailment",) and pairs.labels is not None:
         pairs = dataclasses.replace(pairs, labels=1 - np.asarray(pairs.labels))
-    return _scaled(pairs, task.score_range[1] if task.score_range else 1.0)
+    return _scaled(pairs, task.score_range[1] if task.problem_type == "regression" else 1.0)
 
 
 def _scaled(pairs, highest):
@@ -71,8 +73,8 @@ def _scaled(pairs, highest):
     return dataclasses.replace(pairs, labels=np.asarray(pairs.labels, "float32") / highest)
 
 
-def evaluate_pairs(given, embedder, pairs, further):
-    """Returns the correlations of cosine and label, and how well true pairs find each other."""
+def evaluate_pairs(flags, embedder, pairs, further):
+    """Returns the correlations of cosine and label, and retrieval scores of true pairs."""
     import scipy.stats
     from sklearn.metrics import label_ranking_average_precision_score
 
@@ -91,10 +93,10 @@ def evaluate_pairs(given, embedder, pairs, further):
     true = np.flatnonzero(pairs.labels >= TRUE_PAIR)
     if not len(true):
         return scores, files
-    # A document that occurs twice is one document.
+    # A repeated document counts once.
     _, index, place = np.unique(pairs.texts[1], return_index=True, return_inverse=True)
     similarities = metrics.cosine_similarity_matrix(first[true], second[index])
-    # The mean reciprocal rank: each has one right document, and ties count against the model.
+    # With one right document each, this is the mean reciprocal rank; ties count against the model.
     is_right = np.arange(len(index)) == place[true][:, None]
     scores["mrr"] = float(label_ranking_average_precision_score(is_right, similarities))
     ranks = (similarities >= similarities[is_right][:, None]).sum(axis=1)
@@ -110,18 +112,17 @@ def cosines(first, second):
 
 
 def true_pairs(pairs):
-    """Returns the texts of the pairs that mean the same, and their groups."""
+    """Returns the texts of the pairs with the same meaning, and their groups."""
     x = pairs.take(np.flatnonzero(pairs.labels >= TRUE_PAIR)).texts
-    if not x[0]:
-        raise ValueError("--objective ranking needs pairs that mean the same.")
+    check_not_empty(x[0], "--objective ranking needs pairs with the same meaning")
     return x, groups_of(*x)
 
 
 def groups_of(first, second):
-    """Returns a number for each pair, the same where equal texts connect pairs.
+    """Returns a number for each pair, the same for pairs that are connected by equal texts.
 
     Pairs (a, b), (c, b) and (c, d) are one group: as negatives of one another they would teach that
-    a and b, which both mean what c means, differ.
+    a and d differ, although both mean the same as b and c.
 
     Args:
         first: list of str.

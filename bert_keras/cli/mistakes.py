@@ -1,57 +1,37 @@
-"""A user's mistake is told in one line; an error that nobody foresaw shows where it came from."""
+"""A user's mistake is printed in one line; an unforeseen error shows where it comes from."""
 
-import functools
 import linecache
 import os
 import sys
 import traceback
 
-from absl import app, flags
+from absl import flags
 
-FLAGS = flags.FLAGS
-flags.DEFINE_bool("traceback", False, "Whether a mistake shows where in the code it was found.")
-
-
-def run(main):
-    """Runs a script's `main(argv)` with absl's flags, and ends it with 2 after a mistake.
-
-    A mistake is a `ValueError`, `TypeError` or `ImportError` that some code raises by a statement,
-    as checks do, or an `OSError`.
-    """
-    telling(lambda argv: app.run(main, argv, flags_parser=FLAGS))(sys.argv)
+from bert_keras.cli.options import wants_traceback
 
 
-def run_alone(command, argv):
-    """Runs a command that parses its own flags, with the same end after a mistake.
+def run(command, name, arguments):
+    """Runs a command; after a mistake the process prints one line and ends with 2.
+
+    A mistake is a `ValueError`, `TypeError` or `ImportError` that a `raise` statement raises, as in
+    checks, or an `OSError`, or a wrong flag. With `--traceback` it is raised like other errors.
 
     Args:
-        command: function of the arguments after its name.
-        argv: list of str, the program, the command's name, and its arguments.
+        command: function of the arguments.
+        name: str, the command's name in the message.
+        arguments: list of str.
     """
-    FLAGS["traceback"].value = "--traceback" in argv
-    program = f"{os.path.basename(argv[0])} {argv[1]}"
-    telling(lambda argv: command(argv[1:]))([program, *argv[2:]])
-
-
-def telling(main):
-    """Returns a function that prints a mistake, and ends the process with 2."""
-
-    @functools.wraps(main)
-    def told(argv):
-        try:
-            return main(argv)
-        except BrokenPipeError:  # Whoever reads the answers has had enough.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except KeyboardInterrupt:
-            sys.exit(130)  # As a shell says of what Ctrl-C has ended.
-        except (ValueError, TypeError, OSError, ImportError, flags.Error) as error:
-            if FLAGS["traceback"].value or not _is_mistake(error):
-                raise
-            name = os.path.basename(argv[0])
-            print(f"{name}:", " ".join(str(error).split()), file=sys.stderr)
-            sys.exit(2)
-
-    return told
+    try:
+        return command(arguments)
+    except BrokenPipeError:  # The reader of the answers has closed the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        sys.exit(130)  # The status that shells report after Ctrl-C.
+    except (ValueError, TypeError, OSError, ImportError, flags.Error) as error:
+        if wants_traceback(arguments) or not _is_mistake(error):
+            raise
+        print(f"{name}:", " ".join(str(error).split()), file=sys.stderr)
+        sys.exit(2)
 
 
 def _is_mistake(error):

@@ -104,23 +104,20 @@ def wants_traceback(arguments):
 
 def _define(given, title, option):
     name, kind, default, about, least, most, many = option
-    parser, serializer, cls = flags.ArgumentParser(), flags.ArgumentSerializer(), flags.Flag
+    first = None if default is REQUIRED else default
+    parser, serializer = flags.ArgumentParser(), flags.ArgumentSerializer()
     if kind in (int, float):
         number = flags.IntegerParser if kind is int else flags.FloatParser
         parser = number(lower_bound=least, upper_bound=most)
     elif isinstance(kind, tuple):
-        parser = flags.EnumParser(list(kind))
+        parser, about = flags.EnumParser(list(kind)), f"<{'|'.join(kind)}>: {about}"
     if many == "list":
-        parser = flags.ListParser()
+        parser, serializer = flags.ListParser(), flags.ListSerializer(",")
     elif many == "distinct":
-        parser = _Distinct(parser)
-    elif many == "repeated":
-        cls = flags.MultiFlag
-    if many in ("list", "distinct"):
-        serializer = flags.ListSerializer(",")
-    first = None if default is REQUIRED else default
+        parser, serializer = _Distinct(parser), flags.ListSerializer(",")
     if kind is bool:
         flag = flags.BooleanFlag(name, first, about)
     else:
+        cls = flags.MultiFlag if many == "repeated" else flags.Flag
         flag = cls(parser, serializer, name, first, about)
     flags.DEFINE_flag(flag, given, module_name=title, required=default is REQUIRED)

@@ -1,4 +1,4 @@
-"""What a run draws of its best model: files in its folder."""
+"""Pictures of a run's best model, in the run's folder."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ NUM_TEXTS, NUM_POINTS = 6, 300
 
 
 def of_classes(model, parts, folder):
-    """Draws which class was taken for which."""
+    """Draws the confusion matrix of the classes."""
     dev = parts.dev
     if dev.problem_type == "single_label":
         chosen = model.predict(dev.texts, verbose=0).argmax(-1)
@@ -19,13 +19,13 @@ def of_classes(model, parts, folder):
 
 
 def of_texts(model, parts, folder):
-    """Draws that, and of some texts the attention, the saliency and the vectors of each layer."""
+    """Draws the confusion matrix, and attention, saliency and layer vectors of some texts."""
     of_classes(model, parts, folder)
     dev = parts.dev
     points = dev.take(np.random.default_rng(0).permutation(len(dev))[:NUM_POINTS])
     columns = points.texts if isinstance(points.texts, tuple) else (points.texts,)
     lengths = model.preprocessor(*columns)["padding_mask"].sum(axis=1)
-    # Those that can be read, in the order drawn; where all are long, the shortest.
+    # Texts short enough for a picture, in the order drawn; if all are long, the shortest.
     ranks = np.where(lengths <= plots.MOST_TOKENS, 0, lengths)
     few = points.take(np.argsort(ranks, kind="stable")[:NUM_TEXTS])
     first = few.take([0]).texts
@@ -42,7 +42,7 @@ def of_texts(model, parts, folder):
 
 
 def _label(examples, row):
-    """Returns an example's true label as people write it."""
+    """Returns an example's true label in words."""
     label = examples.labels[row]
     if examples.problem_type == "regression":
         return f"{float(label):.2f}"
@@ -53,7 +53,7 @@ def _label(examples, row):
 
 
 def of_tags(model, parts, folder):
-    """Draws which tag was taken for which."""
+    """Draws the confusion matrix of the tags."""
     true = [tag for tags in parts.dev.tags for tag in tags]
     found = [tag for tags in model.predict_tags(parts.dev.words) for tag in tags]
     names = model.label_names
@@ -61,6 +61,6 @@ def of_tags(model, parts, folder):
 
 
 def of_pairs(model, parts, folder):
-    """Draws the cosines of pairs that are alike and of others."""
+    """Draws the cosines of similar pairs and of other pairs."""
     found = cosines(*(model.embed(column) for column in parts.dev.texts))
     plots.similarities(found, parts.dev.labels >= TRUE_PAIR, path=folder / "similarities.png")

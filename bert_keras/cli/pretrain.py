@@ -1,4 +1,4 @@
-"""Pre-train by masked tokens and next sentences, from random weights or from a checkpoint.
+r"""Pre-train with masked tokens and next sentences, from random weights or from a checkpoint.
 
     bert-keras pretraining-data --input books --vocabulary vocab.txt \
         --output_dir data/train
@@ -6,17 +6,18 @@
         --num_layers 4 --hidden_dim 256 --num_heads 4 --num_steps 10000 --output_dir pretrained
     bert-keras pretrain --data_dir my_texts --preset bert_base_en_uncased --num_steps 2000
 
-Random weights are a BERT's, with whatever tokenizer made the data. A checkpoint may be of any
-family; one without a pooler, or that does not tell two segments apart, such as RoBERTa and
-DistilBERT, trains by masked tokens alone. With --objective replaced_tokens an ELECTRA is trained,
-and its generator is the preset OUTPUT_DIR/final/generator.
+A model with random weights is a BERT with the tokenizer of the data. A checkpoint may be of any
+family. Without a pooler or without a second segment, as in RoBERTa and DistilBERT, it trains with
+masked tokens only. --objective replaced_tokens trains an ELECTRA; its generator is the preset
+OUTPUT_DIR/final/generator.
 
-A run that was killed goes on by the same command, with the same losses as if it had not been. Two
-folders in --data_dir, rows of 128 and of 512 tokens, are the paper's two phases; more are possible,
-such as a first one of 32 tokens, in which a small model learns sooner to attend. --learning_rate
-takes one rate for the whole run, or one a phase. The model is the preset OUTPUT_DIR/final, the log
-OUTPUT_DIR/metrics.jsonl; the last line printed is JSON. Its seconds are those of all training
-steps, before a kill and after. KERAS_BACKEND chooses the backend.
+After a kill the same command continues, with the same losses as an uninterrupted run. Two folders
+in --data_dir, with rows of 128 and of 512 tokens, are the two phases of the paper. More are
+possible, such as a first one with 32 tokens, in which a small model learns attention sooner.
+--learning_rate takes one rate for the whole run, or one for each phase. The model is the preset
+OUTPUT_DIR/final, the log is OUTPUT_DIR/metrics.jsonl, and the last line printed is JSON. Its
+seconds count all training steps, before and after a kill. The environment variable KERAS_BACKEND
+selects the backend.
 """
 
 import hashlib
@@ -28,11 +29,12 @@ import shutil
 from typing import NamedTuple
 
 import keras
-from absl import flags
 
 import bert_keras
 from bert_keras import distribution, plots
-from bert_keras.cli import devices, options
+from bert_keras.cli import devices
+from bert_keras.cli.make_pretraining_data import MASKING, masking_of
+from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
 from bert_keras.corpora import PretrainingBatches, read_manifest
 from bert_keras.datasets.remote import check_local
 from bert_keras.engine.host_memory import keep_freed_memory
@@ -46,167 +48,80 @@ from bert_keras.training import (
     WarmupDecay,
 )
 
-FLAGS = flags.FlagValues()
-TASKS = {
+MODELS = {
     "both": bert_keras.Pretraining,
     "masked_lm": bert_keras.MaskedLM,
     "span_boundary": bert_keras.SpanBoundary,
     "replaced_tokens": bert_keras.ReplacedTokenDetection,
 }
+OPTIMIZERS = {"adamw": AdamW, "lamb": Lamb}
 JIT_COMPILE = {"auto": "auto", "true": True, "false": False}
-
-# Data
-flags.DEFINE_list(
-    "data_dir",
-    None,
-    "Folder of examples; several for phases one after the other.",
-    required=True,
-    flag_values=FLAGS,
+DATA = (
+    Option("data_dir", str, REQUIRED, "Folder of examples, or one for each phase.", many="list"),
+    Option("heldout_dir", str, [], "Folder to measure on, or one for each phase.", many="list"),
+    Option("shares", str, None, "Share of the steps in each phase; for two 0.9,0.1.", many="list"),
+    Option(
+        "objective",
+        ("auto", *MODELS),
+        "auto",
+        "auto is both if the data has pairs and the model can compare them. span_boundary is "
+        "SpanBERT's, for --mask_strategy spans. replaced_tokens is ELECTRA's, from random weights; "
+        "the paper uses it with --mask_share 0.85 --random_share 0.",
+    ),
+    Option("generator_size", float, 0.25, "Share of the sizes below for a generator.", 0.0, 1.0),
+    *MASKING,
 )
-flags.DEFINE_list(
-    "heldout_dir", [], "Folder of examples to measure on; one, or one a phase.", flag_values=FLAGS
+MODEL = (
+    Option("preset", str, None, "Checkpoint to start from, instead of the sizes below."),
+    Option("num_layers", int, 4, "Encoder layers."),
+    Option("num_heads", int, 4, "Attention heads."),
+    Option("hidden_dim", int, 256, "Width of the hidden states."),
+    Option("intermediate_dim", int, None, "Width in the feed-forward layers; 4 * hidden_dim."),
+    Option("max_sequence_length", int, 512, "Positions."),
+    Option("activation", str, "gelu", "gelu or gelu_tanh."),
+    Option("dropout", float, 0.1, "Rate after embeddings and on residual branches."),
+    Option("attention_dropout", float, 0.1, "Rate on attention probabilities."),
+    Option("initializer_range", float, 0.02, "Deviation of the initial weights.", 0.0),
+    Option("causal", bool, False, "Let tokens see only those before them; masked tokens only."),
+    Option("dtype", str, "float32", "float32, mixed_bfloat16 or mixed_float16."),
+    Option("unpadded", bool, False, "Pack short rows side by side, without padding."),
+    Option("remat", bool, False, "Compute the encoder twice per step, to save memory."),
 )
-flags.DEFINE_list(
-    "shares",
-    None,
-    "Share of the steps in each phase; of two phases 0.9,0.1, as in the paper.",
-    flag_values=FLAGS,
+TRAINING = (
+    Option("num_steps", int, REQUIRED, "Batches to train on.", 1),
+    Option("batch_size", int, 64, "Rows in a batch; in later phases, as many tokens.", 1),
+    Option("gradient_accumulation_steps", int, 1, "Batches in one update.", 1),
+    Option("optimizer", tuple(OPTIMIZERS), "adamw", "lamb is for very large batches."),
+    Option(
+        "learning_rate",
+        str,
+        ["5e-4"],
+        "Peak of one rise and fall over all steps, or one peak for each phase, which rises and "
+        "falls to 0 on its own. The paper uses 1e-4 for its larger models.",
+        many="list",
+    ),
+    Option("warmup", float, 0.1, "Share of the steps with a rising rate; in the paper 0.01."),
+    Option("weight_decay", float, 0.01, "Weight decay of kernels and embeddings."),
+    Option("clip_norm", float, 1.0, "Largest norm of all gradients together."),
+    Option("devices", int, None, devices.ABOUT, 1),
+    Option("seed", int, 0, "Seed of weights, dropout, order and masks."),
+    Option("jit_compile", tuple(JIT_COMPILE), "auto", "Whether to compile with XLA."),
 )
-flags.DEFINE_enum(
-    "objective",
-    "auto",
-    ["auto", *TASKS],
-    "auto: both where the data has pairs and the model can compare them. span_boundary is "
-    "SpanBERT's, for --mask_strategy spans. replaced_tokens is ELECTRA's, from random weights; the "
-    "paper has --mask_share 0.85 --random_share 0 with it.",
-    flag_values=FLAGS,
+OUTPUT = (
+    Option("output_dir", str, REQUIRED, "Folder for checkpoints, log and model."),
+    Option("checkpoint_every", int, 1000, "Steps between checkpoints.", 1),
+    Option("log_every", int, 100, "Steps in a line of the log.", 1),
+    Option("evaluate_every", int, None, "Steps between evaluations; as checkpoint_every."),
+    Option("tensorboard", bool, True, "Also log for TensorBoard, if TensorFlow is installed."),
+    Option("pictures", bool, False, "Draw the losses (needs matplotlib)."),
+    TRACEBACK,
 )
-flags.DEFINE_float(
-    "generator_size",
-    0.25,
-    "Share of the sizes below that a generator of tokens has.",
-    0.0,
-    1.0,
-    flag_values=FLAGS,
-)
-flags.DEFINE_float("mask_rate", 0.15, "Share of the tokens that is predicted.", flag_values=FLAGS)
-flags.DEFINE_float("mask_share", 0.8, "Share of these that becomes [MASK].", flag_values=FLAGS)
-flags.DEFINE_float(
-    "random_share", 0.1, "Share of these that becomes another token.", flag_values=FLAGS
-)
-flags.DEFINE_enum(
-    "mask_strategy",
-    "pieces",
-    ["pieces", "whole_words", "spans", "n_grams"],
-    "What is chosen to be masked.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_integer(
-    "max_predictions", None, "Most predictions in a row; by length without it.", flag_values=FLAGS
-)
-
-# Model
-flags.DEFINE_string(
-    "preset", None, "Checkpoint to go on from, instead of the sizes below.", flag_values=FLAGS
-)
-flags.DEFINE_integer("num_layers", 4, "Encoder layers.", flag_values=FLAGS)
-flags.DEFINE_integer("num_heads", 4, "Attention heads.", flag_values=FLAGS)
-flags.DEFINE_integer("hidden_dim", 256, "Width of the hidden states.", flag_values=FLAGS)
-flags.DEFINE_integer(
-    "intermediate_dim", None, "Width in the feed-forward layers; 4 * hidden_dim.", flag_values=FLAGS
-)
-flags.DEFINE_integer("max_sequence_length", 512, "Positions.", flag_values=FLAGS)
-flags.DEFINE_string("activation", "gelu", "gelu or gelu_tanh.", flag_values=FLAGS)
-flags.DEFINE_float(
-    "dropout", 0.1, "Rate after embeddings and on residual branches.", flag_values=FLAGS
-)
-flags.DEFINE_float("attention_dropout", 0.1, "Rate on attention probabilities.", flag_values=FLAGS)
-flags.DEFINE_float(
-    "initializer_range",
-    0.02,
-    "Standard deviation of the first weights; more for narrow models.",
-    0.0,
-    flag_values=FLAGS,
-)
-flags.DEFINE_bool(
-    "causal", False, "Let tokens see only those before them; mask tokens only.", flag_values=FLAGS
-)
-flags.DEFINE_string(
-    "dtype", "float32", "float32, mixed_bfloat16 or mixed_float16.", flag_values=FLAGS
-)
-flags.DEFINE_bool(
-    "unpadded",
-    False,
-    "Lay short rows side by side: the encoder sees no padding.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_bool(
-    "remat", False, "Compute the encoder twice a step, to need less memory.", flag_values=FLAGS
-)
-
-# Training
-flags.DEFINE_integer(
-    "num_steps", None, "Batches to train on.", required=True, lower_bound=1, flag_values=FLAGS
-)
-flags.DEFINE_integer(
-    "batch_size",
-    64,
-    "Rows of a batch in the first phase; later ones have as many tokens.",
-    1,
-    flag_values=FLAGS,
-)
-flags.DEFINE_integer(
-    "gradient_accumulation_steps", 1, "Batches of one update.", lower_bound=1, flag_values=FLAGS
-)
-flags.DEFINE_enum(
-    "optimizer", "adamw", ["adamw", "lamb"], "LAMB is for very large batches.", flag_values=FLAGS
-)
-flags.DEFINE_list(
-    "learning_rate",
-    "5e-4",
-    "Peak rate of one rise and fall over all steps, or one peak a phase, each of which then rises "
-    "and falls to 0 on its own. The paper has 1e-4 for its larger models.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_float(
-    "warmup",
-    0.1,
-    "Share of the steps, or of each phase's, with a rising rate. The paper has 0.01.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_float("weight_decay", 0.01, "On kernels and embeddings.", flag_values=FLAGS)
-flags.DEFINE_float("clip_norm", 1.0, "Largest norm of all gradients together.", flag_values=FLAGS)
-flags.DEFINE_integer("devices", None, devices.ABOUT, 1, flag_values=FLAGS)
-flags.DEFINE_integer("seed", 0, "Seed of weights, dropout, order and masks.", flag_values=FLAGS)
-flags.DEFINE_enum(
-    "jit_compile", "auto", list(JIT_COMPILE), "Whether XLA compiles.", flag_values=FLAGS
-)
-
-# Output
-flags.DEFINE_string(
-    "output_dir", None, "Folder for checkpoints, log and model.", required=True, flag_values=FLAGS
-)
-flags.DEFINE_integer(
-    "checkpoint_every", 1000, "Steps between checkpoints.", lower_bound=1, flag_values=FLAGS
-)
-flags.DEFINE_integer("log_every", 100, "Steps a line of the log.", lower_bound=1, flag_values=FLAGS)
-flags.DEFINE_integer(
-    "evaluate_every", None, "Steps between evaluations; as checkpoint_every.", flag_values=FLAGS
-)
-flags.DEFINE_bool(
-    "tensorboard",
-    True,
-    "Also write TensorBoard's files, where TensorFlow is there.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_bool("pictures", False, "Draw the losses (needs matplotlib).", flag_values=FLAGS)
-
-# What may differ when a killed run goes on: where files lie, and what changes no number.
+GROUPS = {"Data": DATA, "Model": MODEL, "Training": TRAINING, "Output": OUTPUT}
+# The flags that may differ when a run continues: paths, and what does not change the losses.
 NOT_SETTINGS = (
     *("data_dir", "heldout_dir", "output_dir", "pictures", "preset", "tensorboard"),
-    "devices",
+    *("devices", "traceback"),
 )
-MASKING_FLAGS = ("mask_rate", "mask_share", "random_share", "mask_strategy", "max_predictions")
 
 
 class Phase(NamedTuple):
@@ -220,44 +135,44 @@ class Phase(NamedTuple):
 
 
 def main(arguments):
-    """Runs as the arguments after `pretrain` say."""
-    options.read(FLAGS, "pretrain", __doc__, arguments)
+    """Runs the command with the arguments after `pretrain`."""
+    flags = parse("pretrain", __doc__, GROUPS, arguments)
     keep_freed_memory()
-    devices.share(FLAGS.devices, ["pretrain", *arguments])
-    check_local("--output_dir", FLAGS.output_dir)
-    phases = plan_phases()
-    check_steps()
-    peak_rates(len(phases))
-    objective = choose_objective(phases)
-    check_batches(phases)
-    keras.utils.set_random_seed(FLAGS.seed)
-    model = make_model(phases, objective)
+    devices.share(flags.devices, ["pretrain", *arguments])
+    check_local("--output_dir", flags.output_dir)
+    phases = plan_phases(flags)
+    peak_rates(flags)
+    objective = choose_objective(flags, phases)
+    check_batches(flags, phases)
+    keras.utils.set_random_seed(flags.seed)
+    model = make_model(flags, phases, objective)
     check_fits(model, phases)
     checkpoint = TrainingCheckpoint(
-        os.path.join(FLAGS.output_dir, "checkpoints"),
-        every=FLAGS.checkpoint_every,
-        settings=settings(phases, model),
+        os.path.join(flags.output_dir, "checkpoints"),
+        every=flags.checkpoint_every,
+        settings=settings(flags, phases, model),
     )
     if checkpoint.step:
-        print(f"Going on after step {checkpoint.step}.", flush=True)
-    model.compile(make_optimizer(phases), jit_compile=JIT_COMPILE[FLAGS.jit_compile])
+        print(f"Continuing after step {checkpoint.step}.", flush=True)
+    model.compile(make_optimizer(flags, phases), jit_compile=JIT_COMPILE[flags.jit_compile])
     checkpoint.restore(model)
+    is_first = distribution.process()[0] == 0
     log = TrainingLog(
-        FLAGS.output_dir,
+        flags.output_dir,
         step=checkpoint.step,
-        evaluate_every=evaluate_every(),
-        also=scalar_writer(os.path.join(FLAGS.output_dir, "tensorboard")),
+        evaluate_every=evaluate_every(flags),
+        also=scalar_writer(flags.output_dir) if flags.tensorboard and is_first else None,
     )
     for phase in phases:
-        train(model, phase, checkpoint, log)
-    final, is_first = os.path.join(FLAGS.output_dir, "final"), distribution.process()[0] == 0
+        train(flags, model, phase, checkpoint, log)
+    final = os.path.join(flags.output_dir, "final")
     if is_first:
         model.save_to_preset(final)
     results = {"steps": checkpoint.step}
     for name, phase in name_heldout(phases).items():
-        results |= {f"{name}_{key}": value for key, value in evaluate(model, phase).items()}
-    if FLAGS.pictures and is_first:
-        plots.training_log(log.lines, path=os.path.join(FLAGS.output_dir, "pretraining.png"))
+        results |= {f"{name}_{key}": x for key, x in evaluate(flags, model, phase).items()}
+    if flags.pictures and is_first:
+        plots.training_log(log.lines, path=os.path.join(flags.output_dir, "pretraining.png"))
     results["tokens_per_second"] = log.tokens_per_second
     results["seconds"] = round(sum(line["seconds"] for line in log.lines), 1)
     print(f"Saved {final}.")
@@ -265,19 +180,19 @@ def main(arguments):
 
 
 def scalar_writer(folder):
-    """Returns a function that writes a line of the log for TensorBoard, `None` where it cannot."""
-    if (
-        not FLAGS.tensorboard
-        or distribution.process()[0]
-        or importlib.util.find_spec("tensorflow") is None
-    ):
+    """Returns a function that writes a line of the log for TensorBoard.
+
+    `None` without TensorFlow.
+    """
+    if importlib.util.find_spec("tensorflow") is None:
         return None
     import tensorflow as tf
 
     if keras.backend.backend() != "tensorflow":
-        tf.config.set_visible_devices([], "GPU")  # whose memory it would take
+        tf.config.set_visible_devices([], "GPU")  # TensorFlow would reserve its memory.
+    folder = os.path.join(folder, "tensorboard")
     shutil.rmtree(folder, ignore_errors=True)
-    writer = tf.summary.create_file_writer(str(folder))
+    writer = tf.summary.create_file_writer(folder)
 
     def write(line):
         values = [
@@ -294,101 +209,104 @@ def scalar_writer(folder):
     return write
 
 
-def plan_phases():
-    """Returns the phases, one a folder, that share the steps as `--shares` says."""
-    folders, heldout = FLAGS.data_dir, FLAGS.heldout_dir
-    shares = phase_shares(len(folders))
+# The flags, checked before anything is computed
+
+
+def plan_phases(flags):
+    """Returns the phases, one for each folder, which divide the steps by `--shares`."""
+    folders, heldout = flags.data_dir, flags.heldout_dir
+    shares = phase_shares(flags)
     if len(heldout) not in (0, 1, len(folders)):
         raise ValueError(
-            "--heldout_dir takes one folder, or one a phase. Received: "
+            "--heldout_dir takes one folder, or one for each phase. Received: "
             f"{heldout} for {len(folders)} phases."
         )
+    if flags.num_steps % flags.gradient_accumulation_steps:
+        raise ValueError(  # The last batches would be accumulated and never applied.
+            "--num_steps must be a multiple of --gradient_accumulation_steps. Received: "
+            f"{flags.num_steps} and {flags.gradient_accumulation_steps}."
+        )
     heldout = heldout * len(folders) if len(heldout) == 1 else heldout or [None] * len(folders)
-    borders = [round(sum(shares[:i]) * FLAGS.num_steps) for i in range(len(shares))]
-    borders.append(FLAGS.num_steps)
+    borders = [round(sum(shares[:i]) * flags.num_steps) for i in range(len(shares))]
+    borders.append(flags.num_steps)
     lengths = [read_manifest(folder)["sequence_length"] for folder in folders]
-    sizes = [max(1, FLAGS.batch_size * lengths[0] // length) for length in lengths]
+    sizes = [max(1, flags.batch_size * lengths[0] // length) for length in lengths]
     return [
         Phase(folder, heldout[i], sizes[i], borders[i], borders[i + 1])
         for i, folder in enumerate(folders)
     ]
 
 
-def phase_shares(num_phases):
-    """Returns `--shares` as floats, or what stands for it."""
-    if FLAGS.shares is None and num_phases <= 2:
+def phase_shares(flags):
+    """Returns `--shares` as floats, or their default."""
+    num_phases = len(flags.data_dir)
+    if flags.shares is None and num_phases <= 2:
         return [0.9, 0.1] if num_phases == 2 else [1.0]
-    try:
-        shares = [float(share) for share in FLAGS.shares or []]
-    except ValueError:
-        shares = []
+    shares = _floats(flags.shares or [])
     if len(shares) != num_phases or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
         raise ValueError(
             f"--shares must be {num_phases} numbers from 0 with the sum 1, one for each folder of "
-            f"--data_dir. Received: {FLAGS.shares}."
+            f"--data_dir. Received: {flags.shares}."
         )
     return shares
 
 
-def check_steps():
-    """Raises where the last batches would be accumulated and never applied."""
-    if FLAGS.num_steps % FLAGS.gradient_accumulation_steps:
-        raise ValueError(
-            "--num_steps must be a multiple of --gradient_accumulation_steps. Received: "
-            f"{FLAGS.num_steps} and {FLAGS.gradient_accumulation_steps}."
-        )
-
-
-def peak_rates(num_phases):
-    """Returns `--learning_rate` as floats: one for the whole run, or one a phase."""
-    try:
-        rates = [float(rate) for rate in FLAGS.learning_rate]
-    except ValueError:
-        rates = []
+def peak_rates(flags):
+    """Returns `--learning_rate` as floats: one for the whole run, or one for each phase."""
+    rates, num_phases = _floats(flags.learning_rate), len(flags.data_dir)
     if len(rates) not in (1, num_phases) or not all(0 <= rate < math.inf for rate in rates):
         raise ValueError(
             "--learning_rate must be one number from 0, or one for each of the "
-            f"{num_phases} folders of --data_dir. Received: {FLAGS.learning_rate}."
+            f"{num_phases} folders of --data_dir. Received: {flags.learning_rate}."
         )
     return rates
 
 
-def choose_objective(phases):
-    """Returns one of `TASKS`, by the flags and by what the rows of all folders are."""
-    if FLAGS.objective == "span_boundary":
-        return "span_boundary"
-    if FLAGS.objective == "replaced_tokens":
-        if FLAGS.preset or FLAGS.causal:
-            raise ValueError(
-                "--objective replaced_tokens trains two new models that read both ways. Received: "
-                f"--preset {FLAGS.preset}, --causal {FLAGS.causal}. Leave them out."
-            )
-        return "replaced_tokens"
-    if FLAGS.objective == "masked_lm" or not compares_pairs():
-        if FLAGS.objective == "both":
+def _floats(texts):
+    """Returns texts as floats; none if one of them is not a number."""
+    try:
+        return [float(text) for text in texts]
+    except ValueError:
+        return []
+
+
+def choose_objective(flags, phases):
+    """Returns a key of `MODELS`, by the flags and by the rows of all folders."""
+    objective = flags.objective
+    if objective == "replaced_tokens" and (flags.preset or flags.causal):
+        raise ValueError(
+            "--objective replaced_tokens trains two new models that read both ways. Received: "
+            f"--preset {flags.preset}, --causal {flags.causal}. Leave them out."
+        )
+    if objective in ("span_boundary", "replaced_tokens", "masked_lm"):
+        return objective
+    if not compares_pairs(flags):
+        if objective == "both":
             raise ValueError(
                 "--objective both needs a first token that sees the text, a pooler on it, and two "
-                "segments: not a causal model, nor a checkpoint without these. Leave --objective "
-                "out."
+                "segments. Received: a causal model, or a checkpoint without these. Leave "
+                "--objective out."
             )
         return "masked_lm"
     found = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
     if len(set(found.values())) > 1:
         raise ValueError(
-            f"All data must be made with one --objective. Received: {found}. Make it anew, or "
-            "train on masked tokens alone: --objective masked_lm."
+            f"All data must be made with one --objective. Received: {found}. Make it again, or "
+            "train with masked tokens only: --objective masked_lm."
         )
     has_pairs = "full_sentences" not in found.values()
-    if FLAGS.objective == "both" and not has_pairs:
-        raise ValueError("--objective both needs pairs: data that is not full_sentences.")
+    if objective == "both" and not has_pairs:
+        raise ValueError(
+            "--objective both needs pairs. Received: data of full_sentences. Leave --objective out."
+        )
     return "both" if has_pairs else "masked_lm"
 
 
-def compares_pairs():
-    """Returns whether the model can learn if two texts follow one another, by its architecture."""
-    if FLAGS.causal or not FLAGS.preset:
-        return not FLAGS.causal
-    backbone = load_model(bert_keras.MaskedLM, load_weights=False).backbone
+def compares_pairs(flags):
+    """Whether the architecture can learn if two texts follow one another."""
+    if flags.causal or not flags.preset:
+        return not flags.causal
+    backbone = load_model(flags, bert_keras.MaskedLM, load_weights=False).backbone
     is_causal = getattr(backbone, "causal", False)
     return backbone.pooler is not None and backbone.num_segments > 1 and not is_causal
 
@@ -399,30 +317,30 @@ def all_folders(phases):
     return list(dict.fromkeys(folders))
 
 
-def check_batches(phases):
-    """Raises where a later phase's data, or held-out data, could not be read when it is reached."""
+def check_batches(flags, phases):
+    """Refuses data of any phase that could not be read, before the first phase."""
     for phase in phases:
-        make_batches(phase.data, phase.batch_size)
+        make_batches(flags, phase.data, phase.batch_size)
         if phase.heldout:
-            make_batches(phase.heldout, phase.batch_size, shuffle=False)
+            make_batches(flags, phase.heldout, phase.batch_size, shuffle=False)
     if all(read_manifest(folder)["masking"] for folder in all_folders(phases)):
-        given = [f"--{name}" for name in MASKING_FLAGS if FLAGS[name].present]
-        if given:
+        present = [f"--{option.name}" for option in MASKING if flags[option.name].present]
+        if present:
             raise ValueError(
                 "Data made with --static_masking keeps its masks. Received: "
-                f"{', '.join(given)}. Leave them out, or make the data without it."
+                f"{', '.join(present)}. Leave them out, or make the data without it."
             )
 
 
 def check_fits(model, phases):
-    """Raises where data was made with another tokenizer, or has longer rows, than the model."""
+    """Refuses data made with another tokenizer than the model's, or with rows too long for it."""
     tokenizer, positions = model.preprocessor.tokenizer, model.backbone.max_sequence_length
-    wanted = splitting(tokenizer)
+    expected = splitting(tokenizer)
     for folder in all_folders(phases):
-        manifest = read_manifest(folder)
+        length = read_manifest(folder)["sequence_length"]
         of_data = bert_keras.Tokenizer.load(folder)
         found = splitting(of_data)
-        differences = sorted(name for name in wanted | found if found.get(name) != wanted.get(name))
+        differences = sorted(n for n in expected | found if found.get(n) != expected.get(n))
         if of_data.vocabulary != tokenizer.vocabulary:
             differences.insert(0, "vocabulary")
         if differences:
@@ -432,37 +350,37 @@ def check_fits(model, phases):
                 f"has {tokenizer.vocabulary_size}). Make the data with the model's: "
                 "bert-keras pretraining-data --vocabulary."
             )
-        if positions is not None and manifest["sequence_length"] > positions:
+        if positions is not None and length > positions:
             raise ValueError(
                 f"Rows must fit the model's {positions} positions. Received: {folder} with rows of "
-                f"{manifest['sequence_length']}. Raise --max_sequence_length, or make shorter rows."
+                f"{length}. Raise --max_sequence_length, or make shorter rows."
             )
 
 
 def splitting(tokenizer):
-    """Returns what a tokenizer's settings say about how text becomes pieces, by name."""
-    said = {}
+    """Returns the settings of a tokenizer by which text becomes pieces, by name."""
+    found = {}
     for part in ("normalizer", "pre_tokenizer", "model"):
-        said |= {f"{part} ({name})": v for name, v in (tokenizer.settings[part] or {}).items()}
+        found |= {f"{part} ({name})": v for name, v in (tokenizer.settings[part] or {}).items()}
     accents = "normalizer (strip_accents)"
-    if accents in said and said[accents] is None:  # Of BERT's: with the case.
-        said[accents] = said["normalizer (lowercase)"]
-    return said
+    if accents in found and found[accents] is None:  # In BERT, accents follow the case.
+        found[accents] = found["normalizer (lowercase)"]
+    return found
 
 
-def settings(phases, model):
-    """Returns what the losses depend on: flags, the data's checksums, and the backend.
+def settings(flags, phases, model):
+    """Returns everything that the losses depend on: flags, checksums of the data, the backend.
 
-    What may be said in two ways is said in one, so that it may be said otherwise after a kill.
+    Different ways to write the same value give the same setting.
     """
-    chosen = {name: FLAGS[name].value for name in FLAGS if name not in NOT_SETTINGS}
-    if FLAGS.shares is not None:
-        chosen["shares"] = [f"{share:.15g}" for share in phase_shares(len(phases))]
-    rates = peak_rates(len(phases))
+    chosen = {name: flags[name].value for name in flags if name not in NOT_SETTINGS}
+    if flags.shares is not None:
+        chosen["shares"] = [f"{share:.15g}" for share in phase_shares(flags)]
+    rates = peak_rates(flags)
     chosen["learning_rate"] = rates if len(rates) > 1 else rates[0]
-    if FLAGS.evaluate_every == FLAGS.checkpoint_every:
+    if flags.evaluate_every == flags.checkpoint_every:
         chosen["evaluate_every"] = None
-    if FLAGS.preset:
+    if flags.preset:
         config = json.dumps(model.backbone.get_config(), sort_keys=True, default=str)
         chosen["backbone"] = hashlib.sha256(config.encode()).hexdigest()[:16]
     data = [digest(phase.data) for phase in phases]
@@ -471,44 +389,42 @@ def settings(phases, model):
 
 
 def digest(folder):
-    """Returns what tells a folder's shards from others, str."""
+    """Returns a checksum of a folder's shards, str."""
     checksums = [shard["sha256"] for shard in read_manifest(folder)["shards"]]
     return hashlib.sha256("".join(checksums).encode()).hexdigest()[:16]
 
 
-def make_model(phases, objective):
-    """Returns the preset's model, or one with random weights; its masking is the last phase's."""
-    task = TASKS[objective]
-    masking = masking_of(phases[-1].data)
-    if FLAGS.preset:
-        return load_model(task, masking=masking)
+# The model and its optimizer
+
+
+def make_model(flags, phases, objective):
+    """Returns the preset's model, or one with random weights, with the last phase's masking."""
+    stored = read_manifest(phases[-1].data)["masking"]
+    # The masking of imported records is unknown.
+    is_known = stored is not None and "imported" not in stored
+    masking = Masking.from_config(stored) if is_known else masking_of(flags)
+    if flags.preset:
+        return load_model(flags, MODELS[objective], masking=masking)
     tokenizer = bert_keras.Tokenizer.load(phases[0].data)
+    names = ("num_layers", "num_heads", "hidden_dim", "max_sequence_length", "activation", "dtype")
+    names += ("initializer_range", "dropout", "attention_dropout", "remat")
     sizes = {
         "vocabulary_size": tokenizer.vocabulary_size,
-        "num_layers": FLAGS.num_layers,
-        "num_heads": FLAGS.num_heads,
-        "hidden_dim": FLAGS.hidden_dim,
-        "intermediate_dim": FLAGS.intermediate_dim or 4 * FLAGS.hidden_dim,
-        "max_sequence_length": FLAGS.max_sequence_length,
-        "activation": FLAGS.activation,
-        "initializer_range": FLAGS.initializer_range,
-        "dropout": FLAGS.dropout,
-        "attention_dropout": FLAGS.attention_dropout,
-        "dtype": FLAGS.dtype,
-        "remat": FLAGS.remat,
+        "intermediate_dim": flags.intermediate_dim or 4 * flags.hidden_dim,
+        **{name: flags[name].value for name in names},
     }
-    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=FLAGS.max_sequence_length)
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=flags.max_sequence_length)
     if objective == "replaced_tokens":
-        return make_pair(sizes, preprocessor, masking)
-    backbone = bert_keras.BertBackbone(causal=FLAGS.causal, **sizes)
-    return task(backbone, preprocessor=preprocessor, masking=masking)
+        return make_pair(flags, sizes, preprocessor, masking)
+    backbone = bert_keras.BertBackbone(causal=flags.causal, **sizes)
+    return MODELS[objective](backbone, preprocessor=preprocessor, masking=masking)
 
 
-def make_pair(sizes, preprocessor, masking):
-    """Returns a discriminator and a generator as deep and less wide, in one task."""
+def make_pair(flags, sizes, preprocessor, masking):
+    """Returns a task with a discriminator and a generator, which is as deep and narrower."""
     sizes = {**sizes, "embedding_dim": sizes["hidden_dim"]}
     narrower = {
-        name: max(1, round(FLAGS.generator_size * sizes[name]))
+        name: max(1, round(flags.generator_size * sizes[name]))
         for name in ("num_heads", "hidden_dim", "intermediate_dim")
     }
     generator = bert_keras.ElectraBackbone(**{**sizes, **narrower})
@@ -518,92 +434,61 @@ def make_pair(sizes, preprocessor, masking):
     )
 
 
-def load_model(task, **options):
+def load_model(flags, task, **options):
     """Returns a task on the backbone of `--preset`."""
-    backbone = {
-        "dropout": FLAGS.dropout,
-        "attention_dropout": FLAGS.attention_dropout,
-        "remat": FLAGS.remat,
-    }
-    if FLAGS.causal:
-        backbone["causal"] = True
-    return task.from_preset(FLAGS.preset, backbone=backbone, dtype=FLAGS.dtype, **options)
+    names = ("dropout", "attention_dropout", "remat", *(["causal"] if flags.causal else []))
+    backbone = {name: flags[name].value for name in names}
+    return task.from_preset(flags.preset, backbone=backbone, dtype=flags.dtype, **options)
 
 
-def masking_of(folder):
-    """Returns how the rows of a folder are masked: as they were when made, or by the flags."""
-    stored = read_manifest(folder)["masking"]
-    # Of imported records nobody knows.
-    is_known = stored is not None and "imported" not in stored
-    return Masking.from_config(stored) if is_known else make_masking()
-
-
-def make_masking():
-    """Returns the `Masking` that the flags ask for."""
-    return Masking(
-        rate=FLAGS.mask_rate,
-        mask_share=FLAGS.mask_share,
-        random_share=FLAGS.random_share,
-        strategy=FLAGS.mask_strategy,
-        max_predictions=FLAGS.max_predictions,
-    )
-
-
-def make_optimizer(phases):
-    """Returns the optimizer that the flags ask for, with the rates of all phases."""
-    optimizer = {"adamw": AdamW, "lamb": Lamb}[FLAGS.optimizer]
-    accumulation = FLAGS.gradient_accumulation_steps
-    return optimizer(
-        make_schedule(phases),
-        weight_decay=FLAGS.weight_decay,
-        global_clipnorm=FLAGS.clip_norm,
+def make_optimizer(flags, phases):
+    """Returns the optimizer of the flags, with one rise and fall of the rate, or one per phase."""
+    rates, steps = peak_rates(flags), [phase.last - phase.first for phase in phases]
+    if len(rates) == 1:
+        schedule = WarmupDecay(rates[0], flags.num_steps, warmup=flags.warmup)
+    else:  # A phase with a share of 0 has no schedule.
+        parts = zip(rates, steps, strict=True)
+        schedule = PhasedSchedule([WarmupDecay(rate, n, flags.warmup) for rate, n in parts if n])
+    accumulation = flags.gradient_accumulation_steps
+    return OPTIMIZERS[flags.optimizer](
+        schedule,
+        weight_decay=flags.weight_decay,
+        global_clipnorm=flags.clip_norm,
         gradient_accumulation_steps=accumulation if accumulation > 1 else None,
     )
 
 
-def make_schedule(phases):
-    """Returns the rate over all steps: one rise and fall, or one in each phase."""
-    rates = peak_rates(len(phases))
-    if len(rates) == 1:
-        return WarmupDecay(rates[0], FLAGS.num_steps, warmup=FLAGS.warmup)
-    steps = [phase.last - phase.first for phase in phases]
-    # A phase with a share of 0 has no schedule.
-    return PhasedSchedule(
-        [WarmupDecay(rate, n, FLAGS.warmup) for rate, n in zip(rates, steps, strict=True) if n]
-    )
+# Training and evaluation
 
 
-def make_batches(folder, batch_size, model=None, **options):
-    """Returns the batches of a folder, for a model with what it reads and learns."""
+def make_batches(flags, folder, batch_size, model=None, **options):
+    """Returns the batches of a folder, with the inputs and labels of a model if there is one."""
     is_masked = read_manifest(folder)["masking"] is not None
     if model is not None:
-        options |= {"has_next_sentence": is_both(model), "input_names": model.backbone.input_names}
+        options["has_next_sentence"] = isinstance(model, bert_keras.Pretraining)
+        options["input_names"] = model.backbone.input_names
     return PretrainingBatches(
         folder,
         batch_size,
-        masking=None if is_masked else make_masking(),
-        seed=FLAGS.seed,
-        unpadded=FLAGS.unpadded,
+        masking=None if is_masked else masking_of(flags),
+        seed=flags.seed,
+        unpadded=flags.unpadded,
         **options,
     )
 
 
-def train(model, phase, checkpoint, log):
-    """Trains on the steps of a phase that are not done yet, in epochs of so many as are due."""
-    due = min(FLAGS.log_every, FLAGS.checkpoint_every, evaluate_every())
+def train(flags, model, phase, checkpoint, log):
+    """Trains on the remaining steps of a phase, in epochs as long as the callbacks need."""
+    due = min(flags.log_every, flags.checkpoint_every, evaluate_every(flags))
     whole, rest = divmod(max(0, phase.last - max(phase.first, checkpoint.step)), due)
     for steps, epochs in ((due, whole), (rest, 1)):
         if not steps * epochs:
             continue
-        batches = make_batches(
-            phase.data,
-            phase.batch_size,
-            model,
-            start_step=checkpoint.step - phase.first,
-        )
+        start = checkpoint.step - phase.first
+        batches = make_batches(flags, phase.data, phase.batch_size, model, start_step=start)
         log.tokens_per_step = phase.batch_size * batches.sequence_length
         if phase.heldout:
-            log.evaluate = lambda model: evaluate(model, phase)
+            log.evaluate = lambda model: evaluate(flags, model, phase)
         model.fit(
             batches,
             steps_per_epoch=steps,
@@ -614,18 +499,13 @@ def train(model, phase, checkpoint, log):
         )
 
 
-def evaluate_every():
-    """Returns after how many steps held-out data are read."""
-    return FLAGS.evaluate_every or FLAGS.checkpoint_every
-
-
-def is_both(model):
-    """Whether a model learns masked tokens and next sentences."""
-    return isinstance(model, bert_keras.Pretraining)
+def evaluate_every(flags):
+    """Returns the number of steps between evaluations."""
+    return flags.evaluate_every or flags.checkpoint_every
 
 
 def name_heldout(phases):
-    """Returns the held-out folders' phases by names of the rows' lengths, each folder once."""
+    """Returns the phases of the held-out folders, each folder once, by their rows' lengths."""
     names = {}
     for folder in dict.fromkeys(phase.heldout for phase in phases if phase.heldout):
         name = f"heldout_{read_manifest(folder)['sequence_length']}"
@@ -634,14 +514,14 @@ def name_heldout(phases):
     return names
 
 
-def evaluate(model, phase):
-    """Returns loss and metrics on held-out data, masked always alike.
+def evaluate(flags, model, phase):
+    """Returns loss and metrics on held-out data, which is always masked in the same way.
 
-    Keras's own losses are means over batches, the last of which has fewer rows; those of the
-    metrics are means over all masked tokens and all pairs, whatever the batches. Only the loss of
-    finding replaced tokens has no metric that says the same.
+    Keras's own losses are means over batches, the last of which has fewer rows. The metrics are
+    means over all masked tokens and all pairs, whatever the batches. Only the loss of
+    finding replaced tokens has no corresponding metric.
     """
-    batches = make_batches(phase.heldout, phase.batch_size, model, shuffle=False)
+    batches = make_batches(flags, phase.heldout, phase.batch_size, model, shuffle=False)
     scores = model.evaluate(batches, verbose=0, return_dict=True)
     kept = {name: x for name, x in scores.items() if name[-4:] != "loss" or "detection" in name}
     scores = {name: float(value) for name, value in kept.items()}

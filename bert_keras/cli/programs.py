@@ -1,12 +1,12 @@
-"""What `export` wrote, read again by the runtime that it is for."""
+"""Exported programs, read again by the runtime they were written for."""
 
 
 def read_program(path, format):
-    """Returns a function of a dict of int32 arrays that gives a dict of arrays.
+    """Returns a function from a dict of int32 arrays to a dict of arrays.
 
     Args:
-        path: str or path, what `export` wrote.
-        format: str, the `format` that it was written in.
+        path: str or path, written by `export`.
+        format: str, the `format` it was written in.
 
     Raises:
         ImportError: the format's runtime is not installed.
@@ -17,7 +17,7 @@ def read_program(path, format):
 def _saved_model(path):
     import tensorflow as tf
 
-    loaded = tf.saved_model.load(path)  # Its functions do not keep its variables alive.
+    loaded = tf.saved_model.load(path)  # Kept, since its functions do not keep its variables.
 
     def run(inputs):
         outputs = loaded.serve({name: tf.constant(x) for name, x in inputs.items()})
@@ -56,10 +56,10 @@ def _onnx(path):
 def _openvino(path):
     import openvino
 
-    # It computes in a lower precision on some processors where nothing is said.
+    # The default is a lower precision on some processors.
     precision = {"INFERENCE_PRECISION_HINT": "f32"}
     program = openvino.Core().read_model(path)
-    # Compiled, an output has a second name where what came last is left out, as a sum with zeros.
+    # The compiled program may give an output a second name, so names are taken before.
     names = [output.any_name for output in program.outputs]
     compiled = openvino.compile_model(program, "CPU", precision)
     return lambda inputs: dict(zip(names, compiled(inputs).values(), strict=True))

@@ -1,4 +1,4 @@
-"""The folder of one training run: what was asked, what each trial found, and the best model."""
+"""The folder of one training run: its settings, the scores of each trial, and the best model."""
 
 import json
 import math
@@ -15,26 +15,26 @@ from bert_keras.training.averages import averages_in_place
 
 
 class RunFolder:
-    """Keeps a run's trials, one a setting and seed, so that a killed run goes on where it stopped.
+    """Keeps the trials of a run, one per setting and seed, so that it can continue after a kill.
 
     Args:
-        folder: str; `None` for a new one, `output/NAME-1` or the next number that is free.
-        name: str, the task's.
-        settings: JSON value, what the scores depend on.
-        resume: bool, whether the folder holds a run of these settings that goes on.
-        overwrite: bool, whether what another run left there is replaced.
+        folder: str; `None` for a new one, `output/NAME-1` or the next free number.
+        name: str, the name of the task.
+        settings: JSON value, everything the scores depend on.
+        resume: bool, whether the run in the folder continues; it must have these settings.
+        overwrite: bool, whether another run in the folder is replaced.
 
     Attributes:
         path: `Path`.
         trials: list of dicts, `setting`, `seed`, `scores` (the main one first).
 
     Raises:
-        ValueError: there is a run already, or none of these settings to resume.
+        ValueError: there is a run already, or none with these settings to resume.
     """
 
     def __init__(self, folder, name, settings, resume=False, overwrite=False):
         if folder is None and resume:
-            raise ValueError("--resume needs the --output_dir of the run that goes on.")
+            raise ValueError("--resume needs the --output_dir of the run to continue.")
         self.path = _next(name) if folder is None else Path(folder)
         self.settings = json.loads(json.dumps(settings))
         self.trials = []
@@ -43,7 +43,7 @@ class RunFolder:
         except OSError as error:
             raise ValueError(f"--output_dir must be a folder that can be made: {error}") from error
         if distribution.process()[0]:
-            # Every process keeps a folder; that of the first is the run's.
+            # Every process has a folder; that of the first process is the run's.
             self._own = tempfile.TemporaryDirectory()
             if resume:
                 hidden = shutil.ignore_patterns(".*")
@@ -51,32 +51,32 @@ class RunFolder:
             self.path = Path(self._own.name)
         results = self.path / "results.json"
         if resume:
-            self._go_on(results)
+            self._continue(results)
         elif results.exists() and not overwrite:
             raise ValueError(
-                f"{self.path} holds a run. --resume goes on with it, --overwrite replaces it, and "
+                f"{self.path} holds a run. --resume continues it, --overwrite replaces it, and "
                 "without --output_dir a new folder is made."
             )
         else:
             self._forget(*self.path.glob("*.keras"), self.path / "epoch.json")
         self.write()
 
-    def _go_on(self, results):
+    def _continue(self, results):
         if not results.exists():
-            raise ValueError(f"--resume needs a run, and {self.path} holds none.")
+            raise ValueError(f"--resume needs a run. Received: none in {self.path}.")
         found = read_json(results)
         names = sorted({*found["settings"], *self.settings})
         others = [n for n in names if found["settings"].get(n) != self.settings.get(n)]
         if others:
             raise ValueError(
-                f"A run goes on with the settings that it began with. {results} has other: "
-                f"{', '.join(others)}. Give the same flags and data, or leave out --resume."
+                f"A run continues with the settings it began with. {results} has other values of: "
+                f"{', '.join(others)}. Pass the same flags and data, or leave out --resume."
             )
         self.trials = found["trials"]
-        print(f"{len(self.trials)} trials were done before.")
+        print(f"{len(self.trials)} trials are done already.")
 
     def write(self, metrics=None):
-        """Writes results.json; with `metrics`, the run has ended."""
+        """Writes results.json, with `metrics` at the end of the run."""
         found = {"settings": self.settings, "trials": self.trials}
         if metrics is not None:
             found["metrics"] = metrics
@@ -85,27 +85,27 @@ class RunFolder:
     # Trials
 
     def is_done(self, setting, seed):
-        """Whether a trial has its scores."""
+        """Whether a trial has scores."""
         return any((t["setting"], t["seed"]) == (setting, seed) for t in self.trials)
 
     def add(self, number, trial, scores, model):
-        """Keeps a trial's scores, and its model where it is the best of the setting's seeds.
+        """Keeps a trial's scores, and its model if it is the best among the setting's seeds.
 
         Args:
-            number: int, of the setting.
-            trial: dict of its `setting` and `seed`.
-            scores: dict of floats, the main one first; NaN is kept as `None`, the lowest.
+            number: int, the number of the setting.
+            trial: dict with `setting` and `seed`.
+            scores: dict of floats, the main one first. NaN is kept as `None`, which ranks lowest.
             model: the trained task.
 
         Returns:
-            bool, whether it is.
+            bool, whether it is the best.
         """
         scores = {name: x if math.isfinite(x) else None for name, x in scores.items()}
         trial = {**trial, "scores": scores}
         others = [t for t in self.trials if t["setting"] == trial["setting"]]
         is_best = all(_rank(trial) > _rank(other) for other in others)
         if is_best:
-            model.compile()  # A new optimizer: the old one's moments are twice the model's size.
+            model.compile()  # Drops the optimizer's moments, which are twice the model's size.
             model.save(self.path / f"setting_{number}.keras")
         self.trials.append(trial)
         self.write()
@@ -117,14 +117,14 @@ class RunFolder:
             path.unlink(missing_ok=True)
 
     def settle(self, number, setting):
-        """Makes a setting's model that of the run, where the setting is the best that is done."""
+        """Keeps the setting's model as the run's, if the setting is the best so far."""
         path = self.path / f"setting_{number}.keras"
         if path.exists() and self.ranked()[0][0] == setting:
             path.replace(self.path / "model.keras")
         self._forget(path)
 
     def ranked(self):
-        """Returns pairs of a setting and its trials, the highest mean of the main score first."""
+        """Returns pairs of a setting and its trials, best mean of the main score first."""
         settings = []
         for trial in self.trials:
             if trial["setting"] not in settings:
@@ -134,7 +134,7 @@ class RunFolder:
 
     @staticmethod
     def over_seeds(trials):
-        """Returns means over trials, `None` where undefined, and with several `name_std`."""
+        """Returns means over trials, `None` if undefined, and for several trials `name_std`."""
         columns = {name: [t["scores"][name] for t in trials] for name in trials[0]["scores"]}
         defined = {name: column for name, column in columns.items() if None not in column}
         means = {n: statistics.mean(defined[n]) if n in defined else None for n in columns}
@@ -145,26 +145,26 @@ class RunFolder:
     # Epochs within a trial
 
     def last_epoch(self, setting, seed):
-        """Returns a trial's model, epochs done and their history; `None` where it begins anew."""
+        """Returns a trial's model (`None` if it has not begun), epochs done and history."""
         if not (self.path / "epoch.json").exists():
             return None, 0, {}
         state = read_json(self.path / "epoch.json")
         if (state["setting"], state["seed"]) != (setting, seed):
             return None, 0, {}
-        print(f"Goes on after epoch {state['epoch']}.")
+        print(f"Continuing after epoch {state['epoch']}.")
         model = keras.saving.load_model(self.path / f"epoch_{state['epoch']}.keras")
         return model, state["epoch"], state["history"]
 
 
 class EachEpoch(keras.callbacks.Callback):
-    """Keeps the state after each epoch but the last, and what was logged.
+    """Saves the state after each epoch except the last, and keeps the logs.
 
     Args:
         run: `RunFolder`.
-        trial: dict of a trial's `setting` and `seed`.
-        epochs: int, of the whole trial.
-        history: dict of a list of floats, the epochs that were done before.
-        measure: function of the model that returns a dict of floats, to log too, or `None`.
+        trial: dict with a trial's `setting` and `seed`.
+        epochs: int, the epochs of the whole trial.
+        history: dict of lists of floats, the logs of earlier epochs.
+        measure: function of the model that returns a dict of floats to log too, or `None`.
     """
 
     def __init__(self, run, trial, epochs, history, measure=None):
@@ -187,13 +187,13 @@ class EachEpoch(keras.callbacks.Callback):
 
 
 def _rank(trial):
-    """Returns a trial's main score; one that is not defined is the lowest."""
+    """Returns a trial's main score; an undefined score ranks lowest."""
     score = next(iter(trial["scores"].values()))
     return -math.inf if score is None else score
 
 
 def _next(name):
-    """Returns a folder that is not there yet."""
+    """Returns a new folder's path."""
     number = 1
     while Path("output", f"{name}-{number}").exists():
         number += 1

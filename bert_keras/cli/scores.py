@@ -1,4 +1,4 @@
-"""How well a task does on labelled examples: its scores, the main one first, and its answers."""
+"""The scores of a task on labelled examples, the main one first, and its answers."""
 
 import functools
 
@@ -7,11 +7,11 @@ import numpy as np
 from bert_keras import datasets, metrics
 from bert_keras.cli.training_files import answered
 
-# Of prediction; what a text's answer is does not depend on it.
+# For prediction. Answers do not depend on it.
 BATCH_SIZE = 32
 
 
-def evaluate_texts(given, classifier, examples, further):
+def evaluate_texts(flags, classifier, examples, further):
     """Returns scores, none without labels, and a function that returns the answers by file name."""
     scores, threshold = {}, further.get("thresholds", 0.5)
     if examples.labels is not None:
@@ -22,7 +22,7 @@ def evaluate_texts(given, classifier, examples, further):
 
 
 def text_scores(labels, outputs):
-    """Returns the metrics that the kind of labels calls for, of logits or scores."""
+    """Returns the metrics for the kind of labels, from logits or scores."""
     import scipy.stats
     from sklearn.metrics import f1_score, matthews_corrcoef
 
@@ -46,10 +46,11 @@ def text_scores(labels, outputs):
     }
 
 
-def tune_thresholds(given, classifier, parts):
-    """Returns thresholds by label tuned on dev, and scores of other examples without and with them.
+def tune_thresholds(flags, classifier, parts):
+    """Returns thresholds tuned on dev, one per label, and the scores of other examples.
 
-    The others are the labelled test set, or where there is none half of the dev set.
+    The other examples, scored with 0.5 and with the thresholds, are the labelled test set, or
+    without one half of the dev set.
     """
     dev, test, name = parts.dev, parts.test, "test"
     if test is None or test.labels is None:
@@ -57,7 +58,7 @@ def tune_thresholds(given, classifier, parts):
         try:
             dev, test = datasets.split_examples(dev, test_size=len(dev) // 2, seed=0)
         except ValueError as error:
-            print(f"No thresholds are tuned on a half of the dev set: {error}")
+            print(f"No thresholds are tuned on half of the dev set: {error}")
             return None, {}
     thresholds = metrics.tune_thresholds(dev.labels, classifier.probabilities(dev.texts))
     probabilities = classifier.probabilities(test.texts)
@@ -68,22 +69,25 @@ def tune_thresholds(given, classifier, parts):
     return thresholds, found
 
 
-def baselines(given, make, parts):
+def baselines(flags, make, parts):
     """Returns the scores of a classifier on a frozen encoder, and of the most frequent class.
 
-    The F1 of two classes is that of the second, which the majority's answer may never give.
+    With two classes F1 is that of the second, which the majority may never predict.
     """
     import keras
 
     import bert_keras
 
-    if not given.baselines:
+    if not flags.baselines:
         return {}
     train, dev = parts.train, parts.dev
     if train.problem_type != "single_label":
-        raise ValueError("--baselines are for single-label problems.")
+        raise ValueError(
+            "--baselines are for single-label problems. Received: problem_type="
+            f"{train.problem_type!r}. Leave them out."
+        )
     print("Baseline: a classifier on the frozen encoder.")
-    keras.utils.set_random_seed(given.seed)
+    keras.utils.set_random_seed(flags.seed)
     frozen = make(frozen="backbone", pooling="mean")
     frozen.compile(learning_rate=1e-2)
     vectors = bert_keras.encode_features(frozen, train.texts, train.labels)
@@ -96,8 +100,8 @@ def baselines(given, make, parts):
     }
 
 
-def evaluate_tags(given, tagger, sentences, further):
-    """Returns entity F1, precision and recall where tags mark entities, and accuracy."""
+def evaluate_tags(flags, tagger, sentences, further):
+    """Returns entity F1, precision and recall if tags mark entities, and accuracy."""
 
     def files():
         tags = tagger.predict_tags(sentences.words)
@@ -107,13 +111,13 @@ def evaluate_tags(given, tagger, sentences, further):
 
     if not sentences.tags:
         return {}, files
-    found = tagger.evaluate_tags(sentences.words, sentences.tags, scheme=given.scheme)
+    found = tagger.evaluate_tags(sentences.words, sentences.tags, scheme=flags.scheme)
     names = ("f1", "precision", "recall", "accuracy")
     return {name: found[name] for name in names if name in found}, files
 
 
-def evaluate_choices(given, model, examples, further):
-    """Returns the share of examples whose right choice is chosen."""
+def evaluate_choices(flags, model, examples, further):
+    """Returns the share of examples for which the model chooses the right choice."""
     answers = model.choose(examples.contexts, examples.choices, BATCH_SIZE)
     scores = {}
     if examples.labels is not None:
@@ -122,19 +126,19 @@ def evaluate_choices(given, model, examples, further):
     return scores, lambda: {"predictions.jsonl": answers}
 
 
-def evaluate_questions(given, qa, examples, further):
-    """Returns the official scores, F1 first, and the official scripts' files.
+def evaluate_questions(flags, qa, examples, further):
+    """Returns the official scores, F1 first, and the files of the official scripts.
 
-    They are of the questions that have answers. For SQuAD 2.0 the threshold is tuned on the dev
-    set, where there are both kinds of questions.
+    Only questions with answers are scored. For SQuAD 2.0 the threshold is tuned on the dev
+    set, if it has both kinds of questions.
     """
-    found = qa.n_best(examples, given.n_best, verbose=0)
+    found = qa.n_best(examples, flags.n_best, verbose=0)
     scores = question_scores(qa, further["metric"], examples, found, further["tune"])
     return scores, lambda: question_files(qa, further["metric"], examples, found)
 
 
 def question_scores(qa, metric, examples, found, tune=False):
-    """Returns the scores of answers that were found, see `evaluate_questions`."""
+    """Returns the scores of the answers in `found`, see `evaluate_questions`."""
     best_of = {e.id: best for e, best in zip(examples, found, strict=True)}
     examples = answered(metric, examples)
     if not examples:
@@ -161,7 +165,7 @@ def question_scores(qa, metric, examples, found, tune=False):
 
 
 def question_files(qa, metric, examples, found):
-    """Returns the official scripts' files: texts, n-best lists, and null odds for SQuAD 2.0."""
+    """Returns the files of the official scripts: texts, n-best lists, and SQuAD 2.0's null odds."""
     texts, lists, null_odds = {}, {}, {}
     for example, best in zip(examples, found, strict=True):
         spans = best.spans

@@ -1,93 +1,90 @@
-"""The command `serve`: models of sources, and a server of them that ends when it is told to."""
+"""The command `serve`: a server of models that runs until the process is told to end."""
 
 import contextlib
 import functools
-import importlib.util
 import os
 import socket
 import tempfile
 
-from absl import flags, logging
+from absl import logging
 
+from bert_keras.checks import require
 from bert_keras.cli import sources
+from bert_keras.cli.options import Option
 from bert_keras.export import runtime
 
-FLAGS = flags.FLAGS
-# Where a server keeps its keys, apart by spaces: a process's arguments are seen by all.
+# The environment variable with a server's keys, separated by spaces: arguments of a process are
+# visible to all users.
 KEYS = "BERT_KERAS_API_KEYS"
-
-
-def define_flags():
-    """Defines the flags of `serve`."""
-    flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0 for all networks.")
-    flags.DEFINE_integer("port", 8080, "Port to listen at.", 0, 65535)
-    flags.DEFINE_integer("max_batch", 32, "Texts answered together.", 1)
-    flags.DEFINE_float("wait_ms", 3.0, "Milliseconds that fewer texts than before wait.", 0.0)
-    flags.DEFINE_integer("max_waiting", 1024, "Texts that may wait; beyond, 429.", 1)
-    flags.DEFINE_float("deadline", 30.0, "Seconds until 504.", 0.1, 86400.0)
-    flags.DEFINE_integer("max_body", 2**21, "Bytes of a request's body; beyond, 413.", 1)
-    flags.DEFINE_integer("max_text", 2**16, "Characters of a row of texts; beyond, 413.", 1)
-    flags.DEFINE_enum(
+OPTIONS = (
+    Option("host", str, "127.0.0.1", "Address to listen at; 0.0.0.0 for all networks."),
+    Option("port", int, 8080, "Port to listen at.", 0, 65535),
+    Option("max_batch", int, 32, "Most texts in a batch.", 1),
+    Option("wait_ms", float, 3.0, "Milliseconds to wait for a batch as large as the last.", 0.0),
+    Option("max_waiting", int, 1024, "Most texts that wait; further requests get 429.", 1),
+    Option("deadline", float, 30.0, "Seconds until a request gets 504.", 0.1, 86400.0),
+    Option("max_body", int, 2**21, "Most bytes in a request's body; larger ones get 413.", 1),
+    Option("max_text", int, 2**16, "Most characters in a row of texts; longer ones get 413.", 1),
+    Option(
         "runtime",
+        ("auto", "keras", "onnx"),
         "auto",
-        ["auto", "keras", "onnx"],
-        "What answers: Keras; or ONNX Runtime, by a program that is exported at the start; or "
-        "whichever is sooner: that, where it can be had and there is no accelerator.",
-    )
-    flags.DEFINE_float("reload_every", None, "Seconds between looks for changed files.", 0.1)
+        "What computes the answers: Keras, or ONNX Runtime, with a program that is exported at the "
+        "start. auto takes ONNX Runtime where it can be used and there is no accelerator.",
+    ),
+    Option("reload_every", float, None, "Seconds between checks for changed files.", 0.1),
+)
 
 
-def serve(named_sources):
-    """Answers for models until the process is told to end; what it holds then is answered first.
+def serve(named_sources, flags):
+    """Answers requests until the process is told to end, and then those it has received.
 
     Args:
         named_sources: list of str, each `SOURCE` or `NAME=SOURCE`.
+        flags: values of `OPTIONS`.
 
     Raises:
-        ImportError: the packages of the extra `serve` are missing.
+        ImportError: a package of the extra `serve` is missing.
         OSError: the address is taken.
-        ValueError: two models have one name, or a model no answer.
+        ValueError: two models have the same name, or a model cannot answer.
     """
-    if any(
-        importlib.util.find_spec(x) is None for x in ("fastapi", "uvicorn", "prometheus_client")
-    ):
-        raise ImportError("A server needs the extra `serve`: pip install 'bert_keras[serve]'.")
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        require(package, "serve models", extra="serve")
     import uvicorn
 
     from bert_keras.serving.app import make_app
     from bert_keras.serving.connection import Connection
     from bert_keras.serving.served import Settings
 
-    keys = tuple(os.environ.get(KEYS, "").split())
     settings = Settings(
-        FLAGS.max_batch,
-        FLAGS.wait_ms / 1000,
-        FLAGS.max_waiting,
-        FLAGS.deadline,
-        FLAGS.max_body,
-        FLAGS.max_text,
-        keys,
+        flags.max_batch,
+        flags.wait_ms / 1000,
+        flags.max_waiting,
+        flags.deadline,
+        flags.max_body,
+        flags.max_text,
+        tuple(os.environ.get(KEYS, "").split()),
     )
-    models = models_of(named_sources, settings)
-    listening = bound(FLAGS.host, FLAGS.port)
+    models = models_of(named_sources, settings, flags.runtime)
+    listening = bound(flags.host, flags.port)
     for model in models:
         model.start()
     config = uvicorn.Config(
-        make_app(models, settings, FLAGS.reload_every),
-        http=functools.partial(Connection, FLAGS.deadline),
+        make_app(models, settings, flags.reload_every),
+        http=functools.partial(Connection, flags.deadline),
         ws="none",
         log_level="warning",
-        timeout_graceful_shutdown=int(FLAGS.deadline) + 1,
+        timeout_graceful_shutdown=int(flags.deadline) + 1,
     )
     _allow_many_connections()
-    host = f"[{FLAGS.host}]" if ":" in FLAGS.host else FLAGS.host
+    host = f"[{flags.host}]" if ":" in flags.host else flags.host
     port = listening.getsockname()[1]
     print(f"Serving {', '.join(x.name for x in models)} at http://{host}:{port}", flush=True)
     uvicorn.Server(config).run([listening])
 
 
 def bound(host, port):
-    """Returns a socket that has the address, and listens when the models are loaded."""
+    """Returns a socket bound to the address, which listens once the models are loaded."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind)
@@ -96,29 +93,30 @@ def bound(host, port):
         return bound
     except OSError as error:
         raise OSError(
-            f"The server needs an address of its own. Received: {host}, port {port} ({error}). "
+            f"The server needs a free address. Received: {host}, port {port} ({error}). "
             "Choose another --port or --host."
         ) from error
 
 
-def models_of(named_sources, settings):
-    """Returns a `Served` of each source, not loaded yet."""
+def models_of(named_sources, settings, wanted="auto"):
+    """Returns a `Served` for each source, not loaded yet; see `loaded`."""
     import keras
 
     from bert_keras.serving.served import Served
 
     models = {}
-    for each in named_sources:
-        name, has_name, source = each.partition("=")
-        if not has_name or os.path.exists(each):
-            source, name = each, os.path.basename(os.path.abspath(each)).removesuffix(".keras")
+    for argument in named_sources:
+        name, has_name, source = argument.partition("=")
+        if not has_name or os.path.exists(argument):
+            source = argument
+            name = os.path.basename(os.path.abspath(source)).removesuffix(".keras")
         if not name or name in models:
             raise ValueError(
                 f"Each model needs its own name: NAME={source}. Received twice, or empty: {name!r}."
             )
-        # Backends that compile do so for each number of rows.
+        # Other backends compile a program for each number of rows.
         pads = keras.backend.backend() != "torch"
-        load = functools.partial(loaded, source, FLAGS.runtime)
+        load = functools.partial(loaded, source, wanted)
         models[name] = Served(name, load, source, settings, pads_rows=pads)
     return list(models.values())
 
@@ -128,11 +126,11 @@ def loaded(source, wanted="auto"):
 
     Args:
         source: str, see `sources.load`.
-        wanted: `"keras"`, `"onnx"` or `"auto"`, what is to answer.
+        wanted: `"keras"`, `"onnx"` or `"auto"`, what computes the answers.
 
     Returns:
-        A task, or an `ExportedTask`, whose `tokenizer` is a `Tokenizer`, and whose `whole` is the
-        task where it was exported here.
+        A task, or an `ExportedTask`, whose `tokenizer` is a `Tokenizer`. If it was exported here,
+        its `whole` is the task.
     """
     import keras
 
@@ -141,31 +139,29 @@ def loaded(source, wanted="auto"):
 
     model, warned = sources.load(source)
     if warned:
-        raise ValueError(f"{source} has not all that it needs to answer. {warned[0]}")
+        raise ValueError(f"{source} lacks a part that it needs to answer. {warned[0]}")
     if isinstance(model, runtime.ExportedTask):
         if wanted == "keras":
-            raise ValueError(
-                f"{source} is a program, by which Keras cannot answer. Serve its task."
-            )
+            raise ValueError(f"{source} is a program, which Keras cannot run. Serve its task.")
         model.tokenizer = Tokenizer.load(os.path.join(source, "tokenizer.json"))
         return model
     program = None if wanted == "keras" else _program_of(model, wanted == "onnx")
     if program is not None:
-        program.whole = model  # Whose inside can be shown.
+        program.whole = model  # To show what happens inside.
         return program
     if keras.backend.backend() == "torch" and type(model.preprocessor) is TextPreprocessor:
-        # What is asked at the same time differs in length. Other backends would compile each way to
-        # lay texts into rows.
+        # Texts asked at the same time differ in length. Other backends would compile a program for
+        # each way to lay texts into rows.
         model.preprocessor.unpadded = True
     return model
 
 
 def _program_of(model, is_asked_for):
-    """Returns a task as a program of ONNX Runtime, or `None` where Keras is to answer."""
+    """Returns a task as a program for ONNX Runtime, or `None` if Keras should answer."""
     from bert_keras import distribution
 
     answers = runtime.answers_of(model)
-    # The program would decode every token, not the masks alone.
+    # The program would decode every token instead of the masks only.
     is_slower = distribution.has_accelerator() or "fill_mask" in answers
     if is_slower and not is_asked_for:
         return None
@@ -179,12 +175,12 @@ def _program_of(model, is_asked_for):
     except Exception as error:
         if is_asked_for:
             raise
-        logging.warning("Keras answers, as with --runtime=keras, not ONNX Runtime: %s", error)
+        logging.warning("Keras answers instead of ONNX Runtime (--runtime=keras): %s", error)
         return None
 
 
 def _allow_many_connections():
-    """Lets the process have as many open connections as it may."""
+    """Raises the limit on open connections to what the system allows."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

@@ -1,6 +1,6 @@
-"""What a command's SOURCE is: loaded as what it was saved as, described, and converted.
+"""A command's SOURCE: loading, describing and converting it.
 
-Keras is imported by what needs it: an exported folder does not.
+Keras is imported only where it is needed: an exported folder does without it.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from bert_keras.cli.programs import read_program
 from bert_keras.export import runtime
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, SEGMENT_IDS
 
-# Ways to write a model: a method, and its arguments.
+# The formats of a model: the method that writes it, and its arguments.
 TARGETS = {
     "keras": ("save", {}),
     "preset": ("save_to_preset", {}),
@@ -31,14 +31,15 @@ TARGETS = {
 
 
 def load(source, wanted=None):
-    """Returns a model and what loading it warned of.
+    """Returns a model and the warnings from loading it.
 
     Args:
-        source: str, a `.keras` file or what `from_preset` takes.
-        wanted: name of a class, for a source that holds no such task; `None` for what is there.
+        source: str, a `.keras` file or a source of `from_preset`.
+        wanted: name of the class to load if the source holds no such task; `None` for the source's
+            own class.
 
     Raises:
-        ValueError: the source is of a kind that answers nothing.
+        ValueError: the source is of a kind that cannot answer.
     """
     if runtime.is_exported(source):
         return runtime.load(source), []
@@ -56,12 +57,12 @@ def load(source, wanted=None):
 
 
 def _check_source(source):
-    """Raises `ValueError` for a program alone, which has no tokenizer."""
+    """Refuses a program alone, which has no tokenizer."""
     is_program = source.endswith((".onnx", ".pt2", ".tflite"))
     if is_program or os.path.isfile(os.path.join(source, "saved_model.pb")):
         raise ValueError(
-            f"{source} is a program without a tokenizer, which answers nothing. Give what it was "
-            "made from, or a folder that `convert SOURCE TARGET --to onnx` wrote."
+            f"{source} is a program without a tokenizer, which cannot answer. Pass the model that "
+            "it was made from, or a folder written by `convert SOURCE TARGET --to onnx`."
         )
 
 
@@ -78,7 +79,7 @@ def _class_of(preset, wanted):
 
 
 def description(source):
-    """Returns what a source holds, a dict of what to show."""
+    """Returns a description of a source, a dict of the values to show."""
     model, warned = load(source)
     if isinstance(model, runtime.ExportedTask):
         size = sum(path.stat().st_size for path in pathlib.Path(source).rglob("*.*"))
@@ -108,30 +109,33 @@ def convert(source, target, to):
     """Writes a source in another format, and reads it again.
 
     Args:
-        source, target: str.
+        source: str.
+        target: str.
         to: one of `TARGETS`.
 
     Returns:
-        What to tell of how the source was read, and the largest difference of an output to its own.
+        Lines about how the source was read, and the largest difference between an output of the
+        source and of the target.
 
     Raises:
-        ValueError: the format does not take such a model.
+        ValueError: the format does not support the model.
     """
     with _assignments() as assigned:
         model, warned = load(source)
     if isinstance(model, runtime.ExportedTask):
         raise ValueError(
-            f"{source} holds a program, which is not converted. Give what it was made from."
+            f"{source} holds a program, which cannot be converted. Pass the model that it was made "
+            "from."
         )
     method, arguments = TARGETS[to]
     getattr(model, method)(target, **arguments)
     inputs = _inputs(model)
     expected, found = model(inputs), _read_again(model, target, to)(inputs)
     if to == "keras_hub" and _has_no_pooler_there(model):
-        # A pooler that it has no place for, of which writing warned, starts at random.
+        # The format has no place for the pooler, which starts at random; writing warned of that.
         expected, found = ({"x": x["sequence_output"]} for x in (expected, found))
     outputs = zip(_flat(found), _flat(expected), strict=True)
-    return [*_told(model, assigned), *warned], max(
+    return [*_report(model, assigned), *warned], max(
         float(np.abs(found - expected).max()) for found, expected in outputs
     )
 
@@ -144,7 +148,7 @@ def _has_no_pooler_there(model):
 
 @contextlib.contextmanager
 def _assignments():
-    """Yields a list of the tensors that `presets.assign` is given, and which of them it assigns."""
+    """Yields a list of the tensors that `presets.assign` receives and of those it assigns."""
     log, found, handler = logging.getLogger("bert_keras.presets.assign"), [], logging.Handler()
     handler.emit = lambda record: found.append(record.args)
     before = log.level, log.propagate
@@ -159,16 +163,16 @@ def _assignments():
         log.propagate = before[1]
 
 
-def _told(model, assigned):
-    """Returns what was mapped, and what was left out on purpose, which else is an error."""
+def _report(model, assigned):
+    """Returns a line about the tensors that were mapped and those left out on purpose."""
     weights = len(model.weights)
     if not assigned:
         return [f"Read {weights} weights."]
     used = {(id(t.root), t.original_name(name)) for t, names in assigned for name in names}
     roots = {id(tensors.root): tensors.root for tensors, _ in assigned}
     left = sorted(name for key, root in roots.items() for name in root if (key, name) not in used)
-    told = f"Mapped {len(used)} tensors to {weights} weights; left out on purpose: {len(left)}"
-    return [f"{told}{', ' if left else ''}{', '.join(left)}."]
+    report = f"Mapped {len(used)} tensors to {weights} weights; left out on purpose: {len(left)}"
+    return [f"{report}{', ' if left else ''}{', '.join(left)}."]
 
 
 def _inputs(model):

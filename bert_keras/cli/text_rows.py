@@ -1,4 +1,4 @@
-"""The rows that a command reads, and the answers that it writes, one by one."""
+"""The rows that a command reads, and the answers that it writes, one at a time."""
 
 import contextlib
 import csv
@@ -8,39 +8,35 @@ import json
 import os
 import sys
 
+from bert_keras.datasets.table import split_rows
 from bert_keras.engine.atomic_files import reading, replacing
 
-# How a file's rows are written, by the end of its name.
+# The format of a file by the ending of its name.
 FORMATS = {".jsonl": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".txt": "text"}
 
 
-# In a TSV a quotation mark is a letter like any other.
-_TABLES = {"csv": {}, "tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE}}
-# Larger than any field; `csv` refuses those above 128 KiB else.
-_LONGEST_FIELD = 2**31 - 1
-
-
 def read_and_write_utf8():
-    """Has standard input and output, but a terminal's, in UTF-8, whatever the system's encoding.
+    """Sets the encoding of standard input and output to UTF-8, except in a terminal.
 
-    What UTF-8 cannot hold, a lone surrogate, is written as JSON has it, and read as a mistake.
+    A lone surrogate, which UTF-8 cannot encode, is written as in JSON, and refused when read.
     """
     options = (
         {"encoding": "utf-8-sig", "errors": "strict", "newline": ""},
         {"encoding": "utf-8", "errors": "backslashreplace"},
     )
-    for stream, given in zip((sys.stdin, sys.stdout), options, strict=True):
+    for stream, of_stream in zip((sys.stdin, sys.stdout), options, strict=True):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(**({"errors": given["errors"]} if stream.isatty() else given))
+            kept = {"errors": of_stream["errors"]}
+            stream.reconfigure(**(kept if stream.isatty() else of_stream))
 
 
 def format_of(path, default):
-    """Returns how a file's rows are written: `"text"`, `"jsonl"`, `"csv"` or `"tsv"`."""
+    """Returns the format of a file: `"text"`, `"jsonl"`, `"csv"` or `"tsv"`."""
     return FORMATS.get(os.path.splitext(path or "")[1].lower(), default)
 
 
 def rows_of_arguments(texts, columns, has_list):
-    """Returns arguments as rows: of one column each is a row, of more all of them are one."""
+    """Returns the rows in arguments: one for each with a single column, else one for all."""
     if len(columns) == 1:
         return [(text,) for text in texts]
     return [_checked(tuple(texts), columns, has_list, "The arguments")]
@@ -51,55 +47,62 @@ def read_rows(path, kind, columns, has_list=False):
 
     Args:
         path: str, or `None` or `"-"` for standard input.
-        kind: what `format_of` returns. Of `"text"` each line is a row, its fields apart by tabs.
+        kind: a result of `format_of`. In `"text"` each line is a row, with tabs between its fields.
         columns: names of the fields.
-        has_list: bool, whether the last of them holds a list, or all that is left of a line.
+        has_list: bool, whether the last field holds a list, or everything left of a line.
 
     Raises:
-        ValueError: a row lacks a field; it says which.
+        ValueError: a row lacks a field; the message names the row and the field.
     """
     is_file = path not in (None, "-")
     source = open(path, encoding="utf-8-sig", newline="") if is_file else sys.stdin  # noqa: SIM115
-    shown = path if is_file else "standard input"
-    with source if is_file else contextlib.nullcontext(source) as file, reading(shown):
-        if kind in ("csv", "tsv"):
-            csv.field_size_limit(_LONGEST_FIELD)
-            lines = csv.DictReader(file, strict=True, **_TABLES[kind])
-            header = dict.fromkeys(lines.fieldnames or columns)
-            _fields_of(header, columns, f"The header of {shown}")
-        else:
-            lines = (line.rstrip("\r\n") for line in file)
-        for number, line in enumerate(lines, 1):
-            where = f"Row {number} of {shown}"
+    name = path if is_file else "standard input"
+    with source if is_file else contextlib.nullcontext(source) as file, reading(name):
+        for number, row in enumerate(_rows(file, name, kind, columns), 1):
+            place = f"Row {number} of {name}"
             if kind == "text":
-                fields = tuple(line.split("\t")) if len(columns) > 1 else (line,)
-            elif line:  # Blank lines of JSON lines are none.
-                fields = _fields_of(line, columns, where)
+                fields = tuple(row.split("\t")) if len(columns) > 1 else (row,)
+            elif row:  # Blank lines of JSON lines are skipped.
+                fields = _fields(row, columns, place)
                 if has_list and isinstance(fields[-1], list):
                     fields = (*fields[:-1], *fields[-1])
             else:
                 continue
-            yield _checked(fields, columns, has_list, where)
+            yield _checked(fields, columns, has_list, place)
 
 
-def _fields_of(row, columns, where):
+def _rows(file, name, kind, columns):
+    """Yields the lines of a file, or a dict for each row of a table."""
+    if kind in ("text", "jsonl"):
+        yield from (line.rstrip("\r\n") for line in file)
+        return
+    header = None
+    for _, fields in split_rows(file, name, "," if kind == "csv" else "\t"):
+        if header is None:
+            header = fields
+            _fields(dict.fromkeys(header), columns, f"The header of {name}")
+        else:
+            yield dict(zip(header, fields, strict=False))
+
+
+def _fields(row, columns, place):
     try:
-        found = row if isinstance(row, dict) else json.loads(row)
-        return tuple(found[name] for name in columns)
+        record = row if isinstance(row, dict) else json.loads(row)
+        return tuple(record[name] for name in columns)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        known = f"keys {list(row)}" if isinstance(row, dict) else repr(row[:80])
+        received = f"keys {list(row)}" if isinstance(row, dict) else repr(row[:80])
         raise ValueError(
-            f"{where} must have the fields {list(columns)}. Received: {known}. Name yours by "
-            "--columns."
+            f"{place} must have the fields {list(columns)}. Received: {received}. Name the fields "
+            "to read by --columns."
         ) from error
 
 
-def _checked(fields, columns, has_list, where):
+def _checked(fields, columns, has_list, place):
     is_right = len(fields) >= len(columns) if has_list else len(fields) == len(columns)
     if not is_right or any(not isinstance(field, str) for field in fields):
         raise ValueError(
-            f"{where} must give {'texts' if has_list else 'one text each'} for "
-            f"{' and '.join(columns)}, in plain files with tabs between. Received: "
+            f"{place} must give {'texts' if has_list else 'one text each'} for "
+            f"{' and '.join(columns)}, in plain files separated by tabs. Received: "
             f"{list(fields)!r:.80}."
         )
     return fields
@@ -114,12 +117,14 @@ def chunks(rows, size):
 
 @contextlib.contextmanager
 def answers_to(path, kind):
-    """Yields a function that writes an answer to a file, whole in the end, or to standard output.
+    """Yields a function that writes an answer to standard output, or to a file.
+
+    The file is written whole or not at all.
 
     Args:
         path: str, or `None` for standard output.
-        kind: `"text"`, `"jsonl"`, or `"csv"`, whose header is the keys of the first answer, and
-            where what is more than one value is a cell of JSON.
+        kind: `"text"`, `"jsonl"`, or `"csv"`. The header of a CSV is the keys of the first answer;
+            lists and objects are cells of JSON.
     """
     with contextlib.nullcontext(sys.stdout) if path is None else _writing(path) as file:
         table = None
@@ -141,19 +146,19 @@ def answers_to(path, kind):
 
 @contextlib.contextmanager
 def _writing(path):
-    # A lone surrogate is written as JSON has it.
+    # A lone surrogate is written as in JSON.
     options = {"encoding": "utf-8", "errors": "backslashreplace", "newline": ""}
     with replacing(path) as temporary, open(temporary, "w", **options) as file:
         yield file
 
 
 def as_json(value):
-    """Returns a value in a line of JSON."""
+    """Returns a value as a line of JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def in_words(answer):
-    """Returns what a person wants to know first of an answer; what it has no words for as JSON."""
+    """Returns the main part of an answer in words, or all of it as JSON if there are none."""
     if isinstance(answer, list) and answer and isinstance(answer[0], list):
         return "; ".join(
             ", ".join(f"{word} {share:.3f}" for word, share in mask) for mask in answer

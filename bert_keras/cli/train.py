@@ -1,8 +1,7 @@
-"""`bert-keras train TASK`: fine-tune on a data set, measure, save and answer, in a run folder."""
+"""`bert-keras train TASK`: fine-tune on a data set, measure, save and predict, in a run folder."""
 
 import dataclasses
 import hashlib
-import importlib.util
 import itertools
 import json
 import logging
@@ -10,11 +9,11 @@ import logging
 import keras
 
 from bert_keras import plots
-from bert_keras.cli import devices
-from bert_keras.cli import training_files as data
-from bert_keras.cli.options import Option, parse
+from bert_keras.checks import require
+from bert_keras.cli import devices, training_files
+from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
-from bert_keras.cli.tasks import FILES, RECIPES
+from bert_keras.cli.tasks import FILES, TASKS
 from bert_keras.engine.atomic_files import write_json, writing
 from bert_keras.engine.host_memory import keep_freed_memory
 
@@ -24,186 +23,173 @@ ABOUT = """{about}
     bert-keras train {name} --train_file FILE --dev_file FILE --output_dir my_run
     bert-keras train {name} ... --batch_size 16,32 --learning_rate 5e-5,3e-5 --epochs 2,3,4
 
-Several values of a flag make a table of all combinations, and of several seeds their mean and
-spread. The run folder holds model.keras, the best one, results.json, predictions for a test
-set, of questions for the dev set too, and with --pictures pictures. The same command with --resume
-goes on where a killed run stopped. KERAS_BACKEND chooses the backend.
+Several values of a flag make a table of all combinations, and several seeds give their mean and
+spread. The run folder holds the best model as model.keras, results.json, predictions for a test
+set (for questions also for the dev set), and with --pictures pictures. After a kill the same
+command with --resume continues. The environment variable KERAS_BACKEND selects the backend.
 """
+SORT_WINDOW = (
+    "Batches that are sorted by length together, which saves padding; 1 keeps them random. By "
+    "default a twentieth of an epoch, at least 4 and at most 100."
+)
 TRAINING = (
-    Option("epochs", int, [3], "Times to go through the training set.", 0, is_list=True),
-    Option("batch_size", int, [32], "Examples a step.", 1, is_list=True),
-    Option("learning_rate", float, [5e-5], "Peak, after a warm-up of 10 %.", 0.0, is_list=True),
+    Option("epochs", int, [3], "Passes over the training set.", 0, many="distinct"),
+    Option("batch_size", int, [32], "Examples in a step.", 1, many="distinct"),
+    Option("learning_rate", float, [5e-5], "Peak after 10 % warm-up.", 0.0, many="distinct"),
     Option("seed", int, 0, "Seed of the weights, the dropout and the order of examples."),
-    Option("seeds", int, 1, "Runs, with seeds from --seed on; the best one is saved.", 1),
-    Option(
-        "sort_window",
-        int,
-        None,
-        "Batches that are sorted by length together, which saves padding; 1 keeps them random. By "
-        "default a twentieth of an epoch, at least 4 and at most 100.",
-        1,
-    ),
+    Option("seeds", int, 1, "Number of runs, with seeds from --seed; the best one is saved.", 1),
+    Option("sort_window", int, None, SORT_WINDOW, 1),
     Option("devices", int, None, devices.ABOUT, 1),
 )
+DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 MODEL = (
     Option("preset", str, "minilm_l6_en_uncased", "Registered name, folder or hf:// address."),
     Option("max_length", int, 128, "Longest sequence in tokens.", 3),
-    Option(
-        "dtype",
-        ("float32", "mixed_bfloat16", "mixed_float16"),
-        "float32",
-        "The mixed ones are for hardware that is made for them.",
-    ),
+    Option("dtype", DTYPES, "float32", "The mixed dtypes are for GPUs and CPUs that support them."),
 )
 OUTPUT = (
-    Option("output_dir", str, None, "The run's folder; by default a new one, output/TASK-1."),
-    Option("resume", bool, False, "Whether a killed run in --output_dir goes on."),
-    Option("overwrite", bool, False, "Whether another run in --output_dir is replaced."),
-    Option(
-        "pictures",
-        bool,
-        False,
-        "Draw into the run's folder (needs matplotlib); measures on dev after each epoch too.",
-    ),
-    Option("traceback", bool, False, "Whether a mistake shows where in the code it was found."),
+    Option("output_dir", str, None, "Folder of the run; by default a new one, output/TASK-1."),
+    Option("resume", bool, False, "Continue the run in --output_dir after a kill."),
+    Option("overwrite", bool, False, "Replace another run in --output_dir."),
+    Option("pictures", bool, False, "Draw pictures (needs matplotlib); measure each epoch too."),
+    TRACEBACK,
 )
 GRID = ("epochs", "batch_size", "learning_rate", "strategy")
-# What may differ when a run goes on: where files lie, and what changes no number.
+# The flags that may differ when a run continues: paths, and what does not change the scores.
 NOT_SETTINGS = (
     *("data_dir", "train_file", "dev_file", "test_file"),
     *("output_dir", "resume", "overwrite", "traceback", "seeds", "devices"),
 )
-# A vocabulary that knows less of a text was made from another language or case.
+# A larger share of unknown tokens means that the vocabulary is for another language or case.
 MOST_UNKNOWN = 0.1
 
 
 def main(arguments):
-    """Trains as the arguments after `train` say."""
-    name, *rest = [*arguments, ""][: max(1, len(arguments))]
-    if name not in RECIPES:
-        if name in ("-h", "--help", ""):
-            print("bert-keras train TASK; `train TASK -h` has the flags of each. Tasks:")
-            print(*(f"    {key:26}{recipe.about}" for key, recipe in RECIPES.items()), sep="\n")
-            return
-        raise ValueError(f"A task must be one of {', '.join(RECIPES)}. Received: {name!r}.")
-    recipe = RECIPES[name]
-    given = parse(
-        f"train {name}", ABOUT.format(name=name, about=recipe.about), groups(recipe), rest
-    )
-    keep_freed_memory()  # Where the process did not begin with huge pages.
-    # JAX tells of accelerators that are not there in words that look like errors.
+    """Runs the command with the arguments after `train`."""
+    name = "".join(arguments[:1])
+    if name in ("-h", "--help", ""):
+        print("bert-keras train TASK; `train TASK -h` lists the flags of a task. Tasks:")
+        print(*(f"    {key:26}{task.about}" for key, task in TASKS.items()), sep="\n")
+        return
+    if name not in TASKS:
+        raise ValueError(f"A task must be one of {', '.join(TASKS)}. Received: {name!r}.")
+    task = TASKS[name]
+    about = ABOUT.format(name=name, about=task.about)
+    flags = parse(f"train {name}", about, groups(task), arguments[1:])
+    keep_freed_memory()  # For processes that did not start with huge pages.
+    # JAX reports missing accelerators in words that look like errors.
     logging.getLogger("jax").setLevel(logging.WARNING)
-    devices.share(given.devices, ["train", *arguments])
-    train(name, recipe, given)
+    devices.share(flags.devices, ["train", *arguments])
+    train(name, task, flags)
 
 
-def groups(recipe):
-    """Returns the flags of a task, by title."""
+def groups(task):
+    """Returns the options of a task, by title."""
     found = {
-        "Data": (*FILES, *recipe.data),
-        "Model": (*MODEL, *recipe.model),
-        "Training": (*TRAINING, *recipe.training),
+        "Data": (*FILES, *task.data),
+        "Model": (*MODEL, *task.model),
+        "Training": (*TRAINING, *task.training),
         "Output": OUTPUT,
     }
-    defaults = recipe.defaults
+    defaults = task.defaults
     return {
         title: [o._replace(default=defaults.get(o.name, o.default)) for o in options]
         for title, options in found.items()
     }
 
 
-def train(name, recipe, given):
-    """Reads, trains each setting with each seed, and writes the run folder."""
-    _check_installed(recipe, given)
-    data.check_paths(given)
-    parts = recipe.read(given)
+def train(name, task, flags):
+    """Reads the data, trains each setting with each seed, and writes the run folder."""
+    _check_installed(task, flags)
+    training_files.check_paths(flags)
+    parts = task.read(flags)
     _check_labelled(train=parts.train, dev=parts.dev)
-    parts = _sampled(recipe, given, parts)
-    names = recipe.settings(given, parts).get("label_names")
+    parts = _sampled(task, flags, parts)
+    names = task.settings(flags, parts).get("label_names")
     labels = f"; labels: {names}" if names else ""
     print(f"{len(parts.train)} examples to train on, {len(parts.dev)} to measure on{labels}.")
-    settings = {f: given[f].value for f in given if f not in NOT_SETTINGS}
+    settings = {key: flags[key].value for key in flags if key not in NOT_SETTINGS}
     settings |= {"task": name, "backend": keras.backend.backend(), "examples": _digest(parts)}
-    run = RunFolder(given.output_dir, name, settings, given.resume, given.overwrite)
+    run = RunFolder(flags.output_dir, name, settings, flags.resume, flags.overwrite)
 
     def make(setting=None, **others):
-        return make_model(recipe, given, parts, setting or next(combinations(given)), **others)
+        return make_model(task, flags, parts, setting or next(combinations(flags)), **others)
 
-    compared = recipe.before(given, make, parts)
-    for number, setting in enumerate(combinations(given)):
-        for seed in range(given.seed, given.seed + given.seeds):
+    compared = task.before(flags, make, parts)
+    for number, setting in enumerate(combinations(flags)):
+        for seed in range(flags.seed, flags.seed + flags.seeds):
             if not run.is_done(setting, seed):
-                _run_trial(recipe, given, parts, run, number, setting, seed, make)
+                _run_trial(task, flags, parts, run, number, setting, seed, make)
         run.settle(number, setting)
     _show_trials(run)
-    finish(recipe, given, parts, run, compared)
+    finish(task, flags, parts, run, compared)
 
 
-def combinations(given):
-    """Yields the settings to train with: each combination of the flags that take several values."""
-    names = [name for name in GRID if name in given]
-    for values in itertools.product(*(given[name].value for name in names)):
+def combinations(flags):
+    """Yields each combination of the flags that take several values."""
+    names = [name for name in GRID if name in flags]
+    for values in itertools.product(*(flags[name].value for name in names)):
         yield dict(zip(names, values, strict=True))
 
 
-def make_model(recipe, given, parts, setting, **others):
+def make_model(task, flags, parts, setting, **others):
     """Returns a new model for the training examples."""
-    names = ["max_length", "dtype", *(option.name for option in recipe.model)]
-    options = {n: given[n].value for n in names if given[n].value is not None}
-    options |= {**recipe.settings(given, parts), **others}
-    return recipe.make(recipe, given, setting, options)
+    names = ["max_length", "dtype", *(option.name for option in task.model)]
+    options = {n: flags[n].value for n in names if flags[n].value is not None}
+    options |= {**task.settings(flags, parts), **others}
+    return task.make(task, flags, setting, options)
 
 
-def _run_trial(recipe, given, parts, run, number, setting, seed, make):
-    """Trains with a seed, measures, and keeps both in the run's folder."""
-    print(f"Trains with the seed {seed}, {_told(setting)}.", flush=True)
+def _run_trial(task, flags, parts, run, number, setting, seed, make):
+    """Trains with a seed, measures, and keeps model and scores in the run's folder."""
+    print(f"Training with seed {seed}, {_in_words(setting)}.", flush=True)
     keras.utils.set_random_seed(seed)
     model, done, history = run.last_epoch(setting, seed)
     if model is None:
         model = make(setting)
-        _check_vocabulary(given, model, parts.train)
-        recipe.check(model, parts)
-        model.compile(learning_rate=setting["learning_rate"], **recipe.compile(given))
+        _check_vocabulary(flags, model, parts.train)
+        task.check(model, parts)
+        model.compile(learning_rate=setting["learning_rate"], **task.compile(flags))
 
     def evaluate(model, examples=parts.dev):
-        return recipe.evaluate(given, model, examples, {**parts.further, "tune": True})
+        return task.evaluate(flags, model, examples, {**parts.further, "tune": True})
 
-    measure = (lambda model: evaluate(model)[0]) if given.pictures else None
+    measure = (lambda model: evaluate(model)[0]) if flags.pictures else None
     trial = {"setting": setting, "seed": seed}
     each_epoch = EachEpoch(run, trial, setting["epochs"], history, measure)
     if setting["epochs"]:
         model.fit(
-            **recipe.fit(given, parts),
+            **task.fit(flags, parts),
             batch_size=setting["batch_size"],
             epochs=setting["epochs"],
             initial_epoch=done,
-            sort_window=given.sort_window,
+            sort_window=flags.sort_window,
             callbacks=[each_epoch],
         )
     scores, files = evaluate(model)
     for name, examples in parts.dev_sets.items():
         scores |= {f"{name}_{key}": x for key, x in evaluate(model, examples)[0].items()}
-    print(_told(scores), flush=True)
-    if run.add(number, trial, scores, model) and recipe.keeps_answers:
+    print(_in_words(scores), flush=True)
+    if run.add(number, trial, scores, model) and task.keeps_answers:
         _write(run.path, files())
-    if given.pictures and setting["epochs"]:
+    if flags.pictures and setting["epochs"]:
         path = run.path / f"learning_curves_{number}_seed_{seed}.png"
         plots.learning_curves(each_epoch.history, path=path)
 
 
-def finish(recipe, given, parts, run, compared):
-    """Loads the best model, lets it answer, measures the test set, and writes the results."""
+def finish(task, flags, parts, run, compared):
+    """Loads the best model, prints some answers, measures the test set, and writes the results."""
     model = keras.saving.load_model(run.path / "model.keras")
-    print(f"Loaded {run.path / 'model.keras'} again, it answers:")
+    print(f"Answers of {run.path / 'model.keras'}, loaded again:")
     dev = parts.dev
-    for line in recipe.answer(model, dev[:3] if isinstance(dev, list) else dev.take(slice(3))):
+    for line in task.answer(model, dev[:3] if isinstance(dev, list) else dev.take(slice(3))):
         print(f"  {line}")
     setting, trials = run.ranked()[0]
     results = run.over_seeds(trials)
     for name, scores in compared.items():
-        print(f"{name}: {_told(scores)}")
+        print(f"{name}: {_in_words(scores)}")
         results |= {f"{name}_{key}": value for key, value in scores.items()}
-    thresholds, found = recipe.after(given, model, parts)
+    thresholds, found = task.after(flags, model, parts)
     results |= found
     further = {**parts.further, "tune": False}
     if thresholds is not None:
@@ -211,49 +197,49 @@ def finish(recipe, given, parts, run, compared):
         named = dict(zip(dev.label_names, thresholds.tolist(), strict=True))
         write_json(run.path / "thresholds.json", named)
     if parts.test:
-        scores, files = recipe.evaluate(given, model, parts.test, further)
+        scores, files = task.evaluate(flags, model, parts.test, further)
         _write(run.path, files(), "test_")
         results |= {f"test_{name}": value for name, value in scores.items()}
-    if given.pictures:
-        _draw(recipe, model, parts, run)
+    if flags.pictures:
+        _draw(task, model, parts, run)
     undefined = [name for name, value in results.items() if value is None or value != value]
     for name in undefined:
-        print(f"{name} is not defined, as a correlation is not where all predictions are equal.")
+        print(f"{name} is not defined; a correlation is not if all predictions are equal.")
     results |= dict.fromkeys(undefined)
     run.write({**results, **({"setting": setting} if len(run.ranked()) > 1 else {})})
     print(json.dumps(results, allow_nan=False), flush=True)
 
 
 def _show_trials(run):
-    """Prints the settings, the best first, and how far the seeds and the settings are apart."""
+    """Prints the scores of each setting, the best first, with their spread over seeds."""
     ranked = run.ranked()
     if len(ranked) == 1 == len(run.trials):
         return
     for setting, trials in ranked:
-        print(f"{_told(run.over_seeds(trials))}  ({len(trials)} seeds, {_told(setting)})")
+        print(f"{_in_words(run.over_seeds(trials))}  ({len(trials)} seeds, {_in_words(setting)})")
     if len(ranked) > 1:
-        print("The best was chosen on the dev set: its score there is too high for a result.")
+        print("The best setting was chosen on the dev set: its score there is too high to report.")
 
 
-def _told(values):
+def _in_words(values):
     """Returns names and values in words."""
-    told = {name: f"{x:.4g}" if isinstance(x, float) else x for name, x in values.items()}
-    return ", ".join(f"{name} {value}" for name, value in told.items())
+    pairs = ((name, f"{x:.4g}" if isinstance(x, float) else x) for name, x in values.items())
+    return ", ".join(f"{name} {value}" for name, value in pairs)
 
 
-def _draw(recipe, model, parts, run):
-    recipe.draw(model, parts, run.path)
+def _draw(task, model, parts, run):
+    task.draw(model, parts, run.path)
     ranked = run.ranked()
     if len(ranked[0][1]) > 1:
         plots.seeds([trial["scores"] for trial in ranked[0][1]], path=run.path / "seeds.png")
     if len(ranked) > 1:
-        rows = {_told(setting): run.over_seeds(found) for setting, found in ranked}
+        rows = {_in_words(setting): run.over_seeds(found) for setting, found in ranked}
         plots.settings(rows, path=run.path / "settings.png")
     print(f"Drew {', '.join(sorted(path.name for path in run.path.glob('*.png')))}.")
 
 
 def _write(folder, files, prefix=""):
-    """Writes answers: JSON, a line each where the name says so, or text."""
+    """Writes answers to files: JSON lines, JSON or text, by the ending of each name."""
     for name, content in files.items():
         with writing(folder / f"{prefix}{name}") as file:
             if name.endswith(".jsonl"):
@@ -267,14 +253,11 @@ def _write(folder, files, prefix=""):
 # Checks before anything is trained
 
 
-def _check_installed(recipe, given):
-    needed = (*recipe.needs, *(["matplotlib"] if given.pictures else []))
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"{' and '.join(missing)} must be installed for this: "
-            "pip install scikit-learn scipy matplotlib"
-        )
+def _check_installed(task, flags):
+    for package in task.needs:
+        require(package, "measure", extra="examples")
+    if flags.pictures:
+        require("matplotlib", "draw pictures", extra="plots")
 
 
 def _check_labelled(**parts):
@@ -288,11 +271,11 @@ def _check_labelled(**parts):
             )
 
 
-def _check_vocabulary(given, model, examples):
-    """Says so where the model's vocabulary knows too little of its training texts."""
+def _check_vocabulary(flags, model, examples):
+    """Prints a warning if the model's vocabulary lacks many of the tokens to train on."""
     tokenizer = model.preprocessor.tokenizer
     if tokenizer.unknown_token is None:
-        return  # It spells every text.
+        return  # It can spell every text.
     few = [e.context for e in examples] if isinstance(examples, list) else None
     few = few or getattr(examples, examples.columns[0])
     few = list((few[0] if isinstance(few, tuple) else few)[:1000])
@@ -301,29 +284,29 @@ def _check_vocabulary(given, model, examples):
     share = ids.count(tokenizer.unknown_token_id) / max(len(ids), 1)
     if share > MOST_UNKNOWN:
         print(
-            f"Beware: {share:.0%} of the tokens to train on are unknown to the vocabulary of "
-            f"{given.preset}. Pass a --preset for their language: bert_base_zh for Chinese, "
+            f"Warning: {share:.0%} of the tokens to train on are not in the vocabulary of "
+            f"{flags.preset}. Pass a --preset for their language: bert_base_zh for Chinese, "
             "bert_base_multi_cased for many others."
         )
 
 
-def _sampled(recipe, given, parts):
+def _sampled(task, flags, parts):
     def cut(name, examples):
-        found = data.sampled(examples, given.sample, given.seed)
+        found = training_files.sampled(examples, flags.sample, flags.seed)
         if name != "train" and len(found) < len(examples):
             print(f"--sample cut the {name} set from {len(examples)} to {len(found)}.")
         return found
 
     parts = parts._replace(train=cut("train", parts.train))
-    if not recipe.cuts_all:
+    if not task.cuts_all:
         return parts
-    # Of a file to predict, each row has its line of predictions.
-    test = parts.test and (parts.test if given.test_file else cut("test", parts.test))
+    # Each row of --test_file has its line of predictions.
+    test = parts.test and (parts.test if flags.test_file else cut("test", parts.test))
     return parts._replace(dev=cut("dev", parts.dev), test=test)
 
 
 def _digest(parts):
-    """Returns a checksum of the examples to train and to measure on."""
+    """Returns a checksum of the examples to train on and to measure on."""
 
     def plain(examples):
         if isinstance(examples, list):

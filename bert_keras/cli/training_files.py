@@ -1,4 +1,4 @@
-"""The examples that a training reads: which files, and by which reader."""
+"""The examples of a training run: which files, and which reader reads them."""
 
 import os
 import re
@@ -16,7 +16,7 @@ COLUMN_FLAGS = (
 
 
 class Parts(NamedTuple):
-    """What a training reads; `further` is what else a task wants to know."""
+    """The examples of a training run; `further` is what else a task needs to know."""
 
     train: object
     dev: object
@@ -25,40 +25,39 @@ class Parts(NamedTuple):
     dev_sets: dict = {}  # noqa: RUF012
 
 
-def check_paths(given):
-    """Raises `ValueError` on paths that are not there, or would not be read."""
+def check_paths(flags):
+    """Refuses paths that do not exist, or would not be read."""
     named = {
-        name: given[name].value for name in ("data_dir", "train_file", "dev_file", "test_file")
+        name: flags[name].value for name in ("data_dir", "train_file", "dev_file", "test_file")
     }
     for name, path in named.items():
         if path is not None and not os.path.exists(path):
-            raise ValueError(f"--{name} names {path!r}, which is not there.")
-    if named["data_dir"]:
-        for name in ("train_file", "dev_file"):
-            if named[name]:
-                raise ValueError(
-                    f"--data_dir finds its files by their names, so --{name} would not be read. "
-                    "Pass --data_dir, or --train_file and --dev_file."
-                )
-    elif not named["train_file"]:
-        raise ValueError("Pass --data_dir, or --train_file and --dev_file.")
+            raise ValueError(f"--{name} must exist. Received: {path!r}, not found.")
+    has_files = named["train_file"] or named["dev_file"]
+    if (named["data_dir"] and has_files) or not (named["data_dir"] or named["train_file"]):
+        received = ", ".join(f"--{name}" for name, path in named.items() if path) or "none of these"
+        raise ValueError(
+            "Pass --data_dir, whose files are found by their names, or --train_file and "
+            f"--dev_file. Received: {received}."
+        )
 
 
-def find_files(given, find):
-    """Returns the files that the flags name: a dict from `train`, `dev`, `test` to path or None.
+def find_files(flags, find):
+    """Returns the files of the flags: a dict from `train`, `dev` and `test` to a path or `None`.
 
     Args:
-        given: the flags.
-        find: function of a folder that returns such a dict.
+        flags: the flags.
+        find: function that returns such a dict for a folder.
     """
-    if given.train_file:
-        return {"train": given.train_file, "dev": given.dev_file, "test": given.test_file}
-    if not os.path.isdir(given.data_dir):
+    if flags.train_file:
+        return {"train": flags.train_file, "dev": flags.dev_file, "test": flags.test_file}
+    if not os.path.isdir(flags.data_dir):
         raise ValueError(
-            f"--data_dir is a folder, and {given.data_dir!r} is none. Pass a file by --train_file."
+            f"--data_dir must be a folder. Received: {flags.data_dir!r}. Pass a file by "
+            "--train_file."
         )
-    files = find(given.data_dir)
-    return {**files, "test": given.test_file or files.get("test")}
+    files = find(flags.data_dir)
+    return {**files, "test": flags.test_file or files.get("test")}
 
 
 def files_by_name(folder):
@@ -82,26 +81,26 @@ def files_by_name(folder):
 # Texts
 
 
-def read_texts(given):
-    """Returns labelled texts, or pairs of such, of a known folder or of files with columns."""
-    dataset = given.dataset
+def read_texts(flags):
+    """Returns labelled texts, or pairs of texts, from a known folder or from files with columns."""
+    dataset = flags.dataset
     for name in COLUMN_FLAGS:
-        if name in given and given[name].present and (dataset or given.data_dir):
-            raise ValueError(f"--{name} is for files of your own, by --train_file.")
-    folder = given.data_dir
+        if name in flags and flags[name].present and (dataset or flags.data_dir):
+            raise ValueError(f"--{name} is for your own files, passed by --train_file.")
+    folder = flags.data_dir
     if folder and _is_sentiment(folder):
-        return with_test_file(given, Parts(*datasets.load_sentiment_sentences(folder)))
+        return with_test_file(flags, Parts(*datasets.load_sentiment_sentences(folder)))
     if folder and not dataset and _is_imdb(folder):
         train, test = (datasets.load_imdb(folder, part) for part in ("train", "test"))
-        return with_test_file(given, Parts(*_held_out(train), test))
+        return with_test_file(flags, Parts(*_held_out(train), test))
     if folder:
-        return with_test_file(given, _read_glue(given))
-    train = read_text_file(given, given.train_file)
-    if given.dev_file:
-        dev = read_text_file(given, given.dev_file, train.label_names)
-        return with_test_file(given, Parts(train, dev))
-    print(f"There is no dev file: a tenth of {given.train_file} is held out.")
-    return with_test_file(given, Parts(*_held_out(train)))
+        return with_test_file(flags, _read_glue(flags))
+    train = read_text_file(flags, flags.train_file)
+    if flags.dev_file:
+        dev = read_text_file(flags, flags.dev_file, train.label_names)
+        return with_test_file(flags, Parts(train, dev))
+    print(f"There is no dev file: a tenth of {flags.train_file} is held out.")
+    return with_test_file(flags, Parts(*_held_out(train)))
 
 
 def _has_own_reader(folder):
@@ -126,40 +125,40 @@ def _held_out(examples):
     return datasets.split_examples(examples, test_size=max(2, len(examples) // 10), seed=0)
 
 
-def with_test_file(given, parts):
-    """Returns the parts with `--test_file`, where there is one, as the test set."""
-    if not given.test_file:
+def with_test_file(flags, parts):
+    """Returns the parts with `--test_file`, if it is given, as the test set."""
+    if not flags.test_file:
         return parts
     return parts._replace(
-        test=read_text_file(given, given.test_file, parts.train.label_names, True)
+        test=read_text_file(flags, flags.test_file, parts.train.label_names, True)
     )
 
 
-def read_text_file(given, path, label_names=None, may_lack_labels=False):
-    """Reads a file of the dataset that was named or found, or one with columns as flags tell."""
-    if given.dataset or (given.data_dir and not _has_own_reader(given.data_dir)):
-        name = given.dataset or datasets.detect_glue_task(given.data_dir)
+def read_text_file(flags, path, label_names=None, may_lack_labels=False):
+    """Reads a file of the named or detected dataset, or one whose columns the flags name."""
+    if flags.dataset or (flags.data_dir and not _has_own_reader(flags.data_dir)):
+        name = flags.dataset or datasets.detect_glue_task(flags.data_dir)
         return datasets.read_examples(path, datasets.get_glue_task(name))
-    asked = {"pair_column": None, "problem_type": "single_label", "label_separator": ","}
-    asked |= {name: given[name].value for name in asked if name in given}
+    options = {"pair_column": None, "problem_type": "single_label", "label_separator": ","}
+    options |= {name: flags[name].value for name in options if name in flags}
     return datasets.read_texts(
         path,
-        [given.text_column, asked.pop("pair_column")],
-        given.label_column,
+        [flags.text_column, options.pop("pair_column")],
+        flags.label_column,
         label_names,
         may_lack_labels=may_lack_labels,
-        separator=given.separator,
-        **asked,
+        separator=flags.separator,
+        **options,
     )
 
 
-def _read_glue(given):
-    name = given.dataset or datasets.detect_glue_task(given.data_dir)
+def _read_glue(flags):
+    name = flags.dataset or datasets.detect_glue_task(flags.data_dir)
     parts = {}
     for part in ("train", "dev", "test", "dev_mismatched"):
         if part in datasets.get_glue_task(name).files:
             try:
-                parts[part] = datasets.load_glue(name, given.data_dir, part)
+                parts[part] = datasets.load_glue(name, flags.data_dir, part)
             except FileNotFoundError:
                 if part == "dev":
                     raise
@@ -175,9 +174,9 @@ def _read_glue(given):
 # Choices
 
 
-def read_choices(given):
+def read_choices(flags):
     """Returns contexts with their choices."""
-    files = find_files(given, files_by_name)
+    files = find_files(flags, files_by_name)
     if not files.get("train"):
         print("There is no training file.")
         files = {**files, "train": files["dev"], "dev": None}
@@ -197,21 +196,23 @@ def read_choices(given):
 # Tagged words
 
 
-def read_tags(given):
+def read_tags(flags):
     """Returns sentences of tagged words.
 
     Raises:
-        ValueError: a tag is not of `--scheme`, or marks no entity though most do, or what should be
-            tags are texts. The message names the file.
+        ValueError: a tag is not in `--scheme`, or marks no entity though most do, or the tags are
+            texts. The message names the file.
     """
-    files = find_files(given, files_by_name)
+    files = find_files(flags, files_by_name)
     if not files.get("train"):
-        # Of People's Daily and MSRA often only dev and test are at hand.
+        # For People's Daily and MSRA often only dev and test are available.
         if not files.get("test"):
-            raise ValueError(f"{given.data_dir} has neither a training file nor a test file.")
-        print(f"There is no training file: trains on {files['dev']}, measures on {files['test']}.")
-        files = {"train": files["dev"], "dev": files["test"], "test": given.test_file}
-    columns = {"word_column": given.word_column, "tag_column": given.tag_column}
+            raise ValueError(
+                f"{flags.data_dir} must hold a training file or a test file. Received: neither."
+            )
+        print(f"There is no training file: train on {files['dev']}, measure on {files['test']}.")
+        files = {"train": files["dev"], "dev": files["test"], "test": flags.test_file}
+    columns = {"word_column": flags.word_column, "tag_column": flags.tag_column}
     train, dev, test = (
         datasets.read_conll(files[part], **columns, may_lack_tags=part == "test")
         if files.get(part)
@@ -219,7 +220,7 @@ def read_tags(given):
         for part in ("train", "dev", "test")
     )
     tags = datasets.tag_names(*filter(None, (train, dev, test)))
-    _check_tags(given, tags, train, files, columns)
+    _check_tags(flags, tags, train, files, columns)
     if dev is None:
         print(f"There is no dev file: a tenth of {files['train']} is held out.")
         order = np.random.default_rng(0).permutation(len(train))
@@ -228,8 +229,8 @@ def read_tags(given):
     return Parts(train, dev, test, {"tags": tags})
 
 
-def _check_tags(given, tags, train, files, columns):
-    """Refuses tags that are texts or typing errors; prints those that are never learned."""
+def _check_tags(flags, tags, train, files, columns):
+    """Refuses tags that are texts or typing errors; prints those that no example teaches."""
     num_words = sum(map(len, train.words))
     if len(tags) > max(50, num_words // 10):
         raise ValueError(
@@ -237,11 +238,11 @@ def _check_tags(given, tags, train, files, columns):
             f"different tags, such as {tags[-1][:60]!r}, of {num_words} words. Name the columns by "
             "--word_column and --tag_column, or pass a folder of such files."
         )
-    odd, known = metrics.find_odd_tags(tags, given.scheme), {*datasets.tag_names(train)}
+    odd, known = metrics.find_odd_tags(tags, flags.scheme), {*datasets.tag_names(train)}
     for path in filter(None, files.values()):
         line = datasets.find_tag(path, odd[0], **columns) if odd else None
         if line is not None:
-            scheme = f"of the scheme {given.scheme}" if given.scheme else "of a scheme of entities"
+            scheme = f"of the scheme {flags.scheme}" if flags.scheme else "of a scheme of entities"
             raise ValueError(
                 f"{path}, line {line}: each tag must be {scheme}: O, or a prefix and a type, such "
                 f"as B-PER. Received: {odd[0]!r}. Correct the file, --scheme or --tag_column."
@@ -249,7 +250,7 @@ def _check_tags(given, tags, train, files, columns):
         for tag in tags:
             line = None if tag in known else datasets.find_tag(path, tag, **columns)
             if line is not None:
-                print(f"{path}, line {line}: no sentence to train on has the tag {tag!r}.")
+                print(f"{path}, line {line}: no training sentence has the tag {tag!r}.")
 
 
 # Questions
@@ -263,7 +264,7 @@ QUESTION_FILES = {
 }
 
 
-def read_questions(given):
+def read_questions(flags):
     """Returns questions on contexts."""
 
     def find(folder):
@@ -272,23 +273,24 @@ def read_questions(given):
             paths = [os.path.join(folder, name) for name in names]
             found[part] = next(filter(os.path.exists, paths), None)
         if not any(found.values()):
-            raise ValueError(f"{folder} has none of {sum(QUESTION_FILES.values(), ())}.")
+            names = sum(QUESTION_FILES.values(), ())
+            raise ValueError(f"{folder} must hold a file of questions, one of {names}.")
         return found
 
-    files = find_files(given, find)
+    files = find_files(flags, find)
     test = _without_blanks(files["test"]) if files["test"] else None
-    metric = given.metric or _metric_of(files)
+    metric = flags.metric or _metric_of(files)
     if files["train"] and files["dev"]:
         train, dev = (_without_blanks(files[part]) for part in ("train", "dev"))
     else:
         train, dev = _split_by_contexts(files["train"] or files["dev"])
-    if given.metric is None and any(e.is_impossible for e in dev):
+    if flags.metric is None and any(e.is_impossible for e in dev):
         metric = "squad_v2"
     print(f"Scored as {metric}; --metric chooses another of the official scores.")
     check_answered(metric, train=train, dev=dev)
     if not any(example.spans or example.is_impossible for example in train):
         raise ValueError(
-            f"None of the {len(train)} answers to train on stands in its context where it says. "
+            f"None of the {len(train)} answers to train on is in its context at 'answer_start'. "
             "Correct 'answer_start', which counts characters from 0."
         )
     for name, part in (("dev", dev), ("test", test or [])):
@@ -302,32 +304,32 @@ def read_questions(given):
 
 
 def _metric_of(files):
-    """Returns the official score of files by their names: CMRC's and DRCD's have one of their own.
+    """Returns the official score for files by their names: CMRC and DRCD have their own.
 
-    The language does not tell: XQuAD's Chinese part is scored as SQuAD is.
+    The language does not decide: XQuAD's Chinese part is scored like SQuAD.
     """
     names = " ".join(os.path.basename(path) for path in files.values() if path)
     return "cmrc" if re.search("cmrc|drcd", names, re.IGNORECASE) else "squad_v1"
 
 
 def _without_blanks(path):
-    """Reads a file; says what it left out, and which answers it cannot train on."""
+    """Reads a file; prints what it leaves out, and how many answers cannot be trained on."""
     examples, mismatches = datasets.read_squad(path)
     kept = [example for example in examples if example.question.strip()]
     if len(kept) < len(examples):
         print(f"{path}: left out {len(examples) - len(kept)} blank questions.")
     if mismatches:
-        print(f"{path}: {len(mismatches)} answers do not stand in the context where they say.")
+        print(f"{path}: {len(mismatches)} answers are not in the context at 'answer_start'.")
     return kept
 
 
 def _split_by_contexts(path):
-    print(f"Only {path} is there: it is split by contexts, a fifth of them to measure on.")
+    print(f"{path} is the only file: a fifth of its contexts is held out to measure on.")
     examples = _without_blanks(path)
     contexts = sorted({example.context for example in examples})
     if len(contexts) < 2:
         raise ValueError(
-            f"{path} must hold questions on two contexts or more to be split. Received: "
+            f"{path} must hold questions on at least two contexts to be split. Received: "
             f"{len(examples)} questions on {len(contexts)}. Pass another file by --dev_file."
         )
     order = np.random.default_rng(0).permutation(len(contexts))
@@ -337,7 +339,7 @@ def _split_by_contexts(path):
 
 
 def answered(metric, examples):
-    """Returns the examples that `metric` can measure: only SQuAD 2.0's has "no answer"."""
+    """Returns the examples that `metric` can measure; only SQuAD 2.0's knows "no answer"."""
     return [e for e in examples if e.answers or (metric == "squad_v2" and e.is_impossible)]
 
 
@@ -347,7 +349,7 @@ def check_answered(metric, **parts):
         if not answered(metric, examples):
             raise ValueError(
                 f"The {name} examples must have answers. Received: {len(examples)} questions "
-                f"without any that {metric} knows. Pass a file without answers by --test_file."
+                f"without answers that {metric} knows. Pass a file without answers by --test_file."
             )
 
 
@@ -357,8 +359,8 @@ def check_answered(metric, **parts):
 def sampled(examples, size, seed):
     """Returns `examples`, or `size` of them after a shuffle by `seed`.
 
-    Questions with and without an answer keep their shares, and where there are both, there is at
-    least one of each in a sample of two or more.
+    Questions with and without an answer keep their shares. If there are both, a sample of two or
+    more has at least one of each.
     """
     if size is None or size >= len(examples):
         return examples

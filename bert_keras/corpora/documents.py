@@ -1,4 +1,4 @@
-"""Documents of sentences in one flat array of ids: what pre-training examples are cut from."""
+"""Documents of sentences in one flat array of ids, from which examples are cut."""
 
 import itertools
 import re
@@ -8,18 +8,18 @@ import numpy as np
 
 from bert_keras.preprocessing.ragged import Ragged, positions_of
 
-# Different words remembered; a corpus has some hundred thousands, noise has no end of them.
+# Most words to remember. A corpus has some hundred thousand different ones, noise even more.
 WORDS_REMEMBERED = 500_000
-# Signs that are words of their own wherever they stand; a text may be cut around them.
+# Signs that are words of their own everywhere; a text may be cut around them.
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~‘’“”—–…，。、！？；：（）《》「」『』"
-# As a range of a regular expression: where they are set apart, each is a word as well.
+# A range of a regular expression. If the tokenizer sets them apart, each is a word too.
 CHINESE = "\u4e00-\u9fff"
 
 
 class Documents(NamedTuple):
-    """The sentences of all documents, one after the other, a separator behind each document.
+    """The sentences of all documents in sequence, with a separator after each document.
 
-    The separator lets a row that runs on from one document into the next be one slice.
+    Thanks to the separator, a row that continues into the next document is one slice.
 
     Fields:
         token_ids: int `(total,)`, all tokens; may be a memory map.
@@ -44,7 +44,7 @@ def sentence_borders(lengths, sentences_per_document):
     """Returns `sentence_starts`, `sentence_ends` and `first_sentences` of `Documents`.
 
     Args:
-        lengths: int `(num_sentences,)`, tokens of each sentence, none 0.
+        lengths: int `(num_sentences,)`, the tokens of each sentence, at least 1.
         sentences_per_document: int `(num_documents,)`.
     """
     counts = np.asarray(sentences_per_document, np.int64)
@@ -55,15 +55,15 @@ def sentence_borders(lengths, sentences_per_document):
 
 
 def cut_long_sentences(lengths, longest):
-    """Cuts sentences that are no sentences, such as a megabyte without a full stop.
+    """Cuts overlong sentences, such as a megabyte without a full stop.
 
     Args:
         lengths: int64 `(num_sentences,)`.
-        longest: int, the most tokens that stay together.
+        longest: int, the most tokens in a piece.
 
     Returns:
-        pieces: int64 `(num_pieces,)`, lengths: `longest` or less, in order.
-        counts: int64 `(num_sentences,)`, pieces of each sentence, 1 for most, 0 for empty ones.
+        pieces: int64 `(num_pieces,)`, their lengths, in order.
+        counts: int64 `(num_sentences,)`, the pieces of each sentence: 1 for most, 0 for empty ones.
     """
     counts = -(-lengths // longest)
     owners, position = positions_of(counts)
@@ -71,13 +71,13 @@ def cut_long_sentences(lengths, longest):
 
 
 class CachedTokenizer:
-    """Tokenizes texts by tokenizing each different word of them once.
+    """Tokenizes texts by tokenizing each different word once.
 
-    BERT's tokenizer treats every punctuation sign and Chinese character, and what stands between
-    two of them or between spaces, by itself; and a corpus repeats its words. So texts are cut
-    there, and each word is looked up among those seen before; new ones go to the tokenizer. The
-    ids are those of `Tokenizer.flat_ids`. Tokenizers that do not cut words at these places alone
-    are called as they are.
+    BERT's tokenizer splits text at spaces and at every punctuation sign and Chinese character, and
+    tokenizes each part by itself; and a corpus repeats its words. So texts are split there, and
+    each word is looked up among those seen before; only new words go to the tokenizer. The
+    ids are those of `Tokenizer.flat_ids`. Tokenizers that split text elsewhere are called on whole
+    texts.
 
     Args:
         tokenizer: a `Tokenizer`.
@@ -88,7 +88,7 @@ class CachedTokenizer:
         normalizer = tokenizer.settings["normalizer"] or {}
         pre_tokenizer = tokenizer.settings["pre_tokenizer"] or {}
         added = sorted((token["content"] for token in tokenizer.settings["added_tokens"]), key=len)
-        # An added token that begins otherwise, or holds a space, could be cut in the middle.
+        # Other added tokens, or those with a space, could be cut in the middle.
         self._can_cut = (
             normalizer.get("type") == "BertNormalizer"
             and pre_tokenizer.get("type") == "BertPreTokenizer"
@@ -101,12 +101,12 @@ class CachedTokenizer:
         self._forget()
 
     def _forget(self):
-        # The line end is the first word: it has no pieces, and tells where a text ends.
+        # The first word is the line end: it has no pieces, and marks the end of a text.
         self._numbers = {"\n": 0}
         self._table = Ragged.from_flat(np.empty(0, np.int32), [0])
 
     def flat_ids(self, texts):
-        """Returns the ids of all texts, int32 `(total,)`, and of each how many, int64."""
+        """Returns the ids of all texts, int32 `(total,)`, and their number for each, int64."""
         joined = "\n".join(texts)
         if not self._can_cut or not texts or joined.count("\n") != len(texts) - 1:
             return self.tokenizer.flat_ids(texts)

@@ -1,4 +1,4 @@
-"""Arrays that grow on the disk, so that a run that is killed goes on behind the last whole part."""
+"""Arrays that grow on disk; after a kill they continue after the last complete part."""
 
 import collections
 import contextlib
@@ -8,24 +8,24 @@ import os
 import numpy as np
 
 JOURNAL_FILE = "journal.jsonl"
-# What a line of it holds, of all parts up to then.
+# The attributes in a line of the journal, for all parts up to it.
 _NOTED = ("lengths", "counts", "num_parts", "is_whole")
 
 
 class Columns:
-    """Arrays of a folder, a file each, and a journal with a line for each part that is whole.
+    """Arrays in a folder, one file each, and a journal with a line for each complete part.
 
-    They are read as memory maps: however long they are, only counts are in memory.
+    They are read as memory maps: whatever their length, only counts are in memory.
 
     Args:
         folder: str, made if needed.
-        dtypes: dict of str to dtype, the columns.
+        dtypes: dict from the name of a column to its dtype.
 
     Attributes:
-        lengths: dict of str to int, rows of each column.
+        lengths: dict from the name of a column to its number of rows.
         counts: `collections.Counter`, the sums of all parts' counts.
-        num_parts: int, parts that are there.
-        is_whole: bool, whether the last part is.
+        num_parts: int, the number of complete parts.
+        is_whole: bool, whether the last part is complete.
     """
 
     def __init__(self, folder, dtypes):
@@ -40,7 +40,7 @@ class Columns:
         with open(self._path(JOURNAL_FILE), "rb") as lines:
             for line in lines:
                 found = _parsed(line)
-                # Where the machine went down, files may be shorter than this tells.
+                # After a crash of the machine, files may be shorter than the journal says.
                 if not found or any(sizes[name] < self._bytes(name, found) for name in sizes):
                     break
                 vars(self).update({name: found[name] for name in _NOTED})
@@ -48,7 +48,7 @@ class Columns:
                 self._journal_size += len(line)
 
     def extend(self, parts):
-        """Appends parts, and yields after each; the columns are whole when there are no more.
+        """Appends parts and yields after each; after the last one the columns are whole.
 
         Args:
             parts: iterable of `(arrays, counts)`: a dict with rows of each column, and a dict of
@@ -78,7 +78,7 @@ class Columns:
             self._note(journal)
 
     def open(self, name):
-        """Returns a column, a memory map that cannot be written."""
+        """Returns a column, a read-only memory map."""
         length, dtype = self.lengths[name], self.dtypes[name]
         if not length:
             return np.empty(0, dtype)
@@ -101,7 +101,7 @@ def _file(name):
 
 
 def _parsed(line):
-    """Returns what a line of the journal says, `None` where only a part of it was written."""
+    """Returns a line of the journal as a dict, `None` if it is incomplete."""
     try:
         return json.loads(line) if line.endswith(b"\n") else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""TFRecord files that google-research/bert's script wrote, as a folder of this package."""
+"""TFRecord files of google-research/bert's script, converted to a folder of shards."""
 
 import collections
 import os
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_keras.checks import check_not_empty
 from bert_keras.corpora import pretraining_data, shards
 from bert_keras.corpora.tfrecord import read_records, record_sizes
 from bert_keras.datasets.remote import check_local
@@ -22,38 +23,37 @@ def import_records(
 ) -> dict[str, Any]:
     """Converts TFRecord files into a folder that `PretrainingBatches` reads without TensorFlow.
 
-    Each file becomes one shard of the same examples in the same order, masked as they are. Records
-    without any pair that does not follow teach nothing about next sentences: they count as rows of
+    Each file becomes one shard of the same examples in the same order, with their masks. If
+    all pairs follow one another they teach nothing about next sentences, and count as rows of
     full sentences.
 
     Args:
         paths: list of paths, files of google-research/bert's create_pretraining_data.py.
-        tokenizer: `Tokenizer` with the vocabulary that made them; the files do not tell.
+        tokenizer: `Tokenizer` with the vocabulary that made them, which the files do not name.
         output_dir: str, the folder to write, made if needed.
-        progress: function of a str, called after each file; or None.
+        progress: function of a str, called after each file; or `None`.
 
     Returns:
         The manifest, a dict.
 
     Raises:
-        ImportError: there is no TensorFlow.
+        ImportError: TensorFlow is not installed.
         ValueError: a file is damaged or has other features, a row is wrong, rows have different
-            lengths or are not of this vocabulary, or `output_dir` holds data already; it or a file
+            lengths or another vocabulary, `output_dir` holds data already, or it or a file
             is an address such as `s3://bucket/file`.
     """
     paths = [os.fspath(path) for path in paths]
-    if not paths:
-        raise ValueError("`paths` must name TFRecord files. Received: none.")
+    check_not_empty(paths, "`paths` must name TFRecord files")
     if os.path.exists(os.path.join(output_dir, shards.MANIFEST_FILE)):
         raise ValueError(
             f"`output_dir` must be new. Received: {output_dir}, which holds data. Choose another "
             "folder or remove it."
         )
     for path in (output_dir, *paths):
-        check_local("What is imported, and `output_dir`,", path)
+        check_local("TFRecord files and `output_dir`", path)
     sizes = {path: record_sizes(path) for path in paths}
     if len(set(sizes.values())) > 1:
-        rule = "All files must have rows of one length and one number of predictions"
+        rule = "All files must have rows of the same length and number of predictions"
         raise ValueError(f"{rule}. Received: {sizes}.")
     os.makedirs(output_dir, exist_ok=True)
     entries, sums = [], collections.Counter()
@@ -93,15 +93,15 @@ def import_records(
 
 
 def _check_rows(arrays, tokenizer, path):
-    """Raises unless every row is of this vocabulary: its ids exist, it begins as rows do."""
+    """Refuses rows of another vocabulary: all ids must exist, and rows begin with [CLS]."""
     largest = max(arrays["token_ids"].max(), arrays["mask_labels"].max(initial=0))
     starts = arrays["offsets"][:-1]
-    # A masked row may not have lost its first token: special tokens are never masked.
+    # The first token of a row is special, and special tokens are never masked.
     is_cls = arrays["token_ids"][starts] == tokenizer.layout.before[0]
     if largest >= tokenizer.vocabulary_size or not np.all(is_cls):
         raise ValueError(
             "The vocabulary must be the one that made the records. Received: one of "
             f"{tokenizer.vocabulary_size} tokens with {tokenizer.cls_token} = "
             f"{tokenizer.cls_token_id}; {path} has ids up to {largest}, and {np.sum(~is_cls)} of "
-            f"{len(is_cls)} rows that begin otherwise."
+            f"{len(is_cls)} rows that do not begin with it. Pass the tokenizer of the records."
         )

@@ -1,4 +1,4 @@
-"""Batches of pre-training examples, each a pure function of the data, the seed and its number."""
+"""Batches of pre-training examples. Each is a function of the data, the seed and its number."""
 
 import functools
 import os
@@ -21,58 +21,58 @@ from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path
 
-# What the random numbers are for: the seed's second part keeps them apart.
+# The purposes of random numbers: the second part of their seed.
 _SHARDS, _ROWS, _MASKS = range(3)
 # A batch may need the end of one shard and the beginning of the next.
 SHARDS_OPEN = 3
 
 
 class PretrainingBatches(keras.utils.PyDataset):
-    """Reads a folder that `bert-keras pretraining-data` wrote.
+    """Reads a folder written by `bert-keras pretraining-data`.
 
-    Batch `k` depends on the folder, the arguments and `k` alone, so a run that was killed goes on
-    exactly where it was by `start_step`: nothing needs saving but the number of the step. Shuffled
-    data is an endless stream: in each epoch the shards come in another order, and the rows within
-    each in another; the examples left over at an epoch's end, fewer than a batch, are passed over.
-    `fit` needs `steps_per_epoch` then: without it its first epoch never ends. With `shuffle=False`
-    there is one epoch in the order of the files; the last batch is filled up with rows that weigh
-    0, and each row is masked always alike, whatever the seed and the size of the batches.
+    Batch `k` depends only on the folder, the arguments and `k`, so a killed run continues exactly
+    where it stopped with `start_step`: only the number of the step must be saved. Shuffled
+    data is an endless stream: in each epoch the shards have another order, and so have the rows
+    within each shard; the examples left over at the end of an epoch, fewer than a batch, are
+    skipped. `fit` then needs `steps_per_epoch`: without it its first epoch never ends. With
+    `shuffle=False` there is one epoch in the order of the files; the last batch is filled up with
+    rows of weight 0, and each row always has the same masks, whatever the seed and the batch size.
 
     Processes get disjoint rows: step `k` of all processes together is one batch of `batch_size *
-    process_count` rows, in the same order as one process would read them with that batch size.
+    process_count` rows, in the order in which one process would read them with that batch size.
 
     Shards are memory maps. Each is compared with its checksum when it is first opened.
 
     Args:
         folder: str.
-        batch_size: int, rows of a batch, of one process.
-        masking: `Masking`, how tokens are masked, fresh in each epoch. None takes the paper's way.
-            Data that was masked when it was made has its masks already, and refuses any.
+        batch_size: int, rows in a batch of one process.
+        masking: `Masking`, how tokens are masked, anew in each epoch; `None` masks as the paper.
+            Data made with static masking keeps its masks, and accepts only `None`.
         seed: int, for the order and the masks.
-        sequence_length: int, the length to pad to; None for the data's own.
+        sequence_length: int, the length to pad to; `None` for that of the data.
         shuffle: bool.
         process_index: int, the number of this process.
-        process_count: int, how many read the same data together.
-        start_step: int, the batch that `batches[0]` is.
-        num_predictions: int, width of the masked positions of data that is already masked; None
-            takes what it was made with.
+        process_count: int, the number of processes that read the data together.
+        start_step: int, the number of the batch `batches[0]`.
+        num_predictions: int, width of the masked positions of data with static masking; `None` for
+            that of the data.
         verify: bool, whether to compare checksums.
         has_next_sentence: bool. `True` yields labels and weights as dicts with the keys `masked_lm`
-            and `next_sentence`, for `Pretraining`; `False` those of the masked tokens alone, for
-            `MaskedLM`. None takes `True` for pairs, `False` for full sentences.
-        input_names: the inputs to make beside `mask_positions`, such as a backbone's; None for
+            and `next_sentence`, for `Pretraining`; `False` yields only those of the masked tokens,
+            for `MaskedLM`. `None` is `True` for pairs and `False` for full sentences.
+        input_names: the inputs to make besides `mask_positions`, such as a backbone's; `None` for
             all three.
-        unpadded: bool, whether the encoder is to compute without padding, see `without_padding`.
+        unpadded: bool, whether the encoder computes without padding, see `without_padding`.
 
     Attributes:
-        manifest: dict, what `manifest.json` says.
+        manifest: dict, the content of `manifest.json`.
         tokenizer: the `Tokenizer` that made the data.
         batches_per_epoch: int.
-        masking: `Masking`, the one in use; None for data that is already masked.
+        masking: `Masking`, the one in use; `None` for data with static masking.
 
     Raises:
         FileNotFoundError: the folder is incomplete.
-        ValueError: a shard is cut short or was altered, there is less than a batch of examples, or
+        ValueError: a shard is truncated or was altered, there is less than a batch of examples, or
             the arguments do not fit the data.
 
     Example:
@@ -84,7 +84,7 @@ class PretrainingBatches(keras.utils.PyDataset):
     ```
     `inputs`: int32 `token_ids`, `segment_ids`, `padding_mask` `(batch, seq_len)` and
     `mask_positions` `(batch, num_predictions)`. `labels`: int32 `(batch, num_predictions)`, or a
-    dict of these as `masked_lm` and `next_sentence` `(batch,)`, 0 where B follows A. `weights`:
+    dict of these as `masked_lm` and `next_sentence` `(batch,)`, 0 if B follows A. `weights`:
     float32 of the same structure and shapes.
     """
 
@@ -123,11 +123,11 @@ class PretrainingBatches(keras.utils.PyDataset):
         self.verify = verify
         self.unpadded = unpadded
         if not has_pairs:
-            advice = f"{self.folder} holds full sentences, no pairs: train a MaskedLM."
+            advice = f"{self.folder} holds full sentences instead of pairs: train a MaskedLM."
             check_choice("has_next_sentence", has_next_sentence, (None, False), advice)
         self.has_next_sentence = has_pairs if has_next_sentence is None else has_next_sentence
         stored = self.manifest["sequence_length"]
-        advice = "Make data of that length: create_pretraining_data.py --sequence_length."
+        advice = "For shorter rows make data with bert-keras pretraining-data --sequence_length."
         length = stored if sequence_length is None else sequence_length
         self.sequence_length = check_int("sequence_length", length, stored, advice=advice)
         with reading(self.folder):
@@ -144,20 +144,20 @@ class PretrainingBatches(keras.utils.PyDataset):
         tokenizer = Tokenizer.load(self.folder)
         if describe_vocabulary(tokenizer) != self.manifest["vocabulary"]:
             raise ValueError(
-                "The vocabulary beside the data, and its settings, must be those that made it. "
-                f"Received: others in {self.folder}, of {tokenizer.vocabulary_size} tokens in "
-                f"place of {self.manifest['vocabulary']['size']}. Copy the whole folder again."
+                "The tokenizer in a folder of pre-training data must be the one that made it. "
+                f"Received: another one in {self.folder}, with {tokenizer.vocabulary_size} tokens "
+                f"instead of {self.manifest['vocabulary']['size']}. Copy the whole folder again."
             )
         return tokenizer
 
     def _checked_masking(self, masking, num_predictions):
-        """Returns how to mask, None for data that is masked, and the number of predictions."""
+        """Returns how to mask, `None` for static masks, and the number of predictions."""
         if self.manifest["masking"] is None:
             masking = Masking() if masking is None else masking
-            advice = "The data is not masked yet: set `Masking(max_predictions=...)`."
+            advice = "The data has no static masks: set `Masking(max_predictions=...)`."
             check_choice("num_predictions", num_predictions, (None,), advice)
             return masking, masking.num_predictions(self.sequence_length)
-        advice = "The data was masked when it was made: leave it out, or drop --static_masking."
+        advice = "The data has static masks: leave it out, or make data without --static_masking."
         check_choice("masking", masking, (None,), advice)
         stored = self.manifest["num_predictions"]
         return None, check_int("num_predictions", num_predictions or stored, stored)
@@ -177,12 +177,12 @@ class PretrainingBatches(keras.utils.PyDataset):
 
     @property
     def num_batches(self) -> int | None:
-        """Number of batches: None, no end, where the data is shuffled; then fit needs
+        """Number of batches: `None`, no end, for shuffled data, for which `fit` needs
         `steps_per_epoch`."""
         return None if self.shuffle else len(self)
 
     def __len__(self) -> int:
-        """Returns the number of batches of an epoch, or those left of data not shuffled."""
+        """Returns the number of batches in an epoch, or of those left in unshuffled data."""
         return self.batches_per_epoch - (0 if self.shuffle else self.start_step)
 
     def __getitem__(self, index: int) -> tuple[Any, Any, Any]:
@@ -204,7 +204,7 @@ class PretrainingBatches(keras.utils.PyDataset):
         return inputs, labels, weights
 
     def _read(self, epoch, places):
-        """Returns a list of (arrays of a shard, rows in it), in the order of the places."""
+        """Returns a list of `(arrays of a shard, rows in it)`, in the order of the places."""
         order = np.arange(len(self._counts))
         if self.shuffle:
             order = self._generator(_SHARDS, epoch).permutation(order)
@@ -271,7 +271,7 @@ class PretrainingBatches(keras.utils.PyDataset):
 
 
 def _take_rows(parts, values, offsets):
-    """Returns rows of shards as a `Ragged`, on the memory map where they are all of one."""
+    """Returns rows of shards as a `Ragged`, on the memory map if all are in the same shard."""
     taken = []
     for arrays, rows in parts:
         starts = arrays[offsets][rows]

@@ -1,4 +1,4 @@
-"""Text files to a folder of pre-training examples, by any number of processes."""
+"""Text files to a folder of pre-training examples, with any number of processes."""
 
 import bisect
 import collections
@@ -29,25 +29,25 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path
 
 FORMATS = ("safetensors", "tfrecord")
-# The arguments that tell one set of examples from another, beside the text and the tokenizer.
+# The arguments that determine the examples, besides the text and the tokenizer.
 SETTINGS = ("objective", "sequence_length", "duplicates", "masking", "short_probability")
 SETTINGS += ("random_probability", "short_per", "seed", "format", "examples_per_shard")
-# Holds what an unfinished run needs to go on.
+# Holds what an unfinished run needs to continue.
 UNFINISHED_FOLDER = ".unfinished"
 TOKENS_PER_TASK = 1 << 20
 EXAMPLES_PER_PART = 1 << 16
-# Below this a second process costs more than it saves: starting one takes seconds.
+# For less input a second process costs more than it saves: starting one takes seconds.
 BYTES_PER_PROCESS = 1 << 24
-# A vocabulary that knows less of a text was made from another language or case.
+# A larger share of unknown tokens means that the vocabulary is for another language or case.
 MOST_UNKNOWN = 0.1
-# Shards, and what a killed process leaves of the files it was writing.
+# Shards, and the incomplete files that a killed process leaves.
 _SHARD = re.compile(r"examples-\d{5,}-of-\d{5,}\.\w+")
 _PARTIAL = re.compile(r"\.(examples-|manifest\.).*\.partial")
-# A row of `Segments` on the disk.
+# A row of `Segments` on disk.
 _SEGMENT = np.dtype(
     [("first", "<i8", 2), ("second", "<i8", 2), ("not_next", "i1"), ("is_short", "?")]
 )
-# What random numbers are for: the seed's second part keeps them apart.
+# The purposes of random numbers: the second part of their seed.
 _ORDER, _MASKS = range(2)
 
 
@@ -80,53 +80,53 @@ def create_pretraining_data(
     The text is tokenized into one file of ids, the documents are cut into examples (see
     `sentence_pairs`), the examples of the whole corpus are shuffled and written in shards, and
     `manifest.json` is written last. The same input and arguments give the same bytes, whatever the
-    number of processes. Each file appears under its name when it is complete: a run that was killed
-    goes on with the next shard when the same call is made again, and does nothing if all is there.
+    number of processes. Each file appears under its name when it is complete. After a kill the
+    same call continues with the next shard; if all shards exist, it does nothing.
 
-    A corpus is text through and through: `[SEP]` in it is read as characters, whatever the
-    tokenizer does elsewhere.
+    A corpus is plain text: `[SEP]` in it is read as characters, whatever the tokenizer does
+    elsewhere.
 
     Args:
         input_files: path, or list of paths, of text files, plain or gzip, or folders of them; or
-            addresses of such, see `find_text_files`. Each is read twice: first for its checksum.
+            addresses, see `find_text_files`. Each is read twice, first for its checksum.
         tokenizer: `Tokenizer` with a mask token.
         output_dir: str, the folder to write, made if needed.
-        sequence_length: int, the longest row, special tokens included.
+        sequence_length: int, the longest row, with special tokens.
         objective: `"next_sentence"` (BERT), `"sentence_order"` (ALBERT) or `"full_sentences"`
             (RoBERTa, no pairs).
-        documents: `"blank_line"` or `"file"`, what ends a document.
-        sentences_per_line: bool. True takes each line for a sentence; False splits paragraphs
-            into sentences by `split_sentences`.
+        documents: `"blank_line"` or `"file"`, what separates two documents.
+        sentences_per_line: bool. With `True` each line is a sentence; with `False` paragraphs are
+            split into sentences by `split_sentences`.
         duplicates: int, passes over the documents, each with other pairs (and other masks).
-        masking: `Masking` to mask once, now; None to mask afresh in each epoch when reading.
+        masking: `Masking` to mask once, now; `None` to mask anew in each epoch when reading.
         short_probability: float, how often a shorter target length is drawn.
-        random_probability: float, how often segment B is random where it could be the next.
+        random_probability: float, how often segment B is random though it could be the next.
         short_per: `"example"` or `"document"`, see `next_sentence_segments`.
-        word_segmenter: function of a sentence (str) that returns its words (iterable of str, all
-            of the sentence but spaces), for masking whole words in Chinese. It tells which tokens
-            begin a word, and changes none. Defined in a module, so that processes can import it
-            and its name tells it from others.
+        word_segmenter: function of a sentence (str) that returns its words (iterable of str, with
+            everything except spaces), for masking whole words in Chinese. It determines which
+            tokens begin a word, and changes no token. It must be defined in a module, so that
+            processes can import it and its name identifies it.
         seed: int.
         format: `"safetensors"`, or `"tfrecord"` with the features of google-research/bert, which
             needs TensorFlow and `masking`.
         examples_per_shard: int.
-        num_workers: int; None takes one process for every 16 MB of input, at most one a core.
+        num_workers: int; `None` for one process per 16 MB of input, at most one per core.
         errors: `"strict"` or `"replace"`, for bytes that are not UTF-8.
-        progress: function of a str, called now and then; or None.
-        runner: `"local"`, processes of this machine; `"ray"` or `"beam"`, whose processes may stand
-            on machines that see `output_dir` under the same path. The bytes are the same.
-        runner_options: dict, arguments of `ray.init`, or Beam's pipeline options; or None.
+        progress: function of a str, called from time to time; or `None`.
+        runner: `"local"`, processes of this machine; `"ray"` or `"beam"`, whose processes may be on
+            machines that see `output_dir` under the same path. The bytes are the same.
+        runner_options: dict, arguments of `ray.init`, or Beam's pipeline options; or `None`.
 
     Returns:
         The manifest, a dict.
 
     Raises:
-        ValueError: an argument is out of range, there is no text, none that the vocabulary knows,
-            no partner document, no `[MASK]`, no room for two tokens, a word segmenter loses text,
+        ValueError: an argument is out of range, there is no text, all tokens are unknown, there is
+            no second document, no `[MASK]` or no room for two tokens, a word segmenter loses text,
             or `output_dir` holds other data or is an address.
-        FileNotFoundError: an input is no file.
-        ImportError: `format="tfrecord"` without TensorFlow, or a `runner` without its package.
-        ChildProcessError: a process was killed; the same call goes on where it was.
+        FileNotFoundError: an input does not exist.
+        ImportError: TensorFlow for `format="tfrecord"`, or the package of a `runner`, is missing.
+        ChildProcessError: a process was killed; the same call continues.
     """
     given = locals()
     settings = {name: given[name] for name in SETTINGS}
@@ -164,7 +164,7 @@ def create_pretraining_data(
 
 
 def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Returns what a manifest says of the tokenizer that made the data."""
+    """Returns the description of a tokenizer in a manifest."""
     return {
         "size": tokenizer.vocabulary_size,
         "sha256": json_sha256(tokenizer.vocabulary),
@@ -173,7 +173,7 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def describe_shard(path: Path, count: int) -> dict[str, Any]:
-    """Returns what a manifest says of a shard of so many examples."""
+    """Returns the entry of a shard with `count` examples in a manifest."""
     return {
         "file": os.path.basename(path),
         "num_examples": count,
@@ -183,10 +183,10 @@ def describe_shard(path: Path, count: int) -> dict[str, Any]:
 
 
 def _make(workers, texts, progress):
-    """Writes all shards; returns what the manifest says of them."""
+    """Writes all shards; returns their part of the manifest."""
     settings, output_dir, unfinished = map(STATE.get, ("settings", "output_dir", "unfinished"))
     if not os.path.isdir(unfinished):
-        # What a killed run with other settings has left.
+        # A killed run with other settings may have left files.
         os.makedirs(output_dir, exist_ok=True)
         _remove_leftovers(output_dir)
         os.makedirs(unfinished)
@@ -196,8 +196,8 @@ def _make(workers, texts, progress):
         cut = _cut(workers, settings, progress)
     except ValueError as error:
         if type(error) is not ValueError:
-            raise  # Of a file, which may be mended.
-        # Refused: nothing here is of use to another call.
+            raise  # An error in a file, which the user may correct.
+        # The arguments are refused, so no other call can use these files.
         STATE.pop("corpus", None)
         _remove_leftovers(output_dir)
         raise
@@ -221,25 +221,26 @@ def _check(settings, tokenizer):
     if settings["duplicates"] > 1 and masking is None and objective == "full_sentences":
         raise ValueError(
             "`duplicates` would repeat the same rows of 'full_sentences'. Received: "
-            f"duplicates={settings['duplicates']} without `masking`. Leave it out, or pass that."
+            f"duplicates={settings['duplicates']} without `masking`. Leave out `duplicates`, or "
+            "pass `masking`."
         )
     if settings["format"] == "tfrecord":
         check_tensorflow()
         if masking is None:
             raise ValueError(
-                "TFRecord as google-research/bert writes it holds masked rows. Received: no "
-                "`masking`. Pass one (--static_masking), or choose format='safetensors'."
+                "TFRecord files of google-research/bert hold masked rows. Received: no `masking`. "
+                "Pass one (--static_masking), or choose format='safetensors'."
             )
-    # Raises where there is no mask token.
+    # Raises if there is no mask token.
     TokenKinds.from_tokenizer(tokenizer)
 
 
 def _check_known(counts):
-    """Raises where the vocabulary knows nothing of the text, and warns where it knows little."""
+    """Refuses text of unknown tokens only, and warns of a large share."""
     share = counts["unknown_tokens"] / counts["tokens"]
     message = (
-        f"{share:.1%} of the text's {counts['tokens']:,} tokens are unknown to the vocabulary. Is "
-        "it one for this language, and are `lowercase` and the files' encoding right?"
+        f"{share:.1%} of the text's {counts['tokens']:,} tokens are not in the vocabulary. Is it "
+        "for this language, and are `lowercase` and the files' encoding right?"
     )
     if share == 1:
         raise ValueError(message)
@@ -248,20 +249,20 @@ def _check_known(counts):
 
 
 def _name(function):
-    """Returns what tells a function from others, None for none."""
+    """Returns the name that identifies a function, `None` for `None`."""
     if function is None:
         return None
     name = getattr(function, "__qualname__", "<")
     if "<" in name:
         raise ValueError(
-            "`word_segmenter` must be a function with a name of its own in a module, so that its "
-            f"data is known. Received: {function!r}. Write it by `def`, outside of functions."
+            "`word_segmenter` must be a function with its own name in a module, by which its data "
+            f"is recognized. Received: {function!r}. Define it by `def`, outside of functions."
         )
     return f"{function.__module__}:{name}"
 
 
 def _finished(output_dir, fingerprint):
-    """Returns the manifest if the folder holds just this data, None if it holds none."""
+    """Returns the manifest of a folder with exactly this data, `None` if it has no data."""
     if not os.path.exists(os.path.join(output_dir, shards.MANIFEST_FILE)):
         return None
     manifest = shards.read_manifest(output_dir)
@@ -274,7 +275,7 @@ def _finished(output_dir, fingerprint):
 
 
 def _remove_leftovers(output_dir, entries=()):
-    """Removes what unfinished runs have left beside the shards of a manifest."""
+    """Removes the files that unfinished runs left, except the shards of a manifest."""
     shutil.rmtree(os.path.join(output_dir, UNFINISHED_FOLDER), ignore_errors=True)
     kept = {shard["file"] for shard in entries}
     for name in os.listdir(output_dir):
@@ -297,7 +298,7 @@ def _corpus():
 
 
 def _cut(workers, settings, progress):
-    """Cuts all passes over all documents into segments, in order; returns counts of them."""
+    """Cuts all passes over all documents into segments, in order; returns their counts."""
     columns = _segment_columns()
     if not columns.is_whole:
         parts = _cut_parts(workers, settings, columns.num_parts)
@@ -305,14 +306,14 @@ def _cut(workers, settings, progress):
             progress(f"{columns.counts['examples']:,} examples cut")
     if not columns.counts["examples"]:
         raise ValueError(
-            "The text must give at least one example. Received: none, since pairs need documents "
-            "of two sentences. Do blank lines end documents where they should not?"
+            "The text must give at least one example. Received: none. Pairs need documents with at "
+            "least two sentences: do blank lines end documents too early?"
         )
     return columns.counts
 
 
 def _cut_parts(workers, settings, num_there):
-    """Yields `Segments` of all passes over all documents, behind the parts that are there."""
+    """Yields `Segments` of all passes over all documents, after the first `num_there` parts."""
     (documents, _), passes = _corpus(), range(settings["duplicates"])
     if settings["objective"] == "full_sentences":
         options = settings["sequence_length"], STATE["tokenizer"].layout, EXAMPLES_PER_PART
@@ -337,7 +338,7 @@ def _segment_rows(segments):
 
 
 def _document_ranges(documents):
-    """Yields ranges of documents of about a task's tokens, by the data alone."""
+    """Yields ranges of documents with about one task's tokens, which depend only on the data."""
     begin, count = 0, documents.num_documents
 
     def first_token(document):
@@ -345,9 +346,9 @@ def _document_ranges(documents):
 
     while begin < count:
         least = first_token(begin) + TOKENS_PER_TASK
-        behind = bisect.bisect_left(range(count), least, begin + 1, key=first_token)
-        yield range(begin, behind)
-        begin = behind
+        end = bisect.bisect_left(range(count), least, begin + 1, key=first_token)
+        yield range(begin, end)
+        begin = end
 
 
 def _cut_documents(task):
@@ -366,7 +367,7 @@ def _cut_documents(task):
 
 
 def _write_shards(workers, cut, settings, progress):
-    """Writes all shards that are not there yet; returns their entries and the statistics."""
+    """Writes all missing shards; returns the entries of all shards and the statistics."""
     total = cut["examples"]
     count = -(-total // settings["examples_per_shard"])
     entries, sums = [], collections.Counter()
@@ -381,7 +382,7 @@ def _write_shards(workers, cut, settings, progress):
 
 
 def token_statistics(sums: Mapping[str, int], num_examples: int) -> dict[str, float]:
-    """Returns what a manifest says of the lengths of rows, and of the masks where there are any."""
+    """Returns the statistics in a manifest: of row lengths, and of masks if there are any."""
     statistics = {"mean_length": round(sums["example_tokens"] / num_examples, 3), **sums}
     if "predictions" in sums:
         share = sums["predictions"] / sums["example_tokens"]
@@ -390,7 +391,7 @@ def token_statistics(sums: Mapping[str, int], num_examples: int) -> dict[str, fl
 
 
 def _write_shard(task):
-    """Writes one shard unless it is there; returns its entry in the manifest and its counts."""
+    """Writes one shard unless it exists; returns its entry in the manifest and its counts."""
     index, count = task
     settings, folder = STATE["settings"], STATE["output_dir"]
     name = shards.shard_name(index, count, settings["format"])
@@ -415,7 +416,7 @@ def _write_shard(task):
 
 
 def _shuffled_segments(index, settings):
-    """Returns the `Segments` of a shard: all examples were shuffled, and these stand here then."""
+    """Returns the `Segments` of a shard: its part of all examples, which are shuffled."""
     if "segments" not in STATE:
         STATE["segments"] = _segment_columns().open("segments")
     rows, size = STATE["segments"], settings["examples_per_shard"]

@@ -1,10 +1,9 @@
-"""What runs the tasks of a call: processes of this machine, Ray, or Apache Beam.
+"""The runners of a call's tasks: processes of this machine, Ray, or Apache Beam.
 
-The last two are `Workers` whose processes belong to others. They may stand on other machines, which
-must see the same files under the same paths, and import the same package.
+With Ray and Beam the processes of `Workers` may be on other machines, which must see the same files
+under the same paths, and import the same package.
 """
 
-import importlib
 import itertools
 import os
 import pickle
@@ -12,52 +11,48 @@ import shutil
 import threading
 import uuid
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, require
 from bert_keras.corpora.workers import KILLED, STATE, Workers, set_up
 from bert_keras.engine.atomic_files import replacing
 
-MODULES = {"local": "concurrent.futures", "ray": "ray", "beam": "apache_beam"}
-# Tasks of one pipeline: they and their results lie on the disk meanwhile, some 2 MB each.
+MODULES = {"ray": "ray", "beam": "apache_beam"}
+# Tasks in one pipeline. They and their results are on disk meanwhile, about 2 MB each.
 TASKS_PER_PIPELINE = 512
 _ONE_AT_A_TIME = threading.Lock()
 
 
 def check_runner(runner, options=None):
-    """Returns the class of `Workers` that runs tasks, `"local"`, `"ray"` or `"beam"`.
+    """Returns the class of `Workers` of a runner, `"local"`, `"ray"` or `"beam"`.
 
     Raises:
         ValueError: there is no such runner, or it takes no options.
         ImportError: its package is missing.
     """
-    check_choice("runner", runner, tuple(MODULES))
-    try:
-        importlib.import_module(MODULES[runner])
-    except ImportError as error:
-        raise ImportError(
-            f"`runner={runner!r}` needs {MODULES[runner]}: pip install 'bert_keras[{runner}]'. "
-            "Without it 'local' runs the same on this machine."
-        ) from error
-    if runner == "local" and options:
+    check_choice("runner", runner, ("local", *MODULES))
+    if runner in MODULES:
+        advice = "Without it runner='local' does the same on this machine."
+        require(MODULES[runner], f"use runner={runner!r}", extra=runner, advice=advice)
+    elif options:
         raise ValueError(
-            f"`runner_options` are those of 'ray' and 'beam'. Received: {options} for 'local'. "
+            f"`runner_options` are for 'ray' and 'beam'. Received: {options} for 'local'. "
             "Leave them out."
         )
     return {"local": Workers, "ray": RayWorkers, "beam": BeamWorkers}[runner]
 
 
 class RayWorkers(Workers):
-    """Runs tasks on Ray; a task whose process dies is run again, three times at most.
+    """Runs tasks on Ray. A task whose process dies runs again, three times at most.
 
     Args:
-        count: int, half of the tasks that are under way at a time.
-        options: dict, arguments of `ray.init`, such as `address`; unused where Ray is up already.
+        count: int, half of the number of tasks in progress.
+        options: dict, arguments of `ray.init`, such as `address`; unused if Ray runs already.
         **state: as for `Workers`.
     """
 
     def _start(self):
         import ray
 
-        # It would tell its makers that it was used.
+        # Disables Ray's usage reports.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
@@ -70,7 +65,7 @@ class RayWorkers(Workers):
             self._ray.shutdown()
 
     def _submit(self, function, task):
-        # In a list it stays a reference, which a process follows once.
+        # In a list it remains a reference, which each process resolves once.
         return self._remote.remote(self._run, [self._state], function, task)
 
     def _result(self, submitted):
@@ -83,14 +78,15 @@ class RayWorkers(Workers):
 
 
 class BeamWorkers(Workers):
-    """Runs tasks by pipelines of Apache Beam, some hundreds each; a pipeline gives no order.
+    """Runs tasks in pipelines of Apache Beam, some hundred in each.
 
-    So tasks and results are numbered files in the folder `unfinished` of the state. Without options
-    all runs in this process, to try it; how many do on a cluster is said by its own options.
+    A pipeline has no order, so tasks and results are numbered files in the folder `unfinished` of
+    the state. Without options everything runs in this process, for a trial; on a cluster Beam's own
+    options set the number of processes.
 
     Args:
         count: int, unused.
-        options: dict, Beam's pipeline options, such as `runner` and what belongs to it.
+        options: dict, Beam's pipeline options, such as `runner` and its own options.
         **state: as for `Workers`; `unfinished` is a folder that all machines see.
     """
 
@@ -102,7 +98,7 @@ class BeamWorkers(Workers):
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def map(self, function, tasks):
-        """Yields `function(task)` for each task, in their order, after each pipeline's end."""
+        """Yields `function(task)` for each task in order, after the end of each pipeline."""
         tasks = iter(tasks)
         while count := self._write_tasks(itertools.islice(tasks, TASKS_PER_PIPELINE)):
             self._run_pipeline(function, count)
@@ -113,7 +109,7 @@ class BeamWorkers(Workers):
                 yield result
 
     def _write_tasks(self, tasks):
-        """Writes tasks and the state into an empty folder; returns how many."""
+        """Writes tasks and the state into an empty folder; returns the number of tasks."""
         shutil.rmtree(self._folder, ignore_errors=True)
         os.makedirs(self._folder)
         _write(self._folder, "state", self.state)
@@ -126,7 +122,7 @@ class BeamWorkers(Workers):
         import apache_beam
         from apache_beam.options.pipeline_options import PipelineOptions
 
-        # Not Beam's processes of this machine: it waits for ever for one that is killed.
+        # Not Beam's local processes: it would wait forever for one that is killed.
         options = {"runner": "FnApiRunner", "direct_running_mode": "in_memory"} | self.options
         with apache_beam.Pipeline(options=PipelineOptions(flags=[], **options)) as pipeline:
             numbers = pipeline | apache_beam.Create(range(count)) | apache_beam.Reshuffle()
@@ -136,7 +132,7 @@ class BeamWorkers(Workers):
 def _run_on_ray(run, state, function, task):
     import ray
 
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # As in processes of our own.
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # As in our own processes.
     return _run_task(run, lambda: ray.get(state[0]), function, task)
 
 
@@ -144,14 +140,14 @@ def _run_on_beam(number, run, folder, function):
     task = _read(folder, f"task{number}")
     try:
         result = _run_task(run, lambda: _read(folder, "state"), function, task)
-    except ValueError as error:  # Refused: to try again, as Beam would, is of no use.
+    except ValueError as error:  # A refusal; Beam's retries would not help.
         result = error
     _write(folder, f"result{number}", result)
 
 
 def _run_task(run, load_state, function, task):
-    """Runs a task in a process that others started, which learns a run's state by its first."""
-    with _ONE_AT_A_TIME:  # Beam runs tasks in threads, which would share what `STATE` remembers.
+    """Runs a task in a process of the runner, which loads the state with the run's first task."""
+    with _ONE_AT_A_TIME:  # Beam runs tasks in threads, which share `STATE`.
         if STATE.get("run") != run:
             set_up(load_state() | {"run": run})
         return function(task)

@@ -1,4 +1,4 @@
-"""Documents to pre-training examples: pairs of segments, or rows of full sentences."""
+"""Documents cut into pre-training examples: pairs of segments, or rows of full sentences."""
 
 import itertools
 import random
@@ -11,20 +11,20 @@ from bert_keras.checks import check_choice, check_int
 from bert_keras.preprocessing.ragged import Ragged
 
 OBJECTIVES = ("next_sentence", "sentence_order", "full_sentences")
-# Draws of a random document that may hit the example's own before the next one is taken.
+# Draws of a random document other than the example's own, before the next document is taken.
 TRIES = 10
 NEXT, NOT_NEXT = 0, 1
 
 
 class Segments(NamedTuple):
-    """Where the segments of examples lie in `Documents.token_ids`.
+    """The places of the examples' segments in `Documents.token_ids`.
 
     Fields:
         first: int64 `(num_examples, 2)`, start and end of segment A.
-        second: int64 `(num_examples, 2)`, start and end of segment B; equal where there is none.
-        not_next: int8 `(num_examples,)`, 0 where B follows A, 1 where it is random or swapped.
+        second: int64 `(num_examples, 2)`, start and end of segment B; equal if there is no B.
+        not_next: int8 `(num_examples,)`, 0 if B follows A, 1 if it is random or swapped.
         is_short: bool `(num_examples,)`, whether a shorter target length was drawn.
-        num_skipped: int, sentences that no example could be made of.
+        num_skipped: int, the number of sentences in no example.
     """
 
     first: np.ndarray
@@ -48,43 +48,43 @@ def next_sentence_segments(
 ):
     """Cuts documents into pairs of segments for next sentence prediction.
 
-    Sentences of a document are gathered until they reach the target length. A random number of
-    them, at least one, is segment A. Half of the time the others are segment B; else, and where
-    there is one sentence only, B is sentences from a random place of another document, and the
-    sentences that were not used are put back. Tokens beyond the length are dropped one by one from
+    Sentences of a document are collected until they reach the target length. Segment A is a random
+    number of them, at least one. Half of the time segment B is the rest. Otherwise, and if there
+    is only one sentence, B is sentences from a random place in another document, and the unused
+    sentences are put back. Tokens beyond the length are dropped one by one from
     the longer segment, from its front or back at random. The target is the full length, or with
     `short_probability` drawn uniformly from 2 up to it, so that the model sees short inputs too.
-    These are the steps and the draws of google-research/bert's create_pretraining_data.py, but for
-    two: the random document is never the example's own (Google's may be, after 10 tries), and the
-    target is drawn for each example where Google draws one for a document and keeps it, which in a
-    corpus of books makes every tenth book short; `short_per="document"` does the same.
+    These are the steps and the draws of google-research/bert's create_pretraining_data.py, with
+    two differences. The random document is never the example's own (Google's may be, after 10
+    tries). And the target is drawn for each example, while Google draws it once for a document,
+    which in a corpus of books makes every tenth book short; `short_per="document"` does the same.
 
-    Each document has random numbers of its own, from `seed`, `duplicate` and its index, so that
-    documents can be shared out to any number of processes.
+    The random numbers of a document depend on `seed`, `duplicate` and its index, so that
+    documents can be divided among any number of processes.
 
     Args:
         documents: `Documents`, at least two.
-        sequence_length: int, the longest row, special tokens included.
+        sequence_length: int, the longest row, with special tokens.
         layout: `Layout`, the special tokens of a row.
         seed: int.
-        duplicate: int, the number of this pass over the documents, which draws other pairs.
+        duplicate: int, the number of this pass over the documents; each draws other pairs.
         short_probability: float.
-        random_probability: float, how often B is random where it could be the next.
+        random_probability: float, how often B is random though it could be the next.
         short_per: `"example"` or `"document"`.
-        which: range of documents to cut; None for all.
+        which: range of documents to cut; `None` for all.
 
     Returns:
         `Segments`, in the order of the documents.
 
     Raises:
-        ValueError: there is one document only, or no room for two tokens.
+        ValueError: there is only one document, or no room for two tokens.
 
     Reference: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, appendix A.2.
     """
     if documents.num_documents < 2:
         raise ValueError(
-            "Next sentence prediction needs at least two documents, to take random sentences from "
-            f"another one. Received: {documents.num_documents}. Cut the text into documents by "
+            "Next sentence prediction needs at least two documents, since random sentences come "
+            f"from another one. Received: {documents.num_documents}. Separate documents by "
             "blank lines or files, or use 'sentence_order' or 'full_sentences'."
         )
     check_choice("short_per", short_per, ("example", "document"))
@@ -100,19 +100,19 @@ def sentence_order_segments(
 ):
     """Cuts documents into pairs of consecutive segments, swapped half of the time, as in ALBERT.
 
-    Sentences are gathered and split into A and B as for `next_sentence_segments`; with probability
-    1/2 the two are swapped, and the label is 1. A chunk of one sentence gets the following one too,
-    since it cannot be split; the last sentence of a document that stands alone is left out and
-    counted. (ALBERT's code takes a random segment for B there.)
+    Sentences are collected and split into A and B as for `next_sentence_segments`; with probability
+    1/2 the two are swapped, and the label is 1. A chunk of one sentence cannot be split, so it gets
+    the following one too; if there is none, the sentence is left out and counted. (ALBERT's code
+    takes a random segment for B instead.)
 
     Args:
         documents: `Documents`.
-        sequence_length: int, the longest row, special tokens included.
+        sequence_length: int, the longest row, with special tokens.
         layout: `Layout`, the special tokens of a row.
         seed: int.
         duplicate: int, the number of this pass over the documents.
         short_probability: float, how often a shorter target length is drawn for an example.
-        which: range of documents to cut; None for all.
+        which: range of documents to cut; `None` for all.
 
     Returns:
         `Segments`, in the order of the documents.
@@ -131,17 +131,17 @@ def sentence_order_segments(
 def full_sentence_segments(documents, sequence_length, layout, size):
     """Cuts the corpus into rows of whole sentences, as many as fit: RoBERTa's FULL-SENTENCES.
 
-    A row goes on into the next document, behind a separator. A sentence that is longer than a row
+    A row continues into the next document, after a separator. A sentence longer than a row
     is cut at the row's end. Nothing is random, nothing is left out, and there is no segment B.
 
     Args:
         documents: `Documents`.
-        sequence_length: int, the longest row, special tokens included.
+        sequence_length: int, the longest row, with special tokens.
         layout: `Layout`, the special tokens of a row.
-        size: int, rows at a time.
+        size: int, the number of rows in each `Segments`.
 
     Yields:
-        `Segments` of `size` rows, the last of fewer.
+        `Segments` of `size` rows; the last one has fewer.
 
     Raises:
         ValueError: there is no room for two tokens.
@@ -159,21 +159,21 @@ def _full_sentences(documents, budget):
     starts, ends = memoryview(documents.sentence_starts), memoryview(documents.sentence_ends)
     begin, sentence = 0, 0
     while sentence < len(ends):
-        behind = bisect_left(ends, begin + budget + 1, sentence)
-        end = ends[behind - 1] if behind > sentence else begin + budget
+        stop = bisect_left(ends, begin + budget + 1, sentence)
+        end = ends[stop - 1] if stop > sentence else begin + budget
         yield begin, end
-        sentence = behind
+        sentence = stop
         if sentence < len(ends):
             begin = max(end, starts[sentence])
 
 
 def document_generator(seed, duplicate, document):
-    """Returns the random numbers of one pass over one document, a `random.Random`."""
+    """Returns the `random.Random` for one pass over one document."""
     return _Random(f"{seed}/{duplicate}/{document}")
 
 
 class _Random(random.Random):
-    """Integers by one multiplication, four times quicker than by Python's unbiased rejection.
+    """Integers from one multiplication, four times faster than Python's unbiased rejection.
 
     The bias, at most 1 in 2^53 times the range, is far below anything that data could show.
     """
@@ -183,7 +183,7 @@ class _Random(random.Random):
 
 
 def pack_segments(documents, segments, layout):
-    """Writes special tokens around A, or around A and B where there is a B, one row an example.
+    """Writes special tokens around A, or around A and B if there is a B, one row per example.
 
     Args:
         documents: `Documents`.
@@ -191,7 +191,7 @@ def pack_segments(documents, segments, layout):
         layout: `Layout`.
 
     Returns:
-        rows: `Ragged` of the dtype of `documents.token_ids`, one row after the other.
+        rows: `Ragged` with the dtype of `documents.token_ids`.
         second_starts: int32 `(num_examples,)`, the column of B's first token, or the row's length.
     """
     first_lengths, second_lengths = (
@@ -223,7 +223,7 @@ def pack_segments(documents, segments, layout):
 def copy_slices(source, source_starts, target, target_starts, lengths):
     """Copies `source[s : s + n]` to `target[t : t + n]` for each row of the three arrays.
 
-    For slices of some dozen tokens memory views are three times quicker than one index array.
+    For slices of a few dozen tokens memory views are three times faster than an index array.
     """
     source, target = memoryview(source.astype(target.dtype, copy=False)), memoryview(target)
     columns = (source_starts, target_starts, lengths)
@@ -239,10 +239,10 @@ def _budget(sequence_length, num_special):
 
 
 class _Cutter:
-    """The loops over sentences, on borders alone: no token is copied."""
+    """The loops over sentences, which use only their borders: no token is copied."""
 
     def __init__(self, documents, sequence_length, layout, short_probability):
-        # Memory views give plain ints, several times quicker than scalars of NumPy.
+        # Memory views give plain ints, which are several times faster than NumPy's scalars.
         self.starts = memoryview(np.ascontiguousarray(documents.sentence_starts))
         self.ends = memoryview(np.ascontiguousarray(documents.sentence_ends))
         self.firsts = memoryview(np.ascontiguousarray(documents.first_sentences))
@@ -252,7 +252,7 @@ class _Cutter:
         self.rows, self.num_skipped = [], 0
 
     def segments(self):
-        """Returns what was cut so far."""
+        """Returns the segments so far."""
         columns = np.array(self.rows, np.int64).reshape(-1, 6)
         flags = columns[:, 4].astype(np.int8), columns[:, 5].astype(bool)
         return Segments(columns[:, 0:2], columns[:, 2:4], *flags, self.num_skipped)
@@ -260,10 +260,10 @@ class _Cutter:
     def cut_next(self, document, generator, random_probability, is_drawn_per_example):
         """Cuts one document into pairs for next sentence prediction."""
         starts, ends = self.starts, self.ends
-        sentence, behind = self.firsts[document], self.firsts[document + 1]
+        sentence, stop = self.firsts[document], self.firsts[document + 1]
         target, is_short = self._draw_target(generator)
-        while sentence < behind:
-            chunk_end = self._chunk_end(sentence, behind, target)
+        while sentence < stop:
+            chunk_end = self._chunk_end(sentence, stop, target)
             num_sentences = chunk_end - sentence
             a_end = sentence + 1
             if num_sentences >= 2:
@@ -282,11 +282,11 @@ class _Cutter:
     def cut_ordered(self, document, generator):
         """Cuts one document into pairs of consecutive segments, swapped half of the time."""
         starts, ends = self.starts, self.ends
-        sentence, behind = self.firsts[document], self.firsts[document + 1]
-        while sentence < behind:
+        sentence, stop = self.firsts[document], self.firsts[document + 1]
+        while sentence < stop:
             target, is_short = self._draw_target(generator)
-            chunk_end = max(self._chunk_end(sentence, behind, target), sentence + 2)
-            if chunk_end > behind:
+            chunk_end = max(self._chunk_end(sentence, stop, target), sentence + 2)
+            if chunk_end > stop:
                 self.num_skipped += 1
                 return
             a_end = sentence + generator.randint(1, chunk_end - sentence - 1)
@@ -301,10 +301,10 @@ class _Cutter:
             return generator.randint(2, self.budget), 1
         return self.budget, 0
 
-    def _chunk_end(self, sentence, behind, target):
-        """Returns the first sentence after as many, at least one, as reach the target length."""
-        reached = bisect_left(self.ends, self.starts[sentence] + target, sentence, behind)
-        return min(reached + 1, behind)
+    def _chunk_end(self, sentence, stop, target):
+        """Returns the end of a chunk of sentences, at least one, that reaches the target length."""
+        reached = bisect_left(self.ends, self.starts[sentence] + target, sentence, stop)
+        return min(reached + 1, stop)
 
     def _draw_second(self, generator, document, target):
         for _ in range(TRIES):
@@ -313,15 +313,15 @@ class _Cutter:
                 break
         else:
             other = (document + 1) % self.num_documents
-        sentence, behind = self.firsts[other], self.firsts[other + 1]
-        sentence += generator.randint(0, behind - sentence - 1)
-        return self.starts[sentence], self.ends[self._chunk_end(sentence, behind, target) - 1]
+        sentence, stop = self.firsts[other], self.firsts[other + 1]
+        sentence += generator.randint(0, stop - sentence - 1)
+        return self.starts[sentence], self.ends[self._chunk_end(sentence, stop, target) - 1]
 
     def _add(self, a, b, not_next, is_short, generator):
-        """Cuts the pair to the budget and keeps it.
+        """Shortens the pair to the budget and keeps it.
 
-        Token by token from the longer one, B where both are as long: in closed form as for
-        `packing.truncated_lengths`. One random bit for each token tells from which side.
+        Tokens are dropped from the longer segment, from B if both are equally long, in closed form
+        as in `packing.truncated_lengths`. One random bit for each token selects the side.
         """
         room, row = self.budget, []
         most = max((room + 1) // 2, room - (b[1] - b[0])), max(room // 2, room - (a[1] - a[0]))

@@ -1,16 +1,16 @@
-"""Text to sentences by rules, for English and other European languages and for Chinese."""
+"""Text split into sentences by rules, for European languages and for Chinese."""
 
 import re
 
 # Closing quotes and brackets that belong to the sentence they end.
 _CLOSING = "\"'”’»)\\]）】』」》〕"
 _OPENING = "\"'“‘«(\\[（【『「《〔_*—–-"
-# A stop between letters ends a sentence where white space and no small letter follow.
-# Possessive repeats keep a megabyte of dots from taking quadratic time.
+# A stop between letters ends a sentence if white space and no small letter follow.
+# Thanks to possessive repeats a megabyte of dots does not take quadratic time.
 _SPACED_END = re.compile(
     rf"[.!?…](?<![.!?…]{{2}})[.!?…]*+[{_CLOSING}_*]*+\s++(?=[{_OPENING}]*(.))", re.DOTALL
 )
-# Chinese and Japanese stops need no white space. U+FF0E stands for a full stop in many files.
+# Chinese and Japanese stops need no white space. U+FF0E is a full stop in many files.
 _CJK_END = re.compile(
     rf"(?:[。！？｡]|(?<![0-9０-９])．(?![0-9０-９]))[。！？!?．…]*[{_CLOSING}]*\s*"
 )
@@ -23,25 +23,25 @@ vs viz cf etc eg ie i.e e.g cp vol vols no nos fig figs ch chap pp op ed eds co 
 approx jan feb mar apr jun jul aug sept oct nov dec a.m p.m u.s u.k ph.d b.c a.d hr hrs bros mt ft
 """
 _ABBREVIATIONS = frozenset(_ABBREVIATED.split())
-# These stand before names or numbers, yet end sentences as well: what follows decides.
+# These precede names or numbers, and end sentences too: it depends on what follows.
 _MAY_END = frozenset(("etc", "esq", "jr", "sr", "inc", "ltd", "co", "a.m", "p.m", "u.s", "u.k"))
 
 
 def split_sentences(text: str) -> list[str]:
     """Splits a passage into sentences.
 
-    A sentence ends after `.`, `!`, `?` or an ellipsis, with the closing quotes behind it, where
-    white space and something other than a small letter follow; not after a title or another
-    abbreviation (`Mr.`, `e.g.`), nor after an initial (`J. Smith`). Chinese sentences end after
-    `。`, `！` or `？` and closing quotes, with or without white space. Rules err now and then, as
-    any splitter without a dictionary does; pre-training only needs borders that are mostly right.
+    A sentence ends after `.`, `!`, `?` or an ellipsis and closing quotes, if white space and no
+    small letter follow, but not after a title or another abbreviation (`Mr.`, `e.g.`) or after an
+    initial (`J. Smith`). Chinese sentences end after `。`, `！` or `？` and closing quotes, with or
+    without white space. Like any splitter without a dictionary, these rules make some errors;
+    pre-training only needs borders that are mostly right.
 
     Args:
-        text: str, a passage without line breaks that mean something.
+        text: str, a passage whose line breaks have no meaning.
 
     Returns:
-        A list of str without white space at their ends, none of them empty. Joined, they hold
-        every character of the text other than white space, in its order.
+        A list of str, not empty, without white space at their ends. Joined, they hold
+        every character of the text except white space, in the same order.
 
     Example:
 

@@ -1,17 +1,17 @@
-"""Folders of pre-training examples: shards of flat arrays and a manifest that vouches for them.
+"""Folders of pre-training examples: shards of flat arrays, and a manifest with their checksums.
 
-A shard is a safetensors file, which other tools read too. Of `n` examples it holds
+A shard is a safetensors file, which other tools read too. For `n` examples it holds
 
 | tensor | dtype, shape | meaning |
 |---|---|---|
-| `token_ids` | uint16 or int32 `(total,)` | all rows one after the other, special tokens included |
+| `token_ids` | uint16 or int32 `(total,)` | all rows in sequence, with special tokens |
 | `offsets` | int64 `(n + 1,)` | row `i` is `token_ids[offsets[i] : offsets[i + 1]]` |
 | `second_starts` | int32 `(n,)` | column of the second segment's first token, or the row's length |
-| `is_random_next` | int8 `(n,)` | 1 where the second segment does not follow; for pairs only |
-| `word_starts` | bool `(total,)` | whether a word begins there; where a word segmenter was used |
-| `mask_offsets` | int64 `(n + 1,)` | where the predictions of each row lie; masked data only |
-| `mask_positions` | int32 `(predictions,)` | their columns; `token_ids` are masked then |
-| `mask_labels` | as `token_ids` | the ids that stood there |
+| `is_random_next` | int8 `(n,)` | 1 if the second segment does not follow; pairs only |
+| `word_starts` | bool `(total,)` | whether a word begins here; only with a word segmenter |
+| `mask_offsets` | int64 `(n + 1,)` | like `offsets`, for predictions; only with static masks |
+| `mask_positions` | int32 `(predictions,)` | their columns; `token_ids` are masked |
+| `mask_labels` | as `token_ids` | the original ids |
 """
 
 import hashlib
@@ -25,13 +25,14 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
+from bert_keras.checks import check_choice
 from bert_keras.datasets.remote import check_local, open_bytes
-from bert_keras.engine.atomic_files import read_json, replacing, write_json
+from bert_keras.engine.atomic_files import read_json, reading, replacing, write_json
 from bert_keras.types import Array, Path
 
 MANIFEST_FILE = "manifest.json"
 FORMAT_VERSION = 1
-# No header of ours comes near; a damaged length must not ask for gigabytes.
+# Far more than any header of ours, so that a damaged length does not read gigabytes.
 LONGEST_HEADER = 1 << 20
 _DTYPES = {
     "U16": np.dtype("<u2"),
@@ -68,32 +69,31 @@ def open_shard(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
         path: str.
 
     Returns:
-        arrays: dict of str to read-only array, parts of a memory map.
+        arrays: dict from names to read-only arrays, parts of a memory map.
         metadata: dict of str to str.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is cut short or its header is wrong.
+        ValueError: the file is truncated, or its header is wrong.
     """
     path = os.fspath(path)
+    size = _size(path)
+    with reading(path, _MAKE_AGAIN), open(path, "rb") as file:
+        header_size = int.from_bytes(file.read(8), "little")
+        if header_size > min(LONGEST_HEADER, size):
+            raise ValueError(f"a header of {header_size} bytes in a file of {size}")
+        header = json.loads(file.read(header_size))
+        begin = 8 + header_size
+        data = np.memmap(file, np.uint8, "r", begin, (size - begin,)) if size > begin else b""
+        metadata = header.pop("__metadata__", {})
+        return {name: _tensor(data, entry) for name, entry in header.items()}, metadata
+
+
+def _size(path):
+    """Returns the size of a shard in bytes."""
     if not os.path.isfile(path):
         raise FileNotFoundError(f"There is no shard {path}. {_MAKE_AGAIN}")
-    size = os.path.getsize(path)
-    try:
-        with open(path, "rb") as file:
-            header_size = int.from_bytes(file.read(8), "little")
-            if header_size > min(LONGEST_HEADER, size):
-                raise ValueError(f"a header of {header_size} bytes in a file of {size}")
-            header = json.loads(file.read(header_size))
-            begin = 8 + header_size
-            data = np.memmap(file, np.uint8, "r", begin, (size - begin,)) if size > begin else b""
-        metadata = header.pop("__metadata__", {})
-        arrays = {name: _tensor(data, entry) for name, entry in header.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(
-            f"A shard must be whole. Received: {path} with {size} bytes: {error}. {_MAKE_AGAIN}"
-        ) from error
-    return arrays, metadata
+    return os.path.getsize(path)
 
 
 def _tensor(data, entry):
@@ -105,26 +105,26 @@ def _tensor(data, entry):
 
 
 def file_sha256(path: Path) -> str:
-    """Returns the SHA-256 of a file, of this machine or another, in hexadecimal digits."""
+    """Returns the SHA-256 of a file, on this machine or another, in hexadecimal digits."""
     with open_bytes(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def json_sha256(value: Any) -> str:
-    """Returns the SHA-256 of a value of plain Python types, by its JSON with sorted keys."""
+    """Returns the SHA-256 of a value of plain Python types, from its JSON with sorted keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Writes `manifest.json`, whole or not at all: its presence says that the data is complete."""
+    """Writes `manifest.json`, whole or not at all: if it exists, the data is complete."""
     write_json(os.path.join(folder, MANIFEST_FILE), manifest)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Reads and checks `manifest.json`, and that every shard is there in full length.
+    """Reads and checks `manifest.json`, and that every shard has its full length.
 
     Args:
-        folder: str, a folder that `bert-keras pretraining-data` wrote.
+        folder: str, a folder written by `bert-keras pretraining-data`.
 
     Returns:
         The manifest, a dict: `num_examples`, `sequence_length`, `objective`, `masking`, `shards`
@@ -141,44 +141,29 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not os.path.isfile(path):
         raise FileNotFoundError(
             f"A folder of pre-training data must hold {MANIFEST_FILE}, which is written last. "
-            f"Received: {folder}, without it. Run create_pretraining_data.py (again: it goes on "
-            "where it stopped)."
+            f"Received: {folder}, without it. Run bert-keras pretraining-data; after a kill the "
+            "same command continues."
         )
-    try:
+    with reading(path, _MAKE_AGAIN):
         manifest = read_json(path)
-        version = manifest["version"]
-        num_examples = manifest["num_examples"]
+        check_choice("version", manifest["version"], (FORMAT_VERSION,))
         shards = [
             (str(shard["file"]), int(shard["bytes"]), int(shard["num_examples"]))
             for shard in manifest["shards"]
         ]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {error!r}. {_MAKE_AGAIN}") from error
-    if version != FORMAT_VERSION:
-        raise ValueError(
-            f"The data must be of version {FORMAT_VERSION}. Received: version {version} in {path}."
-        )
+        if sum(count for _, _, count in shards) != manifest["num_examples"]:
+            raise ValueError("its counts do not add up")
+        for name, _, _ in shards:
+            if not re.fullmatch(r"[\w.-]+", name):
+                raise ValueError(f"a shard must be in the folder. Received: {name!r}")
     for name, size, _ in shards:
-        _check_shard_file(folder, name, size)
-    if sum(count for _, _, count in shards) != num_examples:
-        raise ValueError(f"{path} is damaged: its counts do not add up. {_MAKE_AGAIN}")
+        found = _size(os.path.join(folder, name))
+        if found != size:
+            raise ValueError(
+                f"A shard must have the length that {MANIFEST_FILE} states. Received: {name} in "
+                f"{folder} with {found} bytes instead of {size}. {_MAKE_AGAIN}"
+            )
     return manifest
-
-
-def _check_shard_file(folder, name, size):
-    if not re.fullmatch(r"[\w.-]+", name):
-        raise ValueError(
-            f"A shard must lie in the folder of {MANIFEST_FILE}, {folder}. Received: {name!r}."
-        )
-    path = os.path.join(folder, name)
-    if not os.path.isfile(path):
-        raise FileNotFoundError(f"{MANIFEST_FILE} names {path}, which is missing. {_MAKE_AGAIN}")
-    found = os.path.getsize(path)
-    if found != size:
-        raise ValueError(
-            f"A shard must have the length that {MANIFEST_FILE} tells. Received: {path} with "
-            f"{found} bytes in place of {size}. {_MAKE_AGAIN}"
-        )
 
 
 def check_shard(folder: Path, shard: Mapping[str, Any]) -> None:
@@ -196,6 +181,6 @@ def check_shard(folder: Path, shard: Mapping[str, Any]) -> None:
     found = file_sha256(path)
     if found != shard["sha256"]:
         raise ValueError(
-            f"A shard must have the SHA-256 that {MANIFEST_FILE} tells. Received: {path} with "
-            f"{found} in place of {shard['sha256']}: it was altered. {_MAKE_AGAIN}"
+            f"A shard must have the SHA-256 that {MANIFEST_FILE} states. Received: {path} with "
+            f"{found} instead of {shard['sha256']}: it was altered. {_MAKE_AGAIN}"
         )

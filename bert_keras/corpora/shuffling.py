@@ -1,19 +1,19 @@
-"""A shuffle that is computed place by place: no permutation is ever in memory."""
+"""A shuffle computed place by place, without a permutation in memory."""
 
 import numpy as np
 
-# Four make a permutation that looks random; small ones, of few bits a half, need more.
+# Four rounds make a permutation that looks random; halves with few bits need more.
 ROUNDS = 8
 
 
 def shuffled(places, count, seed):
-    """Returns which of `count` things stands at each place of their shuffled order.
+    """Returns the number of the item, out of `count`, at each place of a shuffled order.
 
-    A Feistel network permutes all numbers of an even number of bits: each round makes of the halves
-    `(left, right)` the halves `(right, left ^ hash(right + key))`, which can be undone whatever the
-    hash. A number from `count` on goes through it again until it falls below ("cycle walking"), so
-    that the numbers below `count` change places among themselves. There are four times as many
-    numbers at most, hence four turns on average.
+    A Feistel network permutes all numbers with an even number of bits: each round replaces the
+    halves `(left, right)` by `(right, left ^ hash(right + key))`, which is reversible for any
+    hash. A result that is not below `count` is permuted again until it is ("cycle walking"), so
+    the numbers below `count` are permuted among themselves. There are at most four times as many
+    numbers in all, so four turns suffice on average.
 
     Args:
         places: int `(n,)`, from 0 to `count - 1`.
@@ -21,7 +21,7 @@ def shuffled(places, count, seed):
         seed: int or list of int, not negative.
 
     Returns:
-        int64 `(n,)`. All places together give each number below `count` once.
+        int64 `(n,)`. All places together have each number below `count` once.
 
     Reference: Black and Rogaway 2002, Ciphers with Arbitrary Finite Domains.
 
@@ -49,7 +49,7 @@ def _permuted(values, half_bits, keys):
 
 
 def _hash(values):
-    """Returns 64 bits that each depend on all bits of a value: the last steps of SplitMix64."""
+    """Returns 64 bits, each of which depends on all bits of a value, as SplitMix64 ends."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

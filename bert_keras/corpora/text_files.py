@@ -1,5 +1,6 @@
-"""Raw text corpora as documents made of passages: what pre-training reads."""
+"""Text files as documents of passages, the input of pre-training."""
 
+import glob
 import os
 from collections.abc import Iterable, Iterator
 from typing import Literal
@@ -13,13 +14,12 @@ _ENDINGS = (".txt", ".txt.gz")
 
 
 def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
-    """Returns the text files that `paths` names, those below a folder sorted by path.
+    """Returns the text files in `paths`, those in a folder sorted by path.
 
     Args:
-        paths: str or path, or a list of them: files of any name, and folders, of which the
-            `.txt` and `.txt.gz` files are taken. Addresses such as `s3://bucket/books/` too, of
-            folders with `/` at their end, or with `*`; fsspec and its package for such an address
-            read them.
+        paths: str or path, or a list of them: files of any name, and folders, whose `.txt` and
+            `.txt.gz` files are taken. Addresses such as `s3://bucket/books/` are read by fsspec and
+            its package for the scheme; those of folders end in `/`, others may hold `*`.
 
     Returns:
         List of str.
@@ -48,6 +48,21 @@ def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
     return files
 
 
+def expand(flag: str, patterns: Iterable[str]) -> list[str]:
+    """Returns the files, folders and addresses that match patterns with `*`.
+
+    Raises:
+        FileNotFoundError: a pattern matches nothing. The message names the flag.
+    """
+    paths = []
+    for pattern in patterns:
+        found = [pattern] if is_remote(pattern) else sorted(glob.glob(pattern))
+        if not found:
+            raise FileNotFoundError(f"{flag} must name files. Received: {pattern}, no such file.")
+        paths += found
+    return paths
+
+
 def _files_below(path):
     return [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
 
@@ -64,26 +79,26 @@ def read_documents(
 
     | corpus | `documents` | `passages` |
     |---|---|---|
-    | a book a file, blank lines between wrapped paragraphs (Gutenberg) | "file" | "paragraph" |
-    | a passage a line, however long (Chinese novels, WikiText) | "file" | "line" |
-    | a sentence a line, blank lines between documents (BERT) | "blank_line" | "line" |
+    | a book per file, blank lines between wrapped paragraphs (Gutenberg) | "file" | "paragraph" |
+    | a passage per line, however long (Chinese novels, WikiText) | "file" | "line" |
+    | a sentence per line, blank lines between documents (BERT) | "blank_line" | "line" |
 
-    Files are read line by line: one document is in memory at a time.
+    Files are read line by line, with one document in memory at a time.
 
     Args:
         paths: files and folders; see `find_text_files`.
-        documents: `"file"` or `"blank_line"`, what ends a document.
-        passages: `"paragraph"`, lines up to a blank one joined by a space, or `"line"`.
+        documents: `"file"` or `"blank_line"`, the end of a document.
+        passages: `"paragraph"`, the lines up to a blank one joined by spaces, or `"line"`.
         errors: `"strict"` or `"replace"`, for bytes that are not UTF-8; see `read_lines`.
 
     Yields:
-        A list of str without white space at their ends, none of them empty. Documents without
-        any text are passed over.
+        A list of str, not empty, without white space at their ends. Documents without text are
+        skipped.
 
     Raises:
         FileNotFoundError: a path does not exist.
-        ValueError: a file is badly encoded (the message names file, line and byte), or
-            an argument is not one of its values.
+        ValueError: a file has another encoding (the message names the file, the line and the
+            byte), or an argument is not one of its values.
 
     Example:
         ```python

@@ -6,31 +6,27 @@
 | `input_mask` | int64, seq_len | 1 for real tokens |
 | `segment_ids` | int64, seq_len | 1 for segment B and its `[SEP]` |
 | `masked_lm_positions` | int64, num_predictions | columns, padded with 0 |
-| `masked_lm_ids` | int64, num_predictions | ids that stood there, padded with 0 |
+| `masked_lm_ids` | int64, num_predictions | original ids, padded with 0 |
 | `masked_lm_weights` | float, num_predictions | 1.0 for predictions, 0.0 for padding |
-| `next_sentence_labels` | int64, 1 | 1 where B is random; 0 where there are no pairs |
+| `next_sentence_labels` | int64, 1 | 1 if B is random; 0 in rows without pairs |
 """
 
-import contextlib
 from collections.abc import Mapping
 from types import ModuleType
 
 import numpy as np
 
-from bert_keras.engine.atomic_files import replacing
+from bert_keras.checks import refuse_first, require
+from bert_keras.engine.atomic_files import reading, replacing
 from bert_keras.types import Array, Path
+
+_ADVICE = "Make the data again, or copy the file again."
 
 
 def check_tensorflow() -> ModuleType:
-    """Returns the module `tensorflow`, or raises an ImportError that says what to do."""
-    try:
-        import tensorflow
-    except ImportError as error:
-        raise ImportError(
-            "TFRecord files need TensorFlow: `pip install tensorflow`. The format 'safetensors' "
-            "holds the same examples and needs nothing else."
-        ) from error
-    return tensorflow
+    """Returns the module `tensorflow`, or raises `ImportError`."""
+    advice = "The format 'safetensors' holds the same examples and needs nothing else."
+    return require("tensorflow", "read or write TFRecord files", advice=advice)
 
 
 def write_records(
@@ -41,11 +37,11 @@ def write_records(
     Args:
         path: str.
         arrays: dict, see `bert_keras.corpora.shards`, of masked examples.
-        sequence_length: int, what rows are padded to.
-        num_predictions: int, what predictions are padded to.
+        sequence_length: int, the length that rows are padded to.
+        num_predictions: int, the number that predictions are padded to.
 
     Raises:
-        ImportError: there is no TensorFlow.
+        ImportError: TensorFlow is not installed.
     """
     tensorflow = check_tensorflow()
     offsets, mask_offsets = arrays["offsets"], arrays["mask_offsets"]
@@ -85,7 +81,7 @@ def _padded(values, width):
 
 
 def record_sizes(path: Path) -> tuple[int, ...]:
-    """Returns the lengths that the rows of a TFRecord file are padded to, by its first record.
+    """Returns the lengths that the rows of a TFRecord file are padded to, from its first record.
 
     Args:
         path: str.
@@ -94,12 +90,12 @@ def record_sizes(path: Path) -> tuple[int, ...]:
         `(sequence_length, num_predictions)`.
 
     Raises:
-        ImportError: there is no TensorFlow.
+        ImportError: TensorFlow is not installed.
         ValueError: the file is damaged, empty, or has other features.
     """
     tensorflow = check_tensorflow()
     sizes = 0, 0
-    with _whole(tensorflow, path):
+    with reading(path, _ADVICE):
         for record in tensorflow.data.TFRecordDataset([path]).take(1).as_numpy_iterator():
             features = tensorflow.train.Example.FromString(record).features.feature
             names = ("input_ids", "masked_lm_positions")
@@ -107,21 +103,9 @@ def record_sizes(path: Path) -> tuple[int, ...]:
     if not all(sizes):
         raise ValueError(
             f"The records of {path} must have the features of google-research/bert, such as "
-            "input_ids and masked_lm_positions. Received: others, or no record."
+            "input_ids and masked_lm_positions. Received: other features, or no record."
         )
     return sizes
-
-
-@contextlib.contextmanager
-def _whole(tensorflow, path):
-    """A context in which reading a damaged file raises an error that names it."""
-    try:
-        yield
-    except tensorflow.errors.OpError as error:
-        raise ValueError(
-            f"A TFRecord file must be whole. Received: {path}: {error.message}. Make the data "
-            "again, or copy the file again."
-        ) from error
 
 
 def read_records(path: Path) -> dict[str, Array]:
@@ -134,15 +118,15 @@ def read_records(path: Path) -> dict[str, Array]:
         A dict of arrays as in a shard, see `bert_keras.corpora.shards`: rows without padding.
 
     Raises:
-        ImportError: there is no TensorFlow.
+        ImportError: TensorFlow is not installed.
         ValueError: the file is damaged, its features are not those named above, or a row is wrong:
-            of another length than the first, without tokens, with a prediction outside of it.
+            it has another length than the first, no tokens, or a prediction outside its tokens.
     """
     tensorflow = check_tensorflow()
     names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids")
     columns = {name: [] for name in (*names, "masked_lm_weights", "next_sentence_labels")}
     sequence_length, num_predictions = record_sizes(path)
-    with _whole(tensorflow, path):
+    with reading(path, _ADVICE):
         for record in tensorflow.data.TFRecordDataset([path]).as_numpy_iterator():
             features = tensorflow.train.Example.FromString(record).features.feature
             for name, rows in columns.items():
@@ -154,7 +138,7 @@ def read_records(path: Path) -> dict[str, Array]:
                     raise ValueError(
                         f"The records of {path} must have the features {sorted(columns)}, as long "
                         f"as in the first row. Received: row {len(rows) - 1} with "
-                        f"{len(rows[-1])} values of {name} in place of {wanted}."
+                        f"{len(rows[-1])} values of {name} instead of {wanted}."
                     )
     table = {name: np.stack(rows) for name, rows in columns.items()}
     is_token, is_masked = table["input_mask"] > 0, table["masked_lm_weights"] > 0
@@ -173,20 +157,28 @@ def read_records(path: Path) -> dict[str, Array]:
 
 
 def _check_rows(table, is_token, is_masked, path):
-    """Raises where a row is none, and tells which."""
+    """Refuses the first row with a fault."""
     positions, labels = table["masked_lm_positions"], table["next_sentence_labels"]
     is_outside = (positions < 0) | (positions >= is_token.sum(axis=1)[:, None])
-    faults = {
-        "without any token": ~is_token.any(axis=1),
-        "with padding between its tokens": (np.diff(is_token.astype(int)) > 0).any(axis=1),
-        "with an id below 0": (table["input_ids"] < 0).any(axis=1)
-        | (table["masked_lm_ids"] < 0).any(axis=1),
-        "with a prediction outside of its tokens": (is_outside & is_masked).any(axis=1),
-        "with a label of the next sentence other than 0 and 1": ~np.isin(labels, (0, 1))[:, 0],
-    }
-    for fault, is_faulty in faults.items():
-        if is_faulty.any():
-            raise ValueError(
-                f"Each record must be a row of tokens. Received: {path}, row "
-                f"{int(np.argmax(is_faulty))}, {fault}. Make the data again."
-            )
+    is_negative = (table["input_ids"] < 0).any(axis=1) | (table["masked_lm_ids"] < 0).any(axis=1)
+    places = [f"{path}, row {row}" for row in range(len(is_token))]
+    for rule, column, wrong in (
+        ("a row must have tokens", "input_mask", ~is_token.any(axis=1)),
+        (
+            "padding must follow the tokens",
+            "input_mask",
+            (np.diff(is_token.astype(int)) > 0).any(axis=1),
+        ),
+        ("ids must be from 0", "input_ids", is_negative),
+        (
+            "predictions must be within the tokens",
+            "masked_lm_positions",
+            (is_outside & is_masked).any(axis=1),
+        ),
+        (
+            "labels of next sentences must be 0 or 1",
+            "next_sentence_labels",
+            ~np.isin(labels, (0, 1))[:, 0],
+        ),
+    ):
+        refuse_first(wrong, table[column], rule, _ADVICE, places)

@@ -1,4 +1,4 @@
-"""A corpus tokenized into files that any number of processes read as memory maps."""
+"""A corpus tokenized into files, which any number of processes read as memory maps."""
 
 import itertools
 
@@ -16,19 +16,19 @@ from bert_keras.corpora.sentences import split_sentences
 from bert_keras.corpora.workers import STATE
 from bert_keras.preprocessing.ragged import Ragged
 
-# One task of a process: enough to outweigh its transport, little enough to share out evenly.
+# A task: large enough to outweigh its transport, small enough to balance the processes.
 CHARACTERS_PER_TASK = 1 << 20
-# What has no end of sentence for so long is cut, see `cut_long_sentences`.
+# Longer sentences are cut, see `cut_long_sentences`.
 LONGEST_SENTENCE = 512
 
 
 def store_tokens(workers, texts, folder, progress):
-    """Tokenizes a corpus into a folder, or what is not there yet of it.
+    """Tokenizes a corpus into a folder, or the part that is missing there.
 
     Args:
         workers: `Workers` with the state `tokenizer`, `word_segmenter`, `sentences_per_line`.
         texts: iterable of documents, each a list of passages.
-        folder: str, of this corpus and these settings.
+        folder: str, the folder of this corpus and these settings.
         progress: function of a str.
 
     Returns:
@@ -44,12 +44,12 @@ def store_tokens(workers, texts, folder, progress):
         for _ in columns.extend(_placed(part, columns.lengths) for part in parts):
             progress(f"{columns.counts['bytes'] / 1e6:,.1f} MB of text tokenized")
     if not columns.counts["documents"]:
-        raise ValueError("Pre-training needs text. Received: files without any token.")
+        raise ValueError("Pre-training needs text. Received: files without tokens.")
     return dict(columns.counts)
 
 
 def open_tokens(folder, tokenizer):
-    """Returns what `store_tokens` wrote.
+    """Returns the corpus in a folder that `store_tokens` wrote.
 
     Args:
         folder: str.
@@ -57,7 +57,7 @@ def open_tokens(folder, tokenizer):
 
     Returns:
         documents: `Documents` on memory maps.
-        word_starts: bool `(total,)`, a memory map, or None where the vocabulary tells.
+        word_starts: bool `(total,)`, a memory map; `None` if they follow from the vocabulary.
     """
     columns = _columns(folder, tokenizer)
     has_words = columns.lengths["word_starts"] > 0
@@ -71,24 +71,24 @@ def _columns(folder, tokenizer):
 
 
 def _placed(part, lengths):
-    """Returns a part for `Columns`, its borders moved behind what is there already."""
+    """Returns a part for `Columns`, with its borders shifted by the existing lengths."""
     arrays, counts = part
-    # Not in place: what comes from Ray cannot be written.
+    # Not in place: arrays from Ray are read-only.
     before = [lengths[name] for name in ("token_ids", "token_ids", "sentence_starts")]
     for name, length in zip(Documents._fields[1:], before, strict=True):
         arrays[name] = arrays[name] + length
-    if lengths["first_sentences"]:  # The last entry there is the first of these.
+    if lengths["first_sentences"]:  # The last entry of the column is the first of the part.
         arrays["first_sentences"] = arrays["first_sentences"][1:]
     return arrays, counts
 
 
 def id_dtype(tokenizer):
-    """Returns the smallest dtype of files that holds the ids of a vocabulary."""
+    """Returns the smallest dtype for the ids of a vocabulary."""
     return np.uint16 if tokenizer.vocabulary_size <= 1 << 16 else np.int32
 
 
 def _tasks(documents):
-    """Gathers documents until they are worth a task."""
+    """Yields lists of documents, each large enough for a task."""
     task, size = [], 0
     for document in documents:
         task.append(document)
@@ -107,8 +107,8 @@ def tokenize_documents(documents):
         documents: list of documents, each a list of passages.
 
     Returns:
-        arrays: dict, the fields of `Documents`, of those that have a sentence, and `word_starts`,
-            bool of the shape of `token_ids`, or of none where the vocabulary tells.
+        arrays: dict, the fields of `Documents` for documents with a sentence, and `word_starts`,
+            bool with the shape of `token_ids`, or empty if they follow from the vocabulary.
         counts: dict of ints.
     """
     tokenizer = STATE["tokenizer"]
@@ -151,7 +151,7 @@ def _sentences(passages):
 
 
 def _sentence_ids(sentences):
-    """Returns flat ids, tokens of each sentence, and which token begins a word, or None."""
+    """Returns flat ids, the length of each sentence, and which tokens begin a word, or `None`."""
     tokenizer = STATE["tokenizer"]
     if STATE["word_segmenter"] is not None:
         return _segmented(tokenizer, sentences)
@@ -163,10 +163,10 @@ def _sentence_ids(sentences):
 
 
 def _segmented(tokenizer, sentences):
-    """Returns the same where the words are those of the word segmenter.
+    """Returns the same with the words of the word segmenter.
 
-    The tokens are the sentence's own; one begins a word where its first character lies in another
-    word than that of the token before.
+    The tokens are those of the sentence. A token begins a word if its first character is in another
+    word than that of the previous token.
     """
     ids, starts = [], []
     encodings = tokenizer.encode(sentences, special_tokens=False)
@@ -180,14 +180,14 @@ def _segmented(tokenizer, sentences):
 
 
 def _word_numbers(sentence):
-    """Returns the number of the word of each character, and once more that of the last."""
+    """Returns the number of each character's word, and a last entry for the end."""
     words = ["".join(word.split()) for word in STATE["word_segmenter"](sentence)]
     if "".join(words) != "".join(sentence.split()):
         raise ValueError(
-            "`word_segmenter` must return all of a sentence, cut into words. Received: "
+            "`word_segmenter` must return all of a sentence, split into words. Received: "
             f"{words[:20]} for {sentence[:80]!r}."
         )
     of_characters = np.repeat(np.arange(len(words)), list(map(len, words)))
-    # A space counts to the word before it.
+    # A space belongs to the word before it.
     position = np.cumsum([not character.isspace() for character in sentence + " "]) - 1
     return np.append(of_characters, -1)[np.maximum(position, 0)]

@@ -1,4 +1,4 @@
-"""Training of WordPiece vocabularies from text."""
+"""Training of WordPiece vocabularies on text."""
 
 import os
 import re
@@ -10,12 +10,14 @@ from collections.abc import Iterable
 
 import tokenizers
 
+from bert_keras.checks import check_not_empty, check_type
+from bert_keras.datasets.files import read_lines
 from bert_keras.tokenizers.building_blocks import bert_normalizer
-from bert_keras.tokenizers.texts import describe, replace_surrogates
+from bert_keras.tokenizers.tokenizer import replace_surrogates
 from bert_keras.types import Path
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-# Longer words are [UNK] to the tokenizer, and one of a megabyte would take hours to train on.
+# The tokenizer maps longer words to [UNK], and a word of a megabyte would take hours to train on.
 LONGEST_WORD = 100
 
 
@@ -33,24 +35,24 @@ def train_wordpiece(
 ) -> list[str]:
     """Trains a WordPiece vocabulary on text, read line by line.
 
-    Starting from single characters, the pair of neighbouring pieces that occurs most often in the
-    words of the text is merged into a new piece, again and again, until the vocabulary is full.
-    Google never published the trainer behind BERT's vocabularies, which merged by gain in
-    likelihood; this one merges by frequency, as Hugging Face's does. The same text gives the same
-    vocabulary on every run: the library's own trainer numbers characters in the random order of a
+    Starting from single characters, the most frequent pair of adjacent pieces in the words of the
+    text is merged into a new piece, until the vocabulary is full. Google never published the
+    trainer of BERT's vocabularies, which merged by gain in likelihood; this one merges by
+    frequency, like Hugging Face's. The same text always gives the same
+    vocabulary: the library's own trainer numbers characters in the random order of a
     hash table, so they are counted and sorted here first. Words of more than 100 characters, which
-    the tokenizer takes for unknown, are left out, and a warning tells how many.
+    are unknown to the tokenizer, are left out with a warning.
 
     Args:
-        files: path of a UTF-8 text file, or a list of such paths.
-        texts: iterable of str, in place of `files`. An iterator that can be read only once is
+        files: path of a UTF-8 text file, plain or gzip, or a list of paths.
+        texts: iterable of str, instead of `files`. An iterator that can be read only once is
             written to a temporary file, since the text is read several times.
         vocabulary_size: int, an upper bound: small texts give fewer tokens.
-        lowercase: bool, as the tokenizer that will use the vocabulary.
-        strip_accents: bool or None, likewise.
+        lowercase: bool, as in the tokenizer that will use the vocabulary.
+        strip_accents: bool or `None`, likewise.
         split_chinese: bool, likewise.
         min_frequency: int, how often a pair must occur to be merged.
-        limit_alphabet: int, how many different characters are kept, the most frequent first.
+        limit_alphabet: int, the number of different characters to keep, the most frequent ones.
         special_tokens: tokens put at the beginning, in this order.
 
     Returns:
@@ -60,7 +62,7 @@ def train_wordpiece(
     Raises:
         ValueError: there is no text, a file is not UTF-8, or the alphabet alone is larger than
             `vocabulary_size`.
-        TypeError: `texts` gives something else than str.
+        TypeError: `texts` yields something other than str.
 
     Example:
 
@@ -80,16 +82,16 @@ def train_wordpiece(
             message = f"Left out {num_long} word(s) of more than {LONGEST_WORD} characters."
             warnings.warn(message, stacklevel=2)
         alphabet = _alphabet(shortened(), normalizer, limit_alphabet)
-        # One merge-free run finds the characters that occur inside words.
+        # A run without merges finds the characters that occur inside words.
         found = _train(shortened(), normalizer, [], alphabet, vocabulary_size=0, min_frequency=1)
         characters = sorted(alphabet) + sorted(piece for piece in found if len(piece) > 1)
         fixed = list(dict.fromkeys([*special_tokens, *characters]))
         if len(fixed) > vocabulary_size:
             raise ValueError(
                 "`vocabulary_size` must hold the special tokens and the alphabet. Received: "
-                f"vocabulary_size={vocabulary_size}, but there are {len(special_tokens)} special "
-                f"tokens and {len(fixed) - len(special_tokens)} characters at the beginning and "
-                "inside of words. Raise it, or lower `limit_alphabet`."
+                f"vocabulary_size={vocabulary_size} for {len(special_tokens)} special tokens and "
+                f"{len(fixed) - len(special_tokens)} characters at the beginning and inside of "
+                "words. Raise it, or lower `limit_alphabet`."
             )
         # Listed as special tokens, the characters get their ids in this order.
         ids = _train(shortened(), normalizer, fixed, alphabet, vocabulary_size, min_frequency)
@@ -118,8 +120,7 @@ def _alphabet(texts, normalizer, limit):
     for text in texts:
         counts.update(normalizer.normalize_str(text))
     characters = [character for character in counts if not character.isspace()]
-    if not characters:
-        raise ValueError("A vocabulary needs text to be trained on. Received: no characters.")
+    check_not_empty(characters, "A vocabulary needs characters to be trained on")
     characters.sort(key=lambda character: (-counts[character], character))
     if dropped := characters[limit:]:
         lost = sum(counts[character] for character in dropped)
@@ -134,7 +135,7 @@ def _alphabet(texts, normalizer, limit):
 
 
 def _shortener(normalizer, split_chinese):
-    """Returns a function that leaves too long words out of a text, and tells how many."""
+    """Returns a function that removes overlong words from a text, and returns their number too."""
     borders = re.escape(string.punctuation) + "。，、" + ("\u4e00-\u9fff" if split_chinese else "")
     may_be_long = re.compile(rf"[^\s{borders}]{{{LONGEST_WORD + 1}}}").search
     split = tokenizers.pre_tokenizers.BertPreTokenizer().pre_tokenize_str
@@ -151,33 +152,20 @@ def _shortener(normalizer, split_chinese):
 
 
 def _as_rereadable(files, texts, folder):
-    """Returns a function that gives a fresh iterator over the texts each time it is called."""
+    """Returns a function that returns a new iterator over the texts at each call."""
     if (files is None) == (texts is None):
         raise ValueError("Pass either `files` or `texts`. Received: both, or neither.")
-    if isinstance(texts, (str, bytes)):
-        raise TypeError(f"`texts` must be an iterable of str. Received: {describe(texts)}.")
-    if texts is not None and iter(texts) is not texts:
-        return lambda: map(_checked, texts)
     if texts is not None:
+        if isinstance(texts, (str, bytes)):
+            check_type("texts", texts, (), "an iterable of str")
+        if iter(texts) is not texts:
+            return lambda: map(_checked, texts)
         files = os.path.join(folder, "texts.txt")
         with open(files, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(_checked(text) + "\n" for text in texts)
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    return lambda: _lines(paths)
-
-
-def _lines(paths):
-    for path in paths:
-        with open(path, encoding="utf-8-sig", newline="\n") as file:
-            try:
-                yield from file
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"Text files must be UTF-8. Received: {os.fspath(path)} ({error.reason})."
-                ) from error
+    return lambda: (line for path in paths for line in read_lines(path))
 
 
 def _checked(text):
-    if not isinstance(text, str):
-        raise TypeError(f"`texts` must give str only. Received: {describe(text)}.")
-    return replace_surrogates(text)
+    return replace_surrogates(check_type("texts", text, str, "an iterable of str"))

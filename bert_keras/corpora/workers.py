@@ -1,4 +1,4 @@
-"""Functions run on tasks by one process or several, with the same results in the same order."""
+"""Functions run on tasks by one or several processes, with the same results in the same order."""
 
 import collections
 import functools
@@ -8,22 +8,22 @@ import threading
 from concurrent import futures
 from concurrent.futures import process
 
-# What a process knows: set once, since sending it with each task would cost more than the task.
+# The state of a process, set once: sending it with each task would cost more than the task.
 STATE = {}
 KILLED = (
-    "A process ended before its task, as one that was killed or had no memory left; it may have "
-    "said more above. What was done is kept: the same call, or command, goes on there. Fewer "
-    "`num_workers` need less memory."
+    "A process ended before its task, as after a kill or without memory; it may have printed more "
+    "above. All finished work is kept: the same call, or command, continues. Fewer `num_workers` "
+    "need less memory."
 )
 
 
 class Workers:
-    """Runs functions of modules on tasks; what all tasks share lies in `STATE` of each process.
+    """Runs functions of modules on tasks. Each process holds their shared values in `STATE`.
 
     Args:
         count: int. 1 runs everything in this process.
-        options: dict, for what is made of this elsewhere, see `runners`.
-        **state: what `STATE` shall hold, able to be pickled.
+        options: dict, for subclasses, see `runners`.
+        **state: the values of `STATE`, which can be pickled.
 
     Example:
     ```python
@@ -46,7 +46,7 @@ class Workers:
         STATE.clear()
 
     def map(self, function, tasks):
-        """Yields `function(task)` for each task, in their order, a few tasks read ahead.
+        """Yields `function(task)` for each task in order, and reads a few tasks ahead.
 
         Raises:
             ChildProcessError: a process was killed.
@@ -64,7 +64,7 @@ class Workers:
 
     def _start(self):
         if self.count > 1:
-            # Spawned, because a forked process may hang where the backend has threads.
+            # Spawned, because a forked process may hang if the backend has threads.
             context = multiprocessing.get_context("spawn")
             self._pool = futures.ProcessPoolExecutor(
                 self.count, context, _set_up_process, (self.state,)
@@ -84,7 +84,7 @@ class Workers:
 
 
 def set_up(state):
-    """Makes `STATE` of this process hold a state."""
+    """Sets `STATE` of this process."""
     STATE.clear()
     STATE.update(state)
 
@@ -97,9 +97,9 @@ def _set_up_process(state):
 
 
 def _end_with_parent():
-    """Ends this process with the one that started it, which may be killed without a word.
+    """Ends this process with its parent, which may be killed without notice.
 
-    Left alone it would go on with its tasks, and write over the files of a run begun anew.
+    Otherwise it would continue with its tasks, and overwrite the files of a restarted run.
     """
     multiprocessing.parent_process().join()
     os._exit(1)

@@ -5,8 +5,8 @@ from typing import Any, Unpack
 
 import keras
 
+from bert_keras.layers.activations import get_activation
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.feed_forward import get_activation
 from bert_keras.layers.initializer import head_initializer
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import Activation, LayerOptions, Tensor

@@ -23,7 +23,7 @@ class MaskedLMHead(Head):
     Args:
         vocabulary_size: int, rows of the token table.
         hidden_dim: int, width of the backbone.
-        activation: name or callable, see `bert_keras.layers.feed_forward.get_activation`.
+        activation: name or callable, see `bert_keras.layers.activations.get_activation`.
         layer_norm_epsilon: float, added to the variance.
         initializer_range: float, standard deviation of the initial kernel.
         embedding_dim: int, width of the token table; `None` for `hidden_dim`.

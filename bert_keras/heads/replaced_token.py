@@ -18,7 +18,7 @@ class ReplacedTokenHead(Head):
 
     Args:
         hidden_dim: int, width of the backbone.
-        activation: name or callable, see `bert_keras.layers.feed_forward.get_activation`.
+        activation: name or callable, see `bert_keras.layers.activations.get_activation`.
         initializer_range: float, standard deviation of the initial kernels.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 

@@ -27,7 +27,7 @@ class SequenceHead(Head):
         pooling: `"pooler"`, `"cls"`, `"mean"` or `"max"`, see `bert_keras.layers.pooler.pool`.
         initializer_range: float, standard deviation of the initial kernels.
         hidden_activation: name of the hidden layer's activation, see
-            `bert_keras.layers.feed_forward.get_activation`; `None` for no such layer.
+            `bert_keras.layers.activations.get_activation`; `None` for no such layer.
         dropout_first: bool, whether there is dropout before the hidden layer too.
         norm: bool, whether there is a norm behind the hidden layer.
         layer_norm_epsilon: float, added to its variance.

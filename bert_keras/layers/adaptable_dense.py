@@ -1,5 +1,7 @@
 """LoRA: a dense layer that learns by two small matrices beside its kernel."""
 
+from types import MappingProxyType
+
 import keras
 import numpy as np
 from keras import ops
@@ -134,3 +136,14 @@ class AdaptableDense(keras.layers.Dense):
         if self.has_adapter:
             self.lora_a.assign(store["lora_a"])
             self.lora_b.assign(store["lora_b"])
+
+
+def adaptable_layers(*parts):
+    """Returns the adaptable layers of the parts of a block, a read-only mapping from their names.
+
+    Args:
+        *parts: layers with a mapping `adaptable`, name -> attribute.
+    """
+    layers = {name: getattr(p, found) for p in parts for name, found in p.adaptable.items()}
+    # No dict: Keras would look for layers in it, and name them so in files.
+    return MappingProxyType(layers)

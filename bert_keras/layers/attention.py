@@ -76,8 +76,7 @@ class SelfAttention(keras.layers.Layer):
                 "`hidden_dim` must be a multiple of `num_heads`. Received: "
                 f"hidden_dim={hidden_dim}, num_heads={num_heads}."
             )
-        self.num_heads = num_heads
-        self.hidden_dim = hidden_dim
+        self.num_heads, self.hidden_dim = num_heads, hidden_dim
         self.head_dim = hidden_dim // num_heads
         self.initializer_range = initializer_range
         self.query, self.key, self.value = (
@@ -112,26 +111,10 @@ class SelfAttention(keras.layers.Layer):
         """`(batch, seq_len, hidden_dim)` to `(batch, seq_len, num_heads, head_dim)`."""
         return ops.reshape(x, (*ops.shape(x)[:2], self.num_heads, self.head_dim))
 
-    def compute_output_spec(self, hidden_states, return_attentions=False, **options):
-        batch, seq_len = hidden_states.shape[:2]
-        output = keras.KerasTensor((batch, seq_len, self.hidden_dim), dtype=self.compute_dtype)
-        if not return_attentions:
-            return output, None
-        shape = (batch, self.num_heads, seq_len, seq_len)
-        return output, keras.KerasTensor(shape, dtype=self.compute_dtype)
-
 
 def attend(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    dropout: Dropout,
-    return_attentions: bool = False,
-    training: bool | None = None,
-    bias: Tensor | None = None,
-    scale: float | None = None,
-) -> tuple[Tensor, Tensor | None]:
+    query, key, value, mask, dropout, return_attentions=False, training=None, bias=None, scale=None
+):
     """Returns `softmax(scale Q K^T + bias) V`, by the backend's own function where possible.
 
     Args:
@@ -150,8 +133,8 @@ def attend(
         `(batch, num_heads, num_queries, num_keys)` before dropout, or `None`.
     """
     drops = training and dropout.rate
-    if kernels.has_fused_attention(query, dropout if drops else None) and not return_attentions:
-        rate = dropout.rate if drops else 0.0
+    rate = dropout.rate if drops else 0.0
+    if not return_attentions and kernels.has_fused_attention(query, dropout if drops else None):
         return kernels.fused_attention(query, key, value, mask, bias, scale, rate), None
     shape = (*ops.shape(query)[::2], ops.shape(query)[1], ops.shape(key)[1])
     kept = dropout.mask(query, shape) if drops and not return_attentions else None
@@ -160,12 +143,11 @@ def attend(
         context = kernels.mixed(dropout(attentions, training=training), value)
         return context, attentions if return_attentions else None
 
+    @computed_again
     def attended(query, key, value, mask, bias, kept):
         attentions = _probabilities(query, key, mask, bias, scale)
         return kernels.mixed(attentions, value, kept, dropout.rate)
 
-    if keras.backend.backend() == "tensorflow":
-        attended = computed_again(attended)
     return attended(query, key, value, mask, bias, kept), None
 
 

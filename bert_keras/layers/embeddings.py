@@ -10,8 +10,6 @@ from bert_keras.layers.initializer import bert_dense, bert_initializer
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.types import LayerOptions, Tensor
 
-_SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_norm")
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class BertEmbeddings(keras.layers.Layer):
@@ -78,14 +76,13 @@ class BertEmbeddings(keras.layers.Layer):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        self.num_segments = num_segments
-        self.has_positions = has_positions
         self.padding_id = padding_id
         self.initializer_range = initializer_range
         # Reversible, so that a masked language model can decode with the same table.
         self.token_embedding = self._table(
             vocabulary_size, "token_embedding", keras.layers.ReversibleEmbedding
         )
+        self.position_embedding = self.segment_embedding = self.projection = None
         if has_positions:
             rows = max_sequence_length + (0 if padding_id is None else padding_id + 1)
             self.position_embedding = self._table(rows, "position_embedding")
@@ -95,7 +92,6 @@ class BertEmbeddings(keras.layers.Layer):
             epsilon=layer_norm_epsilon, center=center, dtype=self.dtype_policy, name="layer_norm"
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        self.projection = None
         if embedding_dim is not None:
             self.projection = bert_dense(self, hidden_dim, "projection")
 
@@ -109,14 +105,12 @@ class BertEmbeddings(keras.layers.Layer):
         )
 
     def build(self, input_shape=None):
-        self.token_embedding.build((None, None))
-        if self.has_positions:
-            self.position_embedding.build((None,))
-        if self.num_segments:
-            self.segment_embedding.build((None, None))
-        self.layer_norm.build((None, None, self.embedding_dim))
-        if self.projection is not None:
-            self.projection.build((None, None, self.embedding_dim))
+        for table in (self.token_embedding, self.position_embedding, self.segment_embedding):
+            if table is not None:
+                table.build()
+        for layer in (self.layer_norm, self.projection):
+            if layer is not None:
+                layer.build((None, None, self.embedding_dim))
 
     def call(
         self,
@@ -126,9 +120,9 @@ class BertEmbeddings(keras.layers.Layer):
         training: bool | None = None,
     ) -> Tensor:
         x = self.token_embedding(token_ids) if token_vectors is None else token_vectors
-        if self.has_positions:
+        if self.position_embedding is not None:
             x = x + self.position_embedding(self._positions(token_ids))
-        if self.num_segments:
+        if self.segment_embedding is not None:
             if segment_ids is None:
                 # One row for all; it broadcasts over batch and length.
                 segment_ids = ops.zeros((1, 1), dtype="int32")
@@ -142,27 +136,3 @@ class BertEmbeddings(keras.layers.Layer):
             return ops.arange(ops.shape(token_ids)[1], dtype="int32")
         is_real = ops.cast(ops.not_equal(token_ids, self.padding_id), "int32")
         return ops.cumsum(is_real, axis=1) * is_real + self.padding_id
-
-    def compute_output_shape(
-        self, token_ids_shape, segment_ids_shape=None, token_vectors_shape=None
-    ):
-        return (*token_ids_shape, self.hidden_dim)
-
-
-def share_embeddings(backbone: keras.Model, other: keras.Model) -> None:
-    """Gives a backbone the tables and the norm of another's embeddings in place of its own.
-
-    What leads from them to the encoder stays its own.
-
-    Args:
-        backbone: a `Backbone`.
-        other: a `Backbone` whose embeddings are of the same class, tables and width.
-    """
-    embeddings = backbone.embeddings
-    for name in _SHARED:
-        old = getattr(embeddings, name, None)
-        if old is not None:
-            new = getattr(other.embeddings, name)
-            # In its place: the order of weights stays.
-            embeddings._tracker.replace_tracked_value("layers", old, new)
-            setattr(embeddings, name, new)

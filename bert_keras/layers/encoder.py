@@ -1,19 +1,19 @@
 """The encoder: a stack of blocks of attention and feed-forward."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Unpack
 
 import keras
 
 from bert_keras.engine.remat import rematerialized, warn_where_useless
 from bert_keras.engine.size_limit import note_variable
+from bert_keras.layers.adaptable_dense import adaptable_layers
 from bert_keras.layers.dropout import Dropout
 from bert_keras.types import LayerOptions, Tensor
 
 
 class _OfLayers(keras.layers.Layer):
-    """A layer that is handed its parts: its config holds theirs.
+    """A layer whose constructor takes other layers: its config holds theirs.
 
     Attributes:
         arguments: names of the constructor's arguments that are attributes too.
@@ -90,19 +90,12 @@ class EncoderBlock(_OfLayers):
     @property
     def adaptable(self) -> Mapping[str, keras.layers.Dense]:
         """The block's dense layers by name, to each of which an adapter can be added."""
-        layers = {
-            name: getattr(part, attribute)
-            for part in (self.attention, self.feed_forward)
-            for name, attribute in part.adaptable.items()
-        }
-        # No dict: Keras would look for layers in it, and name them so in files.
-        return MappingProxyType(layers)
+        return adaptable_layers(self.attention, self.feed_forward)
 
     def build(self, input_shape=None):
-        shape = (None, None, self.hidden_dim)
         for part in (getattr(self, name) for name in self.arguments[:4]):
-            if part is not None and not part.built:  # Built already where made of a config.
-                part.build(shape)
+            if part is not None and not part.built:  # Parts made from a config are built.
+                part.build((None, None, self.hidden_dim))
 
     def call(
         self,
@@ -176,10 +169,9 @@ class Encoder(_OfLayers):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        self.shared = list(shared)
-        self.blocks = blocks
-        self.remat = remat
-        self.norm = norm
+        # The shared layers first: weights are in the order in which layers become attributes.
+        self.shared, self.blocks = list(shared), blocks
+        self.remat, self.norm = remat, norm
         if remat:
             warn_where_useless()
 
@@ -202,7 +194,9 @@ class Encoder(_OfLayers):
         return_attentions: bool = False,
         training: bool | None = None,
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
-        shared = {layer.name: layer(hidden_states, training=training) for layer in self.shared}
+        shared = {}
+        for layer in self.shared:
+            shared[layer.name] = layer(hidden_states, training=training)
         all_hidden_states, all_attentions = [hidden_states], []
         options = {"attention_mask": attention_mask, "training": training}
         for block in self.blocks:

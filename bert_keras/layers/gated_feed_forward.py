@@ -7,9 +7,9 @@ from typing import Unpack
 import keras
 from keras import ops
 
+from bert_keras.layers.activations import get_activation
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.feed_forward import get_activation
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.types import LayerOptions
 

@@ -47,9 +47,6 @@ class Pooler(keras.layers.Layer):
     def call(self, hidden_states: Tensor) -> Tensor:
         return self.dense(hidden_states[:, 0])
 
-    def compute_output_shape(self, input_shape):
-        return (input_shape[0], self.hidden_dim)
-
 
 POOLINGS = ("pooler", "cls", "mean", "max")
 

@@ -1,6 +1,9 @@
 """A padded batch to rows without padding and back, see `preprocessing.unpadded_batches`."""
 
+import numpy as np
 from keras import ops
+
+from bert_keras.inputs import PADDING_MASK, ROW_PLACES, TOKEN_IDS
 
 
 def to_rows(hidden_states, places):
@@ -59,3 +62,26 @@ def numbers_of_texts(places):
 def same_text(numbers):
     """Returns which keys each query sees: bool `(num_rows, 1, seq_len, seq_len)`."""
     return numbers[:, None, :, None] == numbers[:, None, None, :]
+
+
+def check_no_attentions(return_attentions):
+    """Raises `ValueError` where the probabilities of rows of several texts are asked for."""
+    if return_attentions:
+        raise ValueError(
+            "Attention probabilities are of padded batches: those of rows of several texts have no "
+            "order that a reader knows. Received: return_attentions=True with 'row_places'. "
+            "Leave 'row_places' out, or make the preprocessor with unpadded=False."
+        )
+
+
+def check_places(arrays):
+    """Raises `ValueError` unless each token of a batch has one place in its `row_places`."""
+    places, (tokens,) = arrays[ROW_PLACES], np.nonzero(arrays[PADDING_MASK].reshape(-1))
+    has_length = places.shape[-1] == arrays[TOKEN_IDS].shape[-1]
+    if not has_length or not np.array_equal(np.sort(places[places >= 0]), tokens):
+        raise ValueError(
+            f"The input {ROW_PLACES!r} must hold the place of each token of the batch once, in "
+            f"rows of the batch's length. Received: shape {places.shape} for token_ids of shape "
+            f"{arrays[TOKEN_IDS].shape} with {len(tokens)} tokens. A task with "
+            "`TextPreprocessor(unpadded=True)` makes it for a whole batch, which cannot be split."
+        )

@@ -8,26 +8,11 @@ import keras
 from keras import ops
 
 from bert_keras import inputs as contract
-from bert_keras.checks import check_bool, check_int, check_number, check_rates
 from bert_keras.layers import unpadding
 from bert_keras.models.adapters import Adaptable
+from bert_keras.models.arguments import check_number_of_parameters, checked_argument
 from bert_keras.models.model import BuiltModel, settings_of
-from bert_keras.other_names import renamed_argument
 from bert_keras.types import Dtype, Inputs, Outputs, Path, Tensor
-
-# More than any published encoder has, and less than what would exhaust a machine: a config read
-# from a file is data from outside.
-_SIZES = {
-    "vocabulary_size": (1, 2**24),
-    "num_layers": (1, 1024),
-    "num_heads": (1, 1024),
-    "hidden_dim": (1, 2**16),
-    "embedding_dim": (1, 2**16),
-    "intermediate_dim": (1, 2**18),
-    "max_sequence_length": (1, 2**20),
-    "num_segments": (0, 1024),
-}
-_MOST_PARAMETERS = 2**33
 
 
 class Backbone(Adaptable, BuiltModel):
@@ -96,18 +81,8 @@ class Backbone(Adaptable, BuiltModel):
         for rate in {"attention_dropout", "embedding_dropout"} & arguments.keys():
             arguments[rate] = arguments["dropout"] if arguments[rate] is None else arguments[rate]
         for argument, value in arguments.items():
-            setattr(self, argument, _checked(argument, value))
-        self._check_number_of_parameters()
-
-    def _check_number_of_parameters(self):
-        blocks = self.num_layers * (4 * self.hidden_dim + 2 * self.intermediate_dim)
-        rows = self.vocabulary_size + (self.max_sequence_length or 0) + blocks
-        if self.hidden_dim * rows > _MOST_PARAMETERS:
-            sizes = {name: getattr(self, name, None) for name in _SIZES}
-            raise ValueError(
-                f"The sizes {sizes} ask for about {self.hidden_dim * rows:.1e} parameters; at most "
-                f"{_MOST_PARAMETERS:.1e} are allowed. Is the config damaged?"
-            )
+            setattr(self, argument, checked_argument(argument, value))
+        check_number_of_parameters(self)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -146,15 +121,15 @@ class Backbone(Adaptable, BuiltModel):
         token_vectors: Tensor | None = None,
         training: bool | None = None,
     ) -> Outputs:
+        token_ids, places = inputs[contract.TOKEN_IDS], inputs.get(contract.ROW_PLACES)
         embedded = self.embeddings(
-            inputs[contract.TOKEN_IDS],
+            token_ids,
             segment_ids=inputs.get(contract.SEGMENT_IDS),
             token_vectors=token_vectors,
             training=training,
         )
-        places = inputs.get(contract.ROW_PLACES)
         if places is not None:
-            check_no_attentions(return_attentions)
+            unpadding.check_no_attentions(return_attentions)
             embedded = unpadding.to_rows(embedded, places)
         hidden_states, attentions = self.encoder(
             embedded,
@@ -164,8 +139,7 @@ class Backbone(Adaptable, BuiltModel):
         )
         hidden_states = hidden_states if return_hidden_states else hidden_states[-1:]
         if places is not None:
-            like = inputs[contract.TOKEN_IDS]
-            hidden_states = tuple(unpadding.to_batch(x, places, like) for x in hidden_states)
+            hidden_states = tuple(unpadding.to_batch(x, places, token_ids) for x in hidden_states)
         outputs = {"sequence_output": hidden_states[-1]}
         if self.pooler is not None:
             outputs["pooled_output"] = self.pooler(hidden_states[-1])
@@ -191,13 +165,9 @@ class Backbone(Adaptable, BuiltModel):
             inputs: dict of integer arrays, see `bert_keras.inputs`.
             num_axes: int, axes of `token_ids`.
         """
-        contract.check_arrays(
-            inputs,
-            vocabulary_size=self.vocabulary_size,
-            max_sequence_length=self.max_sequence_length,
-            num_segments=self.num_segments,
-            num_axes=num_axes,
-        )
+        contract.check_arrays(inputs, self, num_axes)
+        if contract.ROW_PLACES in inputs:
+            unpadding.check_places(inputs)
 
     def get_config(self):
         """Returns the constructor's arguments, and what is quantized."""
@@ -228,40 +198,3 @@ class Backbone(Adaptable, BuiltModel):
         from bert_keras.presets.presets import load_backbone
 
         return load_backbone(cls, preset, load_weights, kwargs)
-
-
-def check_no_attentions(return_attentions):
-    """Raises `ValueError` where the probabilities of rows of several texts are asked for."""
-    if return_attentions:
-        raise ValueError(
-            "Attention probabilities are of padded batches: those of rows of several texts have no "
-            "order that a reader knows. Received: return_attentions=True with 'row_places'. "
-            "Leave 'row_places' out, or make the preprocessor with unpadded=False."
-        )
-
-
-def own_arguments(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a constructor, of its `locals()`, those of `kwargs` among them."""
-    own = {name: settings[name] for name in settings if name not in ("self", "kwargs", "__class__")}
-    for name in settings["kwargs"]:
-        if name not in ("name", "dtype", "trainable"):
-            raise TypeError(
-                f"{type(settings['self']).__name__} has no argument {name!r}."
-                f"{renamed_argument(name)} It takes {[*own, 'name', 'dtype', 'trainable']}."
-            )
-    return {**own, **settings["kwargs"]}
-
-
-def _checked(name, value):
-    """Returns the value of an argument; raises `ValueError` unless it is what its name says."""
-    if name in _SIZES:
-        return check_int(name, value, *_SIZES[name])
-    if name in ("dropout", "attention_dropout", "embedding_dropout"):
-        check_rates(**{name: value})
-    elif name in ("layer_norm_epsilon", "initializer_range"):
-        check_number(name, value)
-    elif name in ("causal", "remat"):
-        check_bool(name, value)
-    elif name == "activation" and not (isinstance(value, str) or callable(value)):
-        raise ValueError(f"`activation` must be a name or a function. Received: {value!r}.")
-    return value

@@ -13,7 +13,8 @@ from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.pooler import Pooler
-from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.arguments import own_arguments
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.types import LayerOptions
 
@@ -111,8 +112,7 @@ def bert_embeddings(backbone, embedding_dim=None, **options):
             for no projection.
         **options: further arguments of `BertEmbeddings`, such as `has_positions`.
     """
-    options["embedding_dim"] = embedding_dim
-    return layer_for(backbone, BertEmbeddings, "embeddings", **options)
+    return layer_for(backbone, BertEmbeddings, "embeddings", embedding_dim=embedding_dim, **options)
 
 
 def bert_encoder(backbone, **options):
@@ -123,8 +123,8 @@ def bert_encoder(backbone, **options):
         **options: further arguments of `Encoder`, such as `shared`.
     """
     blocks = [bert_block(backbone, f"layer_{i}") for i in range(backbone.num_layers)]
-    options |= {"remat": backbone.remat, "dtype": backbone.dtype_policy}
-    return Encoder(blocks, name="encoder", **options)
+    dtype = backbone.dtype_policy
+    return Encoder(blocks, remat=backbone.remat, dtype=dtype, name="encoder", **options)
 
 
 def bert_block(backbone, name, block_class=EncoderBlock):

@@ -4,7 +4,8 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.arguments import own_arguments
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.types import LayerOptions
 

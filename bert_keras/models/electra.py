@@ -4,9 +4,12 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.arguments import own_arguments
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.types import LayerOptions
+
+_SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_norm")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -85,3 +88,22 @@ class ElectraBackbone(Backbone):
         self.embeddings = bert_embeddings(self, embedding_dim if is_projected else None)
         self.encoder = bert_encoder(self)
         self.build()
+
+
+def share_embeddings(backbone: keras.Model, other: keras.Model) -> None:
+    """Gives a backbone the tables and the norm of another's embeddings in place of its own.
+
+    What leads from them to the encoder stays its own.
+
+    Args:
+        backbone: a `Backbone`.
+        other: a `Backbone` whose embeddings are of the same class, tables and width.
+    """
+    embeddings = backbone.embeddings
+    for name in _SHARED:
+        old = getattr(embeddings, name, None)
+        if old is not None:
+            new = getattr(other.embeddings, name)
+            # In its place: the order of weights stays.
+            embeddings._tracker.replace_tracked_value("layers", old, new)
+            setattr(embeddings, name, new)

@@ -11,7 +11,8 @@ from bert_keras.layers.gated_feed_forward import GatedFeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.layers.unpadding import numbers_of_texts
-from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.arguments import own_arguments
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings
 from bert_keras.models.model import layer_for
 from bert_keras.types import LayerOptions

@@ -23,7 +23,8 @@ import numpy as np
 
 import bert_keras
 from bert_keras import layers
-from bert_keras.models.backbone import Backbone, own_arguments
+from bert_keras.models.arguments import own_arguments
+from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_block, bert_embeddings
 
 # %% [markdown]

@@ -75,6 +75,11 @@ def word_pieces():
     return bert_keras.WordPieceTokenizer(vocabulary)
 
 
+def mpnet_pieces():
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    return bert_keras.WordPieceTokenizer([*special, *word_pieces().vocabulary, "<mask>"])
+
+
 def of_family(make, tokenizer, **options):
     options |= {"num_layers": 2, "dropout": 0.0, **SIZES}
     backbone = make(vocabulary_size=tokenizer.vocabulary_size, **options)
@@ -98,6 +103,7 @@ TRAINED = {
     "albert": lambda: of_family(bert_keras.AlbertBackbone, word_pieces()),
     "distilbert": lambda: of_family(bert_keras.DistilBertBackbone, word_pieces()),
     "electra": lambda: of_family(bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8),
+    "mpnet": lambda: of_family(bert_keras.MPNetBackbone, mpnet_pieces()),
     "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs()),
     "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, 2, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
@@ -109,7 +115,7 @@ TRAINED = {
     "float16": lambda: classifier(dtype="mixed_float16"),
 }
 # Cases that are loaded in all nine directions.
-FAMILIES = ("roberta", "albert", "distilbert", "electra", "modernbert")
+FAMILIES = ("roberta", "albert", "distilbert", "electra", "mpnet", "modernbert")
 NINE = ("schedule", *FAMILIES)
 # Cases that each backend loads itself, to resume training bit for bit.
 OWN = ("schedule", "two_of_four_layers_unfrozen", "adapters_by_lamb", "dropout_and_consistency")

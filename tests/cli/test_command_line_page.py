@@ -5,7 +5,7 @@ import re
 import shlex
 
 import pytest
-from test_commands import command, defined  # noqa: F401
+from test_commands import command  # noqa: F401
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras

@@ -1,18 +1,15 @@
-"""The commands of pre-training from flags to the last line, on a text small enough for seconds."""
+"""The commands of pre-training, from flags to the last line, on a text small enough for seconds."""
 
 import json
 import math
-import pathlib
 import random
-import re
 import sys
 
 import pytest
+from absl import flags
 
 import bert_keras
-from bert_keras.cli import make_pretraining_data as pretraining_data
-from bert_keras.cli import pretrain as command
-from bert_keras.cli import train_vocabulary as vocabulary
+from bert_keras.cli import make_pretraining_data, options, pretrain, train_vocabulary
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data, read_manifest
 from bert_keras.preprocessing import Masking
 from bert_keras.training.training_log import read_log
@@ -20,12 +17,26 @@ from bert_keras.training.training_log import read_log
 LETTERS = "abcdefgh"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *LETTERS]
 TOKENIZER = bert_keras.WordPieceTokenizer(VOCABULARY)
-
+REVERSED = bert_keras.WordPieceTokenizer([*VOCABULARY[:6], *LETTERS[::-1]])
+CASED = bert_keras.WordPieceTokenizer(VOCABULARY, lowercase=False)
+MASKING = Masking(0.3, 0.7, 0.2, "whole_words")
+# Folders of examples by name: the arguments that make them.
+KINDS = {
+    "plain": {},
+    "long": {"sequence_length": 32},
+    "again": {"sequence_length": 32, "seed": 1},
+    "reversed": {"tokenizer": REVERSED},
+    "cased": {"tokenizer": CASED},
+    "full": {"objective": "full_sentences"},
+    "order": {"objective": "sentence_order"},
+    "static": {"masking": MASKING},
+}
 pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
+    """A text file of twelve documents, and beside it one with two short documents."""
     generator = random.Random(0)
     documents = [
         "\n".join(
@@ -36,147 +47,147 @@ def text(tmp_path_factory):
     ]
     path = tmp_path_factory.mktemp("text") / "text.txt"
     path.write_text("\n\n".join(documents), encoding="utf-8")
+    path.with_name("few.text").write_text("a b .\nc d .\n\ne f .\ng h .\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
 def data(text, tmp_path_factory):
-    """Returns a function that makes a folder of examples, once for each kind."""
+    """Returns a function from a name in `KINDS`, or "few", to its folder, which is made once."""
     root = tmp_path_factory.mktemp("data")
 
-    def make(name, length=16, tokenizer=TOKENIZER, source=text, **options):
+    def make(name):
         folder = root / name
         if not folder.exists():
-            options = {"sequence_length": length, "sentences_per_line": True, **options}
-            create_pretraining_data(str(source), tokenizer, str(folder), **options)
+            values = {"sequence_length": 16, "tokenizer": TOKENIZER} | KINDS.get(name, {})
+            source = text.with_name("few.text") if name == "few" else text
+            create_pretraining_data(source, output_dir=folder, sentences_per_line=True, **values)
         return str(folder)
 
     return make
 
 
 @pytest.fixture
-def pretrain(tmp_path, capsys):
-    """Returns a function that pre-trains by flags and gives the last line and the folder."""
+def run(data, tmp_path, capsys):
+    """Returns a function that pre-trains and returns the last line's results and the folder."""
 
-    def run(output="output", **given):
+    def run_command(output="output", **values):
         sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16, "max_sequence_length": 32}
         steps = {"num_steps": 4, "log_every": 2, "checkpoint_every": 2, "batch_size": 8}
-        values = {**sizes, **steps, "output_dir": tmp_path / output, "tensorboard": False, **given}
-        folders = ("data_dir", "heldout_dir")
-        values |= {name: ",".join(values[name]) for name in folders if name in values}
-        command.main([f"--{name}={value}" for name, value in values.items()])
+        values = {**sizes, **steps, "output_dir": tmp_path / output, "tensorboard": False, **values}
+        for name in ("data_dir", "heldout_dir"):
+            if name in values:
+                values[name] = ",".join(map(data, values[name].split(",")))
+        run_command.arguments = [f"--{name}={value}" for name, value in values.items()]
+        pretrain.main(run_command.arguments)
         return json.loads(capsys.readouterr().out.splitlines()[-1]), tmp_path / output
 
-    return run
+    return run_command
 
 
-def refused(pretrain, tmp_path, message, **given):
-    """Checks that flags are refused before anything is trained."""
+RATE, SHARES = "--learning_rate must be one number", "--shares must be 1 numbers"
+ONE_OBJECTIVE = "must be made with one --objective"
+POSITIONS = "must fit the model's 16 positions"
+KEPT = "keeps its masks. Received: --"
+
+
+@pytest.mark.parametrize(
+    ("data_dir", "heldout_dir", "values", "message"),
+    [
+        ("plain", "", {"learning_rate": "1e-3,1e-4"}, f"{RATE} from 0, or one for"),
+        ("plain", "", {"learning_rate": "fast"}, rf"{RATE}.*Received: \['fast'\]"),
+        ("plain", "", {"learning_rate": "-1"}, RATE),
+        ("plain", "", {"learning_rate": "nan"}, RATE),
+        ("plain", "", {"learning_rate": ""}, RATE),
+        ("plain", "", {"shares": "0.5,0.6"}, SHARES),
+        ("plain", "", {"shares": "half"}, SHARES),
+        ("plain", "plain,long", {}, "--heldout_dir takes one folder"),
+        ("plain", "", {"gradient_accumulation_steps": 3}, "--num_steps must be a multiple of --gr"),
+        (
+            "plain",
+            "",
+            {"causal": True, "objective": "both"},
+            "--objective both needs a first token",
+        ),
+        ("full", "", {"objective": "both"}, "needs pairs"),
+        ("plain", "", {"causal": True, "objective": "replaced_tokens"}, "trains two new models"),
+        ("plain", "", {"preset": "x", "objective": "replaced_tokens"}, "trains two new models"),
+        ("plain,order", "", {}, ONE_OBJECTIVE),
+        ("plain", "order", {}, ONE_OBJECTIVE),
+        ("plain", "full", {}, ONE_OBJECTIVE),
+        ("full,plain", "", {}, ONE_OBJECTIVE),
+        ("plain,reversed", "", {}, "made with another vocabulary"),
+        ("plain", "reversed", {}, "made with another vocabulary"),
+        ("plain,cased", "", {}, r"made with another normalizer \(lowercase\)"),
+        ("plain", "cased", {}, r"made with another normalizer \(lowercase\)"),
+        ("plain,few", "", {}, "must be a batch of examples"),
+        ("plain,long", "", {"max_sequence_length": 16}, POSITIONS),
+        ("plain", "long", {"max_sequence_length": 16}, POSITIONS),
+        ("static", "static", {"mask_rate": 0.15}, f"{KEPT}mask_rate"),
+        ("static", "static", {"mask_strategy": "spans"}, f"{KEPT}mask_strategy"),
+        ("static", "static", {"max_predictions": 3}, f"{KEPT}max_predictions"),
+        ("plain", "", {"output_dir": "s3://bucket/run"}, "--output_dir must be on this machine"),
+    ],
+)
+def test_flags_and_data_of_all_phases_are_refused_before_the_first_step(
+    run, tmp_path, data_dir, heldout_dir, values, message
+):
+    folders = {"data_dir": data_dir} | ({"heldout_dir": heldout_dir} if heldout_dir else {})
     with pytest.raises(ValueError, match=message):
-        pretrain("refused", **given)
-    assert not (tmp_path / "refused" / "metrics.jsonl").exists()
+        run(**folders, **values)
+    assert not (tmp_path / "output" / "metrics.jsonl").exists()
 
 
-def test_data_of_any_phase_must_be_made_with_the_models_tokenizer(pretrain, data, tmp_path):
-    other = bert_keras.WordPieceTokenizer([*VOCABULARY[:6], *LETTERS[::-1]])
-    others = data("reversed", tokenizer=other)
-    cased = data("cased", tokenizer=bert_keras.WordPieceTokenizer(VOCABULARY, lowercase=False))
-    folder = data("plain")
-    for given, name in [
-        ({"data_dir": [folder, others]}, "vocabulary"),
-        ({"data_dir": [folder], "heldout_dir": [others]}, "vocabulary"),
-        ({"data_dir": [folder, cased]}, "normalizer (lowercase)"),
-        ({"data_dir": [folder], "heldout_dir": [cased]}, "normalizer (lowercase)"),
-    ]:
-        refused(pretrain, tmp_path, re.escape(f"made with another {name}"), **given)
-
-
-def test_faults_of_later_phases_are_told_before_the_first_step(pretrain, data, tmp_path):
-    folder, long = data("plain"), data("long", 32)
-    few = tmp_path / "few.txt"
-    few.write_text("a b .\nc d .\n\ne f .\ng h .\n", encoding="utf-8")
-    small = data("small", source=few)
-    with pytest.raises(ValueError, match="--output_dir must be on this machine"):
-        pretrain(output_dir="s3://bucket/run", data_dir=[folder])
-    refused(pretrain, tmp_path, "must be a batch of examples", data_dir=[folder, small])
-    message = "must fit the model's 16 positions"
-    short = {"max_sequence_length": 16}
-    refused(pretrain, tmp_path, message, data_dir=[folder, long], **short)
-    refused(pretrain, tmp_path, message, data_dir=[folder], heldout_dir=[long], **short)
-
-
-def test_all_data_must_have_one_objective(pretrain, data, tmp_path):
-    folder, full = data("plain"), data("full", objective="full_sentences")
-    order = data("order", objective="sentence_order")
-    for given in (
-        {"data_dir": [folder, order]},
-        {"data_dir": [folder], "heldout_dir": [order]},
-        {"data_dir": [folder], "heldout_dir": [full]},
-        {"data_dir": [full, folder]},
-    ):
-        refused(pretrain, tmp_path, "must be made with one --objective", **given)
-    refused(pretrain, tmp_path, "needs pairs", data_dir=[full], objective="both")
-    results, output = pretrain(data_dir=[folder], heldout_dir=[full], objective="masked_lm")
+def test_rows_of_full_sentences_train_masked_tokens(run):
+    results, output = run(data_dir="plain", heldout_dir="full", objective="masked_lm")
     assert {"heldout_16_loss", "heldout_16_accuracy"} <= set(results)
     assert type(bert_keras.MaskedLM.from_preset(output / "final")) is bert_keras.MaskedLM
-    pretrain("full", data_dir=[full])
+    run("full", data_dir="full")
 
 
-def test_heldout_results_are_named_by_their_own_rows_and_kept_apart(pretrain, data, text):
-    train, long = data("plain"), data("long", 32)
-    again = data("again", 32, seed=1)
-    results, _ = pretrain(data_dir=[train, long, long], shares="0.5,0.5,0", heldout_dir=[long])
+def test_heldout_results_are_named_by_the_length_of_their_rows(run, data):
+    results, _ = run(data_dir="plain,long,long", shares="0.5,0.5,0", heldout_dir="long")
     names = {name for name in results if name.endswith("perplexity")}
     assert names == {"heldout_32_masked_lm_perplexity"}
-    results, output = pretrain("two", data_dir=[train, train], heldout_dir=[long, again])
+    results, output = run("two", data_dir="plain,plain", heldout_dir="long,again")
     names = {name for name in results if name.endswith("perplexity")}
     assert names == {f"heldout_32{end}_masked_lm_perplexity" for end in ("", "_2")}
-    # They are what the model that was saved scores, on each of the two.
+    # They are the scores of the saved model on each of the two.
     model = bert_keras.Pretraining.from_preset(output / "final")
-    for name, folder in [("heldout_32", long), ("heldout_32_2", again)]:
-        scores = model.evaluate(
-            PretrainingBatches(folder, 5, shuffle=False), verbose=0, return_dict=True
-        )
+    for name, kind in [("heldout_32", "long"), ("heldout_32_2", "again")]:
+        batches = PretrainingBatches(data(kind), 5, shuffle=False)
+        scores = model.evaluate(batches, verbose=0, return_dict=True)
         for metric in ("masked_lm_perplexity", "next_sentence_accuracy"):
             assert results[f"{name}_{metric}"] == pytest.approx(scores[metric], rel=1e-4)
 
 
-def test_heldout_losses_are_means_over_all_tokens_whatever_the_batches(pretrain, data):
+def test_heldout_losses_are_means_over_all_tokens_whatever_the_batches(run, data):
     folder = data("plain")
-    count = read_manifest(folder)["num_examples"]
-    given = {"data_dir": [folder], "heldout_dir": [folder], "initializer_range": 0.5}
-    first, _ = pretrain("a", **given)
-    # The same model after the same steps, measured in batches of another size.
-    for phase_batch in (7, count - 1):
-        module = command
-        model = bert_keras.Pretraining.from_preset(pathlib.Path(command.FLAGS.output_dir) / "final")
-        phase = module.Phase(folder, folder, phase_batch, 0, 1)
-        scores = module.evaluate(model, phase)
+    first, output = run(data_dir="plain", heldout_dir="plain", initializer_range=0.5)
+    given = options.parse("pretrain", "", pretrain.GROUPS, run.arguments)
+    # The same model after the same steps, measured with other batch sizes.
+    for batch_size in (7, read_manifest(folder)["num_examples"] - 1):
+        model = bert_keras.Pretraining.from_preset(output / "final")
+        phase = pretrain.Phase(folder, folder, batch_size, 0, 1)
+        scores = pretrain.evaluate(given, model, phase)
         for name, value in scores.items():
             assert value == pytest.approx(first[f"heldout_16_{name}"], rel=1e-4), name
         assert math.isclose(scores["masked_lm_loss"], math.log(scores["masked_lm_perplexity"]))
 
 
-def test_a_causal_checkpoint_trains_masked_tokens_alone(pretrain, data, tmp_path):
-    folder = data("plain")
-    _, output = pretrain("causal", data_dir=[folder], causal=True)
-    results, output = pretrain(
-        "on", data_dir=[folder], heldout_dir=[folder], preset=output / "final"
-    )
+def test_a_causal_checkpoint_trains_masked_tokens_only(run):
+    _, output = run("causal", data_dir="plain", causal=True)
+    preset = output / "final"
+    results, output = run("on", data_dir="plain", heldout_dir="plain", preset=preset)
     assert "heldout_16_accuracy" in results
-    model = bert_keras.MaskedLM.from_preset(output / "final")
-    assert model.backbone.causal
-    given = {"data_dir": [folder], "preset": output / "final", "objective": "both"}
-    refused(pretrain, tmp_path, "needs a first token that sees the text", **given)
+    assert bert_keras.MaskedLM.from_preset(output / "final").backbone.causal
+    with pytest.raises(ValueError, match="needs a first token that sees the text"):
+        run("both", data_dir="plain", preset=preset, objective="both")
 
 
-def test_replaced_tokens_leave_a_discriminator_and_a_generator(pretrain, data, tmp_path):
-    folder = data("plain")
-    given = {"data_dir": [folder], "objective": "replaced_tokens"}
-    message = "trains two new models"
-    refused(pretrain, tmp_path, message, **given, causal=True)
-    refused(pretrain, tmp_path, message, **given, preset="bert_mini_en_gutenberg")
-    results, output = pretrain(**given, heldout_dir=[folder], generator_size=0.5)
+def test_replaced_tokens_train_a_discriminator_and_a_generator(run):
+    folders = {"data_dir": "plain", "heldout_dir": "plain"}
+    results, output = run(**folders, objective="replaced_tokens", generator_size=0.5)
     assert {"heldout_16_detection_loss", "heldout_16_detection_auc"} <= set(results)
     detector = bert_keras.ReplacedTokenDetector.from_preset(output / "final")
     assert len(detector.is_replaced("a b c .")) == 4
@@ -184,94 +195,64 @@ def test_replaced_tokens_leave_a_discriminator_and_a_generator(pretrain, data, t
     assert (generator.backbone.hidden_dim, detector.backbone.hidden_dim) == (8, 16)
 
 
-def test_rows_without_padding_train_the_same_model(pretrain, data):
-    given = {"data_dir": [data("plain")], "heldout_dir": [data("plain")], "dropout": 0.0}
-    given["attention_dropout"] = 0.0
-    results = [pretrain(f"{flag}", **given, unpadded=flag)[0] for flag in (False, True)]
-    for name in (name for name in results[0] if name.startswith("heldout_")):
-        assert results[1][name] == pytest.approx(results[0][name], abs=1e-4), name
+def test_rows_without_padding_train_the_same_model(run):
+    values = {"data_dir": "plain", "heldout_dir": "plain", "dropout": 0, "attention_dropout": 0}
+    padded, unpadded = (run(f"{flag}", **values, unpadded=flag)[0] for flag in (False, True))
+    for name in (name for name in padded if name.startswith("heldout_")):
+        assert unpadded[name] == pytest.approx(padded[name], abs=1e-4), name
 
 
-def test_masks_of_static_data_are_its_own(pretrain, data, tmp_path):
-    masking = Masking(0.3, 0.7, 0.2, "whole_words")
-    folder = data("static", masking=masking)
-    given = {"data_dir": [folder], "heldout_dir": [folder]}
-    for flag in ("mask_rate=0.15", "mask_strategy=spans", "max_predictions=3"):
-        name, value = flag.split("=")
-        message = f"keeps its masks. Received: --{name}"
-        refused(pretrain, tmp_path, message, **given, **{name: value})
-    _, output = pretrain(**given)
+def test_data_with_static_masks_determines_the_model_s_masking(run):
+    _, output = run(data_dir="static", heldout_dir="static")
     model = bert_keras.Pretraining.from_preset(output / "final")
-    assert model.masking.get_config() == masking.get_config()
+    assert model.masking.get_config() == MASKING.get_config()
 
 
-def test_steps_between_lines_checkpoints_and_evaluations_are_kept(pretrain, data, tmp_path):
-    folder = data("plain")
-    given = {"data_dir": [folder], "heldout_dir": [folder], "num_steps": 8}
-    _, output = pretrain(**given, log_every=8, checkpoint_every=4, evaluate_every=2)
+def test_steps_between_lines_checkpoints_and_evaluations_are_kept(run):
+    every = {"log_every": 8, "checkpoint_every": 4, "evaluate_every": 2}
+    _, output = run(data_dir="plain", heldout_dir="plain", num_steps=8, **every)
     lines = read_log(output / "metrics.jsonl")
     assert [line["step"] for line in lines if "heldout_masked_lm_loss" in line] == [2, 4, 6, 8]
-    assert [path.name for path in sorted((output / "checkpoints").iterdir())] == [
-        "step_00000004",
-        "step_00000008",
-    ]
-    message = "--num_steps must be a multiple of --gradient_accumulation_steps"
-    refused(pretrain, tmp_path, message, data_dir=[folder], gradient_accumulation_steps=3)
+    steps = [path.name for path in sorted((output / "checkpoints").iterdir())]
+    assert steps == ["step_00000004", "step_00000008"]
 
 
-def test_a_run_goes_on_by_settings_that_say_the_same_otherwise(pretrain, data, tmp_path):
-    folder, long = data("plain"), data("long", 32)
-    given = {"data_dir": [folder, long]}
-    first, output = pretrain(shares="0.5,0.5", **given)
+def test_a_run_continues_with_settings_of_the_same_meaning(run, tmp_path):
+    first, output = run(data_dir="plain,long", shares="0.5,0.5")
     assert first["tokens_per_second"] > 0
-    again, _ = pretrain(shares="0.50,0.5", evaluate_every=2, learning_rate="0.0005", **given)
-    # Nothing was trained, and what the run took is still known.
-    assert again == first
+    same = {"shares": "0.50,0.5", "evaluate_every": 2, "learning_rate": "0.0005"}
+    # Nothing is trained, and the speed of the run is still known.
+    assert run(data_dir="plain,long", **same)[0] == first
     with pytest.raises(ValueError, match="shares"):
-        pretrain(shares="0.75,0.25", **given)
+        run(data_dir="plain,long", shares="0.75,0.25")
     with pytest.raises(ValueError, match="learning_rate"):
-        pretrain(shares="0.5,0.5", learning_rate="5e-4,5e-4", **given)
-    pretrain("tuned", preset=output / "final", data_dir=[folder])
+        run(data_dir="plain,long", shares="0.5,0.5", learning_rate="5e-4,5e-4")
+    run("tuned", preset=output / "final", data_dir="plain")
     moved = tmp_path / "moved"
     (output / "final").rename(moved)
-    pretrain("tuned", preset=moved, data_dir=[folder])
+    run("tuned", preset=moved, data_dir="plain")
     with pytest.raises(ValueError, match="dropout"):
-        pretrain("tuned", preset=moved, data_dir=[folder], dropout=0.3)
+        run("tuned", preset=moved, data_dir="plain", dropout=0.3)
 
 
-def test_each_phase_may_have_a_rate_of_its_own(pretrain, data):
+def test_each_phase_may_have_its_own_rate(run):
     steps = {"num_steps": 8, "log_every": 1, "shares": "0.5,0,0.5", "warmup": 0.5}
-    given = {"data_dir": [data("plain"), data("plain"), data("long", 32)], **steps}
-    _, output = pretrain(learning_rate="8e-4,1,4e-4", **given)
-    # Of the batch behind each line; the second phase has no step.
+    values = {"data_dir": "plain,plain,long", **steps}
+    _, output = run(learning_rate="8e-4,1,4e-4", **values)
+    # A line has the rate of its batch; the second phase has no steps.
     rates = [line["learning_rate"] for line in read_log(output / "metrics.jsonl")]
     assert rates == pytest.approx([4e-4, 8e-4, 4e-4, 0, 2e-4, 4e-4, 2e-4, 0])
-    _, output = pretrain("one", learning_rate="8e-4", **given)
+    _, output = run("one", learning_rate="8e-4", **values)
     rates = [line["learning_rate"] for line in read_log(output / "metrics.jsonl")]
     assert rates == pytest.approx([2e-4, 4e-4, 6e-4, 8e-4, 6e-4, 4e-4, 2e-4, 0])
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"learning_rate": "1e-3,1e-4"}, "--learning_rate must be one number from 0, or one for"),
-        ({"learning_rate": "fast"}, r"--learning_rate must be one number.*Received: \['fast'\]"),
-        ({"learning_rate": "-1"}, "--learning_rate must be one number"),
-        ({"learning_rate": "nan"}, "--learning_rate must be one number"),
-        ({"learning_rate": ""}, "--learning_rate must be one number"),
-        ({"shares": "0.5,0.6"}, "--shares must be 1 numbers"),
-        ({"shares": "half"}, "--shares must be 1 numbers"),
-        ({"heldout_dir": ["a", "b"]}, "--heldout_dir takes one folder"),
-        ({"causal": True, "objective": "both"}, "--objective both needs a first token"),
-    ],
-)
-def test_flags_that_contradict_each_other_are_refused(pretrain, data, tmp_path, given, message):
-    refused(pretrain, tmp_path, message, data_dir=[data("plain")], **given)
+# Vocabularies and data
 
 
 @pytest.fixture
-def run(capsys):
-    """Returns a function that runs a command and gives the JSON of its last line."""
+def last_line(capsys):
+    """Returns a function that runs a command and returns the JSON of its last line."""
 
     def run_command(module, *arguments):
         module.main([*map(str, arguments)])
@@ -280,15 +261,15 @@ def run(capsys):
     return run_command
 
 
-def test_text_becomes_a_vocabulary_and_examples_by_flags(run, text, tmp_path):
+def test_text_becomes_a_vocabulary_and_examples(last_line, text, tmp_path):
     path = tmp_path / "new" / "vocab.txt"
-    found = run(vocabulary, f"--input={text}", "--min_frequency=9", f"--output={path}")
+    found = last_line(train_vocabulary, f"--input={text}", "--min_frequency=9", f"--output={path}")
     tokens = path.read_text(encoding="utf-8").splitlines()
     assert found["tokens"] == len(tokens) and {*VOCABULARY} <= {*tokens}
-    given = [f"--vocabulary={path}", "--sequence_length=16", "--seed=3"]
-    given += ["--sentences_per_line", f"--output_dir={tmp_path / 'data'}"]
+    arguments = [f"--input={text.parent}/*.txt", f"--vocabulary={path}", "--sequence_length=16"]
+    arguments += ["--seed=3", "--sentences_per_line", f"--output_dir={tmp_path / 'data'}"]
     masks = ["--static_masking", "--mask_rate=0.3", "--mask_strategy=spans"]
-    summary = run(pretraining_data, f"--input={text.parent}/*.txt", *given, *masks)
+    summary = last_line(make_pretraining_data, *arguments, *masks)
     manifest = read_manifest(tmp_path / "data")
     assert summary["num_examples"] == manifest["num_examples"] > 20
     assert summary["unknown_tokens"] == 0
@@ -296,28 +277,19 @@ def test_text_becomes_a_vocabulary_and_examples_by_flags(run, text, tmp_path):
     assert manifest["masking"]["rate"] == 0.3 and manifest["masking"]["strategy"] == "spans"
 
 
-def test_the_folder_of_a_vocabulary_is_there_before_it_is_trained(run, text, tmp_path):
+def test_the_folder_of_a_vocabulary_is_made_before_training(last_line, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises((FileExistsError, NotADirectoryError)):
-        run(vocabulary, "--input=missing", f"--output={tmp_path}/file/vocab.txt")
+        last_line(train_vocabulary, "--input=missing", f"--output={tmp_path}/file/vocab.txt")
     with pytest.raises(FileNotFoundError, match="--input must name files"):
-        run(vocabulary, "--input=missing", f"--output={tmp_path}/new/vocab.txt")
+        last_line(train_vocabulary, "--input=missing", f"--output={tmp_path}/new/vocab.txt")
     assert (tmp_path / "new").is_dir()
 
 
-@pytest.mark.once
-def test_the_options_of_a_runner_are_those_of_its_own(run, text, data, tmp_path):
-    given = [f"--input={text}", f"--vocabulary={data('plain')}", f"--output_dir={tmp_path / 'x'}"]
-    assert pretraining_data.runner_option("num_cpus=2") == ("num_cpus", 2)
-    assert pretraining_data.runner_option("address=ray://a=b:1") == ("address", "ray://a=b:1")
-    with pytest.raises(ValueError, match=r"--runner_option takes name=value. Received: 'num_cpus'"):
-        run(pretraining_data, *given, "--runner_option=num_cpus")
-    with pytest.raises(ValueError, match=r"Received: \{'num_cpus': 2\} for 'local'"):
-        run(pretraining_data, *given, "--runner_option=num_cpus=2")
-
-
-def segment(sentence):
-    return [sentence[:1], sentence[1:]]
+def test_options_of_a_runner_are_json_or_text():
+    option = make_pretraining_data.runner_option
+    assert option("num_cpus=2") == ("num_cpus", 2)
+    assert option("address=ray://a=b:1") == ("address", "ray://a=b:1")
 
 
 @pytest.mark.parametrize(
@@ -329,16 +301,37 @@ def segment(sentence):
         (["--records=x", "--runner=ray"], "as they are. Received: --runner"),
         (["--records=x", "--sequence_length=64"], "Received: --sequence_length"),
         (["--records=x", "--static_masking"], "Received: --static_masking"),
+        (["--records=x", "--input=x"], "either --input or --records. Received: both, or neither"),
+        ([], "either --input or --records. Received: both, or neither"),
+        (["--input=x", "--output_dir="], "must be files|must name files"),
+        (["--input=TEXT", "--runner_option=a"], "takes name=value. Received: 'a'"),
+        (["--input=TEXT", "--runner_option=a=1", "--runner_option=a=2"], "sets each name once"),
+        (["--input=TEXT", "--runner_option=a=2"], r"Received: \{'a': 2\} for 'local'"),
     ],
 )
-def test_flags_that_would_change_nothing_are_refused(run, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        run(pretraining_data, "--vocabulary=v", "--output_dir=o", *arguments)
+def test_flags_without_an_effect_and_wrong_options_are_refused(
+    last_line, text, data, tmp_path, arguments, message
+):
+    arguments = [argument.replace("TEXT", str(text)) for argument in arguments]
+    output = f"--output_dir={tmp_path / 'x'}"
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        last_line(make_pretraining_data, f"--vocabulary={data('plain')}", output, *arguments)
 
 
-def test_a_word_segmenter_is_named_by_its_module(run, text, data, tmp_path, monkeypatch):
+@pytest.mark.parametrize("module", [make_pretraining_data, pretrain, train_vocabulary])
+def test_flags_that_must_be_given_are_named(module):
+    with pytest.raises(flags.IllegalFlagValueError, match="must have a value other than None"):
+        module.main([])
+
+
+def segment(sentence):
+    return [sentence[:1], sentence[1:]]
+
+
+def test_a_word_segmenter_is_named_by_its_module(last_line, text, data, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "segmenters", sys.modules[__name__])
-    given = [f"--input={text}", f"--vocabulary={data('plain')}", f"--output_dir={tmp_path / 'x'}"]
-    run(pretraining_data, *given, "--word_segmenter=segmenters:segment")
+    arguments = [f"--input={text}", f"--vocabulary={data('plain')}"]
+    arguments += [f"--output_dir={tmp_path / 'x'}", "--word_segmenter=segmenters:segment"]
+    last_line(make_pretraining_data, *arguments)
     segmenter = read_manifest(tmp_path / "x")["reading"]["word_segmenter"]
     assert segmenter == f"{__name__}:segment"

@@ -10,7 +10,6 @@ import threading
 import fsspec
 import pytest
 
-from bert_keras.cli.make_pretraining_data import expand
 from bert_keras.corpora import (
     create_pretraining_data,
     find_text_files,
@@ -18,6 +17,7 @@ from bert_keras.corpora import (
     read_manifest,
 )
 from bert_keras.corpora.shards import file_sha256
+from bert_keras.corpora.text_files import expand
 from bert_keras.datasets.remote import file_name
 from bert_keras.tokenizers import WordPieceTokenizer
 
@@ -78,7 +78,7 @@ def test_addresses_that_name_nothing_are_told(address):
 @pytest.mark.once
 def test_a_pattern_of_addresses_names_files():
     fsspec.filesystem("memory").pipe({"/some/b.txt": b"b", "/some/a.txt": b"a", "/some/c": b"c"})
-    found = find_text_files(expand(["memory://some/*.txt", "memory://some/c"]))
+    found = find_text_files(expand("--input", ["memory://some/*.txt", "memory://some/c"]))
     assert found == [f"memory:///some/{name}" for name in ("a.txt", "b.txt", "c")]
 
 

@@ -15,7 +15,7 @@ from small_tokenizers import byte_pair_tokenizer
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
-from bert_keras import datasets
+from bert_keras import corpora, datasets
 from bert_keras.cli.text_rows import read_rows
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data
 from bert_keras.models.backbone import Backbone
@@ -182,7 +182,7 @@ def _write_records(folder):
         "mask_positions": np.array([2, 1, 4], np.int32),
         "mask_labels": np.array([11, 10, 12], np.uint16),
     }
-    datasets.write_records(str(folder / "a.tfrecord"), arrays, 8, 3)
+    corpora.write_records(str(folder / "a.tfrecord"), arrays, 8, 3)
 
 
 def _write_training(folder):
@@ -272,7 +272,7 @@ TARGETS = {
         _read_pretraining,
     ),
     "tfrecord": Target(
-        _write_records, lambda folder: datasets.read_records(str(folder / "a.tfrecord"))
+        _write_records, lambda folder: corpora.read_records(str(folder / "a.tfrecord"))
     ),
     "training": Target(_write_training, _read_training),
     "adapters": Target(
@@ -293,7 +293,7 @@ TARGETS = {
         json.dumps({"question": _CHOICES, "answerKey": "A"}) + "\n",
         datasets.read_multiple_choice,
     ),
-    "documents": _file("a.txt", "a b\n\nc\n", lambda path: _exhaust(datasets.read_documents(path))),
+    "documents": _file("a.txt", "a b\n\nc\n", lambda path: _exhaust(corpora.read_documents(path))),
     "command_json": _file(
         "a.jsonl",
         '{"text": "a", "pair": ["b"]}\n',

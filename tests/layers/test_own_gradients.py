@@ -12,9 +12,10 @@ import bert_keras
 from bert_keras.engine import kernels as backends
 from bert_keras.engine.kernels import LEAST_ROWS
 from bert_keras.layers import attention
+from bert_keras.layers.activations import gelu, gelu_tanh
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.feed_forward import FeedForward, gelu, gelu_tanh
+from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.models.bert import bert_block
 
