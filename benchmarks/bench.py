@@ -57,7 +57,7 @@ VERSIONS = (
 )
 # Texts to classify: sentences, pairs, and documents.
 TEXTS = {"sst2": {}, "mrpc": {}, "imdb": {"num_texts": 256, "max_length": 256}}
-# One step, of which users run many without a pause.
+# One training step; users run many in a row.
 STEPS = ("inference", "train_step", "pretraining_step")
 
 
@@ -85,7 +85,7 @@ def on_each_backend(kind, model, shapes, first, *sides, backends=BACKENDS, **opt
 
 
 LENGTHS = (64, 128, 512)
-# Batches of texts, as long as they are.
+# Batches of texts in their natural lengths.
 BATCHES = [(32, None)]
 SST2 = {"text_set": "sst2"}
 ONE_TEXT = {**SST2, "title": "one text", "num_texts": 1, "warm_up": True, "calls": 20}
@@ -300,7 +300,7 @@ def difference(first, result):
 def share_of_ceiling(job, result, ceilings):
     """Returns the matrix products' arithmetic per second, as a share of a matrix product's alone.
 
-    A training step counts three times what its forward pass does.
+    A training step counts as three forward passes.
     """
     dtype = "float32" if "float32" in result.side else job.get("dtype", "float32")
     ceiling = max(ceilings.get(dtype, {}).values(), default=None)
@@ -308,7 +308,7 @@ def share_of_ceiling(job, result, ceilings):
         return None
     rows, decoded = job["batch"] * job.get("batches", 1), 0
     if job["kind"] == "pretraining_step":
-        # transformers decodes every token, we those that are masked.
+        # transformers decodes every token, we only the masked ones.
         share = 1 if result.side == "hugging_face" else 0.15
         decoded = job["batch"] * round(share * job["length"])
     forward = flops.forward(MODELS[job["model"]], rows, job["length"], decoded)
@@ -455,7 +455,7 @@ def cold_start():
 
 
 def first_answer(result, folder, environment):
-    """Runs a side once in a fresh process, and adds what it took to its result."""
+    """Runs a side once in a fresh process, and adds its time and memory to the result."""
     name, _, backend = result.side.partition("-")
     command = [sys.executable, "-c", "import sys; " + FIRST_ANSWERS[name] + MEMORY, folder]
     environment = {**environment, "KERAS_BACKEND": backend or "torch"}
@@ -483,7 +483,7 @@ def save(name, folder, environment):
 
 
 def error_of(done):
-    """Returns the last line that a failed process wrote, `None` of one that did not fail."""
+    """Returns the last line that a failed process wrote, or `None` if it did not fail."""
     lines = done.stderr.splitlines() or [f"exit code {done.returncode}"]
     return lines[-1] if done.returncode else None
 
@@ -531,7 +531,7 @@ def as_markdown(table):
 
 
 def ratio_table(tables):
-    """Returns how many times as fast as transformers each backend is, a row for each job."""
+    """Returns the speed of each backend relative to transformers, a row for each job."""
     lines = [f"### {processor()}, {FLAGS.threads} threads", "", f"| | {' | '.join(OURS)} |"]
     lines.append("|---" * (len(OURS) + 1) + "|")
     for table in tables:

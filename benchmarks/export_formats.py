@@ -1,4 +1,4 @@
-"""Exports every task on every family, and measures what each format gives back.
+"""Exports every task on every family, and measures how exact and fast each format is.
 
     KERAS_BACKEND=torch python benchmarks/export_formats.py --output matrix.jsonl
     KERAS_BACKEND=torch python benchmarks/export_formats.py --sst2_dir SST-2 --mrpc_dir MRPC
@@ -67,7 +67,7 @@ def random_inputs(model, rows, length, seed=0):
     backbone, rng = getattr(model, "backbone", model), np.random.default_rng(seed)
     shape = (rows, length) if model.num_input_axes == 2 else (rows, 2, length)
     mask = rng.integers(0, 2, shape)
-    mask[..., ::2] = 1  # Else local attention may see nothing at all.
+    mask[..., ::2] = 1  # Otherwise local attention might see no token at all.
     inputs = {"token_ids": rng.integers(5, 50, shape), "padding_mask": mask}
     inputs["segment_ids"] = rng.integers(0, 2, shape)
     inputs["mask_positions"] = np.sort(rng.integers(0, length, (rows, 3)), axis=1)
@@ -93,7 +93,7 @@ def largest_difference(program, model):
 
 
 def measured(model, format):
-    """Returns what exporting a model and reading it again gives, a dict for one line."""
+    """Exports a model, reads it again, and returns the results, a dict for one line."""
     started = time.time()
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "model" + SUFFIXES.get(format, ""))
@@ -101,7 +101,7 @@ def measured(model, format):
             model.export(path, format=format, verbose=False)
             found = {"seconds": round(time.time() - started, 1)}
             found["difference"] = largest_difference(read_program(path, format), model)
-            if format == "onnx":  # Of which OpenVINO's files are made.
+            if format == "onnx":  # OpenVINO's files are made from these.
                 program = read_program(path, "openvino")
                 found["by_openvino"] = largest_difference(program, model)
             return found
@@ -223,7 +223,7 @@ def size_of(path):
 
 
 def main(argv):
-    logging.set_verbosity("error")  # TensorFlow and onnxscript tell each step.
+    logging.set_verbosity("error")  # TensorFlow and onnxscript log each step.
     backend = keras.backend.backend()
     own = [name for name in FORMATS if backend in FORMATS[name].backends and name != "openvino"]
     lines = table(FLAGS.formats or FORMATS) if FLAGS.sst2_dir else matrix(FLAGS.formats or own)

@@ -1,4 +1,4 @@
-"""How far outputs are from transformers', family by family and head by head, there and back.
+"""How far outputs differ from transformers' for each family and head, reading and writing.
 
     KERAS_BACKEND=torch python benchmarks/family_parity.py
 
@@ -50,7 +50,7 @@ def theirs_of(record, name, task):
 
 
 def differences(record, name, task):
-    """Returns how far ours is from transformers', and transformers' of what ours writes."""
+    """Returns the differences when we read transformers' files, and when it reads ours."""
     with tempfile.TemporaryDirectory() as folder:
         reference = families.save_with_transformers(f"{folder}/theirs", record, name, task)
         ours = families.load(f"{folder}/theirs", task)

@@ -77,7 +77,7 @@ def random_texts(count, seed):
 
 
 def mixed_texts(count, seed):
-    """Returns strings of what depends on its neighbours: marks, jamo, special tokens, space."""
+    """Returns strings of characters that affect each other: marks, jamo, special tokens, space."""
     draw = random.Random(seed)
     marks = [c for c in map(chr, range(0x20000)) if unicodedata.combining(c)]
     kinds = [

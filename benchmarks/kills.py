@@ -1,4 +1,4 @@
-"""What is left of a file when its writer is killed, while it is read, or when the disk is full.
+"""What a file holds if its writer is killed, if it is read meanwhile, or if the disk is full.
 
     mkdir full && mount -t tmpfs -o size=16m tmpfs full
     KERAS_BACKEND=torch python benchmarks/kills.py --full_dir full
@@ -86,7 +86,7 @@ def numbers_of(model):
 
 @of_one_state
 def numbers_in_adapters(_, path):
-    """Reads like `load_adapters`, which takes those of equal labels only."""
+    """Reads like `load_adapters`, which only accepts adapters for the same labels."""
     tensors = read_safetensors(path)
     names = json.loads(tensors.metadata["bert_keras_adapters"])["label_names"]
     return [*(tensors[name].max() for name in tensors), *(float(name.split()[1]) for name in names)]
@@ -347,7 +347,7 @@ def main(_):
         for way in ways:
             if FLAGS.way and way.__name__ not in FLAGS.way:
                 continue
-            if kind == "checkpoint" and way is read_beside:  # Its folder is of one run alone.
+            if kind == "checkpoint" and way is read_beside:  # The folder belongs to a single run.
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 counts = collections.Counter(way(save, load, pathlib.Path(folder, kind)))

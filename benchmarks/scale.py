@@ -1,4 +1,4 @@
-"""A cost model of pre-training: the tables of docs/design/scale.md, and what it is held against.
+"""A cost model of pre-training: the tables of docs/design/scale.md, compared with measurements.
 
     python benchmarks/scale.py
     KERAS_BACKEND=torch python benchmarks/scale.py --measure memory --dtype mixed_bfloat16
@@ -29,7 +29,7 @@ flags.DEFINE_integer("steps", 2, "Of `run`: its steps.")
 flags.DEFINE_string("dtype", "float32", "Policy of the model.")
 flags.DEFINE_string("input", None, "Text files for `examples`, a pattern.")
 flags.DEFINE_string("vocabulary", None, "vocab.txt for `examples`.")
-# What the plans assume; the first is H100's dense bfloat16 by its data sheet.
+# Assumptions of the plans; the first is the H100's dense bfloat16 rate by its data sheet.
 flags.DEFINE_float("matrix_rate", 989e12, "Arithmetic a second of a device.")
 flags.DEFINE_float("share", 0.22, "Share of it that training reaches.")
 flags.DEFINE_float("price", 2.5, "Money for an hour of a device.")
@@ -51,14 +51,14 @@ def main(argv):
 
 
 def measure_memory():
-    """Returns bytes of memory and of a checkpoint a parameter, of what a wider model takes more."""
+    """Returns bytes per parameter, in memory and in a checkpoint, that a wider model adds."""
     small, large = (in_processes(1, width, 3) for width in (256, 768))
     more = {name: large[name] - small[name] for name in small}
     return {name: value / more["parameters"] for name, value in more.items()}
 
 
 def measure_wire():
-    """Returns bytes that each of two processes of torchrun sends a step, and the formula's."""
+    """Returns the bytes that each of two torchrun processes sends per step, and the formula's."""
     sent = []
     for steps in (2, 12):
         before = loopback_bytes()
@@ -74,7 +74,7 @@ def loopback_bytes():
 
 
 def in_processes(count, width, steps):
-    """Returns what `run` prints in the first of some processes."""
+    """Returns what `run` prints in the first of several processes."""
     given = {"measure": "run", "hidden_dim": width, "steps": steps, "dtype": FLAGS.dtype}
     options = [f"--{name}={value}" for name, value in given.items()]
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={count}"]
@@ -84,7 +84,7 @@ def in_processes(count, width, steps):
 
 
 def run():
-    """Trains here; returns the parameters, the most memory, and the bytes of a checkpoint."""
+    """Trains here; returns the parameters, the peak memory, and the bytes of a checkpoint."""
     import bert_keras
 
     bert_keras.distribution.initialize() if bert_keras.distribution.is_launched() else None
@@ -106,7 +106,7 @@ def run():
 
 
 def measure_examples():
-    """Returns what one core makes of text in a second of its own time, and reads of it again."""
+    """Returns how many examples one core makes, and reads again, in a second of processor time."""
     from bert_keras import WordPieceTokenizer
     from bert_keras.corpora import PretrainingBatches, create_pretraining_data
     from bert_keras.preprocessing import Masking
@@ -136,7 +136,7 @@ def measure_examples():
 
 
 def training_flops(sizes, length, mask_rate=0.15):
-    """Returns the arithmetic of training a token; where there are gates, 1 layer in 3 is global."""
+    """Returns the arithmetic of training on a token; in gated models, 1 layer in 3 is global."""
     if sizes.get("gated"):
         share = -(-sizes["num_hidden_layers"] // 3) / sizes["num_hidden_layers"]
         sizes = sizes | {"context": share * length + (1 - share) * min(length, 128)}
@@ -145,7 +145,7 @@ def training_flops(sizes, length, mask_rate=0.15):
 
 
 def wire_bytes(parameters, devices):
-    """Returns what each device sends a step: a ring adds up and hands round float32 gradients."""
+    """Returns the bytes each device sends per step, for float32 gradients summed in a ring."""
     return 2 * (devices - 1) / devices * 4 * parameters
 
 
@@ -165,7 +165,7 @@ BERT, MINI, MINILM = (
 MODERN = {"num_hidden_layers": 22, "hidden_size": 768, "intermediate_size": 1152, "gated": True}
 MODERN |= {"vocab_size": 50368}
 BERT_128, MODERN_1024 = training_flops(BERT, 128), training_flops(MODERN, 1024, 0.3)
-# Plan -> parameters, tokens of a batch, (tokens, arithmetic of each) of its phases.
+# Plan -> parameters, tokens per batch, (tokens, arithmetic per token) of its phases.
 PLANS = {
     "BERT-base": (
         110_106_428,
@@ -179,7 +179,7 @@ PLANS = {
     ),
 }
 
-# What was measured, by the commands above and by benchmarks/gpu.py, and what others published.
+# Measured with the commands above and benchmarks/gpu.py, and published by others.
 
 # What trained -> sizes, rows of 128 tokens, guesses a row, seconds, matrix rate of the same rounds.
 STEPS = {
@@ -268,7 +268,7 @@ def plan_table():
 
 
 def plan(name, devices, share):
-    """Returns a row: how long a plan takes on so many devices, and what is lost."""
+    """Returns a row: how long a plan takes on this many devices, and how much time is lost."""
     parameters, batch, phases = PLANS[name]
     tokens, work = sum(count for count, _ in phases), sum(count * each for count, each in phases)
     computing = batch / tokens * work / (devices * share * FLAGS.matrix_rate)

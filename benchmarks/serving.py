@@ -1,4 +1,4 @@
-"""What a server adds to a model: single sentences from many clients, beside `embed` in one process.
+"""The cost of a server: single sentences from many clients, compared with `embed` in one process.
 
     python benchmarks/serving.py --source minilm_l6_en_uncased --output serving.jsonl \
         --picture docs/pictures/serving_curves.svg
@@ -8,8 +8,8 @@
 
 The source's vectors are served by this package (`keras` and `onnx` are its `--runtime`), and by
 FastAPI and LitServe around sentence-transformers, see `serving_peers.py`. All servers run at the
-same time. Each is asked in turn, round by round, by each number of clients, which are sockets of
-this process on the same cores. `alone` is `embed` in this process: of all texts in batches, and of
+same time. In each round, every number of clients asks each server in turn; clients are sockets of
+this process, on the same cores. `alone` is `embed` in this process: on all texts in batches, and on
 one text after another.
 
 `--output` gets a JSON line for each measurement: requests a second, and the median and the 99th
@@ -79,7 +79,7 @@ def main(argv):
 
 
 def texts_of(number, words=None):
-    """Returns texts of so many words, or sentences of 1 to 7 phrases, the same each time."""
+    """Returns texts with this many words, or sentences of 1 to 7 phrases, the same each time."""
     rng = np.random.default_rng(0)
     if words is None:
         return [" ".join(rng.choice(WORDS, rng.integers(1, 8))) for _ in range(number)]
@@ -87,7 +87,7 @@ def texts_of(number, words=None):
 
 
 def alone(model, texts):
-    """Returns texts a second in batches, and the median milliseconds of one text after another."""
+    """Returns texts per second in batches, and the median milliseconds for a single text."""
     model.embed(texts, batch_size=32)
     started, waits = time.perf_counter(), []
     model.embed(texts, batch_size=32)
@@ -120,7 +120,7 @@ def serving(side, folder):
 
 
 def free_port():
-    """Returns a port that nobody listens at."""
+    """Returns a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
@@ -137,7 +137,7 @@ def launched(command):
 
 
 def wait_until_up(port, process):
-    """Returns when a server answers; raises `RuntimeError` where it ended."""
+    """Waits until a server answers; raises `RuntimeError` if it has ended."""
     while not is_up(port):
         if process.poll() is not None:
             raise RuntimeError(f"The server {process.args} ended with {process.returncode}.")
@@ -145,7 +145,7 @@ def wait_until_up(port, process):
 
 
 def is_up(port):
-    """Whether a server answers that it is well."""
+    """Whether a server answers that it is healthy."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as response:
             return response.status == 200
@@ -208,13 +208,13 @@ def soak(port, process):
 
 
 def middle(found, what, **wanted):
-    """Returns the median of a figure over the rounds, of the lines that have what is wanted."""
+    """Returns the median of a figure over the rounds of the lines that match."""
     values = [x[what] for x in found if wanted.items() <= x.items()]
     return statistics.median(values) if values else None
 
 
 def table(found):
-    """Returns a table in Markdown, a row for each side and length of texts."""
+    """Returns a Markdown table with a row for each side and text length."""
     numbers = list(map(int, FLAGS.clients))
     columns = ["words", "side", *(f"{n} clients" for n in numbers)]
     lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
@@ -235,7 +235,7 @@ def table(found):
 
 
 def draw(found, path):
-    """Draws requests a second, and what clients wait, by their number."""
+    """Draws requests per second and waiting times by the number of clients."""
     from matplotlib import pyplot
 
     figure, (rates, waits) = pyplot.subplots(1, 2, figsize=(9, 3.5), layout="constrained")

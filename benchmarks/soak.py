@@ -62,7 +62,7 @@ def counted_compilations(model):
 
 
 def counted_shapes(model):
-    """Returns the set of the shapes of batches that the model has met."""
+    """Returns the set of batch shapes that the model has seen."""
     shapes, pack = set(), model.preprocessor.pack
 
     def noted(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""Fine-tune taggers here and by transformers from the same first heads, on the same batches.
+"""Fine-tune taggers here and with transformers, from the same heads and on the same batches.
 
     KERAS_BACKEND=torch python benchmarks/tagging_parity.py --data_dir wnut17 --output taggers.jsonl
 

@@ -75,7 +75,7 @@ def report_setting(settings, kinds):
 
 
 def spelling_tokenizer(texts, settings):
-    """Returns a tokenizer whose vocabulary is the characters that texts are cleaned to."""
+    """Returns a tokenizer with a vocabulary of all characters that cleaned texts contain."""
     cleaning = bert_keras.WordPieceTokenizer(SPECIAL_TOKENS, **settings)._backend.normalizer
     found = sorted(set("".join(map(cleaning.normalize_str, texts))))
     vocabulary = [*SPECIAL_TOKENS, *found, *(f"##{character}" for character in found)]
@@ -92,7 +92,7 @@ def count_same(graph, tokenizer, texts):
 
 
 def count_same_inputs(preprocessor, texts):
-    """Returns how many pairs of a text and one of the others have the same inputs."""
+    """Returns how many pairs of texts have the same inputs."""
     graph, pairs = compiled(GraphPreprocessor(preprocessor), 2), texts[::-1]
     found = {name: value.numpy() for name, value in graph(texts, pairs).items()}
     wanted = preprocessor(texts, pairs)
@@ -105,13 +105,13 @@ def classifier(preprocessor):
     backbone = bert_keras.BertBackbone(preprocessor.tokenizer.vocabulary_size, **sizes)
     task = bert_keras.TextClassifier(backbone, num_classes=3, preprocessor=preprocessor)
     for weight in task.trainable_variables:
-        # Weights of a size at which a token that differs is seen.
+        # Weights large enough for a single different token to show.
         weight.assign(np.random.default_rng(0).normal(size=weight.shape, scale=0.2))
     return task
 
 
 def largest_difference(preprocessor, texts):
-    """Returns how far an exported program's logits are from those of `predict`, at most."""
+    """Returns the largest difference of an exported program's logits from those of `predict`."""
     task = classifier(preprocessor)
     with tempfile.TemporaryDirectory() as folder:
         task.export(folder, text=True, verbose=False)
@@ -174,7 +174,7 @@ def report_sizes(folder):
         print(f"graph of a SavedModel that takes {name}: {size:,} bytes", flush=True)
     graph = GraphTokenizer(tokenizer)
     arrays = sum(array.numpy().nbytes for array in (graph._places, graph._pages))
-    # In the file each text has two bytes beside its own.
+    # The file adds two bytes to each text.
     texts = sum(len(text) + 2 for text in graph._texts.numpy())
     print(f"of it the table of all characters: {arrays + texts:,} bytes", flush=True)
 

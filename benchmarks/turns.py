@@ -19,7 +19,7 @@ OTHERS_AT_MOST = 0.1
 
 @dataclasses.dataclass
 class Result:
-    """What one side took for one job.
+    """The result of one side for one job.
 
     Attributes:
         side: str.
@@ -56,7 +56,7 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "HF_HUB_OFFLINE": "1"}
 
 
 class Worker:
-    """A side in its own process, which takes its orders as lines of JSON."""
+    """A side in its own process, which receives its jobs as lines of JSON."""
 
     def __init__(self, side, folder, threads, huge_pages=False):
         name, _, backend = side.partition("-")

@@ -19,7 +19,7 @@ import numpy as np
 from absl import app, flags
 
 import bert_keras
-from bert_keras import datasets
+from bert_keras import corpora, datasets
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("sst2_dir", None, "Folder of SST-2.")
@@ -64,7 +64,7 @@ def main(argv):
 
 
 def measured(job, task, texts, batch_size):
-    """Returns the processor's seconds of both ways, and how far what they give is apart."""
+    """Returns the processor seconds of both ways, and the largest difference of their results."""
     seconds, given = {False: [], True: []}, {}
     for _ in range(1 + FLAGS.rounds):
         for way in seconds:
@@ -83,7 +83,7 @@ def measured(job, task, texts, batch_size):
 
 
 def mini_lm(max_length):
-    # Dropout draws by position, and so differs between the ways.
+    # Dropout draws by position, so it differs between the two ways.
     return bert_keras.TextClassifier.from_preset(
         "minilm_l6_en_uncased",
         num_classes=2,
@@ -106,9 +106,9 @@ def reviews(folder):
 
 def books(folder):
     length = 8192
-    texts = [" ".join(paragraphs) for paragraphs in datasets.read_documents(folder)]
+    texts = [" ".join(paragraphs) for paragraphs in corpora.read_documents(folder)]
     tokenizer = bert_keras.Tokenizer.from_preset("bert_mini_en_gutenberg")
-    # A token of these books takes some 4.5 characters.
+    # A token of these books has about 4.5 characters.
     texts = [text[: 36_000 * (i + 1) // FLAGS.books] for i, text in enumerate(texts)]
     backbone = bert_keras.ModernBertBackbone(
         vocabulary_size=tokenizer.vocabulary_size,

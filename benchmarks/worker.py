@@ -17,7 +17,7 @@ import sides
 
 def main(name, folder):
     replies = sys.stdout
-    # What libraries print must not be taken for a reply.
+    # What libraries print must not be mistaken for a reply.
     sys.stdout = sys.stderr
     run = None
     for line in sys.stdin:

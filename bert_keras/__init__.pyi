@@ -19,6 +19,7 @@ from bert_keras.models.bert import BertBackbone as BertBackbone
 from bert_keras.models.distilbert import DistilBertBackbone as DistilBertBackbone
 from bert_keras.models.electra import ElectraBackbone as ElectraBackbone
 from bert_keras.models.modernbert import ModernBertBackbone as ModernBertBackbone
+from bert_keras.models.mpnet import MPNetBackbone as MPNetBackbone
 from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
 from bert_keras.presets.registry import presets as presets

@@ -5,6 +5,7 @@ Every error states the rule, then what was received, then what to do about it.
 
 import importlib
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -203,6 +204,63 @@ def require(package, to, extra=None, advice=""):
         raise ImportError(
             f"To {to}, {name} must be installed: `{line}`. Received: {error}.{_last(advice)}"
         ) from error
+
+
+def as_texts(texts, name="texts"):
+    """Returns a column of texts as a list of str.
+
+    Args:
+        texts: a list, tuple, NumPy array or pandas Series of str (anything with `tolist()`).
+        name: str, the name of the argument.
+
+    Returns:
+        A list of str, the same objects.
+
+    Raises:
+        TypeError: an entry is not a str; the message has its index.
+    """
+    if hasattr(texts, "tolist"):
+        texts = texts.tolist()
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
+        raise TypeError(
+            f"`{name}` must be a list, tuple, array or column of str. Received: {describe(texts)}."
+            f"{_text_advice(texts)}"
+        )
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"`{name}` must hold str only. Received: {name}[{index}] is {describe(text)}."
+                f"{_text_advice(text)}"
+            )
+    return list(texts)
+
+
+def check_pairs(texts, pairs):
+    """Raises `ValueError` unless there are as many second texts as first ones."""
+    if len(texts) != len(pairs):
+        raise ValueError(
+            "First and second texts must be equally many. Received: "
+            f"{len(texts)} first and {len(pairs)} second texts."
+        )
+
+
+def _text_advice(value):
+    """Returns what to do about a value that is not a text, for the end of a message."""
+    if type(value).__module__.startswith("tensorflow"):
+        return (
+            " In `Dataset.map` there are no texts yet. Give `fit` the dataset of strings itself: "
+            "its batches are tokenized as they come."
+        )
+    if isinstance(value, bytes):
+        return " Decode bytes first, for instance with `value.decode('utf-8')`."
+    if isinstance(value, (list, tuple)):
+        return (
+            " Sentence pairs are two columns, the first texts and the second texts, in the same "
+            "order; turn rows into columns with `firsts, seconds = zip(*rows)`."
+        )
+    if value is None or isinstance(value, float):
+        return " Drop rows without text, or replace the missing text with ''."
+    return ""
 
 
 def describe(value):

@@ -1,6 +1,7 @@
 """Other libraries' names for what this package has, and our name for each."""
 
 import abc
+import difflib
 import inspect
 
 # Endings of class names in KerasHub and transformers.
@@ -46,6 +47,14 @@ _METHODS = {
     "batch_decode": "detokenize",
     "get_vocab": "get_vocabulary",
 }
+# Inputs of models.
+_INPUTS = {
+    "input_ids": "token_ids",
+    "token_type_ids": "segment_ids",
+    "attention_mask": "padding_mask",
+    "input_mask": "padding_mask",
+    "masked_lm_positions": "mask_positions",
+}
 # Keyword arguments.
 _ARGUMENTS = {
     "sequence_length": "`max_length`",
@@ -84,6 +93,20 @@ def renamed_class(name):
     return f" Here it is `bert_keras.{_CLASSES[max(endings, key=len)]}`." if endings else ""
 
 
+def renamed_input(name, allowed):
+    """Returns a sentence about an input that a model does not take, `""` where there is none.
+
+    Args:
+        name: the name that a user gave.
+        allowed: names of the inputs that the model takes.
+    """
+    meant = _INPUTS.get(name, name)
+    if meant == "segment_ids" and meant not in allowed:
+        return " This model has no segments: leave them out."
+    close = difflib.get_close_matches(str(meant), allowed, 1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
 def renamed_argument(name):
     """Returns a sentence that names our counterpart of another library's argument, or `""`.
 
@@ -101,13 +124,13 @@ def check_arguments(names, function):
             raise TypeError(f"`{function.__name__}` has no argument {name!r}.{hint}")
 
 
-def _message(cls, name, kind):
+def missing_attribute(cls, name, kind="{!r} object"):
     """Returns the message of the `AttributeError` for a missing attribute of a class."""
     ours, _, call = _METHODS.get(name, "").partition(": ")
     for method in ours.split(", ") if ours else ():
         if hasattr(cls, method):
             return f"There is no `{name}` here. It is called `{call or method}`."
-    return f"{kind} has no attribute {name!r}"
+    return f"{kind.format(cls.__name__)} has no attribute {name!r}"
 
 
 class _NamesOfClass(abc.ABCMeta):
@@ -117,7 +140,7 @@ class _NamesOfClass(abc.ABCMeta):
     """
 
     def __getattr__(cls, name):
-        raise AttributeError(_message(cls, name, f"type object {cls.__name__!r}"))
+        raise AttributeError(missing_attribute(cls, name, "type object {!r}"))
 
 
 class WithOtherNames(metaclass=_NamesOfClass):
@@ -127,8 +150,4 @@ class WithOtherNames(metaclass=_NamesOfClass):
     """
 
     def __getattr__(self, name):
-        try:
-            return super().__getattr__(name)  # PyTorch keeps layers there.
-        except AttributeError:
-            cls = type(self)
-            raise AttributeError(_message(cls, name, f"{cls.__name__!r} object")) from None
+        raise AttributeError(missing_attribute(type(self), name))

@@ -49,6 +49,7 @@ napoleon_custom_sections = [
 autodoc_member_order = "bysource"
 autodoc_class_signature = "separated"
 autodoc_typehints_format = "short"
+maximum_signature_line_length = 100
 
 html_theme = "furo"
 html_title = "bert_keras 文档" if IS_CHINESE else "bert_keras"

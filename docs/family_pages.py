@@ -21,6 +21,7 @@ FAMILIES = {
     "distilbert": ("DistilBertBackbone", ("distilbert_",)),
     "spanbert": ("BertBackbone", ()),
     "electra": ("ElectraBackbone", ()),
+    "mpnet": ("MPNetBackbone", ("mpnet_",)),
     "modernbert": ("ModernBertBackbone", ("modernbert_",)),
 }
 SIZES = {"vocabulary_size": 8000, "num_heads": 4, "hidden_dim": 64, "intermediate_dim": 256}

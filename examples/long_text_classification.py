@@ -18,7 +18,7 @@ import sys
 import keras
 
 import bert_keras
-from bert_keras import datasets, plots
+from bert_keras import corpora, datasets, plots
 
 parser = argparse.ArgumentParser()
 parser.add_argument(
@@ -41,7 +41,7 @@ if flags.data_dir:
 else:
     texts, labels = [], []
     for label, book in enumerate(("alice", "tom_sawyer")):
-        (document,) = datasets.read_documents(f"examples/data/books/{book}.txt.gz")
+        (document,) = corpora.read_documents(f"examples/data/books/{book}.txt.gz")
         words = " ".join(document).split()
         passages = [" ".join(words[i : i + 300]) for i in range(0, len(words), 300)]
         texts += passages

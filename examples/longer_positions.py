@@ -21,7 +21,7 @@ import keras
 import numpy as np
 
 import bert_keras
-from bert_keras import datasets, plots
+from bert_keras import corpora, plots
 
 parser = argparse.ArgumentParser()
 parser.add_argument(
@@ -33,7 +33,7 @@ parser.add_argument("--output_dir", default="output/longer_positions", help="out
 flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
-(book,) = datasets.read_documents("examples/data/books/tom_sawyer.txt.gz")
+(book,) = corpora.read_documents("examples/data/books/tom_sawyer.txt.gz")
 words = " ".join(book).split()
 texts = [" ".join(words[start : start + 250]) for start in range(0, len(words) - 250, 250)]
 train, dev = texts[8:][: flags.num_texts], texts[:8]

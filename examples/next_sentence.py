@@ -20,7 +20,7 @@ import keras
 import numpy as np
 
 import bert_keras
-from bert_keras import datasets, plots
+from bert_keras import corpora, plots
 
 parser = argparse.ArgumentParser()
 parser.add_argument(
@@ -39,8 +39,8 @@ flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 # %%
 def pairs_of(path, count):
     """Returns two lists of texts; labels are 0 if the second text follows the first, else 1."""
-    passages = [passage for book in datasets.read_documents(path) for passage in book]
-    rows = [datasets.split_sentences(passage) for passage in passages]
+    passages = [passage for book in corpora.read_documents(path) for passage in book]
+    rows = [corpora.split_sentences(passage) for passage in passages]
     rows = [row for row in rows if len(row) > 1][:count]
     rng = np.random.default_rng(0)
     labels = np.arange(len(rows)) % 2

@@ -21,8 +21,7 @@ import sys
 import keras
 
 import bert_keras
-from bert_keras import datasets, plots
-from bert_keras.corpora import PretrainingBatches, create_pretraining_data
+from bert_keras import corpora, plots
 from bert_keras.preprocessing import Masking
 
 parser = argparse.ArgumentParser()
@@ -36,7 +35,7 @@ flags = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
 # %%
 files = sorted(glob.glob(flags.text))
-texts = [passage for book in datasets.read_documents(files) for passage in book]
+texts = [passage for book in corpora.read_documents(files) for passage in book]
 vocabulary = bert_keras.train_wordpiece(texts=texts, vocabulary_size=2000)
 tokenizer = bert_keras.WordPieceTokenizer(vocabulary)
 print(tokenizer.tokenize("Alice was beginning to get very tired."))
@@ -45,10 +44,10 @@ print(tokenizer.tokenize("Alice was beginning to get very tired."))
 # Examples: two texts of up to 64 tokens together, where the second follows the first or is random.
 
 # %%
-create_pretraining_data(
+corpora.create_pretraining_data(
     files, tokenizer, f"{flags.output_dir}/data", sequence_length=64, documents="file", duplicates=2
 )
-batches = PretrainingBatches(f"{flags.output_dir}/data", batch_size=32, masking=Masking())
+batches = corpora.PretrainingBatches(f"{flags.output_dir}/data", batch_size=32, masking=Masking())
 
 # %%
 keras.utils.set_random_seed(0)

@@ -20,7 +20,7 @@ import time
 import numpy as np
 
 import bert_keras
-from bert_keras import datasets, metrics, plots
+from bert_keras import corpora, datasets, metrics, plots
 
 parser = argparse.ArgumentParser()
 parser.add_argument(
@@ -40,9 +40,9 @@ else:
     files = [f"examples/data/books/{book}.txt.gz" for book in ("alice", "tom_sawyer")]
 texts = [
     sentence
-    for document in datasets.read_documents(files)
+    for document in corpora.read_documents(files)
     for passage in document
-    for sentence in datasets.split_sentences(passage)
+    for sentence in corpora.split_sentences(passage)
 ]
 if not flags.texts:
     splits = datasets.load_sentiment_sentences("examples/data/sentiment_labelled_sentences")

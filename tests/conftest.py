@@ -1,12 +1,12 @@
-"""Every test starts from the same seed; where all is installed, no test is skipped unseen."""
+"""Every test starts from the same seed, and on a full installation no test may be skipped."""
 
 import gc
 import json
-import os
 
 import keras
 import pytest
 from keras.src.trainers import trainer
+from skips import fail_if_skipped
 
 
 @pytest.fixture(autouse=True)
@@ -15,15 +15,15 @@ def fixed_seed():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def without_collecting_what_was_imported():
-    """Garbage is looked for among what a file's tests made, not among all that libraries hold."""
+def imported_objects_are_frozen():
+    """The garbage collector skips the many objects that libraries keep."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
 def without_graph_optimization():
-    """On TensorFlow graphs run as they were traced: to rewrite them takes longer than they do."""
+    """On TensorFlow graphs run as they were traced: rewriting them takes longer than the tests."""
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -32,10 +32,10 @@ def without_graph_optimization():
 
 @pytest.fixture(autouse=True)
 def without_xla(request, monkeypatch):
-    """On TensorFlow tiny models are not compiled by XLA, which takes longer than their tests.
+    """On TensorFlow XLA does not compile tiny models, which takes longer than their tests.
 
-    Tests marked `xla` are, and so is all that runs outside of pytest: the recipes, and the files
-    between the backends, where every task is.
+    It does in tests marked `xla`, and outside pytest: in the recipes, and in the files that go
+    from one backend to another.
     """
     if keras.backend.backend() == "tensorflow" and "xla" not in request.keywords:
         monkeypatch.setattr(trainer, "model_supports_jit", lambda model: False)
@@ -43,7 +43,7 @@ def without_xla(request, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def every_length(monkeypatch):
-    """On JAX batches have several lengths: for tiny models one alone would be worth compiling."""
+    """On JAX batches of tiny models have several lengths, as those of larger models do."""
     from bert_keras.tasks import task_data
 
     monkeypatch.setitem(task_data.COMPILATION, "jax", 0)
@@ -70,34 +70,17 @@ def write(tmp_path):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leaves the tests marked `once` to PyTorch, which has nothing to compile."""
+    """Runs tests marked `once` only on PyTorch, which has nothing to compile."""
     if keras.backend.backend() == "torch":
         return
-    left = [item for item in items if item.get_closest_marker("once")]
-    if left:
-        config.hook.pytest_deselected(items=left)
+    deselected = [item for item in items if item.get_closest_marker("once")]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if not item.get_closest_marker("once")]
 
 
 def pytest_report_header():
     return f"keras {keras.__version__}, backend {keras.backend.backend()}"
-
-
-# With FAIL_ON_SKIPS=1, as in `run_all.py`, a test that skips itself fails, but for these reasons.
-ALLOWED_SKIPS = (
-    "runs where nothing needs to be compiled",  # the recipes, on PyTorch alone
-    "ALL_KILLS=1 runs it",  # a pre-training that is killed often, on PyTorch alone
-)
-
-
-def fail_if_skipped(report):
-    if os.environ.get("FAIL_ON_SKIPS") != "1" or report.outcome != "skipped":
-        return report
-    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    if not hasattr(report, "wasxfail") and not any(text in reason for text in ALLOWED_SKIPS):
-        report.outcome = "failed"
-        report.longrepr = f"Skipped where every test must run ({reason})."
-    return report
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,6 +1,6 @@
-"""Train, save, load and classify once, on whatever installation is found. Run by `run_all.py`.
+"""Trains, saves, loads and classifies once, in any installation. Run by `run_all.py`.
 
-python tests/small_run.py FOLDER                  bert_keras must come from below FOLDER
+python tests/small_run.py FOLDER                  bert_keras must be installed below FOLDER
 python tests/small_run.py --without-tensorflow    importing TensorFlow fails
 """
 
@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 if sys.argv[1] == "--without-tensorflow":
-    # An import of a name that is None raises ImportError, as if it were not installed.
+    # Importing a name that is None raises ImportError, as if it were not installed.
     sys.modules["tensorflow"] = None
     sys.modules["tensorflow_text"] = None
 

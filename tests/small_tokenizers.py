@@ -1,4 +1,4 @@
-"""A tokenizer of RoBERTa's kind, trained in a moment."""
+"""A small tokenizer of RoBERTa's kind."""
 
 import json
 

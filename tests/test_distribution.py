@@ -18,7 +18,7 @@ from bert_keras.distribution import Share
 from bert_keras.training.contrastive import MultipleNegativesRanking
 
 BACKEND = keras.backend.backend()
-FAMILIES = ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "ModernBert")
+FAMILIES = ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "MPNet", "ModernBert")
 BATCH = (
     {"token_ids": np.arange(10).reshape(5, 2)},
     {"first": np.arange(5), "second": np.arange(10).reshape(5, 2)},
@@ -80,17 +80,17 @@ def test_each_familys_large_weights_are_cut(family):
     for weight in backbone.weights:
         if weight.path in cut:
             assert len(of_task[weight.path].axes) == len(weight.shape)
-    with pytest.raises(ValueError, match=r"`axis`.*\['batch', 'model'\].*'rows'"):
+    with pytest.raises(ValueError, match=r"`axis`.*\('batch', 'model'\).*'rows'"):
         distribution.layout_map(backbone, mesh, "rows")
     mesh = keras.distribution.DeviceMesh((1, 3), ("batch", "model"), ["cpu:0", "cpu:1", "cpu:2"])
-    with pytest.raises(ValueError, match=r"cut evenly into 3.*divisor"):
+    with pytest.raises(ValueError, match=r"split evenly into 3.*divisor"):
         distribution.layout_map(backbone, mesh)
 
 
 def test_what_would_do_nothing_or_be_wrong_is_refused(monkeypatch):
     task = tiny_classifier()
     optimizer = keras.optimizers.AdamW(clipnorm=1.0)
-    monkeypatch.setattr(distribution, "share_of", lambda task: Share(0, 1, 2))
+    monkeypatch.setattr(distribution, "share_of", lambda task, whole=False: Share(0, 1, 2))
     if BACKEND == "jax":  # Every row sees all others there, and gradients are of whole batches.
         task.compile(optimizer, loss=MultipleNegativesRanking())
         return

@@ -1,11 +1,13 @@
-"""Each example is one page that says what to expect, and runs on each backend where it differs.
+"""Each example is one page that says what to expect.
 
-The site executes all of them; here are those that train anew on each backend, and what all share.
+Building the site runs all of them. Here run those that depend on the backend or on arguments.
 """
 
 import ast
 import pathlib
+import re
 import runpy
+import string
 import sys
 
 import keras
@@ -19,7 +21,7 @@ MOST_LINES = 80
 
 
 def code_lines(tree):
-    """Returns how many lines hold statements; docstrings do not count."""
+    """Returns the number of lines with statements, without docstrings."""
     lines = set()
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -41,16 +43,16 @@ def test_an_example_is_one_page_of_cells_that_says_what_to_expect(path):
     assert f"python examples/{path.name}" in first and "# Expected" in first
     tree = ast.parse(text)
     assert code_lines(tree) <= MOST_LINES
-    # In a notebook the flags have their defaults, and the last cell shows a picture.
+    # A notebook uses the defaults of the flags, and shows a picture.
     assert 'parse_args([] if "ipykernel" in sys.modules else None)' in text
-    assert "plots." in text.split("\n# %%\n")[-1] or "plots." in text
+    assert "plots." in text
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert not any("._" in name or ".tasks" in name or ".cli" in name for name in modules)
 
 
 @pytest.fixture
 def example(monkeypatch, capsys, tmp_path):
-    """Returns a function that runs an example and gives what it printed."""
+    """Returns a function that runs an example and returns its output and folder."""
 
     def run(name, *arguments):
         monkeypatch.chdir(ROOT)
@@ -68,17 +70,16 @@ def preset(tmp_path):
 
 
 def write_preset(tmp_path, num_layers):
-    """Returns the flag of a folder with a random checkpoint that spells every word."""
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
-    tokens += ["##" + letter for letter in letters]
+    """Writes a random checkpoint whose tokens are letters; returns its folder as a flag."""
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.ascii_lowercase]
+    tokens += ["##" + letter for letter in string.ascii_lowercase]
     backbone = bert_keras.BertBackbone(len(tokens), num_layers, 2, 8, 16)
     backbone.save_to_preset(tmp_path / "preset")
     bert_keras.WordPieceTokenizer(tokens).save(tmp_path / "preset")
     return f"--preset={tmp_path / 'preset'}"
 
 
-def test_a_loop_of_ones_own_trains_on_this_backend(example, tmp_path):
+def test_a_custom_training_loop_runs_on_this_backend(example, tmp_path):
     preset = write_preset(tmp_path, num_layers=1)
     printed, output = example("custom_training_loop", preset, "--num_steps=10")
     assert printed.startswith(f"{keras.backend.backend()} {{'accuracy'")
@@ -86,21 +87,19 @@ def test_a_loop_of_ones_own_trains_on_this_backend(example, tmp_path):
 
 
 @pytest.mark.once
-def test_a_vocabulary_of_ones_own_tags_chinese(example):
+def test_a_tagger_with_a_custom_vocabulary_tags_chinese(example):
     printed, output = example("chinese_ner", "--epochs=1")
     assert "'accuracy'" in printed and (output / "learning_curves.png").exists()
 
 
 @pytest.mark.once
-def test_several_masks_keep_their_settings(example, preset):
+def test_the_several_masks_example_takes_its_flags(example, preset):
     printed, _ = example("several_masks", preset, "--dropout_samples=3")
     assert "Regularized 1.0 {'label'" in printed
 
 
 @pytest.mark.once
-def test_the_fine_tuning_playbook_runs_to_its_end(preset, monkeypatch, capsys):
-    import re
-
+def test_the_fine_tuning_playbook_runs_to_the_end(preset, monkeypatch, capsys):
     folder = preset.split("=")[1]
     for name, value in {"PRESET": folder, "NUM_TRAIN": 16, "NUM_DEV": 8}.items():
         monkeypatch.setenv(name, str(value))
@@ -109,8 +108,7 @@ def test_the_fine_tuning_playbook_runs_to_its_end(preset, monkeypatch, capsys):
     sections = [line.split(". ", 1) for line in printed if re.match(r"\d+\. ", line)]
     assert [number for number, _ in sections] == [str(number) for number in range(1, 11)]
     assert set(ast.literal_eval(sections[-1][1])) == {"label", "probabilities"}
-    told = [line for line in printed if "trained in" in line]
-    # The frozen encoder and the plain recipe have nothing yet to be compared with.
-    assert [bool(re.search(r"\([+-]\d\.\d{3}\)", line)) for line in told] == [False] * 4 + [
-        True
-    ] * 15
+    trained = [line for line in printed if "trained in" in line]
+    has_difference = [bool(re.search(r"\([+-]\d\.\d{3}\)", line)) for line in trained]
+    # There is nothing to compare the frozen encoder and the plain recipe with.
+    assert has_difference == [False] * 4 + [True] * 15

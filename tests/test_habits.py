@@ -456,6 +456,12 @@ def test_the_package_says_what_others_names_are_called_here(name, here):
         _ = bert_keras.anything
 
 
+class WithEncode(bert_keras.TextEmbedder):
+    def build(self, input_shape=None):
+        self.encode = keras.layers.Dense(2)
+        super().build()
+
+
 @pytest.mark.once
 def test_a_missing_method_names_our_counterpart_and_stays_missing(classifier):
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2)
@@ -476,8 +482,7 @@ def test_a_missing_method_names_our_counterpart_and_stays_missing(classifier):
         assert not hasattr(owner, name) and name not in dir(owner)
     assert hasattr(classifier, "classify")
     # A layer of that name is found, on PyTorch too, which keeps layers apart.
-    classifier.backbone.encode = keras.layers.Dense(2)
-    assert classifier.backbone.encode.units == 2
+    assert WithEncode(tiny_backbone()).encode.units == 2
     assert type("Abstract", (bert_keras.TextClassifier, abc.ABC), {}).from_preset
 
 

@@ -1,6 +1,8 @@
-"""Imports point down only, and importing the package stays light."""
+"""Folders import only what is below them, and importing the library imports no room."""
 
 import ast
+import collections
+import graphlib
 import os
 import pathlib
 import subprocess
@@ -9,60 +11,104 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# A folder may import itself and folders of a lower layer, deferred imports included.
-LAYERS = [
-    {"checks", "other_names", "files", "protocol_buffers", "runtime", "sizes", "version"},
-    {"distribution"},
-    {"host_memory", "inputs", "tokenizers", "metrics", "training", "datasets", "plots"},
-    {"layers", "presets", "preprocessing"},
-    {"models", "heads"},
+# A folder, or a module at the top, may import itself and what a lower level has.
+LIBRARY = [
+    {"checks", "other_names", "types", "version"},
+    {"answers", "distribution", "inputs"},
+    {"engine"},
+    {"layers", "metrics", "tokenizers", "training"},
+    {"heads", "preprocessing", "presets"},
+    {"models"},
     {"tasks"},
-    {"serving"},
-    {"cli"},
-    {"__main__"},
 ]
-# On one line of the picture, and said so there.
-ALSO_ALLOWED = {("heads", "models"), ("models", "presets")}
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+# The library does not import these when it is imported, but from its doors, inside functions.
+ROOMS = [{"datasets", "export", "plots"}, {"corpora", "serving"}, {"cli"}, {"__main__"}]
+DOORS = {"bert_keras.models.doors"}
+LEVELS = {name: level for level, names in enumerate([*LIBRARY, *ROOMS]) for name in names}
 
 
-def imported_parts(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == "bert_keras" and len(parts) > 1:
-                yield parts[1]
+def name_of(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "bert_keras").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT))
-)
-def test_imports_point_down(path):
-    relative = path.relative_to(ROOT / "bert_keras")
-    own = relative.parts[0].removesuffix(".py")
-    if own == "__init__":
-        return
-    for other in imported_parts(path):
-        is_below = LEVEL[other] < LEVEL[own] or other == own or (own, other) in ALSO_ALLOWED
-        assert is_below, f"{relative} imports {other}"
+PATHS = {name_of(path): path for path in sorted((ROOT / "bert_keras").rglob("*.py"))}
+
+
+def statements(nodes):
+    """Yields statements that run at import, also those inside `if`, `try` and `with`."""
+    for node in nodes:
+        yield node
+        if isinstance(node, (ast.If, ast.Try, ast.With)):
+            yield from statements(n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt))
+
+
+def imported(nodes):
+    """Returns the names of all modules that import statements among the nodes import."""
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            full = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in PATHS else node.module for name in full}
+    return found
+
+
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in PATHS.items()}
+AT_IMPORT = {name: imported(statements(tree.body)) for name, tree in TREES.items()}
+EVER = {name: imported(ast.walk(tree)) for name, tree in TREES.items()}
+
+
+def ours(names):
+    return {name for name in names if name in PATHS and name != "bert_keras"}
+
+
+def level_of(name):
+    return LEVELS[name.split(".")[1]]
+
+
+def test_a_folder_imports_only_what_is_below_it():
+    for name in ours(PATHS):
+        for other in ours(AT_IMPORT[name] if name in DOORS else EVER[name]):
+            is_own = other.split(".")[1] == name.split(".")[1]
+            assert is_own or level_of(other) < level_of(name), f"{name} imports {other}"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = {name: ours(EVER[name]) for name in ours(PATHS)}
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_a_file_name_stands_in_the_package_once():
+    names = collections.Counter(path.name for path in PATHS.values())
+    assert {name for name, count in names.items() if count > 1} <= {"__init__.py"}
+
+
+def test_a_backbone_needs_few_modules():
+    needed, found = ["bert_keras.models.bert"], set()
+    while needed:
+        found.add(name := needed.pop())
+        needed += ours(AT_IMPORT[name]) - found
+    assert len(found) <= 35, sorted(found)
+
+
+def test_only_engine_imports_the_inside_of_keras():
+    for name in PATHS:
+        inside = [other for other in EVER[name] if other.startswith("keras.src")]
+        assert not inside or name.startswith("bert_keras.engine."), (name, inside)
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])
-def test_importing_the_package_loads_nothing_heavy_beyond_keras(backend):
+def test_importing_the_package_loads_no_room_and_nothing_heavy_beyond_keras(backend):
     code = (
         "import sys, keras; before = set(sys.modules); import bert_keras;"
-        "new = {name.split('.')[0] for name in set(sys.modules) - before};"
-        "print(sorted(new))"
+        "print(sorted(set(sys.modules) - before))"
     )
     environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT)}
     output = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     ).stdout
+    new = ast.literal_eval(output.strip().splitlines()[-1])
     heavy = {"tensorflow", "jax", "torch", "transformers", "kagglehub", "pandas", "sklearn"}
-    assert not heavy & set(ast.literal_eval(output.strip().splitlines()[-1]))
+    assert not heavy & {name.split(".")[0] for name in new}
+    assert not [name for name in ours(new) if level_of(name) >= len(LIBRARY)]

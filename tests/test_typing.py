@@ -1,4 +1,4 @@
-"""Type hints: public names have them, they name what the code takes, and a checker reads them."""
+"""Type hints: public names have them, they match the code, and a type checker reads them."""
 
 import ast
 import importlib
@@ -16,7 +16,7 @@ import bert_keras
 from bert_keras import TextPreprocessor, tokenizers
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import arguments_of
-from bert_keras.tasks import options
+from bert_keras.tasks import options as task_options
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.training.recipe import DEFAULTS
 
@@ -41,13 +41,13 @@ PUBLIC = public_objects()
 CLASSES = [value for value in PUBLIC if inspect.isclass(value)]
 TASKS = [c for c in CLASSES if bert_keras.Task in c.__mro__[1:] and not issubclass(c, JointTask)]
 BACKBONES = [c for c in CLASSES if issubclass(c, Backbone)]
-LOSSES = [c for c in CLASSES if issubclass(c, keras.losses.Loss)]
-LAYERS = [c for c in CLASSES if issubclass(c, keras.layers.Layer)]
+PARTS = (keras.layers.Layer, keras.losses.Loss, keras.optimizers.Optimizer)
+PARTS = [c for c in CLASSES if issubclass(c, PARTS) and not issubclass(c, keras.Model)]
 OF_PREPROCESSOR = arguments_of(TextPreprocessor) - {"tokenizer"}
 
 
 def functions_of(cls):
-    """Yields a class's public functions; a method that overrides ours may leave the types to it."""
+    """Yields a class's public functions. A method that overrides one of ours needs no types."""
     ours = [part for part in cls.__mro__ if part.__module__.startswith("bert_keras.")]
     others = {name for part in {*cls.__mro__, keras.Model} - {*ours} for name in dir(part)}
     for name in {name for part in ours for name in vars(part)}:
@@ -59,53 +59,56 @@ def functions_of(cls):
 
 
 @pytest.mark.parametrize("value", PUBLIC, ids=lambda value: value.__qualname__)
-def test_what_is_public_has_types(value):
+def test_public_functions_and_methods_have_types(value):
     for function in functions_of(value) if inspect.isclass(value) else [value]:
-        signature = inspect.signature(function)
-        arguments = [p for name, p in signature.parameters.items() if name not in ("self", "cls")]
-        assert all(p.annotation is not p.empty for p in arguments), function.__qualname__
-        assert signature.return_annotation is not signature.empty, function.__qualname__
+        for typed in typing.get_overloads(inspect.unwrap(function)) or [function]:
+            signature = inspect.signature(typed)
+            hints = [
+                p.annotation for n, p in signature.parameters.items() if n not in ("self", "cls")
+            ]
+            assert signature.empty not in [*hints, signature.return_annotation], typed.__qualname__
 
 
 def keywords(function):
-    """Returns the names of a function's arguments, those of its TypedDict of keywords included."""
+    """Returns the names of a function's arguments, with the keys of its TypedDict of keywords."""
     names = set()
     for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
         if parameter.kind == parameter.VAR_KEYWORD:
-            names |= typing.get_type_hints(typing.get_args(parameter.annotation)[0]).keys()
+            for options in typing.get_args(parameter.annotation):
+                names |= typing.get_type_hints(options).keys()
         elif name != "self":
             names.add(name)
     return names
 
 
 def named_by_bases(cls, method):
-    """Returns the names of the arguments of a method, in a class and all its bases."""
+    """Returns the names of a method's arguments in a class and all its bases."""
     functions = [vars(part)[method] for part in cls.__mro__ if method in vars(part)]
     found = [p for f in functions for p in inspect.signature(f).parameters.values()]
     return {p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)} - {"self"}
 
 
 @pytest.mark.parametrize("cls", [*TASKS, *BACKBONES], ids=lambda cls: cls.__name__)
-def test_the_types_of_a_model_name_what_its_constructor_takes(cls):
+def test_the_types_of_a_model_name_the_arguments_of_its_constructor(cls):
     assert keywords(cls.__init__) == arguments_of(cls)
 
 
 @pytest.mark.parametrize("cls", TASKS, ids=lambda cls: cls.__name__)
-def test_the_types_of_a_task_name_what_a_preset_takes(cls):
+def test_the_types_of_a_task_name_the_arguments_of_from_preset(cls):
     sources = "".join(inspect.getsource(part) for part in cls.__mro__ if part in TASKS)
     name = re.search(r"def from_preset\(cls, preset: Path, \*\*kwargs: Unpack\[(\w+)\]", sources)[1]
     accepted = arguments_of(cls) | OF_PREPROCESSOR - {"input_names"} | {"load_weights"}
-    assert typing.get_type_hints(getattr(options, name)).keys() == accepted
+    assert typing.get_type_hints(getattr(task_options, name)).keys() == accepted
 
 
 @pytest.mark.parametrize("method", ["compile", "fit", "evaluate", "predict"])
-def test_the_types_of_a_method_name_what_it_takes(method):
+def test_the_types_of_a_method_name_its_arguments(method):
     accepted = named_by_bases(bert_keras.Task, method)
     accepted |= set(DEFAULTS) if method == "compile" else set()
     assert keywords(getattr(bert_keras.Task, method)) == accepted
 
 
-def test_the_types_of_readers_name_what_they_take():
+def test_the_types_of_tokenizers_and_preprocessors_name_their_arguments():
     assert keywords(TextPreprocessor.from_preset) == {"preset", *OF_PREPROCESSOR}
     makers = (tokenizers.WordPieceTokenizer, tokenizers.BytePairTokenizer)
     accepted = set().union(*map(arguments_of, makers)) - {"vocabulary", "merges"}
@@ -113,12 +116,12 @@ def test_the_types_of_readers_name_what_they_take():
     assert keywords(tokenizers.Tokenizer.from_preset) == {"preset", *accepted}
 
 
-@pytest.mark.parametrize("cls", [*LOSSES, bert_keras.AdamW], ids=lambda cls: cls.__name__)
-def test_the_types_of_what_trains_name_only_what_it_takes(cls):
+@pytest.mark.parametrize("cls", PARTS, ids=lambda cls: cls.__name__)
+def test_the_types_of_layers_losses_and_optimizers_name_arguments_that_exist(cls):
     assert keywords(cls.__init__) <= named_by_bases(cls, "__init__")
 
 
-def test_the_stub_of_the_package_names_what_it_exports():
+def test_the_stub_of_the_package_lists_its_exports():
     tree = ast.parse((ROOT / "bert_keras" / "__init__.pyi").read_text(encoding="utf-8"))
     names = {alias.asname for node in tree.body for alias in node.names}
     exported = {name for name in dir(bert_keras) if not inspect.ismodule(getattr(bert_keras, name))}
@@ -126,7 +129,7 @@ def test_the_stub_of_the_package_names_what_it_exports():
     assert (ROOT / "bert_keras" / "py.typed").exists()
 
 
-def test_a_checker_passes_right_programs_and_finds_what_is_wrong():
+def test_a_type_checker_accepts_right_programs_and_finds_each_wrong_line():
     programs = ROOT / "tests" / "typing" / "programs.py"
     command = [sys.executable, "-m", "mypy", "--cache-dir=/dev/null", "--no-error-summary"]
     command += ["--config-file", str(programs.with_name("mypy.ini")), str(programs)]

@@ -15,7 +15,7 @@ package.keep_freed_memory()
 
 
 def inference(job):
-    # In bfloat16 the weights too, as the others have it: nothing is trained.
+    # In bfloat16 the weights are too, as on the other sides: nothing is trained.
     dtype = job.get("dtype", "float32")
     backbone = package.BertBackbone.from_preset(job["folder"], dtype=dtype)
     inputs = jobs.token_inputs(job)
@@ -39,7 +39,7 @@ def text(job):
     def run():
         return classifier.predict(texts, verbose=0)
 
-    # XLA compiles each shape once; Keras pads the last batch where that spares one.
+    # XLA compiles each shape once; Keras pads the last batch if that saves one.
     classifier.preprocessor.pack = noted
     run.shapes = lambda: len(seen)
     return run

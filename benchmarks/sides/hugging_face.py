@@ -1,4 +1,4 @@
-"""transformers on PyTorch, eager, with its fused attention (sdpa), as its documentation has it."""
+"""transformers on PyTorch, eager, with its fused attention (sdpa), as documented."""
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ def pretraining_step(job):
 
 
 def training_tensors(job, steps=1):
-    """Returns the inputs and labels of so many batches, as a model takes them."""
+    """Returns the inputs and labels of this many batches, as a model takes them."""
     rows, labels = jobs.training_rows(job, steps)
     inputs = tensors(rows)
     if "mask_positions" in rows:
@@ -186,7 +186,7 @@ def tokens(job):
 
 
 def load(auto_class, job, **options):
-    # The int8 of others is held against its float32.
+    # The int8 of the other sides is compared with its float32.
     dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
     dtype = dtypes[job.get("dtype", "float32")]
     return auto_class.from_pretrained(job["folder"], dtype=dtype, **options)

@@ -45,7 +45,7 @@ def masked_positions(job):
 
 
 def training_rows(job, steps):
-    """Returns inputs and labels of so many batches, as `fit` takes them, by the job's kind."""
+    """Returns inputs and labels of this many batches, as `fit` takes them, for the job's kind."""
     rows = job | {"batch": job["batch"] * steps}
     inputs, classes = token_inputs(rows, batches=1), labels(rows["batch"])
     if not job["kind"].startswith("pretraining"):
@@ -59,7 +59,7 @@ def many_steps(job, fit):
 
     Args:
         job: dict with `seconds`.
-        fit: function of a number of steps, which returns when the device has done them.
+        fit: function of a number of steps, which returns once the device has finished them.
     """
     fit(2)  # Compiles.
     started = time.perf_counter()
@@ -72,7 +72,7 @@ def many_steps(job, fit):
 
 
 def device():
-    """Returns an accelerator's name and the most memory taken there, a dict; empty without one."""
+    """Returns a dict of an accelerator's name and peak memory, empty without one."""
     backend = os.environ["KERAS_BACKEND"]
     if backend == "jax":
         import jax

@@ -36,7 +36,7 @@ def fine_tuning(job):
 
 
 def pretraining(job):
-    """Masked tokens alone: it has no task for next sentences."""
+    """Masked tokens only: KerasHub has no task for next sentences."""
     return by_fit(job, keras_hub.models.BertMaskedLM(load_backbone(job), preprocessor=None))
 
 
@@ -89,7 +89,7 @@ def tokens(job):
 
 
 def flat(rows):
-    """Returns rows of ids as one array, without the padding that some of their ways add."""
+    """Returns rows of ids as one array, without the padding that some tokenizers add."""
     values = np.concatenate([np.asarray(row) for row in rows])
     return values[values != 0]
 

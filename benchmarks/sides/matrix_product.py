@@ -1,4 +1,4 @@
-"""The matrix product alone, the fastest way of each library: what a model could reach at most."""
+"""The fastest matrix product of each library: an upper limit for a model."""
 
 import os
 import time
@@ -44,12 +44,12 @@ fine_tuning = pretraining = by_size
 
 
 def wait(product):
-    """Returns when a product is there, of which devices tell when they have begun."""
+    """Waits for a product; devices return from the call before they have computed it."""
     float(product[(0,) * product.ndim])
 
 
 def seconds(function):
-    """Returns how long the fastest of some calls takes, after a first one."""
+    """Returns the seconds of the fastest of several calls, after a first one."""
     found = []
     for _ in range(6):
         started = time.perf_counter()
@@ -75,7 +75,7 @@ def by_torch(first, second, dtype):
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     first, second = (torch.tensor(x).to(device, getattr(torch, dtype)) for x in (first, second))
-    # As F.linear has it: the weights are stored output by input. As a convolution it is oneDNN's.
+    # F.linear stores weights output by input. As a convolution, oneDNN computes the product.
     second = second.T.contiguous()
     rows, kernel = first.T[None, :, :, None], second[:, :, None, None]
     rows, kernel = (x.to(memory_format=torch.channels_last) for x in (rows, kernel))

@@ -27,7 +27,7 @@ def inference(job):
 
 
 def text(job):
-    """Texts in batches of like length, as any careful user would have it."""
+    """Texts in batches of similar length, as a careful user would make them."""
     session = make_session(job)
     tokenizer = tokenizers.Tokenizer.from_file(os.path.join(job["folder"], "tokenizer.json"))
     tokenizer.enable_truncation(job.get("max_length", 128))
@@ -51,7 +51,7 @@ def text(job):
 
 
 def tokens(job):
-    """`tokenizers` alone, which is all that this side has for text."""
+    """`tokenizers` only: this side has no other step for text."""
     tokenizer = tokenizers.Tokenizer.from_file(os.path.join(job["folder"], "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -74,7 +74,7 @@ def compute(session, ids, mask, types=None):
 
 
 class OneOutput(torch.nn.Module):
-    """A model as a function of tensors with one output: what an exporter wants."""
+    """A model as a function of tensors with one output, which the exporter needs."""
 
     def __init__(self, model, name):
         super().__init__()
@@ -119,7 +119,7 @@ def make_files(job):
     path = path_of(job)
     if not os.path.exists(path):
         model = auto_class.from_pretrained(job["folder"]).eval()
-        # A tensor of its own for each: the exporter takes one tensor for one input.
+        # Each input needs its own tensor: the exporter takes equal tensors for one input.
         examples = tuple(torch.ones((2, 16), dtype=torch.long) for _ in INPUTS)
         batch, length = torch.export.Dim("batch"), torch.export.Dim("length")
         torch.onnx.export(

@@ -1,4 +1,11 @@
-"""Files that are whole or not there: the one way in which this package writes."""
+"""Writes files and folders whole or not at all. The package writes in no other way.
+
+Why: `open(path, "w")` empties the old file first, so a kill or a full disk leaves half a file. And
+no function of Python replaces a folder that holds files.
+
+Goes when `test_keras_s_save_destroys_the_old_file_when_it_fails` and
+`test_python_replaces_no_folder_that_holds_files` fail.
+"""
 
 import contextlib
 import ctypes
@@ -22,27 +29,27 @@ except ImportError:  # Windows, where nobody can remove a file that is open.
 
 _Reader = TypeVar("_Reader", bound=Callable[..., Any])
 
-# What Linux calls the folder that relative paths begin in, and the swap of two names.
+# Linux's constants for the folder that relative paths start from, and for swapping two names.
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
-# Of errors that name no file, those of a disk.
-_OF_A_DISK = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", None)}
-# A folder without it is no checkpoint.
+# Errors of a disk, which may name no file.
+_DISK_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", None)}
+# A folder without this file is not a checkpoint.
 _LAST = pathlib.Path("config.json")
 
 
 @contextlib.contextmanager
 def replacing(path):
-    """Yields the path of a temporary file, which takes the place of `path` when all is written.
+    """Yields the path of a temporary file, which replaces `path` when it is completely written.
 
-    An exception or a kill leaves `path` as it was. The temporary file has the same name, in a
-    hidden folder beside; what a killed run leaves of it, the next that writes `path` removes.
+    After an exception or a kill, `path` is as it was. The temporary file has the same name, in a
+    hidden folder beside `path`. If a run is killed, the next one that writes `path` removes it.
 
     Args:
-        path: str or path, in a folder that exists and may be written. A link stays one. Where it is
-            no file, such as `/dev/stdout`, it is yielded itself.
+        path: str or path, in a folder that exists and can be written. A link stays a link. If it is
+            not a file, such as `/dev/stdout`, `path` itself is yielded.
 
     Raises:
-        OSError: the file cannot be written, as on a full disk; it says what is there now.
+        OSError: the file cannot be written, as on a full disk; the message says what is there now.
     """
     path = pathlib.Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
@@ -54,7 +61,7 @@ def replacing(path):
         yield str(temporary)
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
-        # A library may have made a file that its owner alone may read.
+        # A library may have made a file that only its owner can read.
         shutil.copymode(path if path.exists() else temporary.with_name("lock"), temporary)
         os.replace(temporary, path)
 
@@ -63,20 +70,20 @@ def replacing(path):
 def replacing_files(folder, stale=(), index=None):
     """Yields an empty folder whose files replace those of `folder` at the end, all or none.
 
-    On Linux it takes the place of `folder` in one step, with links to all else that is in there; a
-    process that works in the folder has to enter it again. Where that cannot be (another system, a
-    file system without it, a mount point, someone else's folder, the current directory) its files
-    move one by one, `config.json` out first and in last: a kill between leaves no checkpoint, but
-    never parts of two, and an exception leaves the old one.
+    On Linux it replaces `folder` in one step, with links to all other files of the old folder; a
+    process whose current directory is the folder must enter it again. If that is impossible
+    (another system, a file system without it, a mount point, someone else's folder, the current
+    directory), its files move one by one, `config.json` out first and in last: a kill in between
+    leaves no checkpoint, but never a mixture of two, and an exception leaves the old one.
 
     Args:
-        folder: str or path, made when missing. A link stays one.
-        stale: names of files that go where there is no new one.
-        index: name of the file in place of `config.json`, where the folder may hold all sorts of
-            files, which no swap is to touch.
+        folder: str or path, made if missing. A link stays a link.
+        stale: names of files to remove if there is no new one.
+        index: name of the file that replaces `config.json` in this role, in a folder that may hold
+            unrelated files. Such a folder is never swapped.
 
     Raises:
-        OSError: a file cannot be written, as on a full disk; it says what is there now.
+        OSError: a file cannot be written, as on a full disk; the message says what is there now.
     """
     folder = pathlib.Path(os.path.realpath(folder))
     is_new = not folder.exists()
@@ -85,7 +92,7 @@ def replacing_files(folder, stale=(), index=None):
         yield from _replacing_files(folder, stale, index)
     except BaseException:
         if is_new:
-            with contextlib.suppress(OSError):  # Some of it is there.
+            with contextlib.suppress(OSError):  # It is not empty.
                 folder.rmdir()
         raise
 
@@ -100,23 +107,24 @@ def _replacing_files(folder, stale, index):
         ours = {*written, *map(pathlib.Path, stale)}
         if can_swap and _swap(new, folder, ours):
             with contextlib.suppress(OSError):
-                _link(new, folder, ours)  # What came, or was replaced, meanwhile.
+                _link(new, folder, ours)  # Files that others wrote meanwhile.
         else:
             _move(written, new, folder, stale)
 
 
 @contextlib.contextmanager
 def replacing_with(path, beside):
-    """Like `replacing`, for a file that may have another beside it: both are replaced, or none.
+    """Like `replacing`, for a file with perhaps a second one beside it: both are replaced, or none.
 
-    `path` moves out first and in last: a kill between leaves no `path`, never one without its own.
+    `path` moves out first and in last: a kill in between leaves no `path`, never one without its
+    second file.
 
     Args:
-        path: str or path, in a folder that exists and may be written.
-        beside: name of the other file, which goes where there is no new one.
+        path: str or path, in a folder that exists and can be written.
+        beside: name of the second file, which is removed if there is no new one.
 
     Raises:
-        OSError: a file cannot be written, as on a full disk; it says what is there now.
+        OSError: a file cannot be written, as on a full disk; the message says what is there now.
     """
     path = pathlib.Path(os.path.realpath(path))
     with _beside(path, path) as temporary:
@@ -132,7 +140,7 @@ def replacing_with(path, beside):
 
 
 def of_one_state(read: _Reader) -> _Reader:
-    """Makes a method that reads a folder, or a file, begin again where that is replaced meanwhile.
+    """Decorates a method that reads a folder or a file: it starts again if that is replaced.
 
     So it reads the old files or the new ones, never some of both.
     """
@@ -154,9 +162,9 @@ def of_one_state(read: _Reader) -> _Reader:
 
 
 def _state(path):
-    """Returns what changes when a file or a folder's files are replaced; None if nothing is there.
+    """Returns a value that changes when a file or a folder's files are replaced, or `None`.
 
-    Of a folder it is that of the file that is out first and in last.
+    For a folder it is that of the file that moves out first and in last.
     """
     with contextlib.suppress(OSError, TypeError, ValueError):
         path = os.path.expanduser(path)
@@ -166,22 +174,22 @@ def _state(path):
 
 @contextlib.contextmanager
 def _beside(path, shown):
-    """Yields a path of the same name in a folder beside, which goes at the end with what it holds.
+    """Yields a path of the same name in a temporary folder beside it, which is removed at the end.
 
     Args:
         path: `Path`.
-        shown: `Path`, what to call it in errors.
+        shown: `Path`, its name in errors.
     """
     start = f".{path.name}."
     try:
         for left in path.parent.glob(f"{glob.escape(start)}*.partial"):
             remove_if_left(left)
         lock = None
-        while lock is None or not os.path.exists(lock.name):  # It was taken for left.
+        while lock is None or not os.path.exists(lock.name):  # Another process removed it.
             folder = tempfile.mkdtemp(prefix=start, suffix=".partial", dir=path.parent)
             with contextlib.suppress(FileNotFoundError):
                 lock = open(os.path.join(folder, "lock"), "a")  # noqa: SIM115
-                with contextlib.suppress(AttributeError, OSError):  # Where there are no locks.
+                with contextlib.suppress(AttributeError, OSError):  # A system without locks.
                     fcntl.flock(lock, fcntl.LOCK_EX)
         with lock:
             try:
@@ -195,31 +203,31 @@ def _beside(path, shown):
             os.fsync(descriptor)
             os.close(descriptor)
     except Exception as raised:
-        error = _of_the_system(raised)
+        error = _system_error(raised)
         if error is None:
             raise
-        while isinstance(error.__cause__, OSError):  # What a file inside has told of its own path.
+        while isinstance(error.__cause__, OSError):  # A file inside reported its own path.
             error = error.__cause__
         named = pathlib.Path(str(error.filename))
         beside = named.is_relative_to(path.parent) and named.relative_to(path.parent).parts
         is_ours = named.is_relative_to(shown) or (beside and beside[0].startswith(start))
-        if not is_ours and error.errno not in _OF_A_DISK:  # Of what it was made from.
+        if not is_ours and error.errno not in _DISK_ERRORS:  # It concerns a file that was read.
             raise
         now = "What was there is still there" if os.path.exists(shown) else "Nothing is there now"
         reason = f"{error.strerror or error}. It could not be written. {now}"
         raise OSError(error.errno, reason, str(shown)) from error
 
 
-def _of_the_system(error):
-    """Returns an `OSError`, also for one of a disk that a library tells by its own class."""
+def _system_error(error):
+    """Returns an `OSError`, also for a disk error that a library raises as a class of its own."""
     if isinstance(error, OSError):
         return error
-    told = [number for number in _OF_A_DISK - {None} if os.strerror(number) in str(error)]
-    return OSError(told[0], os.strerror(told[0])) if told else None
+    numbers = [number for number in _DISK_ERRORS - {None} if os.strerror(number) in str(error)]
+    return OSError(numbers[0], os.strerror(numbers[0])) if numbers else None
 
 
 def remove_if_left(folder):
-    """Removes a temporary folder, unless its writer is at work."""
+    """Removes a temporary folder, unless its writer is still running."""
     lock = os.path.join(folder, "lock")
     with contextlib.suppress(OSError):
         if fcntl is None:
@@ -232,7 +240,7 @@ def remove_if_left(folder):
 
 
 def _swap(new, folder, ours):
-    """Swaps two folders, the new one with links to what it lacks; returns whether it could."""
+    """Swaps two folders, after linking missing files into the new one; returns whether it could."""
     exchange = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
     with contextlib.suppress(OSError):
         if exchange is not None and not pathlib.Path.cwd().is_relative_to(folder):
@@ -245,7 +253,7 @@ def _swap(new, folder, ours):
 
 
 def _link(source, target, ours):
-    """Gives a folder links to all files of another, but of some relative paths."""
+    """Links all files of a folder into another, except those at some relative paths."""
 
     def link(path, there):
         if not os.path.lexists(there):
@@ -261,7 +269,7 @@ def _link(source, target, ours):
 
 
 def _move(written, new, folder, stale):
-    """Moves files into a folder in the order of their names, its own ones out before."""
+    """Moves files into a folder in the order given, after moving its own ones out."""
     old, moved = new.with_name(f"{new.name} before"), []
 
     def move(name, source, target):
@@ -283,16 +291,16 @@ def _move(written, new, folder, stale):
 
 @contextlib.contextmanager
 def writing(path):
-    """Yields an open text file in UTF-8, which takes the place of `path` when all is written.
+    """Yields an open text file in UTF-8, which replaces `path` when it is completely written.
 
-    Lines end as they are written. See `replacing`.
+    Line ends are not translated. See `replacing`.
     """
     with replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
         yield file
 
 
 def write_text(path, text):
-    """Writes a text file in UTF-8, whole or not at all; lines end as they stand in `text`."""
+    """Writes a text file in UTF-8, whole or not at all; line ends are not translated."""
     with writing(path) as file:
         file.write(text)
 
@@ -304,29 +312,29 @@ def write_json(path, value):
 
 @contextlib.contextmanager
 def reading(path, advice="Download or save it again."):
-    """A context in which an error that a file causes, whosever it is, becomes one that names it.
+    """A context in which any error that a file causes becomes one that names the file.
 
     Args:
-        path: str or path, of a file or of a folder.
+        path: str or path of a file or a folder.
         advice: str, what to do.
 
     Raises:
-        ValueError: in place of any error that does not name the path, a panic of a library in Rust
-            among them, which is no `Exception`; those of the system stay.
+        ValueError: instead of any error that does not name the path, including a panic of a Rust
+            library, which is not an `Exception`. Errors of the system stay as they are.
     """
     try:
         yield
     except BaseException as error:
-        is_files = isinstance(error, Exception) or type(error).__name__ == "PanicException"
-        is_told = isinstance(error, (ValueError, TypeError)) and os.fspath(path) in str(error)
-        # Libraries' own are plain `OSError` without a file's name.
+        is_error = isinstance(error, Exception) or type(error).__name__ == "PanicException"
+        names_path = isinstance(error, (ValueError, TypeError)) and os.fspath(path) in str(error)
+        # Libraries raise plain `OSError` without a file's name.
         is_systems = isinstance(error, OSError) and (error.filename or type(error) is not OSError)
         is_systems = is_systems and not isinstance(error, gzip.BadGzipFile)
-        if not is_files or is_told or is_systems or isinstance(error, ImportError):
+        if not is_error or names_path or is_systems or isinstance(error, ImportError):
             raise
         raise ValueError(
-            f"{path} cannot be read ({type(error).__name__}: {error!s:.500}). Is it damaged, or of "
-            f"another kind? {advice}"
+            f"{path} cannot be read ({type(error).__name__}: {error!s:.500}). Is it damaged, or a "
+            f"file of another kind? {advice}"
         ) from error
 
 
@@ -339,9 +347,9 @@ def read_json(path, kind=dict):
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is no JSON in UTF-8, or its value is of another kind.
+        ValueError: the file is not JSON in UTF-8, or its value is of another kind.
     """
-    if not os.path.isfile(path) and os.path.exists(path):  # A pipe never ends, nor does a device.
+    if not os.path.isfile(path) and os.path.exists(path):  # Pipes and devices never end.
         raise FileNotFoundError(errno.ENOENT, "There is no ordinary file", str(path))
     try:
         value = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))

@@ -1,18 +1,24 @@
-"""Programs that JAX has compiled are kept in files, so that the next run starts at once."""
+"""Keeps the programs that JAX compiles in files, so that the next run starts at once.
+
+Why: JAX keeps no compiled programs unless it is told where, and compiles a step for each length of
+a batch, which takes about three seconds for MiniLM (docs/benchmarks.md).
+
+Goes when `test_jax_keeps_no_compiled_programs_by_itself` fails.
+"""
 
 import importlib.util
 import os
 
 import keras
 
-# Seconds; a program compiled in less is not worth a file.
+# Seconds; a program that compiles faster is not worth a file.
 WORTH_KEEPING = 0.5
-# Bytes; those that were not used for longest are deleted beyond.
+# Bytes; above that, the least recently used programs are deleted.
 AT_MOST = 4 << 30
 
 
 def keep_compiled_programs():
-    """Has JAX keep what it compiles in ~/.cache/bert_keras/jax, unless the user has said where.
+    """Makes JAX keep compiled programs in ~/.cache/bert_keras/jax, unless the user chose a folder.
 
     Models call it before their first step. The environment variable `JAX_COMPILATION_CACHE_DIR`, or
     `jax.config`, names another folder, and `JAX_ENABLE_COMPILATION_CACHE=false` keeps nothing. On
@@ -27,15 +33,15 @@ def keep_compiled_programs():
         return
     folder = os.path.join(os.path.expanduser("~"), ".cache", "bert_keras", "jax")
     try:
-        if os.path.isabs(folder):  # Else there is no home.
+        if os.path.isabs(folder):  # Otherwise there is no home folder.
             os.makedirs(folder, exist_ok=True)
     except OSError:
         pass
     if not os.access(folder, os.W_OK):
-        return  # Everything is compiled anew.
+        return  # Everything is compiled again.
     jax.config.update("jax_compilation_cache_dir", folder)
-    if importlib.util.find_spec("filelock"):  # JAX counts and deletes by it.
+    if importlib.util.find_spec("filelock"):  # JAX needs it to limit the size.
         jax.config.update("jax_compilation_cache_max_size", AT_MOST)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING)
-    # What was compiled before has had JAX note that there is no folder.
+    # If something was compiled before, JAX remembers that there is no folder.
     compilation_cache.reset_cache()

@@ -1,14 +1,20 @@
-"""A process forked off a model's own: where it would wait for ever, it is told so."""
+"""Detects a forked process, in which the backend would deadlock, and raises.
+
+Why: the backends' threads do not exist in a forked process, and an operation waits for them
+forever.
+
+Goes when `test_a_forked_process_waits_for_threads_that_it_lacks` fails.
+"""
 
 import os
 
 import keras
 
-_is_noted = _is_forked = False
+_is_noted = is_forked = False
 
 
 def note_process():
-    """Notes, when a model is made, that a fork of this process lacks the backend's threads."""
+    """Makes any process that is forked from this one, after a model was made, know that it was."""
     global _is_noted
     if not _is_noted and hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_note_fork)
@@ -16,24 +22,23 @@ def note_process():
 
 
 def _note_fork():
-    global _is_forked
-    _is_forked = True
+    global is_forked
+    is_forked = True
 
 
 def check_not_forked():
-    """Raises `RuntimeError` in a process that was forked after a model had been made.
+    """Raises `RuntimeError` in a process that was forked after a model was made.
 
-    Threads do not live on in it, and the backend would wait for them without end; but PyTorch with
-    a single thread has none.
+    PyTorch with a single thread is allowed: it needs no other thread.
     """
-    # A flag rather than a process's number, which `torch.compile` cannot ask for.
-    if not _is_forked or _has_one_thread():
+    # A flag rather than the process's id, which `torch.compile` cannot ask for.
+    if not is_forked or _has_one_thread():
         return
     raise RuntimeError(
-        "A process that was forked after a model had been made cannot compute: the threads of "
-        f"{keras.backend.backend()} are not in it. Received: a model in a forked process. Start it "
-        "by multiprocessing.get_context('spawn') and hand it the model, which can be pickled. (On "
-        "PyTorch `torch.set_num_threads(1)` in the process will do.) Threads may share a model."
+        "A process that was forked after a model was made cannot compute: it lacks the threads of "
+        f"{keras.backend.backend()}. Received: a model in a forked process. Start the process by "
+        "multiprocessing.get_context('spawn') and pass it the model, which can be pickled. (On "
+        "PyTorch, `torch.set_num_threads(1)` in the process also works.) Threads may share a model."
     )
 
 

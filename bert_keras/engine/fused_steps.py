@@ -1,26 +1,25 @@
 """The step of AdamW and LAMB through a backend's own kernel: few passes over memory.
 
 Why: Keras updates moments and weights by separate operations, each a pass over memory; XLA fuses
-them, PyTorch and TensorFlow do not (docs/benchmarks.md has the times). And on TensorFlow Keras
+them, PyTorch and TensorFlow do not (docs/benchmarks.md has the times). And on TensorFlow, Keras
 squares the gradient of an embedding table before it sums repeated tokens.
 
-Goes when `tests/engine/test_still_needed.py::test_keras_s_adamw_makes_many_passes` and
-`test_keras_squares_gradients_before_it_sums_repeated_tokens` fail.
+Goes when `test_keras_s_adamw_is_many_passes_over_memory_on_pytorch` and
+`test_keras_squares_the_gradient_of_a_repeated_token_before_it_adds` fail.
 """
 
 import keras
 
 
 def torch_step(variables, gradients, momentums, velocities, updates, **hyper):
-    """Updates torch tensors in place by the fused kernel of `torch.optim.AdamW`.
+    """Updates torch tensors in place with the fused kernel of `torch.optim.AdamW`.
 
     Args:
         variables: list of tensors of one group: same rate, same decay.
         gradients: list of tensors; on return divided by `grad_scale`.
-        momentums: list of tensors.
-        velocities: list of tensors.
-        updates: list of float32 scalars, how often each variable was updated before; each grows
-            by 1.
+        momentums, velocities: lists of tensors.
+        updates: list of float32 scalars, how often each variable was updated before; each is
+            increased by 1.
         **hyper: `lr` (float or scalar tensor), `weight_decay`, `beta1`, `beta2`, `eps` (floats)
             and `grad_scale` (scalar tensor or `None`), which divides the gradients.
     """
@@ -43,13 +42,13 @@ def torch_step(variables, gradients, momentums, velocities, updates, **hyper):
 
 
 def torch_lamb_step(variables, gradients, momentums, velocities, updates, scaled, lr, **hyper):
-    """Updates torch tensors in place by LAMB: `torch_step`'s step, scaled to the variable's size.
+    """Updates torch tensors in place as LAMB does: `torch_step`'s step, scaled to the variable.
 
     Args:
         variables, gradients, momentums, velocities, updates: as for `torch_step`.
         scaled: list of bools, which variables' steps are scaled and decayed.
         lr: float or scalar tensor.
-        **hyper: the others of `torch_step`.
+        **hyper: the other arguments of `torch_step`.
     """
     import torch
 
@@ -57,7 +56,7 @@ def torch_lamb_step(variables, gradients, momentums, velocities, updates, scaled
     moments = zip(gradients, momentums, velocities, updates, strict=True)
     with torch.no_grad():
         for variable, is_scaled, tensors in zip(variables, scaled, moments, strict=True):
-            # Moved from 0 at a rate of -1, it is the step itself.
+            # A variable that moves from 0 at a rate of -1 becomes the step itself.
             step = torch.zeros_like(variable)
             tensors = [[tensor] for tensor in tensors]
             torch_step([step], *tensors, lr=-1.0, weight_decay=0.0, **hyper)
@@ -71,7 +70,7 @@ def torch_lamb_step(variables, gradients, momentums, velocities, updates, scaled
 
 
 def torch_global_norm(gradients):
-    """Returns the norm over all of a list of tensors, a scalar tensor, without a copy of any."""
+    """Returns the norm over all tensors of a list, a scalar tensor, without copying any."""
     import torch
 
     with torch.no_grad():
@@ -79,15 +78,12 @@ def torch_global_norm(gradients):
 
 
 def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate, epsilon):
-    """Updates TensorFlow variables in place, `m` and `v` too, by TensorFlow's Adam kernel.
+    """Updates a TensorFlow variable and its moments in place with TensorFlow's Adam kernel.
 
     Args:
-        variable: `tf.Variable`.
+        variable, momentum, velocity: `tf.Variable`s of one shape.
         gradient: dense tensor of the same shape.
-        momentum: `tf.Variable`.
-        velocity: `tf.Variable`.
-        beta_1: scalar.
-        beta_2: scalar.
+        beta_1, beta_2: scalars.
         rate: scalar, the learning rate with both bias corrections.
         epsilon: scalar, added to the uncorrected `sqrt(v)`.
     """
@@ -97,7 +93,7 @@ def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate
         var=variable.handle,
         m=momentum.handle,
         v=velocity.handle,
-        # The corrections are in `rate`, because they may differ from variable to variable.
+        # The bias corrections are part of `rate`, because they may differ between variables.
         beta1_power=tf.zeros((), variable.dtype),
         beta2_power=tf.zeros((), variable.dtype),
         lr=rate,

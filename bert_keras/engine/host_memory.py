@@ -1,16 +1,19 @@
-"""Large arrays that come and go, where JAX or PyTorch computes on a CPU and glibc allocates.
+"""Keeps large arrays in memory between steps, for JAX and PyTorch on a CPU with glibc.
 
-glibc gives back what is free at the end of its heap, and maps blocks above at most 32 MiB anew each
-time. The hidden states of a batch come and go with every step, so each step pays the kernel for
-zeroing the same pages again. Two ways out; docs/benchmarks.md has their times:
+Why: glibc returns free memory at the end of its heap to the kernel, and maps blocks above at most
+32 MiB anew each time. The hidden states of a batch are freed and allocated at every step, so at
+every step the kernel zeroes the same pages again. There are two ways out; docs/benchmarks.md has
+their times:
 
-- Huge pages, which the kernel zeroes 512 times as many bytes at once of. glibc asks for them if it
-  was told so when the process began (`HUGE_PAGES`); `train` and `pretrain` begin anew with it.
-- Memory that is kept, `keep_freed_memory`, for a process that runs already. It costs memory: XLA
-  takes all it needs for a step as one block, and where something small has come to lie in the block
-  of the last step, the next one is taken beside it.
+- Huge pages: the kernel zeroes 512 times as many bytes at once. glibc asks for them if it was told
+  so when the process began (`HUGE_PAGES`); `train` and `pretrain` restart themselves with it.
+- Kept memory, `keep_freed_memory`, for a process that already runs. It costs memory: XLA takes all
+  it needs for a step as one block, and if something small was allocated inside the block of the
+  last step, the next block is taken beside it.
 
-TensorFlow keeps memory of its own.
+TensorFlow keeps memory by itself.
+
+Goes when `tests/engine/test_host_memory.py::test_importing_the_package_changes_nothing` fails.
 """
 
 import ctypes
@@ -18,15 +21,15 @@ import os
 import sys
 from collections.abc import Mapping
 
-# In the environment variable GLIBC_TUNABLES when the process begins; glibc has it from 2.35 on.
+# A value of the environment variable GLIBC_TUNABLES; glibc 2.35 and later read it at the start.
 HUGE_PAGES = "glibc.malloc.hugetlb=1"
-# Says in brackets whether the kernel gives huge pages to all who ask ("madvise"), or unasked.
+# Names in brackets whether the kernel gives huge pages on request ("madvise") or to all.
 KERNEL_GIVES = "/sys/kernel/mm/transparent_hugepage/enabled"
-# The numbers of glibc's malloc.h.
+# Numbers from glibc's malloc.h.
 TRIM_THRESHOLD, MMAP_MAX, ARENA_MAX = -1, -4, -8
-# For more cores one arena for all threads is not worth their queueing for it.
+# With more cores, waiting for one shared arena costs more than it saves.
 FEW_CORES = 4
-# Environment variables by which users set glibc's malloc; if one is there, nothing is changed.
+# Environment variables with which users set up glibc's malloc; if one is set, nothing is changed.
 SET_BY_USER = (
     "MALLOC_ARENA_MAX",
     "MALLOC_MMAP_MAX_",
@@ -37,27 +40,27 @@ SET_BY_USER = (
 
 
 def keep_freed_memory() -> bool:
-    """Has glibc keep freed memory for the process, instead of giving it back, on JAX and PyTorch.
+    """Makes glibc keep freed memory in the process, on JAX and PyTorch.
 
-    For a program that trains or answers on a CPU: call it once, right after the imports. It saves
-    time where large arrays come and go with every step, see docs/benchmarks.md. Importing the
-    package does not call it: this changes the whole process. With
-    `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` in the environment when Python starts, as the commands
-    `train` and `pretrain` have it, there is nothing left to save.
+    For a program that trains or predicts on a CPU: call it once, right after the imports. It saves
+    time if large arrays are allocated and freed at every step, see docs/benchmarks.md. Importing
+    the package does not call it, because it changes the whole process. If Python starts with
+    `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` in the environment, as it does for the commands `train`
+    and `pretrain`, there is nothing left to save.
 
-    The process then rests at its peak, and a large block that is used again for zeros must be
-    zeroed. Other parts of the program use the memory again; other programs get it when this one
-    ends or calls glibc's `malloc_trim(0)`.
+    The process then stays at its peak size, and a large block that is reused for zeros must be
+    zeroed. Other parts of the program reuse the memory; other programs get it when this one ends or
+    calls glibc's `malloc_trim(0)`.
 
-    It concerns the memory of the main thread, from which PyTorch allocates. On JAX threads of XLA
-    allocate the buffers: on up to `FEW_CORES` cores all threads that start from now on share one
-    arena, the main thread's.
+    The setting applies to the memory of the main thread, from which PyTorch allocates. On JAX,
+    threads of XLA allocate the buffers: on up to `FEW_CORES` cores, all threads that start later
+    share one arena, the main thread's.
 
-    Nothing is changed if `BERT_KERAS_KEEP_MEMORY` is 0 in the environment, if the user set glibc's
-    malloc there, or if the C library is another one.
+    Nothing is changed if `BERT_KERAS_KEEP_MEMORY` is 0 in the environment, if the user set up
+    glibc's malloc there, or if the C library is another one.
 
     Returns:
-        bool, whether glibc was told.
+        bool, whether glibc was set up.
 
     Example:
     ```python
@@ -80,7 +83,7 @@ def keep_freed_memory() -> bool:
 
 
 def would_gain_by_huge_pages(environment: Mapping[str, str]) -> bool:
-    """Returns whether a process that begins with that environment should begin with `HUGE_PAGES`.
+    """Returns whether a process with that environment should start with `HUGE_PAGES`.
 
     Args:
         environment: dict of str, such as `os.environ`.
@@ -103,13 +106,13 @@ def has_glibc() -> bool:
 
 
 def is_set_by_user(environment: Mapping[str, str]) -> bool:
-    """Returns whether environment variables say how memory is to be handled.
+    """Returns whether environment variables set up memory allocation.
 
     Args:
         environment: dict of str, such as `os.environ`.
 
     Returns:
-        bool: `BERT_KERAS_KEEP_MEMORY` is 0, or a variable of `SET_BY_USER` is there, or one of
+        bool: `BERT_KERAS_KEEP_MEMORY` is 0, or a variable of `SET_BY_USER` is set, or one of
         glibc's tunables concerns malloc.
     """
     return (

@@ -1,22 +1,29 @@
-"""Ctrl-C and other signals wait while weights change: no step is left half made."""
+"""Ctrl-C and other signals wait while weights change, so that no step stops halfway.
+
+Why: Python runs a signal's handler between any two operations of the main thread, where the handler
+may raise. `signal.pthread_sigmask` does not prevent that: another thread of the backend receives
+the signal, and the main thread still runs the handler.
+
+Goes when `test_a_blocked_signal_interrupts_the_main_thread_by_way_of_another` fails.
+"""
 
 import contextlib
 import threading
 
 try:
-    # Without the enums that `signal` makes of numbers and handlers, which take 25 times as long.
+    # Without the enums that `signal` makes from numbers and handlers, which take 25 times as long.
     from _signal import getsignal, signal, valid_signals
 except ImportError:  # Not CPython.
     from signal import getsignal, signal, valid_signals
 
 _NUMBERS = sorted(map(int, valid_signals()))
-# Signals that came during a step: the handler of each, and the frame it is called with.
+# Signals that arrived during a step: the handler of each, and the frame it is called with.
 _waiting = {}
 _is_open = True
 
 
 class _Late:
-    """A signal's handler that waits for the end of a step; between steps it is the user's own."""
+    """A signal's handler that waits for the end of a step; between steps it runs at once."""
 
     def __init__(self, handler):
         self.handler = handler
@@ -30,12 +37,11 @@ class _Late:
 
 @contextlib.contextmanager
 def signals_wait():
-    """Within it no signal's handler runs; those that came run at its end, and may raise there.
+    """Within it no signal's handler runs; waiting handlers run at its end, and may raise there.
 
-    Handlers are Python functions, such as the one that raises `KeyboardInterrupt`; Python runs them
-    between any two operations of the main thread. What a signal does by itself, as SIGKILL does, is
-    not held up. In other threads, where no handler runs, and within another such block, nothing
-    happens. A block takes some ten microseconds.
+    Handlers are Python functions, such as the one that raises `KeyboardInterrupt`. The system's own
+    actions, such as that of SIGKILL, are not delayed. In other threads, where no handler runs, and
+    within another such block, nothing happens. A block takes about ten microseconds.
     """
     global _is_open
     if not _is_open or threading.current_thread() is not threading.main_thread():
@@ -56,7 +62,7 @@ def signals_wait():
                 signal(number, handler)
         finally:
             _is_open = True
-            with contextlib.ExitStack() as stack:  # All of them, also where one raises.
+            with contextlib.ExitStack() as stack:  # All of them, even if one raises.
                 while _waiting:
                     number, (handler, frame) = _waiting.popitem()
                     stack.callback(handler, number, frame)
@@ -64,11 +70,11 @@ def signals_wait():
 
 @contextlib.contextmanager
 def settled_by(settle):
-    """Calls `settle` at the end of the block, whatever ends it, and no signal comes between.
+    """Calls `settle` at the end of the block, however it ends, while signals wait.
 
     Args:
-        settle: function without arguments that may be called twice: where a signal ends the first
-            call before it began.
+        settle: function without arguments. It may be called twice, if a signal stops the first call
+            before it starts.
     """
     try:
         yield

@@ -1,4 +1,10 @@
-"""A `.keras` file from somebody else, looked at before Keras opens it."""
+"""Checks a `.keras` file from an untrusted source before Keras opens it.
+
+Why: Keras unpacks whatever a file contains, and makes the model that its config asks for, before it
+looks at the weights.
+
+Goes when `test_keras_makes_the_model_of_a_file_before_it_looks_at_the_weights` fails.
+"""
 
 import io
 import os
@@ -15,31 +21,31 @@ from bert_keras.engine.size_limit import filled_by
 from bert_keras.types import Path
 
 _MEMBERS = {"config.json", "metadata.json", "model.weights.h5"}
-# Keras packs nothing, and who packs a file again makes its weights hardly smaller.
+# Keras does not compress, and compression hardly makes weights smaller.
 _MOST_EXPANSION = 100
 
 
 def load_model(
     path: Path, custom_objects: Mapping[str, object] | None = None, compile: bool = True
 ) -> keras.Model:
-    """Like `keras.saving.load_model`, for a `.keras` file from whomever.
+    """Like `keras.saving.load_model`, for a `.keras` file from an untrusted source.
 
-    Keras's own function, which loads such files as well, makes the model that the file's config
-    asks for before it looks at the weights. This one makes none that the file could not fill,
-    unpacks no more than 100 times the file, and any error is one that names it. Code in the file is
-    never run. See docs/untrusted_files.md.
+    Keras's own function also loads such files, but makes the model that the file's config asks for
+    before it looks at the weights. This one refuses a config that asks for a bigger model than the
+    weights contain, unpacks at most 100 times the size of the file, and names the file in every
+    error. Code in the file is never run. See docs/untrusted_files.md.
 
     Args:
         path: str or path of the file.
-        custom_objects: dict, name -> class of your own that the file names.
-        compile: bool, whether the model is compiled as it was.
+        custom_objects: dict, name -> a class of yours that the file names.
+        compile: bool, whether to compile the model as it was.
 
     Returns:
         The model.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is damaged, or holds what no `.keras` file of a model of this package does.
+        ValueError: it is damaged, or contains something that a model's `.keras` file never does.
 
     Example:
     ```python
@@ -67,15 +73,15 @@ def load_model(
 
 def _count_values(archive):
     member = archive.getinfo("model.weights.h5")
-    # Of packed members only the beginning is near.
+    # A compressed member cannot be read from any position.
     is_stored = member.compress_type == zipfile.ZIP_STORED
     counts = []
 
     def count(name, item):
         if isinstance(item, h5py.Dataset):
-            if item.nbytes > member.file_size:  # Where nothing is stored zeros would be read.
-                raise ValueError(f"It has not all the values of {name!r}, {item.shape}.")
-            # A byte may hold two values of 4 bits.
+            if item.nbytes > member.file_size:  # HDF5 would read zeros where nothing is stored.
+                raise ValueError(f"It lacks values of {name!r}, {item.shape}.")
+            # One byte may hold two 4-bit values.
             counts.append(item.size * (2 if item.dtype.itemsize == 1 else 1))
 
     opened = archive.open(member) if is_stored else io.BytesIO(archive.read(member))
@@ -90,8 +96,8 @@ def _check_members(members, size):
         parts = pathlib.PureWindowsPath(member.filename).parts
         is_known = member.filename in _MEMBERS or (parts[:1] == ("assets",) and ".." not in parts)
         if not is_known or stat.S_ISLNK(member.external_attr >> 16):
-            raise ValueError(f"It has a member {member.filename!r}, as no model's file has.")
+            raise ValueError(f"It has a member {member.filename!r}, which no model's file has.")
     if len(set(names)) < len(names):
-        raise ValueError(f"It has members of one name: {names!r:.200}.")
+        raise ValueError(f"It has several members of one name: {names!r:.200}.")
     if (unpacked := sum(member.file_size for member in members)) > _MOST_EXPANSION * size:
-        raise ValueError(f"Its {size} bytes would become {unpacked}.")
+        raise ValueError(f"Its {size} bytes would unpack to {unpacked}.")

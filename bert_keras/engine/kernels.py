@@ -1,18 +1,21 @@
-"""What is computed otherwise on one backend than on another, because it is faster so.
+"""Operations that one backend computes faster in another way than `keras.ops` does.
 
-The one place for the peculiarities of backends. Each has its figures in docs/benchmarks.md; what
-is not named here computes as `keras.ops` does.
+Why: docs/benchmarks.md has the times of each; what is not listed here is left to `keras.ops`.
 
-- Attention: JAX and PyTorch have a function for all of it (`FUSED`).
-- Dense layers: PyTorch multiplies float32 by Intel's MKL, which on AMD's processors is slower than
-  oneDNN. The public way to oneDNN is a convolution of size 1 x 1. Below some 500 rows the two are
-  level. A convolution keeps its input for the backward pass even where the kernel is frozen.
+- Attention: JAX and PyTorch compute it in one function (`FUSED`).
+- Dense layers: PyTorch multiplies float32 with Intel's MKL, which is slower than oneDNN on AMD's
+  processors. The public way to oneDNN is a convolution of size 1 x 1. Below about 500 rows both
+  take the same time. A convolution keeps its input for the backward pass even if its kernel is
+  frozen.
 - Products of bfloat16 on CPUs: XLA is slow unless it is asked for a float32 result, and
   TensorFlow, on processors without bfloat16 instructions, sums in float32 and cuts the last 16 bits
   off, so that all results are too near to 0. Both compute a float32 result here, which is rounded
   once. On JAX that has no forward-mode derivative (`jax.jvp`).
-- Local attention: in blocks from so many blocks on (`LEAST_BLOCKS`), by a mask below.
-- Dropout: cheap random numbers on JAX, TensorFlow, and on PyTorch's CPU.
+- Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
+- Dropout: cheaper random numbers on JAX, on TensorFlow, and on PyTorch's CPU.
+
+The part about attention can go when
+`test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch` fails.
 """
 
 import functools
@@ -26,27 +29,27 @@ from keras import ops
 
 from bert_keras.engine.remat import with_gradient
 
-# Whether Keras's `ops.dot_product_attention` takes over where dropout is inactive. TensorFlow has
-# no kernel for it, and Keras the same formula. On GPUs it was not measured.
+# Whether `keras.ops.dot_product_attention` is used while dropout is inactive. TensorFlow has no
+# kernel for it, so that Keras computes the same formula there. GPUs were not measured.
 FUSED = {"jax": True, "tensorflow": False, "torch": True}
-# Local attention in fewer blocks is faster by a mask over all pairs of positions.
+# With fewer blocks, local attention by a mask over all pairs of positions is faster.
 LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
-# oneDNN takes over a convolution on one thread from this many images on.
+# PyTorch hands a convolution on one thread to oneDNN if it has at least this many images.
 IMAGES = 16
-# Fewer rows are not worth the way to oneDNN.
+# For fewer rows oneDNN saves no time.
 LEAST_ROWS = 512
 
 
 def has_fused_attention(query, dropout=None):
-    """Returns whether `fused_attention` is the way to attention.
+    """Returns whether attention is to be computed by `fused_attention`.
 
     Args:
         query: float tensor, `(batch, seq_len, num_heads, head_dim)`.
-        dropout: the layer that is to act on the probabilities, or `None`.
+        dropout: the layer that acts on the probabilities, or `None` if none is active.
     """
     backend = keras.backend.backend()
     if dropout is not None:
-        # PyTorch's kernels for CPUs have no dropout, and know no seed of its own anywhere.
+        # PyTorch's kernels for CPUs have no dropout, and no kernel of it takes a seed.
         return backend == "torch" and dropout.seed is None and not query.is_cpu
     # JAX's attention refuses float16 on the CPU.
     dtype = keras.backend.standardize_dtype(query.dtype)
@@ -97,16 +100,16 @@ def _masked_bias(mask, bias, dtype):
 
 
 def is_for_blocks(length, size):
-    """Returns whether local attention is computed in blocks of so many positions.
+    """Returns whether local attention is computed in blocks of `size` positions.
 
     Args:
-        length: int, positions of a text; or, in a graph for any length, what stands for it there.
+        length: int, positions of a text; in a graph for any length, a symbolic number.
         size: int, positions of a block.
     """
     backend = keras.backend.backend()
     if isinstance(length, int):
         return length >= LEAST_BLOCKS.get(backend, 8) * size
-    # A graph of TensorFlow's is for any length in training too; others are exported ones.
+    # TensorFlow's graphs are for any length in training too; those of others are exported.
     return backend == "tensorflow"
 
 
@@ -136,7 +139,7 @@ def _is_for_onednn(x, kernel):
     import torch
 
     return (
-        # In a graph it would be fixed by one input's sizes.
+        # A graph would fix this choice by the sizes of one input.
         not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()
         and x.device.type == "cpu"
@@ -151,7 +154,7 @@ def _is_for_onednn(x, kernel):
 
 @functools.cache
 def _has_slow_mkl():
-    """Whether PyTorch multiplies by MKL on a processor of AMD, and has oneDNN too."""
+    """Whether PyTorch multiplies with MKL on an AMD processor, and has oneDNN."""
     import torch
 
     if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
@@ -164,7 +167,7 @@ def _has_slow_mkl():
 
 
 def _by_onednn(x, kernel, bias):
-    """Reads rows as pixels of `IMAGES` images with `input_dim` channels, without a copy."""
+    """Computes it as a convolution: rows are pixels of `IMAGES` images, without a copy."""
     import torch
 
     result = torch.nn.functional.conv2d(_as_images(x), _as_filters(kernel), bias)
@@ -180,9 +183,9 @@ def _as_filters(kernel):
 
 
 def _dense_gradients(gradient, x, kernel, needed):
-    """Returns the gradients of `x`, `kernel` and bias of PyTorch's `dense`, by its own way.
+    """Returns the gradients of PyTorch's `dense` for `x`, `kernel` and bias.
 
-    `needed` tells of each whether it is; `None` stands for one that is not, of a frozen weight.
+    `needed` has a bool for each. One that is not needed, as for a frozen weight, is `None`.
     """
     import torch
 
@@ -202,16 +205,16 @@ def _dense_gradients(gradient, x, kernel, needed):
 
 
 def gelu_dense(x, kernel, bias, approximate):
-    """Returns `dense(gelu(x), kernel, bias)` of PyTorch; training keeps `x` and the kernel alone.
+    """Returns `dense(gelu(x), kernel, bias)` on PyTorch. Training keeps only `x` and the kernel.
 
     Args:
         x: float tensor `(..., input_dim)`.
         kernel, bias: float tensors or variables `(input_dim, units)` and `(units,)`.
-        approximate: bool, whether the GELU is that by tanh.
+        approximate: bool, whether the GELU is approximated by tanh.
 
     Returns:
-        float tensor `(..., units)`, or `None` where the plain formulas are to be computed: in a
-        graph, and under autocast. It has no forward-mode derivative.
+        float tensor `(..., units)`, or `None` in a graph and under autocast, where the caller
+        computes the plain formula. It has no forward-mode derivative.
     """
     import torch
 
@@ -234,7 +237,7 @@ def _is_bfloat16_on_a_cpu(x, kernel):
 
 @functools.cache
 def _tensorflow_truncates():
-    """Whether TensorFlow cuts digits off a bfloat16 product. Asked by one, whatever decides it."""
+    """Whether TensorFlow truncates bfloat16 products instead of rounding them, found by trying."""
     import tensorflow as tf
 
     with tf.init_scope():
@@ -268,39 +271,39 @@ def _rounded_once(first, second, axes):
 
 
 def _is_autocast(x):
-    """Whether PyTorch would change the dtypes within a function, and not in its backward pass."""
+    """Whether PyTorch changes dtypes within functions now, which their backward passes miss."""
     import torch
 
-    device = x.device.type  # Or "meta", by which Keras finds out shapes.
+    device = x.device.type  # Or "meta", on which Keras infers shapes.
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 def dropout_mask(layer, like, shape):
-    """Returns what tells the elements that dropout keeps, by cheap random numbers.
+    """Returns which elements dropout keeps, drawn with cheap random numbers.
 
     Args:
         layer: the `keras.layers.Dropout`, for its rate and its seeds.
-        like: tensor, on whose device the mask is to be.
-        shape: tuple, of what is dropped from.
+        like: tensor, whose device the mask is made on.
+        shape: tuple, of the tensor that dropout acts on.
 
     Returns:
-        A tensor for `masked`: on JAX a seed, uint32 `(2,)`, from which the mask follows where it is
-        used; on TensorFlow and PyTorch bool of the shape. `None` where Keras draws: on PyTorch's
-        accelerators, in its graphs, and with a seed.
+        A tensor for `masked`: on JAX a seed, uint32 `(2,)`, from which the mask is computed when it
+        is used; on TensorFlow and PyTorch bool of the shape. `None` where Keras draws: on PyTorch's
+        accelerators, in its graphs, and if the layer has a seed.
     """
     backend = keras.backend.backend()
     if backend == "jax":
         return layer.seed_generator.next()
     if backend == "tensorflow":
         return _kept_on_tensorflow(layer.rate, shape, layer.seed_generator.next())
-    # With a seed of its own, the layer cannot read PyTorch's global generator.
-    if backend == "torch" and layer.seed is None and _is_for_short_draws(like):
-        return _kept_on_torch(layer.rate, shape, like.device)
+    # A layer with a seed of its own cannot use PyTorch's global generator.
+    if backend == "torch" and layer.seed is None:
+        return _kept_on_torch(layer.rate, shape, like)
     return None
 
 
 def masked(inputs, mask, rate):
-    """Returns `inputs * kept / (1 - rate)`, the mask one of `dropout_mask` for that rate."""
+    """Returns `inputs * kept / (1 - rate)` for a mask that `dropout_mask` drew."""
     backend = keras.backend.backend()
     if backend == "jax":
         return _masked_on_jax(inputs, mask, rate)
@@ -312,12 +315,12 @@ def masked(inputs, mask, rate):
 
 
 def mixed(attentions, value, mask=None, rate=0.0):
-    """Returns the values mixed by the attention probabilities, with dropout where a mask is given.
+    """Returns the values weighted by the attention probabilities, after dropout if there is a mask.
 
     Args:
         attentions: float, `(batch, num_heads, num_queries, num_keys)`.
         value: float, `(batch, num_keys, num_heads, head_dim)`.
-        mask: one of `dropout_mask` for `attentions` and the rate, or `None`.
+        mask: what `dropout_mask` returned for `attentions`, or `None` for no dropout.
         rate: float.
 
     Returns:
@@ -342,11 +345,10 @@ def _masked_on_jax(inputs, seed, rate):
 
 
 def _hashed(places, seed):
-    """Returns a random number for each place, uint32, that follows from it and from the seed.
+    """Returns a random uint32 for each place, computed from the place and the seed.
 
-    Two rounds with two words of the seed: after one, the numbers of two seeds would be the same
-    but for a shift. Keras's seeds are a number of the layer and a count, so the words are mixed
-    first.
+    Two rounds use two words of the seed: after one round, the numbers of two seeds would differ by
+    a shift only. Keras's seeds are the layer's number and a count, so the words are mixed first.
     """
     first = _mixed(seed[0] + _mixed(seed[1]))
     second = _mixed(first ^ (seed[1] + np.uint32(0x9E3779B9)))
@@ -354,7 +356,7 @@ def _hashed(places, seed):
 
 
 def _mixed(bits):
-    """Returns uint32 in which each bit of the uint32 `bits` flips half of the bits.
+    """Returns uint32 numbers: each bit of the input flips half of the bits of the output.
 
     Reference:
         `fmix32` of [MurmurHash3](https://github.com/aappleby/smhasher).
@@ -364,15 +366,8 @@ def _mixed(bits):
     return bits ^ (bits >> 16)
 
 
-def _is_for_short_draws(inputs):
-    import torch
-
-    # `torch.compile` draws where the number is used, and cannot trace draws of 64 bits.
-    return inputs.is_cpu and not torch.compiler.is_compiling()
-
-
 def _share_of_short(rate):
-    """Returns how many of the 65,536 numbers of 16 bits are dropped."""
+    """Returns how many of the 65,536 16-bit numbers mean that an element is dropped."""
     return min(round(rate * 2**16), 2**16 - 1)
 
 
@@ -380,12 +375,15 @@ def _scale_of_short(rate):
     return 2**16 / (2**16 - _share_of_short(rate))
 
 
-def _kept_on_torch(rate, shape, device):
-    """Draws from the global generator of the CPU."""
+def _kept_on_torch(rate, shape, like):
+    """Draws from the global generator of the CPU; `None` on other devices and in graphs."""
     import torch
 
+    # `torch.compile` draws each number where it is used, and cannot trace 64-bit draws.
+    if not like.is_cpu or torch.compiler.is_compiling():
+        return None
     size = math.prod(shape)
-    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=device)
+    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=like.device)
     bits = draws.random_(-(2**63), None).view(torch.int16)[:size].view(shape)
     return bits >= _share_of_short(rate) - 2**15
 
@@ -405,8 +403,8 @@ def _kept_on_tensorflow(rate, shape, seed):
 def _functions_of_torch():
     """Returns `masked`, `mixed` and `gelu_dense` for PyTorch, which keep less than their formulas.
 
-    Of a mask a byte an element, not a float; of attention's probabilities those before dropout,
-    which the softmax keeps anyway; of what a GELU gives nothing.
+    A mask takes one byte per element instead of a float. Of the attention probabilities only those
+    before dropout are kept, which the softmax keeps anyway, and of a GELU's output nothing.
     """
     import torch
 
@@ -432,7 +430,7 @@ def _functions_of_torch():
 
         @staticmethod
         def forward(attentions, value, kept, scale):
-            # The scale where there are fewer numbers.
+            # Scaled here, because the output has fewer elements.
             return torch.einsum("bhqk,bkhd->bqhd", attentions * kept, value) * scale
 
         @staticmethod

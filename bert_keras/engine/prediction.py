@@ -5,8 +5,7 @@ variables hold deleted arrays: two threads that predict at once, or an exception
 weights are an argument like the inputs (JAX) or only read (TensorFlow, PyTorch). So any number of
 threads may predict at once, and an exception in one of them leaves no trace.
 
-Goes when
-`tests/engine/test_still_needed.py::test_an_exception_in_keras_s_predict_loses_weights` fails.
+Goes when `test_an_exception_in_keras_s_predict_loses_weights` fails.
 """
 
 import sys

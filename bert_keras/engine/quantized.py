@@ -1,7 +1,9 @@
-"""What a model's config tells of its quantized layers, so that a file can bring them back.
+"""Keeps in a model's config which layers are quantized, so that a file restores them.
 
-`keras.Model.quantize` replaces weights inside the layers. Layers that a constructor makes anew do
-not know of it, and the weights of a file would not fit them.
+Why: `keras.Model.quantize` replaces weights inside the layers. When a file is loaded, the
+constructor makes plain layers, and the quantized weights do not fit them.
+
+Goes when `test_keras_loads_no_model_whose_inner_layer_is_quantized` fails.
 """
 
 import contextlib
@@ -11,12 +13,12 @@ import keras
 
 from bert_keras.engine import structure
 
-# Modes whose weights depend on nothing but the layer and its `config`.
+# Modes whose weights depend only on the layer and its `config`.
 MODES = ("int8", "int4", "float8")
 
 
 def check_can_quantize(model, mode, config):
-    """Raises `ValueError` for what could not be saved or would break halfway, before any change."""
+    """Raises `ValueError`, before any change, if the result could not be saved or would break."""
     if mode is None:
         mode = getattr(config, "mode", None)
     if mode not in MODES:
@@ -29,9 +31,9 @@ def check_can_quantize(model, mode, config):
 
 
 def quantized_config(model):
-    """Returns what the config of a model has to hold: empty without quantized layers.
+    """Returns the part of a model's config that lists quantized layers, `{}` without any.
 
-    A layer is known by its place among all that have weights, since names may carry counters.
+    A layer is identified by its index among all layers with weights, since names may have counters.
     """
     layers = [
         [
@@ -46,7 +48,7 @@ def quantized_config(model):
 
 
 def quantize_again(model, layers):
-    """Quantizes the layers that `quantized_config` told of, before their weights are loaded."""
+    """Quantizes the layers that `quantized_config` listed, before their weights are loaded."""
     if not layers:
         return
     leaves = _leaves(model)
@@ -55,19 +57,19 @@ def quantize_again(model, layers):
             if not _is_quantized(leaves[place]):
                 config = keras.saving.deserialize_keras_object(config)
                 leaves[place].quantize(mode, config=config)
-        # On PyTorch the layers above still hold the weights of before.
+        # On PyTorch the outer layers still hold the old weights.
         model._post_quantize(mode)
 
 
 @contextlib.contextmanager
 def replacing_weights():
-    """Inside, layers are quantized. At the end, functions that were compiled before are given up.
+    """Within it, layers are quantized. At the end, functions that were compiled before are dropped.
 
-    Keras collects garbage for each weight it replaces; inside, that is new objects' only. Every
-    collection looked at all that a process holds, libraries included, which took nearly all the
-    time of `quantize`. What was there before is looked at once, at the end.
+    Keras collects garbage for each weight that it replaces. Every collection would scan all objects
+    of the process, libraries included, which took nearly all the time of `quantize`. Within the
+    context only new objects are scanned; older ones are scanned once, at the end.
     """
-    was_frozen = gc.get_freeze_count()  # Somebody froze objects already, and wants them to stay so.
+    was_frozen = gc.get_freeze_count()  # Objects that the user froze stay frozen.
     if not was_frozen:
         gc.freeze()
     try:
@@ -80,11 +82,11 @@ def replacing_weights():
 
 
 def check_not_quantized(model):
-    """Raises `ValueError` for a model whose weights stand in no other file than Keras's own."""
+    """Raises `ValueError` for a quantized model, which only a `.keras` file can hold."""
     modes = sorted({layer.quantization_mode for layer in _leaves(model) if _is_quantized(layer)})
     if modes:
         raise ValueError(
-            "Presets and Hugging Face's folders hold weights as they were trained. Those of "
+            "Presets and Hugging Face's folders hold weights as they were trained. The weights of "
             f"{model.name} are quantized to {', '.join(modes)}. Save it as a .keras file, or write "
             "the folder before `quantize`."
         )

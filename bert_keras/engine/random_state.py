@@ -1,4 +1,10 @@
-"""Where a model's random numbers stand: dropout's seeds and, on PyTorch, the global generators."""
+"""The state of a model's random numbers: dropout's seeds and PyTorch's global generators.
+
+Why: on PyTorch, Keras's dropout draws from the global generator, which no file of Keras holds. A
+run that continues from a file would draw other masks than the run that was saved.
+
+Goes when `test_keras_s_dropout_reads_pytorch_s_global_generator` fails.
+"""
 
 import base64
 import functools
@@ -10,7 +16,7 @@ from bert_keras import distribution
 
 
 def as_json(model):
-    """Returns the state of a model's random numbers as a JSON value, for `GoOn`."""
+    """Returns the state of a model's random numbers as a JSON value, for `RestoreState`."""
     return {
         "backend": keras.backend.backend(),
         "seeds": [keras.ops.convert_to_numpy(seed).tolist() for seed in _seeds(model)],
@@ -21,17 +27,17 @@ def as_json(model):
     }
 
 
-class GoOn(keras.callbacks.Callback):
-    """Lets the random numbers of a run go on from where `as_json` found them.
+class RestoreState(keras.callbacks.Callback):
+    """Restores the random numbers of a run to a state that `as_json` returned.
 
-    So that a model which was saved between two epochs, and loaded, draws the masks that it would
-    have drawn. Another backend draws others anyway, so there nothing is done.
+    A model that was saved between two epochs, and loaded, then draws the masks that it would have
+    drawn. Another backend draws other masks anyway, so there the callback does nothing.
 
     Args:
         state: JSON value, from `as_json`.
-        has_one_loader: bool, whether all epochs read one loader, as with `steps_per_epoch`, and not
-            each its own. Torch's draws a number when it is made, which in the first case the run
-            that was saved had done before.
+        has_one_loader: bool, whether all epochs read one loader, as with `steps_per_epoch`, rather
+            than one each. PyTorch's loader draws a number when it is made, which the saved run, if
+            it has one loader, did before it was saved.
     """
 
     def __init__(self, state, has_one_loader=False):
@@ -40,7 +46,7 @@ class GoOn(keras.callbacks.Callback):
         self._has_one_loader = has_one_loader
 
     def on_epoch_begin(self, epoch, logs=None):
-        # Not before: Keras may run the model once for its shapes when `fit` begins.
+        # Not earlier: when `fit` begins, Keras may run the model once for its shapes.
         seeds = _seeds(self.model)
         if self._state is None or len(seeds) != len(self._state["seeds"]):
             self._state = None
@@ -54,7 +60,7 @@ class GoOn(keras.callbacks.Callback):
         self._set_generators()
 
     def _set_generators(self):
-        """Sets the backend's generators, the first time that it is called."""
+        """Sets the backend's generators, on the first call."""
         state, self._state = self._state, None
         for name, (_, set_state) in _generators().items() if state is not None else ():
             if name in state["generators"]:
@@ -62,11 +68,11 @@ class GoOn(keras.callbacks.Callback):
                 set_state(keras.ops.convert_to_tensor(values.copy()).cpu())
 
 
-class OfEachProcess(keras.callbacks.Callback):
-    """Lets each of PyTorch's processes draw dropout of its own, from one state.
+class OwnStateInEachProcess(keras.callbacks.Callback):
+    """Gives each of PyTorch's processes dropout masks of its own, derived from one state.
 
-    At every epoch's beginning all take up the random numbers of the first, each so many further as
-    its number says: what a checkpoint has of the first process is then the state of all.
+    When an epoch begins, every process takes the random state of the first one and adds its own
+    number. The first process's state in a checkpoint is therefore enough to restore all of them.
     """
 
     def on_train_batch_begin(self, batch, logs=None):
@@ -88,7 +94,7 @@ def _seeds(model):
 
 
 def _generators():
-    """Returns what Keras leaves to the backend: `(get, set)` of a state by name; only PyTorch's."""
+    """Returns name -> `(get, set)` of the state of each generator that Keras leaves to PyTorch."""
     if keras.backend.backend() != "torch":
         return {}
     import torch

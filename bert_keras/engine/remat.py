@@ -1,4 +1,9 @@
-"""Inner values that are computed again in the backward pass instead of kept: less memory."""
+"""Recomputes inner values in the backward pass instead of keeping them, to save memory.
+
+Why: around dropout, `keras.remat` gives wrong gradients on TensorFlow and fails on JAX.
+
+Goes when `test_keras_s_remat_around_dropout_is_wrong` fails.
+"""
 
 import os
 import warnings
@@ -6,12 +11,12 @@ import warnings
 import keras
 from keras import ops
 
-# What XLA needs to be told on the CPU.
+# The flag that XLA needs on the CPU.
 _KEEP_BARRIERS = "--xla_disable_hlo_passes=cse_barrier_expander,optimization_barrier_expander"
 
 
 def warn_where_useless():
-    """Warns on JAX on the CPU, where XLA keeps all values anyway, see `rematerialized`."""
+    """Warns if the backend is JAX on the CPU, where XLA keeps all values, see `rematerialized`."""
     if keras.backend.backend() != "jax":
         return
     import jax
@@ -25,20 +30,20 @@ def warn_where_useless():
 
 
 def rematerialized(layer, inputs, shared=None, **arguments):
-    """Returns the first output of `layer(inputs, **arguments)`, with little kept for its gradient.
+    """Returns the first output of `layer(inputs, **arguments)`, and keeps little for its gradient.
 
-    The backward pass computes everything between inputs and output once more: a third more compute
-    for memory that holds the values inside of one such layer at a time (gradient checkpointing).
-    Dropout has the same masks both times, the same as without rematerialization.
+    The backward pass computes everything between inputs and output again (gradient checkpointing).
+    That is a third more compute, and memory for the inner values of one such layer at a time.
+    Dropout has the same masks both times, and the same as without rematerialization.
 
-    Around dropout, `keras.remat` alone gives wrong gradients on TensorFlow, without a word, and
-    fails on JAX: to draw a mask is to move on the state of a `SeedGenerator`, and the second time
-    it has moved on. So the layer runs as a pure function here: the values of its variables go in,
-    the new states of its generators come out, and are assigned outside. On PyTorch dropout reads
-    the global generator, which `keras.remat` sets back by itself.
+    Around dropout, `keras.remat` alone gives wrong gradients on TensorFlow, silently, and fails on
+    JAX: drawing a mask advances the state of a `SeedGenerator`, so that the second computation
+    draws another one. Therefore the layer runs as a pure function here. The values of its variables
+    go in, the new states of its generators come out and are assigned outside. On PyTorch dropout
+    uses the global generator, whose state `keras.remat` restores.
 
-    JAX on the CPU saves no memory by it: XLA drops the barriers that hold the second computation
-    back until the backward pass. It keeps them with the `XLA_FLAGS` of `warn_where_useless`.
+    On JAX this saves no memory on the CPU, because XLA drops the barriers that delay the second
+    computation until the backward pass. With the `XLA_FLAGS` of `warn_where_useless` it keeps them.
 
     Args:
         layer: a built `keras.layers.Layer` that returns a tuple.
@@ -55,8 +60,8 @@ def rematerialized(layer, inputs, shared=None, **arguments):
     shared, weights = shared or {}, layer.trainable_variables
     states = [v for v in layer.non_trainable_variables if v.name == "seed_generator_state"]
     others = [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
-    # Copies, because the second time the variables have moved on. Not arguments of `compute`,
-    # because TensorFlow asks for the gradient of every one of those.
+    # Copies, because the variables have advanced the second time. They are no arguments of
+    # `compute`, because TensorFlow computes a gradient for each of those.
     old_states = [ops.copy(state) for state in states]
 
     def compute(inputs, *values):
@@ -75,32 +80,35 @@ def rematerialized(layer, inputs, shared=None, **arguments):
 
 
 def with_gradient(function, gradient):
-    """Returns a function of the same values, whose gradient is given and computed late.
+    """Returns a function with the same values and a given gradient, computed in the backward pass.
 
-    TensorFlow would compute of the gradient what it can in the forward pass, and keep it; here all
-    of it waits for what the backward pass begins with. XLA does so too, and computes once what is
-    equal in both passes: a gradient that is to keep little has other expressions than the function.
-    On JAX such a function has no forward-mode derivative (`jax.jvp`).
+    TensorFlow would compute parts of the gradient in the forward pass and keep them. Here all of it
+    waits for the upstream gradient. XLA moves computation in the same way, and computes expressions
+    that both passes share only once: a gradient that keeps little must use other expressions than
+    the function. On JAX the function has no forward-mode derivative (`jax.jvp`).
 
     Args:
         function: function of tensors of JAX or TensorFlow, some of which may be `None`, that
             returns a float tensor.
-        gradient: function of the gradient of that output and of the same tensors, which returns
-            their gradients, of integers `None`.
+        gradient: function of the upstream gradient and the same tensors, which returns a gradient
+            for each tensor, `None` for integers.
     """
     on_backend = _on_jax if keras.backend.backend() == "jax" else _on_tensorflow
     return on_backend(function, gradient)
 
 
 def computed_again(function):
-    """Returns a function of TensorFlow tensors that keeps those alone for its gradient.
+    """Returns a function that, on TensorFlow, keeps only its arguments for its gradient.
 
-    For what is cheap to compute and large to keep. Unlike `keras.remat` it copies nothing.
+    It suits values that are cheap to compute and large to keep. Unlike `keras.remat` it copies
+    nothing. On other backends it returns the function itself.
 
     Args:
         function: function of tensors, some of which may be `None`, that returns a float tensor. It
-            draws no random numbers, and reads no tensors but its arguments.
+            draws no random numbers and reads no tensors other than its arguments.
     """
+    if keras.backend.backend() != "tensorflow":
+        return function
     import tensorflow as tf
 
     def gradient(upstream, *inputs):
@@ -142,7 +150,7 @@ def _on_tensorflow(function, gradient):
 
             return function(*filled(tensors)), backward
 
-        # A variable is read now: what it is later, or in another scope, may differ.
+        # Variables are read now: their values may differ later or in another scope.
         return of_tensors(*(tf.convert_to_tensor(x) for x in inputs if x is not None))
 
     return late_gradient

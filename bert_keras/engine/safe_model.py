@@ -1,9 +1,8 @@
 """A `keras.Model` that keeps its weights and files whole, for any number of threads.
 
 Why: each method replaces one of `keras.Model`. What was wrong with that one stands in the file
-whose functions the method calls, along with the test that fails when the method can go; for `save`
-and `save_weights` it is
-`tests/engine/test_still_needed.py::test_keras_s_save_loses_the_old_file`.
+whose functions the method calls, along with the test that fails when the method can go, such as
+`test_an_exception_in_keras_s_predict_loses_weights`.
 """
 
 import glob
@@ -20,9 +19,8 @@ import numpy as np
 from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from bert_keras import distribution
-from bert_keras.engine import quantized, structure
+from bert_keras.engine import forked, quantized, structure
 from bert_keras.engine.atomic_files import replacing, replacing_files
-from bert_keras.engine.forked import check_not_forked, note_process
 from bert_keras.engine.prediction import batches_of, prediction_of, shown, with_progress
 from bert_keras.engine.summary import output_shapes
 from bert_keras.engine.tensorflow_data import call_untuned
@@ -48,14 +46,17 @@ class SafeModel(WholeSteps, keras.Model):
     """
 
     _prediction = _compiled_for = None
+    # Keras and PyTorch ask for these; a missing attribute raises an error each time.
+    output_names, _is_replica = None, False
 
     def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
-        note_process()
+        forked.note_process()
         distribution.check_engine()
         super().__init__(**kwargs)
 
     def __call__(self, inputs: Inputs, *args: Any, **kwargs: Any) -> Any:
-        check_not_forked()
+        if forked.is_forked:
+            forked.check_not_forked()
         self.check_inputs(inputs)
         return super().__call__(inputs, *args, **kwargs)
 

@@ -1,23 +1,30 @@
-"""How large a model may be that a file is to fill: a config alone can ask for any memory."""
+"""Limits the size of a model by the size of the file that should fill it.
+
+Why: a config alone can ask for any amount of memory, and Keras makes the model of a config before
+it looks at the weights.
+
+Goes when `test_keras_makes_the_model_of_a_file_before_it_looks_at_the_weights` fails.
+"""
 
 import contextlib
 import contextvars
 import math
 
-_LEFT = contextvars.ContextVar("values that new variables may still have", default=None)
+# Values that new variables may still have, the file's number of values, and the file's name.
+_LEFT = contextvars.ContextVar("left", default=None)
 
 
 @contextlib.contextmanager
 def filled_by(source, num_values):
-    """A context in which new variables have at most three times the values that a file holds.
+    """A context in which new variables have at most three times as many values as a file holds.
 
-    Blocks count twice, when they are begun and when they are built, and a checkpoint may lack a
-    part that is smaller than a block, such as a pooler.
+    Blocks count twice, when they are made and when they are built, and a checkpoint may lack a part
+    that is smaller than a block, such as a pooler.
 
     Args:
         source: str, the file or the checkpoint, for messages.
-        num_values: function that says how many values it holds, when the first variable is made:
-            what is wrong with a config is told before.
+        num_values: function that returns how many values it holds. It is called when the first
+            variable is made, so that errors in a config are reported first.
     """
     token = _LEFT.set([None, num_values, source])
     try:
@@ -27,7 +34,7 @@ def filled_by(source, num_values):
 
 
 def note_variable(shape):
-    """Notes a variable before it is made; raises `ValueError` where no file could fill them all."""
+    """Counts a variable before it is made; raises `ValueError` if the file cannot fill them all."""
     left = _LEFT.get()
     if left is None:
         return
@@ -38,6 +45,6 @@ def note_variable(shape):
     if left[0] < 0:
         raise ValueError(
             f"A model must be one that its weights fill. Received: {left[2]}, which holds "
-            f"{left[1]:,} values, for a config that asks for many more, the last "
+            f"{left[1]:,} values, for a config that asks for many more, most recently "
             f"{tuple(shape)}. Does the config belong to these weights?"
         )

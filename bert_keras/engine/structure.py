@@ -1,10 +1,10 @@
 """The variables of a model: their paths, and when layers replace them.
 
-Why: Keras does not compile a model again when an adapter is added or merged, or a layer is
-quantized: a compiled function keeps computing with the old variables. `version` counts such
-changes. They are rare, and models may share layers, so one number serves all models.
+Why: a compiled function keeps computing with the old variables when an adapter is added or merged,
+or when a layer is quantized. `version` counts such changes. They are rare, and models may share
+layers, so one number serves all models.
 
-Goes when `tests/engine/test_still_needed.py::test_keras_computes_with_replaced_variables` fails.
+Goes when `test_keras_computes_with_variables_that_were_replaced` fails.
 """
 
 import itertools

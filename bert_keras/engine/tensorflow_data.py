@@ -1,8 +1,20 @@
-"""How data reaches Keras's loops on TensorFlow: through `tf.data` untuned."""
+"""Feeds Keras's loops on TensorFlow through `tf.data` without autotuning.
+
+Why: Keras reads arrays and `PyDataset`s through `tf.data`, which starts a thread for each iterator
+to tune its buffers. The thread sleeps 10 ms, 20 ms, 40 ms, and so on. At the end of an epoch it is
+woken and waited for; but it is woken before it can see that it should end (in TensorFlow,
+`CancellationManager::StartCancel` runs its callbacks first, and `Model::OptimizeLoop` goes back to
+sleep). If it is quick, the epoch lasts until the thread would have woken by itself: up to twice as
+long, with the processor idle. Batches from Python leave nothing to tune, so the thread is not
+started.
+
+Goes when `test_keras_lets_tensorflow_tune_its_data` fails.
+"""
 
 import inspect
 
 import keras
+from keras.src.trainers import data_adapters
 
 from bert_keras.engine.interrupts import signals_wait
 
@@ -12,73 +24,58 @@ def call_untuned(method, *args, **kwargs):
 
     Args:
         method: bound method of `keras.Model`.
-        *args: its arguments.
-        **kwargs: its arguments.
+        *args, **kwargs: its arguments.
 
     Returns:
         What `method` returns.
 
     Raises:
-        Exception: what Python raised while it made a batch, as on the other backends: TensorFlow
-            would raise an error of its graph with that in its message.
+        Exception: the error that Python raised while it made a batch, as on the other backends;
+            TensorFlow would raise an error of its graph with that error in the message.
     """
     if keras.backend.backend() != "tensorflow":
         return method(*args, **kwargs)
     call = inspect.signature(method).bind(*args, **kwargs)
     call.apply_defaults()
-    given = call.arguments
-    if given.get("validation_split"):  # Keras splits arrays itself.
+    arguments = call.arguments
+    if arguments.get("validation_split"):  # Keras splits arrays itself.
         return method(*args, **kwargs)
-    validation = given.get("validation_data")
+    validation = arguments.get("validation_data")
     if validation is not None:
         columns = validation if isinstance(validation, (tuple, list)) else (validation,)
-        given["validation_data"] = untuned(
+        arguments["validation_data"] = untuned(
             *columns,
-            batch_size=given["validation_batch_size"] or given["batch_size"],
-            steps=given["validation_steps"],
+            batch_size=arguments["validation_batch_size"] or arguments["batch_size"],
+            steps=arguments["validation_steps"],
         )
     names = ("y", "sample_weight", "batch_size", "class_weight", "shuffle")
-    data = {name: given[name] for name in names if name in given}
-    steps = given.get("steps", given.get("steps_per_epoch"))
-    given["x"] = untuned(given["x"], steps=steps, **data)
-    given.update((name, None) for name in data if name != "shuffle")
-    failures = [getattr(given.get(name), "failures", []) for name in ("x", "validation_data")]
+    data = {name: arguments[name] for name in names if name in arguments}
+    steps = arguments.get("steps", arguments.get("steps_per_epoch"))
+    arguments["x"] = untuned(arguments["x"], steps=steps, **data)
+    arguments.update((name, None) for name in data if name != "shuffle")
+    adapters = [arguments.get(name) for name in ("x", "validation_data")]
     try:
         return method(*call.args, **call.kwargs)
     except Exception as error:
-        for failure in (*failures[0], *failures[1]):
+        for failure in (f for adapter in adapters for f in getattr(adapter, "failures", ())):
             raise failure from error
         raise
 
 
 def untuned(
-    x,
-    y=None,
-    sample_weight=None,
-    batch_size=None,
-    steps=None,
-    shuffle=False,
-    class_weight=None,
+    x, y=None, sample_weight=None, batch_size=None, steps=None, shuffle=False, class_weight=None
 ):
     """Returns data for Keras's `fit`, `evaluate` or `predict` on TensorFlow, as `x` alone.
 
-    Keras reads arrays and `PyDataset`s through `tf.data`, which starts a thread for each iterator
-    to tune its buffers. The thread sleeps 10 ms, 20 ms, 40 ms, and so on. At the end of an epoch it
-    is woken and waited for; but it is woken before it can see that it shall end (in TensorFlow,
-    `CancellationManager::StartCancel` calls its callbacks first, and `Model::OptimizeLoop` goes
-    back to sleep). Where it is quick, the epoch lasts until the thread would have woken by itself:
-    up to twice as long, with the processor idle. Batches that Python makes leave nothing to tune,
-    so the thread is not started. A `tf.data.Dataset` stays as it is.
-
     Args:
-        x, y, sample_weight, batch_size, shuffle, class_weight: as for `keras.Model.fit`.
+        x: as for `keras.Model.fit`, as the following. A `tf.data.Dataset` stays as it is.
+        y, sample_weight, batch_size, shuffle, class_weight: see there.
         steps: int, number of batches, or `None`.
 
     Returns:
-        One of Keras's data adapters, which take the place of `x` and all the others.
+        One of Keras's data adapters, which replaces `x` and all the other arguments.
     """
     import tensorflow as tf
-    from keras.src.trainers import data_adapters
 
     if isinstance(x, data_adapters.data_adapter.DataAdapter):
         return x
@@ -87,7 +84,7 @@ def untuned(
     )
     if isinstance(adapter, data_adapters.TFDatasetAdapter):
         return adapter
-    # Keras iterates over one of these, as `tf.data` asks for it.
+    # Keras iterates over one of these when `tf.data` asks for a batch.
     adapter.failures = []
     for name in ("_get_iterator", "generator", "get_numpy_iterator"):
         if hasattr(adapter, name):
@@ -97,7 +94,7 @@ def untuned(
     def get_tf_dataset():
         options = tf.data.Options()
         options.autotune.enabled = False
-        # TensorFlow traces Python there, and after an interrupt could trace nothing any more.
+        # TensorFlow traces Python here, and after an interrupt could not trace again.
         with signals_wait():
             return tuned().with_options(options)
 
@@ -106,7 +103,7 @@ def untuned(
 
 
 def _noting(iterate, failures):
-    """Returns a function like `iterate` that also adds to a list what the iteration raises."""
+    """Returns a function like `iterate` that also appends what the iteration raises to a list."""
 
     def noting():
         try:
@@ -116,3 +113,8 @@ def _noting(iterate, failures):
             raise
 
     return noting
+
+
+def is_data_loader(x):
+    """Returns whether `x` is a torch `DataLoader`, without importing PyTorch."""
+    return data_adapters.is_torch_dataloader(x)

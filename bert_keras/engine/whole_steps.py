@@ -1,10 +1,10 @@
 """Whatever ends `fit` or `evaluate`, a model keeps the weights of its last whole step.
 
 Why: on JAX a step of Keras donates the weights' buffers, and the variables get the new arrays only
-when Keras syncs them, at the end of an epoch. An exception or Ctrl-C before that leaves variables
-whose arrays are deleted. On the other backends Ctrl-C can stop a step between two variables.
+when Keras syncs them. An exception or Ctrl-C before that leaves variables whose arrays are deleted.
+On the other backends Ctrl-C can stop a step between two variables.
 
-Goes when `tests/engine/test_still_needed.py::test_an_exception_in_keras_s_fit_loses_weights` fails.
+Goes when `test_an_exception_in_keras_s_evaluate_loses_weights` fails.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import keras
 from keras.src.trainers import data_adapters
 
 from bert_keras import distribution
-from bert_keras.engine.forked import check_not_forked
+from bert_keras.engine import forked
 from bert_keras.engine.interrupts import settled_by, signals_wait
 from bert_keras.types import Tensor
 
@@ -154,7 +154,8 @@ def whole_steps(model):
     Args:
         model: a `keras.Model` with `WholeSteps`.
     """
-    check_not_forked()
+    if forked.is_forked:
+        forked.check_not_forked()
     model.settle()  # A callback of `fit` may evaluate.
     with settled_by(model.settle), distribution.batches_are_shares():
         yield

@@ -1,4 +1,4 @@
-"""Text to the inputs of a model inside a TensorFlow graph."""
+"""Turns texts into a model's inputs inside a TensorFlow graph."""
 
 from bert_keras.export.tokenizer_in_graph import GraphTokenizer
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
@@ -6,10 +6,10 @@ from bert_keras.preprocessing.packing import HEAD_LENGTH
 
 
 class GraphPreprocessor:
-    """Makes by the operations of a graph the inputs that a `TextPreprocessor` makes.
+    """Makes the inputs that a `TextPreprocessor` makes, with the operations of a graph.
 
     Args:
-        preprocessor: a `TextPreprocessor` whose tokenizer a graph can hold, see `GraphTokenizer`.
+        preprocessor: a `TextPreprocessor` whose tokenizer fits in a graph, see `GraphTokenizer`.
     """
 
     def __init__(self, preprocessor):
@@ -21,7 +21,7 @@ class GraphPreprocessor:
 
         Args:
             texts: string tensor `(batch,)`.
-            pairs: string tensor `(batch,)`, the second texts, or None.
+            pairs: string tensor `(batch,)`, the second texts, or `None`.
 
         Returns:
             A dict of int32 tensors `(batch, length)`, see `packing.pack`.
@@ -38,7 +38,7 @@ class GraphPreprocessor:
         )
         rows = tf.concat([before, first, between, second, after], axis=1)
         lengths = rows.row_lengths()
-        # Of no texts one column, since models read the first token.
+        # Without texts there is one column, since models read the first token.
         longest = tf.reduce_max(tf.concat([lengths, [1]], axis=0))
         token_ids = rows.to_tensor(tokenizer.pad_token_id, shape=tf.stack([-1, longest]))
         ends = lengths, lengths - second.row_lengths() - len(layout.after)
@@ -48,13 +48,13 @@ class GraphPreprocessor:
         return {name: inputs[name] for name in inputs if name in self.preprocessor.input_names}
 
     def _cut(self, tokens):
-        """Returns what stays of single texts, see `packing.truncate`, and a second text of none."""
+        """Returns truncated single texts, see `packing.truncate`, and empty second texts."""
         strategy, budget = self.preprocessor.truncation, self.preprocessor.room()
         head = {"tail": 0, "head_tail": min(HEAD_LENGTH, budget // 2)}.get(strategy, budget)
         return _ends(tokens, head, budget - head), _ends(tokens, 0, 0)
 
     def _cut_pair(self, first, second):
-        """Returns what stays of both texts of pairs, see `packing.truncated_lengths`."""
+        """Returns both texts of pairs, truncated, see `packing.truncated_lengths`."""
         import tensorflow as tf
 
         strategy, budget = self.preprocessor.truncation, self.preprocessor.room(is_pair=True)
@@ -72,7 +72,7 @@ class GraphPreprocessor:
 
 
 def _ends(rows, head, tail):
-    """Returns the first `head` and the last `tail` of each row's tokens; ints, or one a row."""
+    """Returns each row's first `head` and last `tail` tokens; both are ints, or one per row."""
     import tensorflow as tf
 
     lengths = rows.row_lengths()

@@ -1,8 +1,9 @@
-"""A tokenizer as the settings and files of KerasHub's, where that has one like it.
+"""Writes a tokenizer as the settings and files of its KerasHub counterpart, if there is one.
 
-Its classes clean and split text by rules of their own: on common text they give the same ids, on
-characters that Unicode folds, control characters, and long numbers in byte-pair vocabularies, not
-always; and those with a SentencePiece file take special tokens in text for characters.
+KerasHub's classes clean and split text by rules of their own: on common text they return the same
+ids, but not always on characters that Unicode folds, on control characters, and on long numbers in
+byte-pair vocabularies; and those with a SentencePiece file treat special tokens in text as
+characters.
 """
 
 import base64
@@ -12,7 +13,7 @@ from bert_keras.tokenizers.layout import Layout
 from bert_keras.tokenizers.protocol_buffers import field
 from bert_keras.tokenizers.saved import ROLES
 
-# The first pieces of a SentencePiece file, and what has the first ids in the checkpoints.
+# The first pieces of a SentencePiece file, and the tokens with the first ids in the checkpoints.
 _BEGINS, _FIRST = ["<unk>", "<s>", "</s>"], ["<s>", "<pad>", "</s>", "<unk>"]
 _NO_TOKENIZER = "Set the task's `preprocessor` to None to export it for ready inputs."
 
@@ -28,7 +29,7 @@ def to_keras_hub(tokenizer):
         files: dict, name in `assets/tokenizer` -> bytes.
 
     Raises:
-        ValueError: KerasHub has no tokenizer that does the same.
+        ValueError: KerasHub has no equal tokenizer.
     """
     kind = tokenizer.settings["model"]["type"]
     if kind not in _WRITERS:
@@ -51,13 +52,13 @@ def to_keras_hub(tokenizer):
 def _word_piece(tokenizer, saved):
     vocabulary, normalizer = tokenizer.vocabulary, tokenizer.settings["normalizer"]
     if [line.rstrip() for line in vocabulary] != vocabulary or len({*vocabulary}) < len(vocabulary):
-        _refuse("one that ends with a space, or twice the same", "different tokens")
+        _refuse("one that ends with a space, or the same one twice", "different tokens")
     if saved["model"]["continuing_subword_prefix"] != "##":
         _refuse(repr(saved["model"]["continuing_subword_prefix"]), "'##' within words")
     in_text = [token["content"] for token in saved["added_tokens"]]
     roles = [getattr(tokenizer, role) for role in ROLES]
     if in_text and not {*roles} <= {*in_text}:
-        _refuse(f"{in_text} in text", "all special tokens there, or none")
+        _refuse(f"{in_text} in text", "all special tokens in text, or none")
     strip_accents = normalizer["strip_accents"]
     settings = {
         "vocabulary": None,
@@ -75,7 +76,7 @@ def _word_piece(tokenizer, saved):
 
 def _byte_pair(tokenizer, saved):
     if not saved["added_tokens"]:
-        _refuse("one that takes special tokens in text for characters", "no such")
+        _refuse("one that treats special tokens in text as characters", "none of this kind")
     merges = [m if isinstance(m, str) else " ".join(m) for m in saved["model"]["merges"]]
     ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
     files = {
@@ -107,15 +108,15 @@ def _lines(tokens):
     return "".join(f"{token}\n" for token in tokens).encode()
 
 
-def _refuse(found, known):
+def _refuse(received, rule):
     raise ValueError(
-        f"KerasHub's tokenizers have {known}. Received: {found}, which they cannot have. "
+        f"KerasHub's tokenizers have {rule}. Received: {received}, which they cannot have. "
         f"{_NO_TOKENIZER}"
     )
 
 
-# Type of the model -> which of the roles' usual names, how it is written, how many tokens stand
-# between texts, and what cleans and splits text.
+# Type of the model -> which of the roles' usual names, the function that writes it, the number of
+# tokens between texts, and the types that clean and split text.
 _WRITERS = {
     "WordPiece": (0, _word_piece, 1, [["BertNormalizer", "BertPreTokenizer"]]),
     "BPE": (1, _byte_pair, 2, [[None, "ByteLevel"]]),

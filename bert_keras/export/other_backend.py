@@ -1,4 +1,4 @@
-"""Exports by a process with another backend, which loads what this one saved."""
+"""Exports in a process with another backend, which loads a model that this process saved."""
 
 import importlib
 import json
@@ -16,9 +16,9 @@ _PROGRAM = (
 
 
 def write(format, model, path, backend):
-    """Writes a model's program at a path, by a backend that is not this process's.
+    """Writes a model's program to a path, with another backend than this process's.
 
-    It computes on the CPU and leaves the accelerator to this process.
+    The other process computes on the CPU, and leaves the accelerator to this one.
 
     Args:
         format: str, one of the formats that the backend writes.
@@ -27,8 +27,8 @@ def write(format, model, path, backend):
         backend: str, `"tensorflow"` or `"torch"`.
 
     Raises:
-        RuntimeError: the other process could not; it says why in one line.
-        ValueError: a layer's class stands where the other process cannot import it from.
+        RuntimeError: the other process failed; the message says why in one line.
+        ValueError: the other process cannot import a layer's class.
     """
     classes = {type(layer) for layer in model._flatten_layers()}
     if own := sorted(x.__name__ for x in classes if x.__module__ == "__main__"):
@@ -55,22 +55,22 @@ def write(format, model, path, backend):
             check=False,
         )
     if done.returncode:
-        said = done.stderr.strip().splitlines()[-1:] or [f"It ended with {done.returncode}."]
+        lines = done.stderr.strip().splitlines() or [f"It ended with {done.returncode}."]
         raise RuntimeError(
-            f"{format!r} is written by {backend}, in a process of its own, which could not: "
-            f"{said[0]}"
+            f"{format!r} is written by {backend}, in a process of its own, which failed: "
+            f"{lines[-1]}"
         )
 
 
 def run(export):
-    """Does what `write` asks of another process; a mistake is its last line.
+    """Runs in the other process that `write` starts; an error becomes its last line of output.
 
     Args:
         export: function of a format, a model and a path.
     """
     job = json.loads(sys.argv[1])
     try:
-        for module in job["modules"]:  # Which register their classes.
+        for module in job["modules"]:  # They register their classes.
             importlib.import_module(module)
         model = keras.saving.load_model(job["source"], compile=False)
         export(job["format"], model, job["path"])

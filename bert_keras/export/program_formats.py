@@ -1,4 +1,4 @@
-"""Programs of models for other runtimes, by exporters of others, for any number of tokens."""
+"""Writes models as programs for other runtimes, for any number of rows and tokens."""
 
 import errno
 import importlib.util
@@ -15,29 +15,29 @@ from bert_keras.checks import check_choice
 from bert_keras.export import other_backend, text_program
 
 _AXES = {2: ("batch", "length"), 3: ("batch", "parts", "length")}
-# Their runtimes lack operations on anything else.
+# Their runtimes lack operations on other dtypes.
 _OF_FLOAT32 = ("onnx", "openvino", "litert")
 
 
 def check_format(format, filepath, options):
-    """Raises `ValueError` where a format, a path or an argument does not fit."""
+    """Raises `ValueError` if a format, a path or an argument does not fit."""
     advice = "A `.keras` file, a preset and a folder for Hugging Face have methods of their own."
     _, backends, _, suffix = FORMATS[check_choice("format", format, FORMATS, advice)]
     if suffix and pathlib.Path(filepath).suffix != suffix:
         raise ValueError(
             f"A model is exported to {format!r} in a file `*{suffix}`. Received: {str(filepath)!r}."
         )
-    given = {name: value for name, value in options.items() if value is not None}
-    if given and keras.backend.backend() not in backends:
+    options = {name: value for name, value in options.items() if value is not None}
+    if options and keras.backend.backend() not in backends:
         raise ValueError(
             f"{format!r} is written by {backends[0]}, in a process of its own that takes no such "
-            f"arguments. Received: {sorted(given)}. Save a `.keras` file, and load and export that "
+            f"arguments. Received: {sorted(options)}. Save a `.keras` file, and load and export it "
             f"with KERAS_BACKEND={backends[0]}."
         )
 
 
 def check_packages(format):
-    """Raises `ImportError` where a package that writes a format is not there."""
+    """Raises `ImportError` if a package that writes a format is not installed."""
     _, backends, packages, _ = WRITERS[format]
     needed = () if keras.backend.backend() in backends else backends[:1]
     missing = [x for x in (*needed, *packages) if importlib.util.find_spec(x) is None]
@@ -49,10 +49,10 @@ def check_packages(format):
 
 
 def write(format, model, path, verbose=None, **options):
-    """Writes a model's program at a path, in another process where this backend has no exporter.
+    """Writes a model's program to a path, in another process if this backend has no exporter.
 
     Raises:
-        ValueError: the format is for float32 alone, and the model computes in another dtype.
+        ValueError: the format is only for float32, and the model computes in another dtype.
     """
     policies = {layer.dtype_policy.name for layer in model._flatten_layers()} - {"float32"}
     if policies and format in _OF_FLOAT32:
@@ -68,20 +68,20 @@ def write(format, model, path, verbose=None, **options):
 
 
 def write_onnx(model, path, verbose=None):
-    """Writes a model as ONNX, from any backend; a large one with its weights in `*.onnx.data`.
+    """Writes a model as ONNX, from any backend; the weights of a large one go to `*.onnx.data`.
 
     Args:
         model: a `BuiltModel`.
         path: str.
-        verbose: bool, whether PyTorch tells its steps.
+        verbose: bool, whether PyTorch prints its steps.
     """
     write("onnx", model, path, verbose)
 
 
 def program_of(model):
-    """Returns a function of a dict of inputs that gives a dict of outputs.
+    """Returns a function from a dict of inputs to a dict of outputs.
 
-    Its keys are those of the model's own dict, `logits` where a model gives one tensor.
+    The keys are those of the model's own dict, or `logits` if a model returns one tensor.
     """
 
     def serve(inputs):
@@ -92,21 +92,21 @@ def program_of(model):
 
 
 def signature_of(model):
-    """Returns what inputs a model's program takes.
+    """Returns the inputs of a model's program.
 
     Args:
         model: a `BuiltModel`.
 
     Returns:
-        Two dicts by the names of the inputs: a `keras.layers.InputSpec` for any number of rows and
+        Two dicts by the inputs' names: a `keras.layers.InputSpec` for any number of rows and
         tokens, and the names of its axes.
     """
     backbone = getattr(model, "backbone", model)
     axes = dict.fromkeys(backbone.input_names, _AXES[model.num_input_axes])
     axes |= {name: ("batch", name) for name in model.further_inputs}
     specs = {
-        name: keras.layers.InputSpec(shape=(None,) * len(known), dtype="int32", name=name)
-        for name, known in axes.items()
+        name: keras.layers.InputSpec(shape=(None,) * len(names), dtype="int32", name=name)
+        for name, names in axes.items()
     }
     return specs, axes
 
@@ -115,13 +115,12 @@ def _write_saved_model(model, path, verbose=None, input_signature=None, **option
     """Writes a SavedModel, with TensorFlow or JAX; options are those of `keras.export`."""
     specs, axes = signature_of(model)
     archive, is_jax = keras.export.ExportArchive(), keras.backend.backend() == "jax"
-    if is_jax:  # TensorFlow finds the variables by itself, and would write them twice.
+    if is_jax:  # TensorFlow finds the variables by itself, and would write tracked ones twice.
         archive.track(model)
     if is_jax and input_signature is None:
-        shapes = [{name: f"({', '.join(known)})" for name, known in axes.items()}]
-        given = options.get("jax2tf_kwargs", {})
+        shapes = [{name: f"({', '.join(names)})" for name, names in axes.items()}]
         own = {"native_serialization": True, "polymorphic_shapes": shapes}
-        options["jax2tf_kwargs"] = {**own, **given}
+        options["jax2tf_kwargs"] = {**own, **options.get("jax2tf_kwargs", {})}
     signature = [specs] if input_signature is None else input_signature
     archive.add_endpoint("serve", program_of(model), signature, **options)
     archive.write_out(path, verbose=False)
@@ -142,7 +141,7 @@ def _write_litert(model, path, verbose=None, input_signature=None, **options):
 
 
 def _torch_program(model, input_signature=None):
-    """Returns a module, a dict of inputs as an example, and which of their sizes are free."""
+    """Returns a module, a dict of example inputs, and which of their sizes are free."""
     import torch
     from torch.export import Dim
 
@@ -150,9 +149,9 @@ def _torch_program(model, input_signature=None):
     if input_signature is not None:
         [specs] = input_signature
     most = getattr(model, "backbone", model).max_sequence_length
-    sizes = {axis: Dim(axis) for known in axes.values() for axis in known}
+    sizes = {axis: Dim(axis) for names in axes.values() for axis in names}
     sizes["length"] = Dim("length", max=most)
-    # Sizes that are alike would be taken for the same one.
+    # Equal sizes would be taken for one size.
     examples = {axis: number for number, axis in enumerate(sizes, 2)}
     inputs, free = {}, {}
     for name, spec in specs.items():
@@ -163,7 +162,7 @@ def _torch_program(model, input_signature=None):
         }
 
     class Program(torch.nn.Module):
-        # Not an attribute: of Keras's weights constants are made, and none of them twice.
+        # The model is not an attribute: its weights become constants, each of them once.
         def forward(self, inputs):
             return program_of(model)(inputs)
 
@@ -176,7 +175,7 @@ def _write_torch(model, path, verbose=None, input_signature=None, **options):
 
     program, inputs, free = _torch_program(model, input_signature)
     options = {"dynamic_shapes": (free,), "strict": False, **options}
-    content = io.BytesIO()  # Where a disk is full, PyTorch's own writing ends the process.
+    content = io.BytesIO()  # If the disk is full, PyTorch's own writing ends the process.
     with torch.no_grad():
         torch.export.save(torch.export.export(program, (inputs,), **options), content)
     pathlib.Path(path).write_bytes(content.getbuffer())
@@ -186,16 +185,16 @@ def _write_onnx(model, path, verbose=None):
     import torch
 
     program, inputs, free = _torch_program(model)
-    # What it tells in between is of operators of torchvision, which no model here has.
+    # Its warnings concern operators of torchvision, which no model here has.
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
     with torch.no_grad():
         torch.onnx.export(
             program,
-            (inputs, {}),  # The last dict would be taken for named arguments.
+            (inputs, {}),  # The last dict is taken for named arguments.
             path,
             input_names=list(inputs),
             output_names=list(program(inputs)),
-            external_data=False,  # PyTorch does so nevertheless above 1.5 GB.
+            external_data=False,  # Above 1.5 GB PyTorch writes external data nevertheless.
             dynamo=True,
             verbose=bool(verbose),
             dynamic_shapes=(free,),
@@ -211,14 +210,14 @@ def _write_openvino(model, path, verbose=None):
         program = openvino.Core().read_model(source)
         try:
             openvino.save_model(program, path, compress_to_fp16=False)
-        except RuntimeError as error:  # Its streams do not say why.
+        except RuntimeError as error:  # OpenVINO does not say why writing failed.
             if "iostream" not in str(error):
                 raise
             raise OSError(errno.EIO, os.strerror(errno.EIO), path) from error
 
 
+# The function that writes a format, the backends and packages that it needs, and the file's suffix.
 Format = namedtuple("Format", "write backends packages suffix")
-# What writes a format, the backends that do, the packages that they need, what its file is called.
 FORMATS = {
     "tf_saved_model": Format(_write_saved_model, ("tensorflow", "jax"), ("tensorflow",), ""),
     "litert": Format(_write_litert, ("tensorflow",), ("tensorflow",), ".tflite"),

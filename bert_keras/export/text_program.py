@@ -1,4 +1,4 @@
-"""A program that takes texts and gives answers: a SavedModel with the tokenizer inside."""
+"""A program that takes texts and returns answers: a SavedModel with the tokenizer inside."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,11 @@ from bert_keras.export.tokenizer_in_graph import check_can_be_in_graph
 from bert_keras.preprocessing.packing import PAIR_STRATEGIES, SINGLE_STRATEGIES
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 
-_ADVICE = "Export it without `text=True`, for token ids, or ask the task itself, by `predict`."
+_ADVICE = "Export it without `text=True`, for token ids, or use the task itself, with `predict`."
 
 
 def check(model: keras.Model, format: str, input_signature: Any, options: dict[str, Any]) -> None:
-    """Raises `ValueError` where a model cannot be a program that takes texts; see `export`."""
+    """Raises `ValueError` if a model cannot be a program that takes texts, see `Doors.export`."""
     if (format, input_signature, options) != ("tf_saved_model", None, {}):
         raise ValueError(
             "A program that takes texts is a SavedModel without further arguments; others take "
@@ -23,19 +23,18 @@ def check(model: keras.Model, format: str, input_signature: Any, options: dict[s
         )
     if not _says_answer(type(model)):
         raise ValueError(
-            "A program takes texts where each text, or pair, is one row and has one answer: "
-            "classes, scores, vectors. Elsewhere texts are cut into windows, read by words, or "
-            f"have gaps, which happens outside the graph. Received: {type(model).__name__}. "
-            f"{_ADVICE}"
+            "A program takes texts if each text, or pair, is one row and has one answer: classes, "
+            "scores, vectors. Other tasks cut texts into windows, read words, or fill gaps, which "
+            f"happens outside the graph. Received: {type(model).__name__}. {_ADVICE}"
         )
     if type(model.preprocessor) is not TextPreprocessor:
         raise ValueError(
-            "A program that takes texts needs a `TextPreprocessor`, and none of a class of its "
-            f"own. Received: a {type(model.preprocessor).__name__}. {_ADVICE}"
+            "A program that takes texts needs a `TextPreprocessor`, not one of a subclass. "
+            f"Received: a {type(model.preprocessor).__name__}. {_ADVICE}"
         )
     if not _endpoints(model):
         raise ValueError(
-            "The preprocessor must be able to cut what a program takes, single texts or pairs. "
+            "The preprocessor must be able to truncate what a program takes, texts or pairs. "
             f"Received: {type(model).__name__} with truncation={model.preprocessor.truncation!r} "
             f"and max_length={model.preprocessor.max_length}. Use 'longest_first'."
         )
@@ -43,13 +42,13 @@ def check(model: keras.Model, format: str, input_signature: Any, options: dict[s
 
 
 def _says_answer(cls):
-    """Whether the last class that changes how texts become examples says what it answers."""
+    """Whether the last class that changes how texts become examples also states its answer."""
     parts = [part for part in cls.__mro__ if {"text_answer", "encode_texts"} & vars(part).keys()]
     return bool(parts) and "text_answer" in vars(parts[0])
 
 
 def _endpoints(model):
-    """Returns name -> number of texts, of those that the preprocessor can cut."""
+    """Returns name -> number of texts, for the numbers that the preprocessor can truncate."""
     strategies, preprocessor = {1: SINGLE_STRATEGIES, 2: PAIR_STRATEGIES}, model.preprocessor
     served = [
         number
@@ -60,10 +59,10 @@ def _endpoints(model):
 
 
 def write(model: keras.Model, path: str, verbose: bool | None = None) -> None:
-    """Writes a model as a SavedModel that takes texts, see `BuiltModel.export`.
+    """Writes a model as a SavedModel that takes texts, see `Doors.export`.
 
-    Its endpoints are `serve(texts)` and `serve_pairs(texts, pairs)`, or for a task of pairs alone
-    `serve(texts, pairs)`. Those are left out whose truncation is for the other.
+    Its endpoints are `serve(texts)` and `serve_pairs(texts, pairs)`, or `serve(texts, pairs)` for a
+    task that only takes pairs. An endpoint is left out if the truncation does not fit it.
     """
     import tensorflow as tf
 
@@ -81,7 +80,7 @@ def program_of(model: keras.Model) -> Callable[..., dict[str, Any]]:
 
 
 def _answers(model, outputs):
-    """Returns a program's outputs by name; of classes also probabilities and labels."""
+    """Returns a program's outputs by name; for classes also probabilities and labels."""
     import tensorflow as tf
 
     output, labels, _ = model.text_answer

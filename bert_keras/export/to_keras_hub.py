@@ -1,4 +1,4 @@
-"""The way to KerasHub: a preset folder, see `keras_hub`, written without it, or a live model."""
+"""Writes a KerasHub preset, without KerasHub, or returns a live KerasHub model."""
 
 import io
 import pathlib
@@ -27,7 +27,7 @@ _THERE = "KerasHub"
 
 
 def to_keras_hub(model):
-    """Returns a live model of KerasHub's, see `export_to_keras_hub`.
+    """Returns a live KerasHub model, see `export_to_keras_hub`.
 
     Raises:
         ImportError: KerasHub is not installed.
@@ -40,25 +40,25 @@ def to_keras_hub(model):
             "pip install 'bert_keras[nlp]'."
         ) from error
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # A preset here has no state of an optimizer, which KerasHub's files have and Keras misses.
+        # KerasHub's files have the state of an optimizer; Keras warns that these have none.
         warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
         class_name = export_to_keras_hub(model, folder)
         return getattr(keras_hub.models, class_name).from_preset(folder)
 
 
 def export_to_keras_hub(model, folder, card=None):
-    """Writes a preset that `keras_hub.models....from_preset` loads, its adapters merged.
+    """Writes a preset that `keras_hub.models....from_preset` loads, with adapters merged.
 
     Args:
         model: a backbone or a task of a family that has a record of this format.
-        folder: str or path, made when missing. All files are replaced, or on an error none.
+        folder: str or path, made if missing. All files are replaced or, after an error, none.
         card: dict, see `presets.card`, or `None`.
 
     Returns:
-        The name of the model's class there.
+        The name of the model's class in KerasHub.
 
     Raises:
-        ValueError: KerasHub has no such model that gives the same numbers.
+        ValueError: the model is quantized, or KerasHub has no model with equal numbers.
     """
     check_not_quantized(model)
     model = model.without_adapters()
@@ -73,14 +73,18 @@ def export_to_keras_hub(model, folder, card=None):
     if task is not None:
         rows = expand(head.rows, names.KINDS)
         weights[names.TASK_WEIGHTS] = _tensors(own_weights(task), rows, backbone)
-        said = {**_said(task, head), "backbone": configs["config.json"], "preprocessor": None}
+        arguments = {
+            **_task_arguments(task, head),
+            "backbone": configs["config.json"],
+            "preprocessor": None,
+        }
         if preprocessor is not None:
             settings, files = tokenizers.to_keras_hub(preprocessor.tokenizer)
             configs["tokenizer.json"] = _serialized(f"{family}Tokenizer", settings)
             packing = {"tokenizer": configs["tokenizer.json"], **_packing(task, head)}
-            said["preprocessor"] = _serialized(f"{class_name}Preprocessor", packing)
-            configs[names.PREPROCESSOR] = said["preprocessor"]
-        configs[names.TASK] = _serialized(class_name, said)
+            arguments["preprocessor"] = _serialized(f"{class_name}Preprocessor", packing)
+            configs[names.PREPROCESSOR] = arguments["preprocessor"]
+        configs[names.TASK] = _serialized(class_name, arguments)
     configs[names.METADATA] = {
         "keras_version": keras.version(),
         "parameter_count": backbone.count_params(),
@@ -106,12 +110,12 @@ def export_to_keras_hub(model, folder, card=None):
 
 
 def _record_and_head(backbone, task):
-    """Returns the family's `Record`, and the `Head` of a task, `None` without one."""
+    """Returns the family's `Record` and a task's `Head`, `None` for a backbone."""
     record = record_of(backbone, "KERAS_HUB")
     if record is None:
         known = [found.backbone for found in records("KERAS_HUB")]
         raise ValueError(
-            f"{_THERE} has these families of ours: {known}. Received: {type(backbone).__name__}. "
+            f"{_THERE} has these of our families: {known}. Received: {type(backbone).__name__}. "
             "Use `save_to_preset` or `export_to_huggingface`."
         )
     if task is None:
@@ -135,7 +139,7 @@ def _config(record, backbone):
 
 
 def _family(record, preprocessor):
-    """Returns what the names of classes there begin with: of several, those of the tokenizer."""
+    """Returns the prefix of class names in KerasHub; the tokenizer decides between several."""
     families = list(record.names.values())
     if preprocessor is None:
         return families[0]
@@ -170,7 +174,7 @@ def _backbone_tensors(record, backbone, task):
 
 
 def _tensors(variables, rows, backbone):
-    """Returns the arrays of variables as they are there, by their paths in a weights file."""
+    """Returns the variables' values as KerasHub's arrays, by their paths in a weights file."""
     if without_place := [path for path in variables if path not in rows]:
         raise ValueError(
             f"{_THERE} has no place for these weights: {without_place}. Without them the model "
@@ -186,43 +190,43 @@ def _tensors(variables, rows, backbone):
     return tensors
 
 
-def _said(task, head):
-    """Returns the arguments of the task there."""
-    config, said = task.get_config(), {}
+def _task_arguments(task, head):
+    """Returns the arguments of KerasHub's task."""
+    config, arguments = task.get_config(), {}
     if "num_classes" in head.says:
-        said["num_classes"] = config["num_classes"]
+        arguments["num_classes"] = config["num_classes"]
         if config["problem_type"] == "regression" and config["num_classes"] > 1:
             raise ValueError(
                 f"A regression gives one score in {_THERE}. Received: num_classes="
                 f"{config['num_classes']}, which there are classes. Export the backbone instead."
             )
         is_multi_label = config["problem_type"] == "multi_label"
-        said["activation"] = "sigmoid" if is_multi_label else "linear"
+        arguments["activation"] = "sigmoid" if is_multi_label else "linear"
     for name, key in (("dropout", head.dropout), ("pooling", head.pooling), ("normalize",) * 2):
         if name in head.says:
-            said[key] = config[name]
+            arguments[key] = config[name]
     if "pooling" in head.says:
         check_choice("pooling", config["pooling"], ("cls", "max", "mean"), f"{_THERE} has these.")
-    return said
+    return arguments
 
 
 def _packing(task, head):
-    """Returns the arguments of the preprocessor there."""
+    """Returns the arguments of KerasHub's preprocessor."""
     preprocessor = task.preprocessor
-    advice = f"{_THERE} cuts texts in no other way that we have."
+    advice = f"{_THERE} truncates texts in no other of our ways."
     check_choice("truncation", preprocessor.truncation, ("longest_first",), advice)
-    said = {"sequence_length": preprocessor.max_length, "truncate": "round_robin"}
+    arguments = {"sequence_length": preprocessor.max_length, "truncate": "round_robin"}
     if "masking" in head.says:
         masking = task.masking
         advice = f"{_THERE} masks pieces. Train with that, or export the backbone."
         check_choice("strategy", masking.strategy, ("pieces",), advice)
-        said |= {theirs: getattr(masking, ours) for theirs, ours in names.MASKING.items()}
-        said["mask_selection_length"] = masking.num_predictions(preprocessor.max_length)
-    return said
+        arguments |= {theirs: getattr(masking, ours) for theirs, ours in names.MASKING.items()}
+        arguments["mask_selection_length"] = masking.num_predictions(preprocessor.max_length)
+    return arguments
 
 
 def _hdf5(tensors):
-    """Returns the bytes of a weights file, made in memory: on a full disk HDF5 ends the process."""
+    """Returns the bytes of a weights file from memory: on a full disk HDF5 ends the process."""
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:
         for name, array in tensors.items():

@@ -1,4 +1,4 @@
-"""WordPiece inside a TensorFlow graph, with the tokens that the tokenizer itself gives."""
+"""WordPiece inside a TensorFlow graph, with exactly the tokenizer's own tokens."""
 
 import functools
 import re
@@ -7,32 +7,33 @@ import unicodedata
 import numpy as np
 from tokenizers import normalizers, pre_tokenizers
 
-# Private use characters, which BERT's cleaning drops, so that no text keeps them: one ends what is
-# set apart, those behind it stand for special tokens.
+# Private use characters. BERT's cleaning drops them, so that they are in no cleaned text. `_MARK`
+# separates special tokens from text, and the characters after it stand for special tokens.
 _MARK = "\U000f0000"
 _PRIVATE, _DROPPED = "[\U000f0000-\U000ffffd]", "\ufffd"
 _NOT_IN_TEXT = f"{_PRIVATE}|{_DROPPED}"
 _nfd = normalizers.NFD().normalize_str
-# Combining marks of the lowest and of the highest class: NFD puts them first and last.
+# Combining marks of the lowest and the highest class: NFD puts them first and last.
 _FIRST, _LAST = "\u0334", "\u0345"
 _PAGE = 256
 
 
 class GraphTokenizer:
-    """Turns a string tensor into token ids by the operations of a graph, as a `Tokenizer` does.
+    """Turns a string tensor into token ids as a `Tokenizer` does, with the operations of a graph.
 
-    Each character's cleaned, spaced text comes from a table that the tokenizer's own normalizer and
-    pre-tokenizer made. Two things hang on a character's neighbours and are done beside it: NFD's
-    order of combining marks, where accents are stripped and some marks stay, and special tokens
-    that stand in text. Pieces are cut by `tensorflow_text.FastWordpieceTokenizer`, which a process
-    that loads the graph must import. Invalid UTF-8 counts as U+FFFD, which cleaning drops.
+    Each character's cleaned text, with spaces around words, comes from a table that the tokenizer's
+    own normalizer and pre-tokenizer made. Two things depend on a character's neighbours and are
+    done separately: NFD's order of combining marks, if accents are stripped and some marks stay,
+    and special tokens in text. `tensorflow_text.FastWordpieceTokenizer` splits words into pieces; a
+    process that loads the graph must import it. Invalid UTF-8 counts as U+FFFD, which cleaning
+    drops.
 
     Args:
-        tokenizer: a `Tokenizer` of WordPiece with BERT's cleaning.
+        tokenizer: a WordPiece `Tokenizer` with BERT's cleaning.
 
     Raises:
         ImportError: tensorflow-text is missing.
-        ValueError: its tokens cannot be had exactly in a graph.
+        ValueError: a graph cannot return exactly the tokenizer's tokens.
     """
 
     def __init__(self, tokenizer):
@@ -75,7 +76,7 @@ class GraphTokenizer:
         return words.with_values(ids).merge_dims(1, 2)
 
     def _with_names(self, texts):
-        """Returns texts in which special tokens are single characters, their names."""
+        """Returns texts in which each special token is replaced by its single-character name."""
         import tensorflow as tf
 
         texts = tf.strings.regex_replace(texts, _PRIVATE, _DROPPED)
@@ -83,7 +84,7 @@ class GraphTokenizer:
             return texts
         marked = tf.strings.regex_replace(texts, self._pattern, rf"{_MARK}\1{_MARK}")
         parts = tf.strings.split(marked, _MARK)
-        # Text and special tokens take turns.
+        # Text and special tokens alternate.
         is_special = tf.ragged.range(parts.row_lengths()).values % 2 == 1
         which = tf.argmax(parts.values[:, None] == self._special, axis=1)
         named = tf.where(is_special, tf.gather(self._names, which), parts.values)
@@ -124,31 +125,31 @@ class GraphTokenizer:
 
 
 def check_can_be_in_graph(tokenizer):
-    """Raises `ValueError` unless a graph can give a tokenizer's tokens exactly."""
+    """Raises `ValueError` unless a graph can return exactly the tokenizer's tokens."""
     settings, added = tokenizer.settings, tokenizer.settings["added_tokens"]
     normalizer = settings["normalizer"] or {}
     kinds = [part.get("type") for part in (normalizer, settings["pre_tokenizer"] or {})]
     kinds = [settings["model"]["type"], *kinds, normalizer.get("clean_text")]
     advice = (
-        "Serve the program that takes token ids, in a SavedModel or ONNX, with this tokenizer "
+        "Serve the program that takes token ids, as a SavedModel or ONNX, with this tokenizer "
         "before it, or the task's own `predict`."
     )
     if kinds != ["WordPiece", "BertNormalizer", "BertPreTokenizer", True]:
         raise ValueError(
-            "Inside a graph there is WordPiece with all of BERT's cleaning; of byte pairs and "
+            "Inside a graph there is WordPiece with all of BERT's cleaning; for byte pairs and "
             f"Unigram tensorflow-text has no exact form. Received: {kinds}. {advice}"
         )
     wrong = [token["content"] for token in added if token["normalized"] or token["single_word"]]
     wrong += [token["content"] for token in added if re.search(_NOT_IN_TEXT, token["content"])]
     if wrong:
         raise ValueError(
-            "Inside a graph special tokens are found as they stand, before cleaning and also "
-            f"within words. Received tokens that are not: {wrong[:5]}. {advice}"
+            "Inside a graph special tokens are found unchanged, before cleaning, and also within "
+            f"words. Received tokens that are found otherwise: {wrong[:5]}. {advice}"
         )
 
 
 def _flags(normalizer):
-    """Returns what distinguishes BERT's cleanings: a dict of bool."""
+    """Returns the options in which BERT's cleanings differ: a dict of bool."""
     strip = normalizer["strip_accents"]
     return {
         "split_chinese": normalizer["handle_chinese_chars"],
@@ -158,7 +159,7 @@ def _flags(normalizer):
 
 
 def _wordpiece_of(tokenizer, names):
-    """Returns a `FastWordpieceTokenizer` of words, with names of special tokens behind."""
+    """Returns a `FastWordpieceTokenizer` for words; the names of special tokens come last."""
     import tensorflow as tf
 
     try:
@@ -169,7 +170,7 @@ def _wordpiece_of(tokenizer, names):
         ) from error
     model = tokenizer.settings["model"]
     prefix = model["continuing_subword_prefix"]
-    # No word holds a line end: so is called what no word is cut into, or what is added beside.
+    # No word contains a line end: these names stand for ids that no piece of a word has.
     tokens = [f"\n{id}" for id in range(tokenizer.vocabulary_size)]
     for token, id in tokenizer._backend.get_vocab(with_added_tokens=False).items():
         if token not in ("", prefix) and not re.search(f"{_PRIVATE}|\0", token):
@@ -185,7 +186,7 @@ def _wordpiece_of(tokenizer, names):
 
 
 def _joined(parts):
-    """Returns the rows of a ragged string tensor as one string each."""
+    """Joins each row of a ragged string tensor into one string."""
     import tensorflow as tf
 
     return tf.strings.unsorted_segment_join(parts.values, parts.value_rowids(), parts.nrows())
@@ -193,13 +194,14 @@ def _joined(parts):
 
 @functools.lru_cache(4)
 def _table_of(split_chinese, strip_accents, lowercase):
-    """Returns what BERT's cleaning and splitting make of every character.
+    """Returns the result of BERT's cleaning and splitting for every character.
 
     Returns:
-        pages: int32 `(num_pages,)`, for each 256 characters their row in the next; and int32
-            `(num_rows, 256)`, the kind of each: 0 stays, 1 stays as a word, others have a text.
+        pages: int32 `(num_pages,)`, for each page of 256 characters its row in the second array;
+            and int32 `(num_rows, 256)`, the kind of each character: 0 stays, 1 stays as a word,
+            others are replaced by a text.
         texts: list of str, the text of each kind.
-        num_plain: int, texts from here on hold marks that NFD may have to order.
+        num_plain: int, the first kind whose text has marks that NFD may have to order.
     """
     options = {"clean_text": True, "handle_chinese_chars": split_chinese}
     settings = {"strip_accents": strip_accents, "lowercase": lowercase}
@@ -210,17 +212,17 @@ def _table_of(split_chinese, strip_accents, lowercase):
     def spaced(text):
         words = splitter.pre_tokenize_str(f"x{normalizer.normalize_str(text)}x")
         found = " ".join(word for word, _ in words)[1:-1]
-        # An accent that goes, but only when no mark has passed it.
+        # An accent that is removed, but only after no mark has moved past it.
         is_accent = strip_accents and not found and cleaning.normalize_str(text)
         return _MARK if is_accent and not all(map(_is_movable, _nfd(text))) else found
 
     kinds, found = np.zeros(0x110000, "int32"), {}
     for code in range(0, len(kinds), _PAGE):
-        if 0xD800 <= code < 0xE000:  # Surrogates, which no text holds.
+        if 0xD800 <= code < 0xE000:  # Surrogates, which are in no text.
             continue
         page = "".join(map(chr, range(code, code + _PAGE)))
         whole = spaced(page)
-        # Most pages are of one kind, which one call tells.
+        # Most pages are of one kind, which one call shows.
         if whole in (page, f" {' '.join(page)} "):
             kinds[code : code + _PAGE] = whole != page
         else:
@@ -245,7 +247,7 @@ def _is_movable(character):
 
 @functools.cache
 def _movable_marks():
-    """Returns combining class -> str of the marks of it that NFD orders and leaves as they are."""
+    """Returns combining class -> str of its marks that NFD orders without changing them."""
     marks = {}
     for character in map(chr, range(0x110000)):
         if (order := unicodedata.combining(character)) and _is_movable(character):
@@ -254,7 +256,7 @@ def _movable_marks():
 
 
 def _orders():
-    """Returns patterns of marks that stand before those of a lower class, the lowest first."""
+    """Returns patterns of marks that precede those of a lower class, the lowest class first."""
     marks = dict(sorted(_movable_marks().items()))
     return [
         f"([{''.join(marks[other] for other in marks if other > order)}]+)([{marks[order]}]+)"

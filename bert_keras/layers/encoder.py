@@ -1,19 +1,19 @@
 """The encoder: a stack of blocks of attention and feed-forward."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Unpack
 
 import keras
 
 from bert_keras.engine.remat import rematerialized, warn_where_useless
 from bert_keras.engine.size_limit import note_variable
+from bert_keras.layers.adaptable_dense import adaptable_layers
 from bert_keras.layers.dropout import Dropout
 from bert_keras.types import LayerOptions, Tensor
 
 
 class _OfLayers(keras.layers.Layer):
-    """A layer that is handed its parts: its config holds theirs.
+    """A layer whose constructor takes other layers: its config holds theirs.
 
     Attributes:
         arguments: names of the constructor's arguments that are attributes too.
@@ -80,29 +80,22 @@ class EncoderBlock(_OfLayers):
         self.norm_first, self.hidden_dim = norm_first, attention.hidden_dim
         halves = [("attention", attention), ("attention_norm", attention_norm)]
         halves += [("feed_forward", feed_forward), ("feed_forward_norm", feed_forward_norm)]
-        # Weights are in the order in which layers become attributes, which is that of the calls.
+        # Layers become attributes, and their weights are listed, in the order of the calls.
         for i in (1, 0, 3, 2) if norm_first else range(4):
             setattr(self, *halves[i])
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        # Before a thousand blocks are made, whose kernels are noted when they are built.
+        # Noted now, before a thousand blocks are made: their kernels are noted only when built.
         note_variable((self.hidden_dim, sum(layer.units for layer in self.adaptable.values())))
 
     @property
     def adaptable(self) -> Mapping[str, keras.layers.Dense]:
-        """The block's dense layers by name, to each of which an adapter can be added."""
-        layers = {
-            name: getattr(part, attribute)
-            for part in (self.attention, self.feed_forward)
-            for name, attribute in part.adaptable.items()
-        }
-        # No dict: Keras would look for layers in it, and name them so in files.
-        return MappingProxyType(layers)
+        """The dense layers that can have an adapter, by name."""
+        return adaptable_layers(self.attention, self.feed_forward)
 
     def build(self, input_shape=None):
-        shape = (None, None, self.hidden_dim)
         for part in (getattr(self, name) for name in self.arguments[:4]):
-            if part is not None and not part.built:  # Built already where made of a config.
-                part.build(shape)
+            if part is not None and not part.built:  # Parts made from a config are built already.
+                part.build((None, None, self.hidden_dim))
 
     def call(
         self,
@@ -141,15 +134,15 @@ class Encoder(_OfLayers):
 
     Args:
         blocks: list of layers such as `EncoderBlock`, with its call arguments and its `adaptable`,
-            which are built without a shape. A block may occur several times: these layers share
-            its weights.
+            and built without a shape. A block may occur several times, so that layers share its
+            weights.
         remat: bool, whether training keeps each block's input only and computes the block again in
-            the backward pass, see `rematerialized`. It does not where the attention probabilities
-            are returned.
-        norm: layer for the output of the last block, where blocks begin with a norm instead of
+            the backward pass, see `rematerialized`. It has no effect if the attention
+            probabilities are returned.
+        norm: layer for the output of the last block, for blocks that begin with a norm instead of
             ending with one; `None` for no such layer.
-        shared: list of layers that are called once, on the embeddings, before the first block. Each
-            block gets their outputs as arguments, each by its layer's name, such as
+        shared: list of layers that are called once, on the embeddings, before the first block.
+            Every block gets their outputs as keyword arguments with the layers' names, such as
             `attention_bias`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
@@ -176,10 +169,9 @@ class Encoder(_OfLayers):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        self.shared = list(shared)
-        self.blocks = blocks
-        self.remat = remat
-        self.norm = norm
+        # The shared layers first, since the order of attributes is that of the weights.
+        self.shared, self.blocks = list(shared), blocks
+        self.remat, self.norm = remat, norm
         if remat:
             warn_where_useless()
 
@@ -202,7 +194,9 @@ class Encoder(_OfLayers):
         return_attentions: bool = False,
         training: bool | None = None,
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
-        shared = {layer.name: layer(hidden_states, training=training) for layer in self.shared}
+        shared = {}
+        for layer in self.shared:
+            shared[layer.name] = layer(hidden_states, training=training)
         all_hidden_states, all_attentions = [hidden_states], []
         options = {"attention_mask": attention_mask, "training": training}
         for block in self.blocks:

@@ -1,4 +1,4 @@
-"""LoRA adapters in the encoder of a backbone: which projections have one, and their settings."""
+"""LoRA adapters in a backbone's encoder: which projections have one, and with which settings."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -14,10 +14,10 @@ DEFAULT_TARGETS = ("query", "value")
 
 
 class Adaptable:
-    """What a backbone can do with LoRA adapters; they are part of it, and of its weights.
+    """A backbone's methods for LoRA adapters, which are part of it and of its weights.
 
-    It says by `adaptable`, a dict of name -> list of dense layers, one a block, what can have one.
-    A block that several layers share counts once, and has one adapter for them all.
+    `adaptable`, a mapping from names to lists of dense layers, one per block, says which layers can
+    have one. A block that several layers share counts once, and has one adapter for all of them.
 
     Attributes:
         lora: dict with the settings `lora_rank`, `lora_alpha`, `lora_targets` and `lora_layers`, as
@@ -25,9 +25,9 @@ class Adaptable:
     """
 
     lora = None
-    # What takes the place of `DEFAULT_TARGETS`.
+    # A family may replace `DEFAULT_TARGETS`.
     default_targets = DEFAULT_TARGETS
-    # Paths of the weights that train no more since there are adapters.
+    # Paths of the weights that the adapters froze.
     _frozen_by_adapters = ()
 
     def add_adapters(
@@ -37,17 +37,17 @@ class Adaptable:
         targets: Sequence[Projection] = DEFAULT_TARGETS,
         layers: Iterable[int] | None = None,
     ) -> None:
-        """Adds an adapter to projections of the encoder's blocks, and freezes all other weights.
+        """Adds adapters to projections of the encoder's blocks, and freezes all other weights.
 
         Args:
             rank: int, from 1 to `hidden_dim`.
-            alpha: float above 0; adapters count `alpha / rank` times. `None` takes `rank`: once.
-            targets: names out of `adaptable`; for queries and values, the default, a family whose
-                projections are one layer takes that.
+            alpha: float above 0; adapters are multiplied by `alpha / rank`. `None` takes `rank`.
+            targets: names in `adaptable`. The default is queries and values; a family that computes
+                both in one layer adapts that layer.
             layers: numbers of encoder blocks, such as `range(6, 12)`, or `None` for all.
 
         Raises:
-            ValueError: a setting is out of range, or there are adapters of other settings already.
+            ValueError: a setting is out of range, or there are adapters with other settings.
         """
         settings = self._checked_settings(rank, alpha, targets, layers)
         if self.lora == settings:
@@ -71,7 +71,7 @@ class Adaptable:
         check_int("lora_rank", rank, 1, self.hidden_dim, "Usual are 4 to 16.")
         alpha = rank if alpha is None else alpha
         targets = self.default_targets if targets == DEFAULT_TARGETS else targets
-        check_number("lora_alpha", alpha, above=0, advice="None takes `lora_rank`: once.")
+        check_number("lora_alpha", alpha, above=0, advice="None takes `lora_rank`.")
         return {
             "lora_rank": int(rank),
             "lora_alpha": float(alpha),
@@ -89,19 +89,19 @@ class Adaptable:
 
     @property
     def adapter_weights(self) -> list[keras.Variable]:
-        """Weights of the adapters, two for each projection that has one."""
+        """Weights of the adapters, two for each adapted projection."""
         if self.lora is None:
             return []
         return [w for layer in self._projections(self.lora) for w in (layer.lora_a, layer.lora_b)]
 
     @property
     def frozen_by_adapters(self) -> list[keras.Variable]:
-        """Weights that do not train because there are adapters."""
+        """Weights that the adapters froze."""
         paths = set(self._frozen_by_adapters)
         return [weight for weight in self.weights if relative_path(weight) in paths]
 
     def merge_adapters(self) -> None:
-        """Folds the adapters into the kernels, and lets train what they had frozen.
+        """Merges the adapters into the kernels, and unfreezes the weights that they froze.
 
         Raises:
             ValueError: there are none.
@@ -119,7 +119,7 @@ class Adaptable:
         """Like `keras.Model.save`.
 
         Raises:
-            ValueError: there are adapters, of which only a task's config tells.
+            ValueError: there are adapters, whose settings only a task's config holds.
         """
         if self.lora is not None:
             raise ValueError(
@@ -129,9 +129,9 @@ class Adaptable:
         super().save(*args, **kwargs)
 
     def without_adapters(self) -> Self:
-        """Returns a copy with the adapters merged, or itself where there are none.
+        """Returns a copy with the adapters merged, or itself without any.
 
-        The copy computes the same; this backbone stays as it is.
+        The copy computes the same, and this backbone does not change.
         """
         if self.lora is None:
             return self
@@ -147,14 +147,14 @@ class Adaptable:
 
 def _checked_targets(targets, names):
     is_names = isinstance(targets, (list, tuple)) and len(targets) > 0
-    # In one order, so that equal settings are equal.
-    known = [name for name in names if is_names and name in targets]
-    if not is_names or len(known) < len(targets):
+    # In one order, so that equal settings compare equal.
+    found = [name for name in names if is_names and name in targets]
+    if not is_names or len(found) < len(targets):
         raise ValueError(
             f"`lora_targets` must be a list of different names out of {names}. Received: "
             f"{targets!r}."
         )
-    return known
+    return found
 
 
 def _checked_layers(layers, num_layers):

@@ -1,4 +1,4 @@
-"""The one base class of all backbones, and what everything else may ask of them."""
+"""The base class of all backbones, and what all other code may ask of them."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,49 +8,34 @@ import keras
 from keras import ops
 
 from bert_keras import inputs as contract
-from bert_keras.checks import check_bool, check_int, check_number, check_rates
 from bert_keras.layers import unpadding
 from bert_keras.models.adapters import Adaptable
+from bert_keras.models.arguments import check_number_of_parameters, checked_argument
 from bert_keras.models.model import BuiltModel, settings_of
-from bert_keras.other_names import renamed_argument
 from bert_keras.types import Dtype, Inputs, Outputs, Path, Tensor
-
-# More than any published encoder has, and less than what would exhaust a machine: a config read
-# from a file is data from outside.
-_SIZES = {
-    "vocabulary_size": (1, 2**24),
-    "num_layers": (1, 1024),
-    "num_heads": (1, 1024),
-    "hidden_dim": (1, 2**16),
-    "embedding_dim": (1, 2**16),
-    "intermediate_dim": (1, 2**18),
-    "max_sequence_length": (1, 2**20),
-    "num_segments": (0, 1024),
-}
-_MOST_PARAMETERS = 2**33
 
 
 class Backbone(Adaptable, BuiltModel):
-    """A family's encoder: token ids in, hidden states out. Subclasses hold one paper each.
+    """A family's encoder, from token ids to hidden states. There is one subclass per paper.
 
-    A subclass lists its parts. Its constructor hands all arguments to this one, by their names,
-    which checks them and makes attributes of them; makes the layers `embeddings`, `encoder` and,
-    where the family has one, `pooler`; and calls `self.build()` as its last line. Arguments with
-    other names than BERT's it checks itself.
+    The constructor of a subclass passes all its arguments on to this one by name, which checks them
+    and sets them as attributes. It then makes the layers `embeddings`, `encoder` and, if the family
+    has one, `pooler`, and calls `self.build()` as its last line. Arguments whose names BERT does
+    not have must be checked by the subclass.
 
     Args:
         name: str, or `None`.
         dtype: a dtype policy or its name.
         trainable: bool.
-        **arguments: the family's, see there. Without them `num_segments` is 1, `embedding_dim` is
+        **arguments: those of the subclass. By default `num_segments` is 1, `embedding_dim` is
             `hidden_dim`, and `max_sequence_length` and `padding_id` are `None`.
 
     Call arguments:
-        inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, and optional
-            `padding_mask` and, where `num_segments` is above 1, `segment_ids` of the same shape;
-            `row_places` has the encoder compute without padding.
+        inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, optionally
+            `padding_mask` and, if `num_segments` is above 1, `segment_ids` of the same shape. With
+            `row_places` the encoder computes without padding.
         return_hidden_states: bool.
-        return_attentions: bool; the explicit attention formula then replaces the fused kernel.
+        return_attentions: bool; if `True`, the explicit formula replaces fused attention.
         token_vectors: float `(batch, seq_len, embedding_dim)` in place of the token table's rows,
             or `None`; see `BertEmbeddings`.
         training: bool, whether dropout is active.
@@ -61,24 +46,24 @@ class Backbone(Adaptable, BuiltModel):
         `num_layers + 1` floats `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`,
         a tuple of `num_layers` floats `(batch, num_heads, seq_len, seq_len)`.
 
-    Attributes: what every other part may ask of a backbone, and nothing else:
+    Attributes: all that other code may ask of a backbone:
         input_names: names of the inputs that it takes.
         vocabulary_size: int, rows of the token table.
         hidden_dim: int, width of the hidden states.
         embedding_dim: int, width of the token table, in most families `hidden_dim`.
         num_layers: int.
-        token_embedding: the `keras.layers.ReversibleEmbedding`; a tied head decodes by it.
-        max_sequence_length: int, most tokens of a sequence, `None` where there is no limit.
-        num_segments: int, how many segments there are; 0 or 1: none are told apart.
-        padding_id: int, id of the token by which positions are counted, or `None`.
+        token_embedding: the `keras.layers.ReversibleEmbedding`, which tied heads decode with.
+        max_sequence_length: int, most tokens of a sequence, or `None` for no limit.
+        num_segments: int, number of segments; with 0 or 1, `segment_ids` are not an input.
+        padding_id: int, id of the token that is skipped in counting positions, or `None`.
         pooler: the layer that makes `pooled_output`, or `None`.
         stages: list of layers from the bottom: the embeddings, what all blocks share, then each
-            block, once where layers share it. Freezing, layer-wise learning rates and unfreezing
+            block, once even if layers share it. Freezing, layer-wise learning rates and unfreezing
             read it.
-        num_blocks: int, how many of the last stages are blocks.
-        adaptable: mapping, name -> list of dense layers, one a block, that can have adapters. Their
-            `cut_axis` says how several devices share a kernel.
-        dropout, activation, layer_norm_epsilon, initializer_range: what heads take by default.
+        num_blocks: int, number of blocks, which are the last of the stages.
+        adaptable: mapping, name -> list of dense layers, one per block, that can have adapters.
+            Their `cut_axis` says how a kernel may be split over several devices.
+        dropout, activation, layer_norm_epsilon, initializer_range: defaults of the heads.
     """
 
     def __init__(
@@ -96,18 +81,8 @@ class Backbone(Adaptable, BuiltModel):
         for rate in {"attention_dropout", "embedding_dropout"} & arguments.keys():
             arguments[rate] = arguments["dropout"] if arguments[rate] is None else arguments[rate]
         for argument, value in arguments.items():
-            setattr(self, argument, _checked(argument, value))
-        self._check_number_of_parameters()
-
-    def _check_number_of_parameters(self):
-        blocks = self.num_layers * (4 * self.hidden_dim + 2 * self.intermediate_dim)
-        rows = self.vocabulary_size + (self.max_sequence_length or 0) + blocks
-        if self.hidden_dim * rows > _MOST_PARAMETERS:
-            sizes = {name: getattr(self, name, None) for name in _SIZES}
-            raise ValueError(
-                f"The sizes {sizes} ask for about {self.hidden_dim * rows:.1e} parameters; at most "
-                f"{_MOST_PARAMETERS:.1e} are allowed. Is the config damaged?"
-            )
+            setattr(self, argument, checked_argument(argument, value))
+        check_number_of_parameters(self)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -130,7 +105,7 @@ class Backbone(Adaptable, BuiltModel):
     @property
     def adaptable(self) -> Mapping[str, list[keras.layers.Dense]]:
         blocks = [block.adaptable for block in self.stages[-self.num_blocks :]]
-        # No dict: Keras would look for layers in it, and name them so in files.
+        # Not a dict, in which Keras would find the layers and name them accordingly in files.
         return MappingProxyType({name: [block[name] for block in blocks] for name in blocks[0]})
 
     def build(self, input_shape=None):
@@ -146,15 +121,15 @@ class Backbone(Adaptable, BuiltModel):
         token_vectors: Tensor | None = None,
         training: bool | None = None,
     ) -> Outputs:
+        token_ids, places = inputs[contract.TOKEN_IDS], inputs.get(contract.ROW_PLACES)
         embedded = self.embeddings(
-            inputs[contract.TOKEN_IDS],
+            token_ids,
             segment_ids=inputs.get(contract.SEGMENT_IDS),
             token_vectors=token_vectors,
             training=training,
         )
-        places = inputs.get(contract.ROW_PLACES)
         if places is not None:
-            check_no_attentions(return_attentions)
+            unpadding.check_no_attentions(return_attentions)
             embedded = unpadding.to_rows(embedded, places)
         hidden_states, attentions = self.encoder(
             embedded,
@@ -164,8 +139,7 @@ class Backbone(Adaptable, BuiltModel):
         )
         hidden_states = hidden_states if return_hidden_states else hidden_states[-1:]
         if places is not None:
-            like = inputs[contract.TOKEN_IDS]
-            hidden_states = tuple(unpadding.to_batch(x, places, like) for x in hidden_states)
+            hidden_states = tuple(unpadding.to_batch(x, places, token_ids) for x in hidden_states)
         outputs = {"sequence_output": hidden_states[-1]}
         if self.pooler is not None:
             outputs["pooled_output"] = self.pooler(hidden_states[-1])
@@ -176,11 +150,11 @@ class Backbone(Adaptable, BuiltModel):
         return outputs
 
     def attention_mask(self, inputs: Inputs) -> Tensor | None:
-        """Returns which keys each query sees: bool, broadcastable to all heads; `None` for all."""
+        """Returns which keys each query sees: bool, broadcastable to heads, or `None` for all."""
         if contract.ROW_PLACES in inputs:
             return unpadding.same_text(unpadding.numbers_of_texts(inputs[contract.ROW_PLACES]))
         mask = inputs.get(contract.PADDING_MASK)
-        # (batch, 1, 1, seq_len): every head and every query sees the same keys. LiteRT slices no
+        # (batch, 1, 1, seq_len): every head and every query sees the same keys. LiteRT cannot slice
         # bools.
         return None if mask is None else ops.cast(ops.expand_dims(mask, (1, 2)), "bool")
 
@@ -191,16 +165,12 @@ class Backbone(Adaptable, BuiltModel):
             inputs: dict of integer arrays, see `bert_keras.inputs`.
             num_axes: int, axes of `token_ids`.
         """
-        contract.check_arrays(
-            inputs,
-            vocabulary_size=self.vocabulary_size,
-            max_sequence_length=self.max_sequence_length,
-            num_segments=self.num_segments,
-            num_axes=num_axes,
-        )
+        contract.check_arrays(inputs, self, num_axes)
+        if contract.ROW_PLACES in inputs:
+            unpadding.check_places(inputs)
 
     def get_config(self):
-        """Returns the constructor's arguments, and what is quantized."""
+        """Returns the constructor's arguments and which layers are quantized."""
         return {**super().get_config(), **settings_of(self)}
 
     @classmethod
@@ -228,40 +198,3 @@ class Backbone(Adaptable, BuiltModel):
         from bert_keras.presets.presets import load_backbone
 
         return load_backbone(cls, preset, load_weights, kwargs)
-
-
-def check_no_attentions(return_attentions):
-    """Raises `ValueError` where the probabilities of rows of several texts are asked for."""
-    if return_attentions:
-        raise ValueError(
-            "Attention probabilities are of padded batches: those of rows of several texts have no "
-            "order that a reader knows. Received: return_attentions=True with 'row_places'. "
-            "Leave 'row_places' out, or make the preprocessor with unpadded=False."
-        )
-
-
-def own_arguments(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a constructor, of its `locals()`, those of `kwargs` among them."""
-    own = {name: settings[name] for name in settings if name not in ("self", "kwargs", "__class__")}
-    for name in settings["kwargs"]:
-        if name not in ("name", "dtype", "trainable"):
-            raise TypeError(
-                f"{type(settings['self']).__name__} has no argument {name!r}."
-                f"{renamed_argument(name)} It takes {[*own, 'name', 'dtype', 'trainable']}."
-            )
-    return {**own, **settings["kwargs"]}
-
-
-def _checked(name, value):
-    """Returns the value of an argument; raises `ValueError` unless it is what its name says."""
-    if name in _SIZES:
-        return check_int(name, value, *_SIZES[name])
-    if name in ("dropout", "attention_dropout", "embedding_dropout"):
-        check_rates(**{name: value})
-    elif name in ("layer_norm_epsilon", "initializer_range"):
-        check_number(name, value)
-    elif name in ("causal", "remat"):
-        check_bool(name, value)
-    elif name == "activation" and not (isinstance(value, str) or callable(value)):
-        raise ValueError(f"`activation` must be a name or a function. Received: {value!r}.")
-    return value

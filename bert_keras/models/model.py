@@ -10,9 +10,9 @@ import numpy as np
 
 from bert_keras.engine import quantized
 from bert_keras.engine.safe_model import SafeModel
-from bert_keras.inputs import ROW_PLACES, check_keys
+from bert_keras.inputs import ROW_PLACES, TOKEN_IDS, check_keys
 from bert_keras.models.doors import Doors
-from bert_keras.other_names import WithOtherNames
+from bert_keras.other_names import WithOtherNames, missing_attribute
 from bert_keras.types import Inputs
 
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
@@ -21,7 +21,7 @@ _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-class BuiltModel(WithOtherNames, Doors, SafeModel):
+class BuiltModel(Doors, SafeModel, WithOtherNames):
     """A `keras.Model` whose variables all exist after construction.
 
     - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that
@@ -51,11 +51,16 @@ class BuiltModel(WithOtherNames, Doors, SafeModel):
                 "a functional model call it: inputs = {name: keras.Input((None,), dtype='int32', "
                 "name=name) for name in model.input_names}; keras.Model(inputs, model(inputs))."
             )
-        return super().__getattr__(name)
+        try:
+            return super().__getattr__(name)  # PyTorch keeps layers there.
+        except AttributeError:
+            raise AttributeError(missing_attribute(type(self), name)) from None
 
     def check_names(self, inputs: Inputs) -> None:
         """Raises `TypeError` or `ValueError` unless `inputs` is a dict with known names."""
-        check_keys(inputs, (*self.input_names, ROW_PLACES))
+        names = *self.input_names, ROW_PLACES
+        if not (isinstance(inputs, dict) and TOKEN_IDS in inputs and inputs.keys() <= {*names}):
+            check_keys(inputs, names)
 
     def check_inputs(self, inputs: Inputs) -> None:
         """Raises `TypeError` or `ValueError` when a dict of inputs does not fit this model.

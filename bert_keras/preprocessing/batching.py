@@ -227,7 +227,8 @@ class BucketedBatches(keras.utils.PyDataset):
         # Keras's workers read a whole epoch ahead, which would count as an epoch.
         super().__init__()
         lengths = np.asarray(lengths, dtype=np.int64)
-        check_not_empty(lengths, "Batches need at least one row")
+        if not len(lengths):
+            check_not_empty(lengths, "Batches need at least one row")
         self.batch_size = check_int("batch_size", batch_size)
         if window is None:
             window = min(max(len(lengths) // (20 * batch_size), 4), 100)

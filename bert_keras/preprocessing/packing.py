@@ -6,11 +6,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bert_keras.checks import check_choice, check_int, refuse_first
+from bert_keras.checks import check_choice, check_int, check_pairs, refuse_first
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tokenizers.layout import Layout
-from bert_keras.tokenizers.texts import check_pairs
 from bert_keras.types import Truncation
 
 INPUT_NAMES = (TOKEN_IDS, SEGMENT_IDS, PADDING_MASK)

@@ -8,11 +8,10 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_bool, check_choice, check_int, check_type
+from bert_keras.checks import as_texts, check_bool, check_choice, check_int, check_pairs, check_type
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.preprocessing import packing
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.tokenizers.texts import as_texts, check_pairs
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.types import Path, PreprocessorOptions, Texts, Truncation
 

@@ -1,4 +1,4 @@
-"""Moves a checkpoint's arrays into variables: each exactly once, or nothing at all."""
+"""Assigns the arrays of a checkpoint to variables: each exactly once, or none at all."""
 
 import logging
 import os
@@ -21,12 +21,12 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
         names: dict, our path -> `(tensor name, transform)`, see `name_map.expand`.
         tensors: `tensors.Tensors`, the checkpoint.
         optional: prefixes of our paths that may keep their initial values; a warning lists them.
-        unread: prefixes of our paths that may keep them without a word: nothing reads them.
-        source: str, what to call the checkpoint in messages.
+        unread: prefixes of our paths that may keep them without a warning, as nothing reads them.
+        source: str, the checkpoint's name in messages.
 
     Raises:
-        ValueError: a variable has no tensor, a tensor no variable, or a shape differs: no variable
-            was changed. Or a tensor is none of floats, which is known when it is read.
+        ValueError: a variable has no tensor, a tensor has no variable, or a shape differs; then no
+            variable has changed. Or a tensor does not hold floats, which is found when it is read.
     """
     wanted = {path: names[path] for path in variables if path in names}
     missing = [path for path in variables if path not in names or wanted[path][0] not in tensors]
@@ -64,7 +64,7 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
 
 
 def warn(message):
-    """Warns at the line outside of this package that led here."""
+    """Warns at the line outside of this package that called it."""
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -77,14 +77,14 @@ def by_path(weights):
 
 
 def own_weights(task):
-    """Returns a task's weights but its backbone's, by paths that begin with `head/`."""
+    """Returns a task's weights without its backbone's, by paths that begin with `head/`."""
     backbone = {id(weight) for weight in task.backbone.weights}
     own = by_path(weight for weight in task.weights if id(weight) not in backbone)
     return {p if p.startswith("head/") else f"head/{p}": weight for p, weight in own.items()}
 
 
 def _listed(names, most=30):
-    """Returns names as one line for a message, the first `most` of them."""
+    """Returns the first `most` names in one line for a message."""
     if not names:
         return "none"
     shown = ", ".join(names[:most])

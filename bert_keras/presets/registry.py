@@ -30,6 +30,7 @@ class RegisteredPreset(NamedTuple):
 
 _LOWER, _CASED = "English, lowercased.", "English, case kept."
 _LONG = "English, case kept, up to 8,192 tokens."
+_SENTENCES = "English, lowercased. all-mpnet-base-v2, trained on sentence pairs."
 _MANY, _CHINESE = "104 languages, case kept.", "Chinese, simplified and traditional."
 
 
@@ -90,6 +91,9 @@ PRESETS = {
     ),
     "distilbert_base_multi_cased": _on_hub(
         "distilbert/distilbert-base-multilingual-cased", 6, 768, 134_734_080, _MANY
+    ),
+    "mpnet_base_en_uncased": _on_hub(
+        "sentence-transformers/all-mpnet-base-v2", 12, 768, 109_486_464, _SENTENCES
     ),
     "modernbert_base_en_cased": _on_hub("answerdotai/ModernBERT-base", 22, 768, 149_014_272, _LONG),
     "modernbert_large_en_cased": _on_hub(

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.presets.tensors import Tensors, way_out
-from bert_keras.tokenizers.protocol_buffers import DamagedError, Reader, fields
+from bert_keras.tokenizers.protocol_buffers import DamagedError, Reader, damaged_if, fields
 
 # Much more than BERT-large with its optimizer's slots needs: 1,200 tensors, 60 KiB of index.
 _LARGEST_INDEX = 2**24
@@ -100,8 +100,7 @@ def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
         )
     size = path.stat().st_size
     try:
-        if size > _LARGEST_INDEX:
-            raise DamagedError(f"more than {_LARGEST_INDEX} bytes are no index")
+        damaged_if(size > _LARGEST_INDEX, f"more than {_LARGEST_INDEX} bytes are no index")
         entries = _entries(_read_table(path.read_bytes()), prefix)
         return TensorBundle(entries, {name: entry.shape for name, entry in entries.items()})
     except DamagedError as error:
@@ -135,18 +134,17 @@ def masked_crc32c(data):
 
 def _read_table(data):
     """Returns the table's keys and values, a dict of bytes."""
-    if len(data) < _FOOTER_SIZE or not data.endswith(_MAGIC):
-        raise DamagedError("its end is not that of an index")
+    damaged_if(
+        len(data) < _FOOTER_SIZE or not data.endswith(_MAGIC), "its end is not that of an index"
+    )
     footer = Reader(data[-_FOOTER_SIZE:])
     _read_handle(footer)  # of a block about the table, which TensorFlow leaves empty
     table = {}
     # One block lists the others: its values say where they are.
     for _, value in _read_block(data, *_read_handle(footer)):
         for name, entry in _read_block(data, *_read_handle(Reader(value))):
-            if name in table:
-                raise DamagedError(f"it lists {_text(name)!r} twice")
-            if len(table) >= _MOST_TENSORS:
-                raise DamagedError(f"it lists more than {_MOST_TENSORS} tensors")
+            damaged_if(name in table, f"it lists {_text(name)!r} twice")
+            damaged_if(len(table) >= _MOST_TENSORS, f"it lists more than {_MOST_TENSORS} tensors")
             table[name] = entry
     return table
 
@@ -158,24 +156,23 @@ def _read_handle(reader):
 def _read_block(data, offset, size):
     """Yields the keys and values of a block, after its checksum was found right."""
     end = offset + size
-    if end + _TRAILER_SIZE > len(data):
-        raise DamagedError(f"a block at {offset} goes beyond its end")
+    damaged_if(end + _TRAILER_SIZE > len(data), f"a block at {offset} goes beyond its end")
     stored = int.from_bytes(data[end + 1 : end + _TRAILER_SIZE], "little")
     if masked_crc32c(data[offset : end + 1]) != stored:  # the compression's byte belongs to it
         raise DamagedError(f"the block at {offset} has another checksum than its own")
-    if data[end] != 0:
-        raise DamagedError("it is compressed, which TensorFlow's own checkpoints are not")
+    damaged_if(data[end] != 0, "it is compressed, which TensorFlow's own checkpoints are not")
     block = data[offset:end]
     # Behind the entries: where keys are written in full, for a search; and how many these are.
     num_restarts = int.from_bytes(block[-4:], "little")
-    if size < 4 or 4 * (num_restarts + 1) > size:
-        raise DamagedError(f"the block at {offset} is too short")
+    damaged_if(size < 4 or 4 * (num_restarts + 1) > size, f"the block at {offset} is too short")
     reader = Reader(block[: size - 4 * (num_restarts + 1)])
     key = b""
     while reader.has_more():
         num_shared, num_new, value_size = reader.varint(), reader.varint(), reader.varint()
-        if num_shared > len(key) or num_shared + num_new > _LONGEST_NAME:
-            raise DamagedError(f"the block at {offset} has a name that cannot be")
+        damaged_if(
+            num_shared > len(key) or num_shared + num_new > _LONGEST_NAME,
+            f"the block at {offset} has a name that cannot be",
+        )
         key = key[:num_shared] + reader.take(num_new)
         yield key, reader.take(value_size)
 
@@ -187,25 +184,25 @@ def _entries(table, prefix):
     """Returns an `_Entry` for each name, all of them within the data files' sizes."""
     header = dict(fields(table.pop(b"", b"")))
     num_shards, is_big_endian = header.get(1, 1), header.get(2, 0)
-    if is_big_endian:
-        raise DamagedError("its numbers are big-endian, which is not supported")
-    if not isinstance(num_shards, int) or not 1 <= num_shards <= 99_999:
-        raise DamagedError(f"it asks for {num_shards} data files")
+    damaged_if(is_big_endian, "its numbers are big-endian, which is not supported")
+    damaged_if(
+        not isinstance(num_shards, int) or not 1 <= num_shards <= 99_999,
+        f"it asks for {num_shards} data files",
+    )
     sizes = {}
     entries = {}
     for raw_name, value in table.items():
         name = _text(raw_name)
         shard, entry = _read_entry(name, value)
-        if not 0 <= shard < num_shards:
-            raise DamagedError(f"{name!r} is in data file {shard} of {num_shards}")
+        damaged_if(not 0 <= shard < num_shards, f"{name!r} is in data file {shard} of {num_shards}")
         path = prefix.with_name(f"{prefix.name}.data-{shard:05d}-of-{num_shards:05d}")
         if path not in sizes:
             sizes[path] = _size_of(path)
-        if entry.offset + entry.size > sizes[path]:
-            raise DamagedError(
-                f"{name!r} is at the bytes {entry.offset} to {entry.offset + entry.size} of "
-                f"{path.name}, which has {sizes[path]}"
-            )
+        damaged_if(
+            entry.offset + entry.size > sizes[path],
+            f"{name!r} is at the bytes {entry.offset} to {entry.offset + entry.size} of "
+            f"{path.name}, which has {sizes[path]}",
+        )
         entries[name] = entry._replace(path=path)
     return entries
 
@@ -224,13 +221,14 @@ def _size_of(path):
 def _read_entry(name, value):
     """Returns the number of the data file, and the entry that still lacks its path."""
     single = dict(fields(value))
-    if 7 in single:
-        raise DamagedError(f"{name!r} is stored in slices, which is not supported")
+    damaged_if(7 in single, f"{name!r} is stored in slices, which is not supported")
     dtype = _DTYPES.get(single.get(1, 0))
     shape = _read_shape(name, single.get(2, b""))
     shard, offset, size, checksum = (single.get(number, 0) for number in (3, 4, 5, 6))
-    if not all(isinstance(number, int) for number in (shard, offset, size, checksum)):
-        raise DamagedError(f"{name!r} has an entry that cannot be")
+    damaged_if(
+        not all(isinstance(number, int) for number in (shard, offset, size, checksum)),
+        f"{name!r} has an entry that cannot be",
+    )
     if dtype is not None and math.prod(shape) * dtype.itemsize != size:
         raise DamagedError(f"{name!r} has the shape {shape} of {dtype.name} in {size} bytes")
     return shard, _Entry(dtype, shape, None, offset, size, checksum)
@@ -243,8 +241,10 @@ def _read_shape(name, value):
             shape.append(dict(fields(dimension)).get(1, 0))
         elif dimension:
             raise DamagedError(f"{name!r} has no known shape")
-    if len(shape) > _MOST_AXES or not all(isinstance(n, int) and n < 2**48 for n in shape):
-        raise DamagedError(f"{name!r} has a shape that cannot be")
+    damaged_if(
+        len(shape) > _MOST_AXES or not all(isinstance(n, int) and n < 2**48 for n in shape),
+        f"{name!r} has a shape that cannot be",
+    )
     return tuple(shape)
 
 

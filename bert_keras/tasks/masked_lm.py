@@ -237,9 +237,7 @@ class MaskedLM(Task):
     def fill_mask(
         self, text: Texts, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[list[list[tuple[str, float]]]]: ...
-    def fill_mask(
-        self, text: str | Texts, top_k: int = 5, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[list[tuple[str, float]]] | list[list[list[tuple[str, float]]]]:
+    def fill_mask(self, text, top_k=5, batch_size=None, verbose=0):
         """Returns the likeliest tokens for each `[MASK]`.
 
         Args:
@@ -289,9 +287,7 @@ class MaskedLM(Task):
     def score(
         self, texts: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[float]: ...
-    def score(
-        self, texts: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> float | list[float]:
+    def score(self, texts, batch_size=None, verbose=0):
         """Returns how likely texts are: their pseudo-log-likelihood.
 
         `score = sum over i of log p(token i | all other tokens)`: each token is masked in turn,

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.answers.classes import choice_answer
-from bert_keras.checks import check_shape, refuse_first
+from bert_keras.checks import as_texts, check_shape, refuse_first
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.models.backbone import Backbone
@@ -19,7 +19,6 @@ from bert_keras.tasks.groups import EncodedGroups, merge_groups
 from bert_keras.tasks.options import MultipleChoiceOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, is_empty
-from bert_keras.tokenizers.texts import as_texts
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Choice, Frozen, HeadOptions, Path, Pooling, Texts, Verbose
 
@@ -174,13 +173,7 @@ class MultipleChoice(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> list[Choice]: ...
-    def choose(
-        self,
-        context: str | Texts,
-        choices: Texts | Iterable[Texts],
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> Choice | list[Choice]:
+    def choose(self, context, choices, batch_size=None, verbose=0):
         """Returns the best choice for each context.
 
         Args:

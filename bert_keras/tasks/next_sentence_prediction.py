@@ -102,13 +102,7 @@ class NextSentencePrediction(Task):
     def is_next(
         self, first: Texts, second: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[IsNext]: ...
-    def is_next(
-        self,
-        first: str | Texts,
-        second: str | Texts,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> IsNext | list[IsNext]:
+    def is_next(self, first, second, batch_size=None, verbose=0):
         """Returns whether texts follow others.
 
         Args:

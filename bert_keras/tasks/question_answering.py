@@ -358,14 +358,7 @@ class QuestionAnswering(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> list[list[Answer]]: ...
-    def answer(
-        self,
-        question: str | Texts,
-        context: str | str | Texts,
-        top_k: int = 1,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> Answer | list[Answer] | list[list[Answer]]:
+    def answer(self, question, context, top_k=1, batch_size=None, verbose=0):
         """Returns the best answers to questions.
 
         Args:

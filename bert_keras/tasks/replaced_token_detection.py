@@ -9,7 +9,7 @@ from keras import ops
 from bert_keras.checks import check_int, check_number
 from bert_keras.engine import structure
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
-from bert_keras.layers.embeddings import share_embeddings
+from bert_keras.models.electra import share_embeddings
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
@@ -205,9 +205,7 @@ class ReplacedTokenDetection(JointTask):
     def is_replaced(
         self, text: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[list[JudgedToken]]: ...
-    def is_replaced(
-        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[JudgedToken] | list[list[JudgedToken]]:
+    def is_replaced(self, text, batch_size=None, verbose=0):
         """Answers which tokens were replaced, see `ReplacedTokenDetector`."""
         return self.discriminator.is_replaced(text, batch_size, verbose)
 

@@ -145,9 +145,7 @@ class ReplacedTokenDetector(Task):
     def is_replaced(
         self, text: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[list[JudgedToken]]: ...
-    def is_replaced(
-        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[JudgedToken] | list[list[JudgedToken]]:
+    def is_replaced(self, text, batch_size=None, verbose=0):
         """Returns how likely each token was replaced.
 
         Args:

@@ -64,14 +64,8 @@ def integrated_gradients(
     batch_size: int = 64,
 ) -> list[Saliency]: ...
 def integrated_gradients(
-    classifier: TextClassifier,
-    texts: OneText | Texts,
-    target: str | int | None | str | int | Sequence[str | int] | None = None,
-    *,
-    steps: int = 32,
-    baseline: _Baseline = "mask",
-    batch_size: int = 64,
-) -> Saliency | list[Saliency]:
+    classifier, texts, target=None, *, steps=32, baseline="mask", batch_size=64
+):
     """Scores each token of a text by how much it changes a class's logit.
 
     With `x` the rows of the token table for a text, `(seq_len, hidden_dim)`, `x'` the rows for a

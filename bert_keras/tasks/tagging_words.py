@@ -1,8 +1,8 @@
 """Sentences as users pass them, texts or lists of words, and where each word stands."""
 
 from bert_keras.answers.words import find_words, join_words
+from bert_keras.checks import describe
 from bert_keras.tasks.user_columns import as_column, is_column
-from bert_keras.tokenizers.texts import describe
 
 
 def as_sentences(x):

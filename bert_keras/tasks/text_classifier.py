@@ -218,13 +218,7 @@ class TextClassifier(Task):
         threshold: Threshold = 0.5,
         verbose: Verbose = 0,
     ) -> list[dict[str, Any]]: ...
-    def classify(
-        self,
-        texts: OneText | Texts,
-        batch_size: int | None = None,
-        threshold: Threshold = 0.5,
-        verbose: Verbose = 0,
-    ) -> dict[str, Any] | list[dict[str, Any]]:
+    def classify(self, texts, batch_size=None, threshold=0.5, verbose=0):
         """Returns answers that a person can read.
 
         Args:

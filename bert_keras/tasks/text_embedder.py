@@ -8,10 +8,12 @@ from keras import ops
 from numpy.typing import NDArray
 
 from bert_keras.checks import (
+    as_texts,
     check_bool,
     check_choice,
     check_int,
     check_shape,
+    describe,
     refuse_first,
     refuse_smoothing,
 )
@@ -30,7 +32,6 @@ from bert_keras.tasks.options import RunOptions, TaskOptions, TextEmbedderOption
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples
-from bert_keras.tokenizers.texts import as_texts, describe
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.types import (
     AsArray,
@@ -312,14 +313,7 @@ class TextEmbedder(Task):
         batch_size: int | None = None,
         verbose: Verbose = 0,
     ) -> list[list[Hit]]: ...
-    def semantic_search(
-        self,
-        queries: str | AsArray | Texts,
-        documents: Texts,
-        top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
-    ) -> list[Hit] | Any | list[list[Hit]]:
+    def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
         """Finds the documents nearest to each query, by cosine.
 
         Args:

@@ -399,9 +399,7 @@ class TokenClassifier(Task):
     def tag(
         self, sentences: Texts, batch_size: int | None = None, verbose: Verbose = 0
     ) -> list[TaggedText]: ...
-    def tag(
-        self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> TaggedText | list[TaggedText]:
+    def tag(self, sentences, batch_size=None, verbose=0):
         """Returns the words of sentences with their tags, and the entities that these mark.
 
         Args:

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from bert_keras import distribution
+from bert_keras.engine.tensorflow_data import is_data_loader
 from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.tasks.user_columns import as_column, check_is_dataset, is_text
 
@@ -52,17 +53,11 @@ def wrapped(data, x, training=True):
     return x
 
 
-def _is_data_loader(x):
-    """Whether `x` is a torch `DataLoader`, without importing torch."""
-    names = [f"{cls.__module__}.{cls.__name__}" for cls in type(x).__mro__]
-    return "torch.utils.data.dataloader.DataLoader" in names
-
-
 def _can_be_read_here(x):
     """Whether batches of ready inputs may pass through Python, so that they can be checked."""
     is_tensors = hasattr(x, "element_spec") and keras.backend.backend() != "tensorflow"
     with contextlib.suppress(TypeError):
-        return (is_tensors or _is_data_loader(x)) and len(x) > 0
+        return (is_tensors or is_data_loader(x)) and len(x) > 0
     return False
 
 
@@ -210,7 +205,7 @@ def _num_batches(dataset):
 
 def _holds_texts(x):
     """Whether the first example of a data set, or its first batch, contains a str."""
-    if _is_data_loader(x):
+    if is_data_loader(x):
         has_places = hasattr(x.dataset, "__getitem__") and hasattr(x.dataset, "__len__")
         first = x.dataset[0] if has_places and len(x.dataset) else next(iter(x.dataset), ())
     elif hasattr(x, "element_spec"):

@@ -7,11 +7,10 @@ import keras
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors
 
-from bert_keras.checks import is_int
+from bert_keras.checks import describe, is_int
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.tokenizers.building_blocks import add_special_tokens, require
 from bert_keras.tokenizers.saved import arguments_of
-from bert_keras.tokenizers.texts import describe
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 from bert_keras.types import Path

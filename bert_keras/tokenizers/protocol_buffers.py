@@ -7,6 +7,12 @@ class DamagedError(ValueError):
     """What is wrong with the bytes; the reader's caller knows which file they are of."""
 
 
+def damaged_if(is_wrong, what):
+    """Raises `DamagedError` with `what` is wrong with the bytes, if something is."""
+    if is_wrong:
+        raise DamagedError(what)
+
+
 def fields(message):
     """Yields the number and the value of each field: an int, or bytes.
 

@@ -6,7 +6,7 @@ import pathlib
 
 import tokenizers
 
-from bert_keras.checks import check_bool, check_choice, check_int, check_number, is_int
+from bert_keras.checks import check_bool, check_choice, check_int, check_number, describe, is_int
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.tokenizers import vocabulary
 from bert_keras.tokenizers.keras_hub_settings import (
@@ -15,7 +15,6 @@ from bert_keras.tokenizers.keras_hub_settings import (
     read_keras_hub_tokenizer,
 )
 from bert_keras.tokenizers.layout import Layout
-from bert_keras.tokenizers.texts import describe
 
 TOKENIZER_FILE = "tokenizer.json"
 SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")

@@ -19,14 +19,13 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from bert_keras.checks import check_int
+from bert_keras.checks import as_texts, check_int, check_pairs, describe
 from bert_keras.engine.atomic_files import of_one_state, reading, write_text
 from bert_keras.other_names import WithOtherNames
 from bert_keras.tokenizers import saved as files
 from bert_keras.tokenizers.building_blocks import bert_template, require
 from bert_keras.tokenizers.harmless import check_harmless
 from bert_keras.tokenizers.layout import read_layout
-from bert_keras.tokenizers.texts import as_texts, check_pairs, describe, replace_surrogates
 from bert_keras.tokenizers.vocabulary import without_line
 from bert_keras.types import Array, Path, Texts, TokenizerOptions
 
@@ -290,7 +289,7 @@ class Tokenizer(WithOtherNames):
     def __call__(self, texts: str) -> list[int]: ...
     @overload
     def __call__(self, texts: Texts) -> list[list[int]]: ...
-    def __call__(self, texts: str | Texts) -> list[int] | list[list[int]]:
+    def __call__(self, texts):
         """Returns the ids of a text, or of each of a column of texts, without special tokens.
 
         Args:
@@ -335,7 +334,7 @@ class Tokenizer(WithOtherNames):
     def tokenize(self, text: str) -> list[str]: ...
     @overload
     def tokenize(self, text: Texts) -> list[list[str]]: ...
-    def tokenize(self, text: str | Texts) -> list[str] | list[list[str]]:
+    def tokenize(self, text):
         """Returns the pieces of a text, or of each of a column of texts, as str."""
         if isinstance(text, str):
             return self.tokenize([text])[0]
@@ -349,9 +348,7 @@ class Tokenizer(WithOtherNames):
     def encode(
         self, text: Texts, pair: Texts | None = None, special_tokens: bool = True
     ) -> list[Encoding]: ...
-    def encode(
-        self, text: str | Texts, pair: str | Texts | None = None, special_tokens: bool = True
-    ) -> Encoding | list[Encoding]:
+    def encode(self, text, pair=None, special_tokens=True):
         """Returns everything known about a text or a pair: an `Encoding`.
 
         Args:
@@ -378,9 +375,7 @@ class Tokenizer(WithOtherNames):
     def encode_words(
         self, words: Sequence[Sequence[str]], special_tokens: bool = True
     ) -> list[Encoding]: ...
-    def encode_words(
-        self, words: Sequence[str] | Sequence[Sequence[str]], special_tokens: bool = True
-    ) -> Encoding | list[Encoding]:
+    def encode_words(self, words, special_tokens=True):
         """Returns the `Encoding` of a text that comes as words, or of each of a list of such texts.
 
         `word_ids` count the given words, also where a word holds spaces or punctuation, and offsets
@@ -435,7 +430,7 @@ class Tokenizer(WithOtherNames):
     def detokenize(self, ids: Sequence[Sequence[int]]) -> list[str]: ...
     @overload
     def detokenize(self, ids: NDArray[Any]) -> Any: ...
-    def detokenize(self, ids: Any) -> Any:
+    def detokenize(self, ids):
         """Returns ids as text: pieces joined, without those that frame and fill sequences.
 
         What cleaning removed (case, accents, spaces) does not come back. Between Chinese
@@ -657,6 +652,15 @@ def _check_sides(saved, pad_token):
 
 def _encodings(found):
     return [Encoding(e.ids, e.tokens, e.offsets, e.word_ids, e.type_ids) for e in found]
+
+
+def replace_surrogates(text):
+    """Replaces lone surrogates, which UTF-8 cannot hold, with U+FFFD, one character for one.
+
+    BERT's text cleaning drops U+FFFD, so such characters vanish from the pieces while the offsets
+    of everything else stay what they were.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _without_surrogates(texts):

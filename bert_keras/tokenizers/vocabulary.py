@@ -6,8 +6,8 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Set
 
+from bert_keras.checks import describe
 from bert_keras.engine.atomic_files import write_text
-from bert_keras.tokenizers.texts import describe
 from bert_keras.types import Path
 
 # The folders of Google's checkpoints: multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12, ...

@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import check_number
-from bert_keras.engine.random_state import GoOn, OfEachProcess, as_json
+from bert_keras.engine.random_state import OwnStateInEachProcess, RestoreState, as_json
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.other_names import check_arguments
 from bert_keras.training.averages import steps_done
@@ -221,7 +221,7 @@ class Recipe:
         Args:
             task: a compiled `Task`.
             callbacks: a callback, a list of callbacks, or `None`.
-            has_one_loader: bool, see `GoOn`.
+            has_one_loader: bool, see `RestoreState`.
 
         Raises:
             ValueError: a callback would set the rate that the recipe's schedule sets.
@@ -230,8 +230,8 @@ class Recipe:
             callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
             _check_callbacks(callbacks, self.has_schedule, inner_optimizer(task))
         state, self._random_state = self._random_state, None
-        before = [] if state is None else [GoOn(state, has_one_loader=has_one_loader)]
-        after = [OfEachProcess()] if distribution.process()[1] > 1 else []
+        before = [] if state is None else [RestoreState(state, has_one_loader=has_one_loader)]
+        after = [OwnStateInEachProcess()] if distribution.process()[1] > 1 else []
         return [*before, *(callbacks or ()), *after]
 
     def get_config(self, task):

@@ -12,7 +12,7 @@ import numpy as np
 from bert_keras import distribution
 from bert_keras.checks import check_int
 from bert_keras.engine.atomic_files import reading, replacing, write_json
-from bert_keras.engine.random_state import GoOn, as_json
+from bert_keras.engine.random_state import RestoreState, as_json
 
 _ADVICE = "Delete its folder to continue from the previous checkpoint."
 _STEP_FOLDER = re.compile(r"step_(\d+)")
@@ -131,7 +131,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
     def _set_random_state(self, random_state):
         # Torch's data loader draws a number when it is made, once for each `fit`, so a resumed run
         # would have drawn one more.
-        self._random_numbers = GoOn(random_state, has_one_loader=True)
+        self._random_numbers = RestoreState(random_state, has_one_loader=True)
         self._random_numbers.set_model(self.model)
 
     def on_epoch_begin(self, epoch, logs=None):

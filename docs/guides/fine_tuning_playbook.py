@@ -1,22 +1,22 @@
 # %% [markdown]
 # # The fine-tuning playbook
 #
-# What to try on a small data set, in which order. Run it from the root of the repository:
+# What to try on a small data set, and in which order. Run it from the root of the repository:
 #
 # ```shell
 # python docs/guides/fine_tuning_playbook.py
 # ```
 #
-# It runs from top to bottom on a slice of the review sentences in examples/data, and prints what each
-# tool did there. Change one thing at a time, and measure: that is all the method there is.
+# It trains on a slice of the review sentences in examples/data, and prints the effect of each tool.
+# The method is to change one thing at a time, and to measure.
 #
-# On so little data most differences below are noise, and section 2 shows how large that is. What is
-# said below of MRPC and of WNUT-17 is measured with a thousand examples and three seeds, each tool
-# alone beside the plain recipe: docs/fine_tuning_ablations.md has the table, time and memory.
+# On so little data, most differences below are noise; section 2 shows how large the noise is. The
+# numbers for MRPC and WNUT-17 were measured with a thousand examples and three seeds, each tool alone
+# beside the plain recipe: docs/fine_tuning_ablations.md has the table, with time and memory.
 #
-# The environment variables PRESET, NUM_TRAIN and NUM_DEV name another checkpoint and other sizes;
-# KERAS_BACKEND chooses TensorFlow, JAX or PyTorch, which give the same numbers up to rounding and to
-# their dropout.
+# The environment variables PRESET, NUM_TRAIN and NUM_DEV set another checkpoint and other sizes;
+# KERAS_BACKEND chooses TensorFlow, JAX or PyTorch, which give the same numbers except for rounding
+# and dropout.
 
 # %%
 import os
@@ -48,9 +48,9 @@ train = everything.take(range(NUM_TRAIN))
 dev = held_out.take(range(NUM_DEV))
 
 # %% [markdown]
-# Everything below is this function: a checkpoint, `compile`, `fit`, and the same measure for all.
-# The mean of the token vectors suits this checkpoint, which was trained with it; a checkpoint of
-# the paper has a pooler, the default.
+# Everything below uses this function: a checkpoint, `compile`, `fit`, and the same measure for all.
+# The mean of the token vectors suits this checkpoint, which was trained with it. The paper's
+# checkpoints have a pooler, which is the default.
 
 # %%
 plain_accuracies = []
@@ -92,14 +92,14 @@ def fine_tune(
 # %% [markdown]
 # ## 1. Before anything else: what is easy?
 #
-# A number means something beside a simpler one. The most frequent class costs nothing. A frozen
+# A number needs a simpler one to compare with. The most frequent class costs nothing. A frozen
 # encoder with a new head costs seconds: with `encode_features` the encoder reads each text once,
 # and a `HeadTask` trains the head on what it returned, in all epochs. The result is that of the
 # frozen encoder without the cache. Only the head learns, so its rate is high.
 #
-# If this is good enough, stop here: it trains on a laptop. In three epochs at 3e-3 MRPC has 0.70
-# so, fine-tuned 0.75, its most frequent class 0.68; WNUT-17 at 9e-3 has 0.26, fine-tuned 0.48. The
-# cache takes a tenth of fine-tuning's time.
+# If this is good enough, stop here: it trains on a laptop. In three epochs at 3e-3, MRPC reaches 0.70
+# this way, 0.75 fine-tuned, and 0.68 with its most frequent class; WNUT-17 at 9e-3 reaches 0.26, and
+# 0.48 fine-tuned. With the cache, training takes a tenth of the time of fine-tuning.
 
 # %%
 print("\n1. What is easy")
@@ -118,9 +118,9 @@ fine_tune(
 #
 # `compile()` without arguments is BERT's recipe: AdamW, weight decay on kernels only, gradients
 # clipped, the rate rising over a tenth of the steps and falling to 0. On a small set two seeds may
-# differ by more than two tools do. So the plain recipe comes first, with several seeds. No single
-# run below that lies within this spread tells anything; and even the mean is known no better than
-# the size of the dev set allows.
+# differ more than two tools. So run the plain recipe first, with several seeds. A single run below
+# that lies within this spread shows nothing, and the size of the dev set limits how well even the
+# mean is known.
 
 # %%
 print("\n2. The plain recipe")
@@ -135,13 +135,13 @@ print(f"standard error of an accuracy on {len(dev)} examples {error:.3f}")
 # ## 3. Rate, batch size, epochs
 #
 # These three matter more than any tool below. The paper tries 5e-5, 3e-5 and 2e-5, batches of 16
-# and 32, and 2 to 4 epochs, and takes what is best on the dev set; small models and small sets
-# often want more. `bert-keras train` runs this grid, or your own, and goes on where it was stopped.
+# and 32, and 2 to 4 epochs, and takes the best on the dev set; small models and small sets often
+# need more. `bert-keras train` runs this grid, or your own, and continues where it was stopped.
 #
-# Which epoch was the best one is found without a search: `BestOnMetric` measures after each epoch
-# whatever number you care about (entity F1, Matthews correlation; here the F1 of a class), and ends
-# with the best weights; with `path="best.keras"` they are in a file as soon as they are found. The
-# dev set has then been used to choose: report on another one.
+# The best epoch needs no search: after each epoch, `BestOnMetric` measures whatever number you care
+# about (entity F1, Matthews correlation; here the F1 of a class), and training ends with the best
+# weights. With `path="best.keras"` they are saved as soon as they are found. The dev set has then
+# been used to choose, so report results on another one.
 
 
 # %%
@@ -157,8 +157,8 @@ print(f"The best F1, {best.best:.3f}, came in epoch {best.best_epoch + 1}.")
 
 # %% [markdown]
 # The shape of the schedule matters less, as long as there is one. A constant rate is for runs whose
-# end is not known; without a warm-up the first steps are large while Adam's moments still know
-# little. Without both MRPC lost 0.018 and WNUT-17 0.118; cosine decay gained 0.009 and lost 0.015.
+# end is not known; without a warm-up the first steps are large although Adam's moments are not yet
+# reliable. Without both, MRPC lost 0.018 and WNUT-17 0.118; cosine decay gained 0.009 and lost 0.015.
 
 # %%
 fine_tune("cosine decay", decay="cosine")
@@ -167,16 +167,16 @@ fine_tune("constant, no warm-up", decay="constant", warmup=0)
 # %% [markdown]
 # ## 4. Change less of what the checkpoint knows
 #
-# The lower layers hold what is true of the language, the upper ones what was true of the former
-# task. With few examples, let the lower ones move less. The gentlest way first: rates that fall
-# from layer to layer, and a faster head, which starts from nothing. Freezing the lower layers saves
-# time besides. Gradual unfreezing starts with the head, so that its first, wild gradients do not
-# reach the encoder; it needs epochs enough to arrive at the bottom.
+# The lower layers know the language, the upper ones the previous task. With few examples, let the
+# lower layers move less. The gentlest way comes first: rates that fall towards the lower layers, and
+# a faster head, which starts from nothing. Freezing the lower layers also saves time. Gradual
+# unfreezing starts with the head, so that its first, wild gradients do not reach the encoder; it
+# needs enough epochs to reach the bottom.
 #
-# On MRPC and WNUT-17 rates by layer and a faster head were within the noise of the plain recipe.
-# Half of the layers and the embeddings frozen lost 0.037 on MRPC in 0.6 of the time; gradual
-# unfreezing, whose three epochs never reached the embeddings, 0.039 on MRPC and perhaps 0.034 on
-# WNUT-17; frozen embeddings nothing that can be told, in 0.8 to 0.9 of the time.
+# On MRPC and WNUT-17, rates by layer and a faster head were within the noise of the plain recipe.
+# Freezing the embeddings and half of the layers lost 0.037 on MRPC, in 0.6 of the time. Gradual
+# unfreezing, whose three epochs never reached the embeddings, lost 0.039 on MRPC and perhaps 0.034
+# on WNUT-17. Frozen embeddings made no measurable difference, in 0.8 to 0.9 of the time.
 
 # %%
 print("\n4. Change less")
@@ -187,26 +187,27 @@ unfreezing = GradualUnfreezing(stages_from_the_top(backbone, layers_per_stage=3)
 fine_tune("gradual unfreezing", fit={"callbacks": [unfreezing]})
 
 # %% [markdown]
-# ## 5. Say less than the labels do
+# ## 5. Be less certain than the labels
 #
-# Label smoothing keeps the model from being certain: try it where labels are noisy. R-Drop reads
-# each batch twice with different dropout and asks both readings to agree; it takes up to twice the
-# time, and is for small sets of clean labels. Multi-sample dropout asks the same of the head alone,
-# at almost no cost. An average of the weights over the last steps smooths the end of a run; its
-# momentum must fit the number of steps: 0.9 remembers about ten of them.
+# Label smoothing keeps the model from being too certain: try it if labels are noisy. R-Drop reads
+# each batch twice with different dropout and trains both passes to agree; it takes up to twice the
+# time, and is for small sets with clean labels. Multi-sample dropout does something similar in the
+# head only, at almost no cost. Averaging the weights over the last steps smooths the end of a run;
+# the momentum must fit the number of steps: 0.9 averages about ten of them.
 #
 # Class weights and the focal loss are for classes of very different size, which these are not:
 # `fit(class_weight={0: 1.0, 1: 5.0})`, `compile(loss=bert_keras.training.FocalCrossentropy())`.
-# They move the balance of precision and recall: look at both.
+# They shift the balance of precision and recall, so look at both.
 #
-# On MRPC and WNUT-17 (multi-sample dropout on MRPC alone) none of these gained beyond the noise;
-# R-Drop's seeds on WNUT-17 lay between 0.35 and 0.50. Nor did a CRF, `TokenClassifier(crf=True)`.
+# On MRPC and WNUT-17 (multi-sample dropout on MRPC only), the gains of all of these were within the
+# noise; R-Drop's seeds on WNUT-17 ranged from 0.35 to 0.50. A CRF, `TokenClassifier(crf=True)`, did
+# not help either.
 
 
 # %%
 @keras.saving.register_keras_serializable(package="playbook")
 class Regularized(SeveralMasks, bert_keras.TextClassifier):
-    """Trained on several dropout masks."""
+    """A text classifier that trains on several dropout masks."""
 
 
 print("\n5. Regularise")
@@ -218,11 +219,11 @@ fine_tune("averaged weights", ema_momentum=0.9)
 # %% [markdown]
 # ## 6. Texts without labels
 #
-# There are often many more texts than labels. Guessing their hidden words for an epoch or a few
-# makes the checkpoint at home in them, and the result is a preset like any other. It helps where
-# the texts are unlike those that the checkpoint was trained on; some hundred texts, as here, are
-# too few to expect much. This checkpoint is one for embeddings, whose head for hidden words starts
-# at random: with a thousand texts MRPC lost 0.048 and WNUT-17 0.058.
+# There are often many more texts than labels. Predicting their masked words for a few epochs adapts
+# the checkpoint to them, and the result is a preset like any other. It helps if the texts differ from
+# those that the checkpoint was trained on; a few hundred texts, as here, are too few to expect much.
+# This checkpoint was made for embeddings, so its head for masked words starts at random: with a
+# thousand texts, MRPC lost 0.048 and WNUT-17 0.058.
 
 # %%
 print("\n6. Texts without labels")
@@ -237,11 +238,11 @@ with tempfile.TemporaryDirectory() as folder:
 # %% [markdown]
 # ## 7. Many tasks, one checkpoint: LoRA
 #
-# Two small matrices beside the kernels of each layer learn, and nothing else of the encoder. One
-# small file a task, adapters and head, goes with the one large checkpoint, and the optimizer keeps
-# moments of these alone. It takes a rate about ten times as high, and steps: few, as here, leave it
-# behind: MRPC lost 0.056 and WNUT-17 0.057 in three epochs of a thousand examples at five times
-# the plain rate, in 0.65 of the time. `merge_lora` makes a plain model of it again.
+# Only two small matrices beside each kernel are trained, and nothing else in the encoder. Each task
+# then is a small file of adapters and head beside one large checkpoint, and the optimizer keeps
+# moments for these only. LoRA needs a rate about ten times as high, and many steps. With few, as
+# here, it falls behind: in three epochs of a thousand examples at five times the plain rate, MRPC
+# lost 0.056 and WNUT-17 0.057, in 0.65 of the time. `merge_lora` turns it back into a plain model.
 
 # %%
 print("\n7. LoRA")
@@ -255,17 +256,17 @@ print(f"The adapters' file holds {size / 1e6:.2f} MB, all weights {4 * weights /
 # %% [markdown]
 # ## 8. When memory runs out
 #
-# These do not make a better model, they make it possible. Gradient accumulation makes one update of
-# several smaller batches. `remat` forgets what is inside the layers and computes it again on the
-# way back: with 12 layers, 256 wide, and 16 rows of 256 tokens
+# These do not improve the model; they make training possible. Gradient accumulation makes one update
+# from several smaller batches. `remat` discards what is inside the layers and computes it again in the
+# backward pass: with 12 layers, 256 wide, and 16 rows of 256 tokens
 # (`git show 9055522:benchmarks/remat_memory.py`) what a step keeps shrinks to 49 % on PyTorch in 1.37 times the time, and to 35 % on TensorFlow in 1.25 times;
 # on JAX's CPU compiler not at all. `dtype="mixed_bfloat16"` halves the activations and is fast
-# on hardware that is made for it; where float16 is all there is, `"mixed_float16"` scales the loss
-# by itself. Expect the plain recipe's result from each of them: if not, something is wrong. On MRPC
-# and WNUT-17 float32 took 1.4 to 1.55 times as long as bfloat16, with results within the noise.
+# on hardware made for it; on hardware that only has float16, `"mixed_float16"` also scales the loss.
+# Each should give the result of the plain recipe; if not, something is wrong. On MRPC and WNUT-17,
+# float32 took 1.4 to 1.55 times as long as bfloat16, with results within the noise.
 #
-# The other way round, where there is memory for batches of thousands, `compile(optimizer="lamb")`
-# learns from them at rates that grow with the root of the batch; for small batches it is not made.
+# Conversely, if there is memory for batches of thousands, `compile(optimizer="lamb")` learns from
+# them at rates that grow with the square root of the batch size. It is not meant for small batches.
 
 # %%
 print("\n8. Memory")
@@ -275,9 +276,9 @@ fine_tune("remat", options={"backbone": {"remat": True}})
 # %% [markdown]
 # ## 9. Look at the mistakes
 #
-# Ten wrong answers, read slowly, teach more than one more tool: wrong labels, a kind of text that
-# is missing, a word that is taken for a sign. Integrated gradients tell which words a text's answer
-# hangs on; `bert_keras.plots` draws them, attention maps and more.
+# Reading ten wrong answers slowly teaches more than another tool: wrong labels, a kind of text that
+# is missing, a word that misleads the model. Integrated gradients show which words an answer depends
+# on; `bert_keras.plots` draws them, attention maps and more.
 
 # %%
 print("\n9. Mistakes")
@@ -285,16 +286,16 @@ classifier = plain[0]
 chosen = classifier.predict(dev.texts, verbose=0).argmax(-1)
 wrong = np.flatnonzero(chosen != dev.labels)
 print(sklearn.metrics.confusion_matrix(dev.labels, chosen), "rows are the true classes")
-for found in bert_keras.integrated_gradients(classifier, [dev.texts[row] for row in wrong[:3]]):
-    order = np.argsort(-np.abs(found.scores))[:3]
-    words = ", ".join(f"{found.tokens[place]} {found.scores[place]:+.2f}" for place in order)
-    print(f"taken for {found.target}: {' '.join(found.tokens[1:-1])}\n    {words}")
+for answer in bert_keras.integrated_gradients(classifier, [dev.texts[row] for row in wrong[:3]]):
+    order = np.argsort(-np.abs(answer.scores))[:3]
+    words = ", ".join(f"{answer.tokens[place]} {answer.scores[place]:+.2f}" for place in order)
+    print(f"taken for {answer.target}: {' '.join(answer.tokens[1:-1])}\n    {words}")
 
 # %% [markdown]
 # ## 10. Keep it
 #
-# The file holds the vocabulary and the names of the labels. A fresh process on any backend loads it
-# by `import bert_keras, keras; keras.models.load_model("model.keras")`.
+# The file holds the vocabulary and the names of the labels. A new process on any backend loads it
+# with `import bert_keras, keras; keras.models.load_model("model.keras")`.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:

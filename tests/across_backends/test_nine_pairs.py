@@ -1,4 +1,4 @@
-"""A file saved on any backend works on any other, and training goes on as if nothing happened."""
+"""A file saved on any backend works on any other, and training resumes as if uninterrupted."""
 
 import os
 import pathlib
@@ -11,8 +11,9 @@ import pytest
 WORKER = pathlib.Path(__file__).parent / "worker.py"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BACKENDS = ("tensorflow", "jax", "torch")
-# Every family goes in all nine directions, every task once around, and what is saved in the middle
-# of its training to each backend's own fresh process too; all nine for all with ALL_PAIRS=1.
+# Every family is loaded in all nine directions, and every task once around. Tasks saved in the
+# middle of training are also loaded in a fresh process of the same backend. With ALL_PAIRS=1 all
+# are loaded in all nine directions.
 AROUND = {("tensorflow", "jax"), ("jax", "torch"), ("torch", "tensorflow")}
 
 
@@ -40,9 +41,11 @@ def cases_of(saver, loader):
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def loader(request, folder):
-    """A backend that has loaded the files of all three, in a fresh process."""
-    given = [(folder / saver, cases_of(saver, request.param)) for saver in BACKENDS]
-    work(request.param, "load", *(part for pair in given for part in pair))
+    """A backend that has loaded the files of all three in a fresh process."""
+    arguments = []
+    for saver in BACKENDS:
+        arguments += [folder / saver, cases_of(saver, request.param)]
+    work(request.param, "load", *arguments)
     return request.param
 
 
@@ -54,8 +57,7 @@ def test_files_of_one_backend_give_the_same_numbers_on_another(folder, saver, lo
     assert len(actual) == {"all": len(expected), "own": 10, "nine": 12}[cases]
     differences = {name: np.abs(actual[name] - expected[name]).max() for name in actual}
     print(f"{saver} to {loader}: " + ", ".join(f"{k} {v:.1e}" for k, v in differences.items()))
-    # An activation on the boundary of two of int8's steps may be rounded to either; float16 has
-    # 11 bits.
+    # An activation between two steps of int8 may be rounded to either; float16 has 11 bits.
     bounds = {name: 5e-3 if name in ("quantized", "float16") else 1e-5 for name in differences}
     if saver != loader:
         for name in ("dropout_and_consistency", "float16"):
@@ -64,4 +66,4 @@ def test_files_of_one_backend_give_the_same_numbers_on_another(folder, saver, lo
         assert difference <= (0 if saver == loader else bounds[name]), name
     for name in (name for name in actual if f"{name}, trained on" in actual):
         moved = np.abs(actual[f"{name}, trained on"] - actual[name]).max()
-        assert moved > 1e-3, f"{name} would pass if it did not go on"
+        assert moved > 1e-3, f"{name} would pass without further training"

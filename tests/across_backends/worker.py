@@ -1,7 +1,7 @@
-"""Runs in a process of its own, on the backend of KERAS_BACKEND.
+"""Saves or loads tasks in a process of its own, on the backend of KERAS_BACKEND.
 
 worker.py save FOLDER             saves every case, those of TRAINED in the middle of a `fit` that
-                                  goes on, and the answers then and when it has ended
+                                  continues, and the answers at that moment and at the end
 worker.py load FOLDER CASES ...   loads the cases (all, own or nine) of each FOLDER, answers, trains
                                   to the end, answers again; writes FOLDER/<backend>.npz
 """
@@ -23,12 +23,14 @@ from bert_keras.datasets import load_sentiment_sentences
 from bert_keras.engine.whole_steps import inner_optimizer
 from bert_keras.training import GradualUnfreezing, SeveralMasks, stages_from_the_top
 
+SIZES = {"num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32, "max_sequence_length": 16}
+SIZES["initializer_range"] = 0.2
 TEXTS = ["a b c", "d e f g", "h", "a a a b b", "g f e d c b a", "b c"] * 4
 LABELS = [0, 1, 1, 0, 1, 0] * 4
 LETTERS = "abcdefgh"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *("##" + x for x in LETTERS)]
 WORDS = [text.split() for text in TEXTS[:6]]
-# What the families learn from.
+# Texts that the families are trained on.
 ROOT = pathlib.Path(__file__).parents[2]
 _TRAIN, _ = load_sentiment_sentences(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
 SENTENCES = (list(_TRAIN.texts[:24]), list(_TRAIN.labels[:24]))
@@ -38,17 +40,8 @@ EPOCHS, SAVED_AFTER = 6, 3
 
 
 def parts(num_layers=1, dropout=0.0, dtype=None):
-    backbone = bert_keras.BertBackbone(
-        len(VOCABULARY),
-        num_layers=num_layers,
-        num_heads=2,
-        hidden_dim=16,
-        intermediate_dim=32,
-        dropout=dropout,
-        initializer_range=0.2,
-        max_sequence_length=16,
-        dtype=dtype,
-    )
+    options = {"num_layers": num_layers, "dropout": dropout, "dtype": dtype}
+    backbone = bert_keras.BertBackbone(len(VOCABULARY), **options, **SIZES)
     tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
     return {"backbone": backbone, "preprocessor": preprocessor}
@@ -82,19 +75,15 @@ def word_pieces():
     return bert_keras.WordPieceTokenizer(vocabulary)
 
 
+def mpnet_pieces():
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    return bert_keras.WordPieceTokenizer([*special, *word_pieces().vocabulary, "<mask>"])
+
+
 def of_family(make, tokenizer, **options):
-    backbone = make(
-        vocabulary_size=tokenizer.vocabulary_size,
-        num_layers=2,
-        num_heads=2,
-        hidden_dim=16,
-        intermediate_dim=32,
-        dropout=0.0,
-        initializer_range=0.2,
-        max_sequence_length=16,
-        **options,
-    )
-    # Of one length, which is a program to compile.
+    options |= {"num_layers": 2, "dropout": 0.0, **SIZES}
+    backbone = make(vocabulary_size=tokenizer.vocabulary_size, **options)
+    # One length, so that one program is compiled.
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
     task = bert_keras.TextClassifier(backbone, 2, preprocessor, dropout=0.0)
     task.compile(learning_rate=3e-3)
@@ -102,51 +91,47 @@ def of_family(make, tokenizer, **options):
 
 
 def own_optimizer():
-    # Saved between the two batches of an update.
+    # It is saved between the two batches of an update.
     schedule = bert_keras.WarmupDecay(3e-3, total_steps=3 * EPOCHS)
     return bert_keras.AdamW(schedule, gradient_accumulation_steps=2)
 
 
-# Saved in the middle of training, which goes on after loading.
+# Tasks saved in the middle of training, which resumes after loading.
 TRAINED = {
     "schedule": lambda: classifier({"optimizer": own_optimizer()}),
     "roberta": lambda: of_family(bert_keras.RobertaBackbone, byte_pairs()),
     "albert": lambda: of_family(bert_keras.AlbertBackbone, word_pieces()),
     "distilbert": lambda: of_family(bert_keras.DistilBertBackbone, word_pieces()),
     "electra": lambda: of_family(bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8),
+    "mpnet": lambda: of_family(bert_keras.MPNetBackbone, mpnet_pieces()),
     "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs()),
     "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, 2, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
     "adapters_by_lamb": lambda: classifier(
         {"optimizer": "lamb", "learning_rate": 3e-2, "decay": "cosine"}, lora_rank=2
     ),
-    # On another backend these draw other masks and round otherwise; bit for bit on their own.
+    # Bit for bit on their own backend. Others draw other masks and round differently.
     "dropout_and_consistency": lambda: classifier(consistency=1.0, dropout=0.1),
     "float16": lambda: classifier(dtype="mixed_float16"),
 }
-# What goes in all nine directions.
-FAMILIES = ("roberta", "albert", "distilbert", "electra", "modernbert")
+# Cases that are loaded in all nine directions.
+FAMILIES = ("roberta", "albert", "distilbert", "electra", "mpnet", "modernbert")
 NINE = ("schedule", *FAMILIES)
-# What each backend reads of itself, and goes on with bit for bit.
-OWN = (
-    "schedule",
-    "two_of_four_layers_unfrozen",
-    "adapters_by_lamb",
-    "dropout_and_consistency",
-    "float16",
-)
+# Cases that each backend loads itself, to resume training bit for bit.
+OWN = ("schedule", "two_of_four_layers_unfrozen", "adapters_by_lamb", "dropout_and_consistency")
+OWN += ("float16",)
 
 
 def quantized():
     task = classifier()
-    with warnings.catch_warnings():  # Keras tells of each layer that has nothing to quantize.
+    with warnings.catch_warnings():  # Keras warns of each layer that has nothing to quantize.
         warnings.simplefilter("ignore")
         task.quantize("int8")
     return task
 
 
 def crf_tagger():
-    """Its field starts at zero, where a file that lacks it would do no harm."""
+    """A tagger whose CRF is not zero, so that a file that lacks it makes a difference."""
     task = bert_keras.TokenClassifier(**parts(), num_classes=3, crf=True)
     rng = np.random.default_rng(7)
     for variable in task.head.crf.variables:
@@ -154,61 +139,57 @@ def crf_tagger():
     return task
 
 
+def making(name, **options):
+    return lambda: getattr(bert_keras, name)(**parts(), **options)
+
+
+def predicting(texts):
+    return lambda task: task.predict(texts, verbose=0)
+
+
 # Every other task -> how to make it, and its answers as arrays.
 OTHERS = {
-    "quantized": (quantized, lambda task: task.predict(TEXTS, verbose=0)),
+    "quantized": (quantized, predicting(TEXTS)),
     "several_labels": (
-        lambda: bert_keras.TextClassifier(**parts(), num_classes=3, problem_type="multi_label"),
-        lambda task: task.predict(TEXTS, verbose=0),
+        making("TextClassifier", num_classes=3, problem_type="multi_label"),
+        predicting(TEXTS),
     ),
     "score": (
-        lambda: bert_keras.TextClassifier(**parts(), num_classes=1, problem_type="regression"),
+        making("TextClassifier", num_classes=1, problem_type="regression"),
         lambda task: [answer["score"] for answer in task.classify(TEXTS[:6])],
     ),
-    "tagger": (
-        lambda: bert_keras.TokenClassifier(**parts(), num_classes=3),
-        lambda task: task.predict(WORDS, verbose=0),
-    ),
+    "tagger": (making("TokenClassifier", num_classes=3), predicting(WORDS)),
     "crf_tagger": (
         crf_tagger,
         lambda task: [*task.predict(WORDS, verbose=0), *task.predict_tags(WORDS)],
     ),
     "question_answering": (
-        lambda: bert_keras.QuestionAnswering(**parts()),
+        making("QuestionAnswering"),
         lambda task: [
             [answer["probability"], answer["start"]] for answer in task.answer(["a"] * 6, TEXTS[:6])
         ],
     ),
-    "multiple_choice": (
-        lambda: bert_keras.MultipleChoice(**parts()),
-        lambda task: task.predict((TEXTS[:4], [["a", "b c"]] * 4), verbose=0),
-    ),
+    "multiple_choice": (making("MultipleChoice"), predicting((TEXTS[:4], [["a", "b c"]] * 4))),
     "long_text_classifier": (
-        lambda: bert_keras.LongTextClassifier(**parts(), num_classes=2, combine="self_attention"),
-        lambda task: task.predict(["a b c d e f g h " * 4] * 3, verbose=0),
+        making("LongTextClassifier", num_classes=2, combine="self_attention"),
+        predicting(["a b c d e f g h " * 4] * 3),
     ),
-    "embedder": (lambda: bert_keras.TextEmbedder(**parts()), lambda task: task.embed(TEXTS)),
-    "masked_lm": (
-        lambda: bert_keras.MaskedLM(**parts()),
-        lambda task: task.score(TEXTS[:6]),
-    ),
-    "next_sentence": (
-        lambda: bert_keras.NextSentencePrediction(**parts()),
-        lambda task: task.predict((TEXTS[:6], TEXTS[6:12]), verbose=0),
-    ),
+    "embedder": (making("TextEmbedder"), lambda task: task.embed(TEXTS)),
+    "masked_lm": (making("MaskedLM"), lambda task: task.score(TEXTS[:6])),
+    "next_sentence": (making("NextSentencePrediction"), predicting((TEXTS[:6], TEXTS[6:12]))),
     "span_boundary": (
-        lambda: bert_keras.SpanBoundary(**parts()),
+        making("SpanBoundary"),
         lambda task: task.predict(["a [MASK] [MASK] b"] * 3, verbose=0)["span_boundary"],
     ),
     "pretraining": (
-        lambda: bert_keras.Pretraining(**parts()),
+        making("Pretraining"),
         lambda task: [answer["probability"] for answer in task.is_next(TEXTS[:6], TEXTS[6:12])],
     ),
 }
 
 
 class InTheMiddle(keras.callbacks.Callback):
-    """Saves the task and collects its answers, while `fit` is under way."""
+    """Saves the task and records its answers during `fit`."""
 
     def __init__(self, name, path, found):
         super().__init__()
@@ -216,7 +197,7 @@ class InTheMiddle(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         if epoch + 1 == SAVED_AFTER:
-            # Before it is saved: torch's loader draws a number, which the file must know of.
+            # Before saving: torch's loader draws a random number, so the state must be saved after.
             self.found[self.name] = answers(self.name, self.model)
             self.model.save(self.path)
 
@@ -238,7 +219,7 @@ def answers(name, task):
 
 
 def compile_quickly(name):
-    """On TensorFlow lets XLA compile one case alone, and rewrites no graph: both take long."""
+    """On TensorFlow only one case is compiled by XLA, and no graph is rewritten: both take long."""
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -281,12 +262,12 @@ def load_cases(folder, cases):
 
 
 def check_what_is_frozen(name, task):
-    """Half of the layers wait where they thaw one by one, and none elsewhere."""
+    """Half of the layers are frozen where they are unfrozen one by one, and none elsewhere."""
     paths = inner_optimizer(task).frozen_paths
     found = (re.search(r"encoder/(layer_\d+)/", path) for path in paths)
-    waiting = {match[1] for match in found if match}
+    frozen = {match[1] for match in found if match}
     expected = {"layer_0", "layer_1"} if name == "two_of_four_layers_unfrozen" else set()
-    assert waiting == expected, waiting
+    assert frozen == expected, frozen
 
 
 {"save": save, "load": load}[sys.argv[1]](*sys.argv[2:])

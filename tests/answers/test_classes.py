@@ -41,8 +41,11 @@ def test_a_label_counts_from_its_own_threshold():
     [
         ({"a": 0.5, "d": 1}, r"each label's name.*unknown: \['b', 'c', 'd'\]"),
         ([0.5, 0.5], r"each of the 3 labels. Received the shape \(2,\)"),
-        (np.nan, "finite numbers. Received: nan"),
+        ([0.5], r"Received the shape \(1,\)"),
+        ([0.5, np.nan, 0.5], "finite numbers"),
+        (np.inf, "finite numbers. Received: inf"),
         ("0.5", "finite numbers. Received: '0.5'"),
+        ({"a": 0.5, "b": 0.5, "c": None}, "finite numbers"),
     ],
 )
 def test_other_thresholds_are_refused(threshold, message):

@@ -25,6 +25,11 @@ def modernbert():
     return bert_keras.ModernBertBackbone(len(VOCABULARY), **sizes, max_sequence_length=64)
 
 
+def mpnet():
+    sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 16, "intermediate_dim": 24}
+    return bert_keras.MPNetBackbone(len(VOCABULARY), **sizes, initializer_range=0.3)
+
+
 TASKS = {
     "TextClassifier": tiny_classifier,
     "TokenClassifier": lambda: bert_keras.TokenClassifier(tiny_backbone(), 3, crf=True),
@@ -33,6 +38,7 @@ TASKS = {
     "MaskedLM": lambda: bert_keras.MaskedLM(tiny_backbone()),
     "SpanBoundary": lambda: bert_keras.SpanBoundary(tiny_backbone()),
     "ModernBERT": lambda: bert_keras.TokenClassifier(modernbert(), 3),
+    "MPNet": lambda: bert_keras.TextEmbedder(mpnet()),
     "backbone": tiny_backbone,
 }
 ONCE = ("TokenClassifier", "QuestionAnswering", "MaskedLM", "backbone")
@@ -76,7 +82,7 @@ def test_a_program_gives_the_same_at_any_size(name, tmp_path):
 
 
 @pytest.mark.once  # On PyTorch, which writes it; the test of another process has the others.
-@pytest.mark.parametrize("name", ["QuestionAnswering", "MultipleChoice"])
+@pytest.mark.parametrize("name", ["QuestionAnswering", "MultipleChoice", "MPNet"])
 def test_onnx_gives_the_same_to_both_runtimes(name, tmp_path):
     import onnxruntime
 
@@ -148,7 +154,7 @@ def test_what_cannot_be_written_says_why_and_leaves_what_is_there(tmp_path, monk
         other_backend.write("onnx", keras.Sequential([own()]), str(path), "torch")
     mistake = "import sys; sys.exit('warning\\nValueError: it broke')"
     monkeypatch.setattr(other_backend, "_PROGRAM", mistake)
-    with pytest.raises(RuntimeError, match=r"could not: ValueError: it broke$"):
+    with pytest.raises(RuntimeError, match=r"failed: ValueError: it broke$"):
         model.export(path, format=OTHER)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install .*onnxscript openvino"):

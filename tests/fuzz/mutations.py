@@ -1,4 +1,4 @@
-"""Right files made wrong: bits, ends, lengths, the structure of JSON, members of an archive."""
+"""Damages valid files: bits, ends, lengths, the structure of JSON, members of an archive."""
 
 import io
 import json
@@ -9,12 +9,12 @@ import numpy as np
 _NUMBERS = (0, -1, 1, 2, 255, 2**16, 20_000, 2**31 - 1, 2**31, 2**40, 2**63, 2**64, -(2**63), 1e308)
 _VALUES = (*_NUMBERS, None, True, False, "", "\0", "\ud800", "..", "/etc/passwd", [], {}, [[]], "x")
 _BYTES = (b"\0", b"\xff", b"\n", b"\t", b'"', b"{", b"[", b"\xef\xbb\xbf", b"\xff\xfe", b"\x1f\x8b")
-# What no bytes are spliced from: 100,000 levels, and a number that Python will not read.
+# 100,000 levels, and a number with more digits than Python reads.
 _DEEP = (b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5_000)
 
 
 def mutated(files, rng):
-    """Returns a dict of files of which one, rarely two, are other than they were.
+    """Returns a dict of files of which one, rarely two, are changed.
 
     Args:
         files: dict of bytes by name.
@@ -59,7 +59,7 @@ def _text(data, rng):
 
 
 def _tree(tree, rng):
-    """Changes one place of a JSON value, which is more often above than below."""
+    """Changes one place of a JSON value, more often near its root."""
     if isinstance(tree, (dict, list)) and tree and rng.random() < 0.85:
         keys = list(tree) if isinstance(tree, dict) else range(len(tree))
         key = keys[int(rng.integers(len(keys)))]
@@ -79,17 +79,16 @@ def _tree(tree, rng):
         return _bytes(data, rng, [data]).decode("utf-8", "replace")[:1000]
     if isinstance(tree, (int, float)) and rng.random() < 0.5:
         return tree * int(rng.choice([-1, 2, 1000])) + int(rng.integers(-1, 2))
-    value = _VALUES[int(rng.integers(len(_VALUES)))]
-    return value
+    return _VALUES[int(rng.integers(len(_VALUES)))]
 
 
 def _archive(data, rng):
-    """Changes a member of a zip file, its name or how it is packed."""
+    """Changes a member of a zip file, its name or its compression."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = [(info.filename, archive.read(info)) for info in archive.infolist()]
         place = int(rng.integers(len(members)))
-    except Exception:  # It was changed before.
+    except Exception:  # It is damaged already.
         return _bytes(data, rng, [data])
     name, content = members[place]
     choice = rng.random()
@@ -111,7 +110,7 @@ def _archive(data, rng):
 
 
 def _bytes(data, rng, others):
-    """Changes bytes wherever."""
+    """Changes bytes anywhere."""
     data, choice, place = bytearray(data), rng.integers(9), int(rng.integers(len(data) + 1))
     if choice == 0:
         return bytes(data[:place])

@@ -1,6 +1,5 @@
-"""What is fuzzed: each reader, with small files of our own writers to begin from."""
+"""What is fuzzed: each reader, with small files of our own writers to start from."""
 
-import csv
 import json
 import shutil
 import struct
@@ -11,11 +10,12 @@ import h5py
 import keras
 import numpy as np
 from bundle_writer import field, varint, write_bundle
+from files import write_json
 from small_tokenizers import byte_pair_tokenizer
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier
 
 import bert_keras
-from bert_keras import datasets
+from bert_keras import corpora, datasets
 from bert_keras.cli.text_rows import read_rows
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data
 from bert_keras.models.backbone import Backbone
@@ -26,6 +26,7 @@ from bert_keras.presets.formats import keras_hub, tf1
 from bert_keras.presets.name_map import expand
 from bert_keras.presets.safetensors_io import read_safetensors
 from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.tokenizers.vocabulary import write_vocabulary
 from bert_keras.training.training_checkpoint import TrainingCheckpoint
 
 TEXTS = ("a b c", "H\u00e9d, e!", "[MASK] \u4e2d\u6587 a", "x" * 40)
@@ -35,8 +36,8 @@ class Target(NamedTuple):
     """A reader and what it reads.
 
     Fields:
-        write: function of an empty folder, which writes files that are right.
-        read: function of the folder, which reads all that is in them.
+        write: function of an empty folder that writes valid files.
+        read: function of the folder that reads everything in them.
     """
 
     write: callable
@@ -72,7 +73,7 @@ def _read_keras(folder):
 
 
 def _theirs(rows, kinds, weights):
-    """The weights under the names, and in the layout, of another library."""
+    """Yields weights under the names and in the layout of another library."""
     names = expand(rows, kinds, i=1)
     for path, weight in weights.items():
         name, transform = names[path]
@@ -92,23 +93,24 @@ def _write_keras_hub(folder):
     sizes = ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim")
     config = {name: getattr(task.backbone, name) for name in (*sizes, "max_sequence_length")}
     saved = {"module": "keras_hub.models", "class_name": "BertBackbone", "config": config}
-    (folder / "config.json").write_text(json.dumps(saved))
-    with h5py.File(folder / "model.weights.h5", "w") as file:
-        for name, array in _theirs(KERAS_HUB.rows, keras_hub.KINDS, by_path(task.backbone.weights)):
-            file[name] = array
+    write_json(folder / "config.json", saved)
     head = KERAS_HUB.heads["TextClassifier"]
     saved = {"class_name": head.architecture[0], "config": {"num_classes": 2, "dropout": 0.1}}
-    (folder / "task.json").write_text(json.dumps(saved))
-    with h5py.File(folder / "task.weights.h5", "w") as file:
-        for name, array in _theirs(head.rows, keras_hub.KINDS, own_weights(task)):
-            file[name] = array
+    write_json(folder / "task.json", saved)
+    for name, rows, weights in (
+        ("model.weights.h5", KERAS_HUB.rows, by_path(task.backbone.weights)),
+        ("task.weights.h5", head.rows, own_weights(task)),
+    ):
+        with h5py.File(folder / name, "w") as file:
+            for path, array in _theirs(rows, keras_hub.KINDS, weights):
+                file[path] = array
 
 
 def _write_hub_tokenizer(folder):
     (folder / "assets" / "tokenizer").mkdir(parents=True)
-    (folder / "assets" / "tokenizer" / "vocabulary.txt").write_text("\n".join(VOCABULARY) + "\n")
+    write_vocabulary(folder / "assets" / "tokenizer" / "vocabulary.txt", VOCABULARY)
     saved = {"class_name": "BertTokenizer", "config": {"lowercase": True}}
-    (folder / "tokenizer.json").write_text(json.dumps(saved))
+    write_json(folder / "tokenizer.json", saved)
 
 
 def _write_tf1(folder):
@@ -123,8 +125,8 @@ def _write_tf1(folder):
         "type_vocab_size": 2,
         "hidden_act": "gelu",
     }
-    (folder / "bert_config.json").write_text(json.dumps(config))
-    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    write_json(folder / "bert_config.json", config)
+    write_vocabulary(folder / "vocab.txt", VOCABULARY)
     rows = (*TF1.rows, *TF1.heads["TextClassifier"].rows)
     weights = by_path(task.backbone.weights) | own_weights(task)
     write_bundle(folder / "bert_model.ckpt", dict(_theirs(rows, tf1._KINDS, weights)))
@@ -142,7 +144,7 @@ def _write_sentence_pieces(folder):
 
 def _write_byte_pair(folder):
     model = json.loads(byte_pair_tokenizer(list(TEXTS))._backend.to_str())["model"]
-    (folder / "vocab.json").write_text(json.dumps(model["vocab"]))
+    write_json(folder / "vocab.json", model["vocab"])
     merges = "".join(" ".join(pair) + "\n" for pair in model["merges"])
     (folder / "merges.txt").write_text("#version: 0.2\n" + merges)
 
@@ -150,22 +152,17 @@ def _write_byte_pair(folder):
 def _write_vocabulary(folder):
     bert_keras.WordPieceTokenizer(VOCABULARY).save(folder)
     (folder / "tokenizer.json").unlink()
-    (folder / "config.json").write_text(json.dumps({"vocab_size": len(VOCABULARY)}))
+    write_json(folder / "config.json", {"vocab_size": len(VOCABULARY)})
 
 
 def _write_pretraining(folder, **options):
     (folder / "corpus").mkdir()
     lines = [f"{a} {b} {a}" for a in LETTERS for b in LETTERS]
-    for name, part in (("a.txt", lines), ("b.txt", lines[::-1])):
-        (folder / "corpus" / name).write_text("\n".join(part))
-    create_pretraining_data(
-        folder / "corpus",
-        bert_keras.WordPieceTokenizer(VOCABULARY),
-        folder / "data",
-        sequence_length=16,
-        sentences_per_line=True,
-        **options,
-    )
+    (folder / "corpus" / "a.txt").write_text("\n".join(lines))
+    (folder / "corpus" / "b.txt").write_text("\n".join(lines[::-1]))
+    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
+    options |= {"sequence_length": 16, "sentences_per_line": True}
+    create_pretraining_data(folder / "corpus", tokenizer, folder / "data", **options)
     shutil.rmtree(folder / "corpus")
 
 
@@ -185,7 +182,7 @@ def _write_records(folder):
         "mask_positions": np.array([2, 1, 4], np.int32),
         "mask_labels": np.array([11, 10, 12], np.uint16),
     }
-    datasets.write_records(str(folder / "a.tfrecord"), arrays, 8, 3)
+    corpora.write_records(str(folder / "a.tfrecord"), arrays, 8, 3)
 
 
 def _write_training(folder):
@@ -222,7 +219,7 @@ def _read_checked_files(folder):
 
 
 def _file(name, text, read):
-    """A reader of one file of text."""
+    """Returns the target of a reader of one text file."""
 
     def write(folder):
         (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -230,39 +227,10 @@ def _file(name, text, read):
     return Target(write, lambda folder: read(folder / name))
 
 
-def _csv(rows):
-    lines = []
-
-    class Lines:
-        write = staticmethod(lines.append)
-
-    csv.writer(Lines).writerows(rows)
-    return "".join(lines)
-
-
-_SQUAD = {
-    "data": [
-        {
-            "title": "t",
-            "paragraphs": [
-                {
-                    "context": "a b c",
-                    "qas": [
-                        {
-                            "id": "1",
-                            "question": "b?",
-                            "answers": [{"text": "b", "answer_start": 2}],
-                            "is_impossible": False,
-                        }
-                    ],
-                }
-            ],
-        }
-    ]
-}
-_CHOICES = [
-    {"stem": "q", "choices": [{"label": x, "text": f"t {x}"} for x in "AB"]},
-]
+_QUESTION = {"id": "1", "question": "b?", "answers": [{"text": "b", "answer_start": 2}]}
+_QUESTION["is_impossible"] = False
+_SQUAD = {"title": "t", "paragraphs": [{"context": "a b c", "qas": [_QUESTION]}]}
+_CHOICES = {"stem": "q", "choices": [{"label": x, "text": f"t {x}"} for x in "AB"]}
 _SENTENCES = datasets.ClassificationTask(
     layouts=(datasets.Layout(("text",), "label"), datasets.Layout((0,), 1, num_fields=(2,))),
     labels=(("0", "no"), ("1", "yes")),
@@ -304,13 +272,13 @@ TARGETS = {
         _read_pretraining,
     ),
     "tfrecord": Target(
-        _write_records, lambda folder: datasets.read_records(str(folder / "a.tfrecord"))
+        _write_records, lambda folder: corpora.read_records(str(folder / "a.tfrecord"))
     ),
     "training": Target(_write_training, _read_training),
     "adapters": Target(
         _write_adapters, lambda folder: _adapted().load_adapters(folder / "adapters.safetensors")
     ),
-    "csv": _file("a.csv", _csv([["text", "label"], ['a, "b"', 0], ["c", 1]]), datasets.read_table),
+    "csv": _file("a.csv", 'text,label\r\n"a, ""b""",0\r\nc,1\r\n', datasets.read_table),
     "tsv": _file("a.tsv", "a b\t0\nc\t1\n", lambda path: datasets.read_examples(path, _SENTENCES)),
     "json_lines": _file(
         "a.jsonl",
@@ -319,13 +287,13 @@ TARGETS = {
     ),
     "conll": _file("a.conll", "a B-X\nb O\n\n# c\nd I-X\n", datasets.read_conll),
     "conllu": _file("a.conllu", "1\ta\t_\tNOUN\n2-3\tbc\t_\t_\n", datasets.read_conll),
-    "squad": _file("a.json", json.dumps(_SQUAD), datasets.read_squad),
+    "squad": _file("a.json", json.dumps({"data": [_SQUAD]}), datasets.read_squad),
     "multiple_choice": _file(
         "a.jsonl",
-        json.dumps({"question": _CHOICES[0], "answerKey": "A"}) + "\n",
+        json.dumps({"question": _CHOICES, "answerKey": "A"}) + "\n",
         datasets.read_multiple_choice,
     ),
-    "documents": _file("a.txt", "a b\n\nc\n", lambda path: _exhaust(datasets.read_documents(path))),
+    "documents": _file("a.txt", "a b\n\nc\n", lambda path: _exhaust(corpora.read_documents(path))),
     "command_json": _file(
         "a.jsonl",
         '{"text": "a", "pair": ["b"]}\n',
@@ -340,7 +308,7 @@ TARGETS = {
 
 
 def folder_of(path):
-    """Returns a `Path` below which all files of a target lie, as a dict of their bytes by name."""
+    """Returns the bytes of all files below a folder, by path."""
     path = Path(path)
     return {
         str(found.relative_to(path)): found.read_bytes()

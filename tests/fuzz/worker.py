@@ -1,11 +1,11 @@
-"""Reads wrong files until its time is over, and tells what went wrong. Run by `test_fuzz.py`.
+"""Reads damaged files for some time and reports what went wrong. Run by `test_fuzz.py`.
 
 KERAS_BACKEND=torch FUZZ_SECONDS=600 python tests/fuzz/worker.py tokenizer_json squad
 
-Each reader has so many seconds of processor time. A finding is any other outcome than that the
-files were read, or refused by an error of ours that names a file, within 2 s of processor time and
-1 GiB, with nothing executed, nothing loaded by pickle and no file opened but those below the folder
-and those of Python's own installation. Its files are kept under `--keep`.
+Each reader gets FUZZ_SECONDS of processor time. The files must be read, or refused by an error of
+our own that names a file, within 2 s of processor time and 1 GiB. Nothing may be executed or
+unpickled, and no file may be opened outside the folder and Python's own installation. Anything else
+is a finding, whose files are kept in the folder `--keep`.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("", "tests", "tests/presets", "tests/tasks")]
-# Threads take address space, and their processor time is nobody's.
+# Threads take address space, and no reader accounts for their processor time.
 os.environ |= {"TOKENIZERS_PARALLELISM": "false", "RUST_BACKTRACE": "0"}
 
 import numpy as np
@@ -43,11 +43,11 @@ _KNOWN = tuple(
 
 
 class TooSlowError(BaseException):
-    """The reader is not done in time."""
+    """The reader took too long."""
 
 
 class Guard:
-    """Notes what an audit event tells of that no reader should do."""
+    """Records audit events of things that no reader should do."""
 
     def __init__(self):
         self.folder, self.seen = None, []
@@ -58,7 +58,7 @@ class Guard:
             return
         if event == "open":
             path = arguments[0]
-            # Who removes a folder opens what is in it by its name alone.
+            # Removing a folder opens its contents by name alone.
             is_removal = sys._getframe(1).f_code.co_filename == shutil.__file__
             if isinstance(path, (str, bytes)) and not is_removal:
                 path = os.path.realpath(os.fsdecode(path))
@@ -79,7 +79,7 @@ class Guard:
 
 
 def outcome_of(error, folder):
-    """Returns what is wrong with an error, or `None` for one of ours."""
+    """Returns what is wrong with an error, or `None` if it is one of our own."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     is_ours = str(ROOT / "bert_keras") in last.filename and last.line.startswith("raise")
     names = any(part in str(error) for part in (str(folder), *map(str, _names(folder))))
@@ -100,14 +100,14 @@ def _names(folder):
 
 
 def once(target, files, guard, work):
-    """Reads files, and returns what is wrong, or `None`."""
+    """Reads files; returns what went wrong, or `None`."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=work))
     try:
         for name, content in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         guard.seen, guard.folder = [], str(work)
-        tempfile.tempdir = str(work)  # Where Keras unpacks to.
+        tempfile.tempdir = str(work)  # Keras unpacks there.
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             with warnings.catch_warnings():
@@ -129,7 +129,7 @@ def once(target, files, guard, work):
 
 
 def fuzz(name, seconds, guard, keep, seed):
-    """Reads wrong files for some seconds; returns how many, and a dict of what was wrong."""
+    """Reads damaged files for some seconds; returns how many, and the findings."""
     tempfile.tempdir = None
     resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     (keep / "running.json").write_text(json.dumps([name, 0]))
@@ -162,7 +162,7 @@ def fuzz(name, seconds, guard, keep, seed):
 
 
 def store(folder, tried, files):
-    """Writes those files that are other than the right ones."""
+    """Writes the files that differ from the valid ones."""
     for path, content in tried.items():
         if files.get(path) != content:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +170,7 @@ def store(folder, tried, files):
 
 
 def allow_memory():
-    """Lets the process have so much more address space than it has now."""
+    """Limits the process to `BYTES` more address space than it has now."""
     now = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, resource.RLIM_INFINITY))
 

@@ -1,3 +1,5 @@
+"""CMRC 2018's scores, against a second reading of its official script."""
+
 import random
 import re
 
@@ -8,26 +10,8 @@ from bert_keras.metrics import chinese_spans
 
 LETTERS = list("国国三三中國光荣，。《》、…·-:/ abAé1.,'\"?!()“”’‘\tカ$%")
 LETTERS += ["Koei", "it's", "1,000", "cannot", "n't ", "U.S. ", "gonna ", "''", "..", "'tis"]
-# The list in CMRC 2018's script, as it stands there.
-PUNCTUATION = ["-", ":", "_", "*", "^", "/", "\\", "~", "`", "+", "=", "，", "。", "：", "？", "！"]
-PUNCTUATION += [
-    "“",
-    "”",
-    "；",
-    "’",
-    "《",
-    "》",
-    "……",
-    "·",
-    "、",
-    "「",
-    "」",
-    "（",
-    "）",
-    "－",
-    "～",
-]
-PUNCTUATION += ["『", "』"]
+# The list in CMRC 2018's script.
+PUNCTUATION = [*"-:_*^/\\~`+=，。：？！“”；’《》", "……", *"·、「」（）－～『』"]
 
 
 def random_text(rng, longest=9):
@@ -36,9 +20,6 @@ def random_text(rng, longest=9):
 
 def nltk_words(text):
     return nltk.word_tokenize(text, preserve_line=True)
-
-
-# A second reading of the official script, in small steps.
 
 
 def reference_units(text):
@@ -69,10 +50,8 @@ def reference_f1(answer, predicted):
 
 
 def reference_exact(answer, predicted):
-    left, right = (
-        [letter for letter in text.lower().strip() if letter not in PUNCTUATION]
-        for text in (answer, predicted)
-    )
+    texts = (text.lower().strip() for text in (answer, predicted))
+    left, right = ([letter for letter in text if letter not in PUNCTUATION] for text in texts)
     return left == right
 
 
@@ -86,20 +65,13 @@ def test_scores_equal_the_official_definition():
             if rng.random() < 0.9:
                 near = rng.choice(texts)[rng.randint(0, 2) :] + rng.choice(["", "。", "国"])
                 predictions[str(number)] = rng.choice([near, random_text(rng)])
-        exact = f1 = 0
-        for name, predicted in predictions.items():
-            exact += max(reference_exact(text, predicted) for text in answers[name])
-            f1 += max(reference_f1(text, predicted) for text in answers[name])
-        exact, f1 = 100 * exact / len(answers), 100 * f1 / len(answers)
-        assert chinese_spans.cmrc_scores(answers, predictions) == pytest.approx(
-            {
-                "exact_match": exact,
-                "f1": f1,
-                "average": (exact + f1) / 2,
-                "total": len(answers),
-                "skipped": len(answers) - len(predictions),
-            }
-        )
+        expected = {}
+        for score, function in (("exact_match", reference_exact), ("f1", reference_f1)):
+            best = [max(function(text, x) for text in answers[k]) for k, x in predictions.items()]
+            expected[score] = 100 * sum(best) / len(answers)
+        expected["average"] = (expected["exact_match"] + expected["f1"]) / 2
+        expected |= {"total": len(answers), "skipped": len(answers) - len(predictions)}
+        assert chinese_spans.cmrc_scores(answers, predictions) == pytest.approx(expected)
 
 
 def test_units_are_characters_and_words():
@@ -107,7 +79,7 @@ def test_units_are_characters_and_words():
     assert chinese_spans.segment("光荣和ω-Force开发") == [*"光荣和", "ωforce", *"开发"]
 
 
-def test_only_the_longest_common_run_counts():
+def test_f1_counts_only_the_longest_common_run():
     assert chinese_spans.common_run_f1("甲乙丙丁", "甲乙戊丁") == 0.5
     assert chinese_spans.common_run_f1("甲乙", "乙甲") == 0.5
 
@@ -117,17 +89,20 @@ def test_texts_without_units_match_exactly_but_have_no_f1():
     assert chinese_spans.common_run_f1("，", "。") == 0.0
 
 
-def test_another_word_tokenizer_can_be_given():
+def test_the_word_tokenizer_can_be_replaced():
     scores = chinese_spans.cmrc_scores({"q": ["ab"]}, {"q": "ac"}, word_tokenize=list)
     assert scores["f1"] == 50.0
 
 
-def test_bad_texts_are_refused():
-    with pytest.raises(ValueError, match="at least one question"):
-        chinese_spans.cmrc_scores({}, {})
-    with pytest.raises(ValueError, match="needs an answer"):
-        chinese_spans.cmrc_scores({"q": []}, {"q": ""})
-    with pytest.raises(ValueError, match="list of texts"):
-        chinese_spans.cmrc_scores({"q": "国"}, {"q": "国"})
-    with pytest.raises(ValueError, match="to a text"):
-        chinese_spans.cmrc_scores({"q": ["国"]}, {"q": 1})
+@pytest.mark.parametrize(
+    ("answers", "predictions", "message"),
+    [
+        ({}, {}, "at least one question"),
+        ({"q": []}, {"q": ""}, "needs an answer"),
+        ({"q": "国"}, {"q": "国"}, "list of texts"),
+        ({"q": ["国"]}, {"q": 1}, "to a text"),
+    ],
+)
+def test_other_values_are_refused(answers, predictions, message):
+    with pytest.raises(ValueError, match=message):
+        chinese_spans.cmrc_scores(answers, predictions)

@@ -1,3 +1,5 @@
+"""Entities and their scores, against seqeval."""
+
 import time
 import warnings
 
@@ -32,7 +34,7 @@ def random_tags(rng, prefixes, types=("PER", "LOC", "a-b", "PER.NAM"), length=No
 
 
 def corrupted(rng, sentences, prefixes):
-    """Mostly right predictions, so that scores are not all near 0."""
+    """Returns mostly right predictions, so that scores are not all near 0."""
     result = []
     for tags in sentences:
         other = random_tags(rng, prefixes, length=len(tags))
@@ -93,18 +95,12 @@ def test_scores_equal_seqeval(scheme):
         types = {name: row for name, row in report.items() if not name.endswith(" avg")}
         assert list(scores["types"]) == list(types)
         for name, row in types.items():
-            assert scores["types"][name] == pytest.approx(
-                {
-                    "precision": row["precision"],
-                    "recall": row["recall"],
-                    "f1": row["f1-score"],
-                    "support": row["support"],
-                }
-            )
+            expected = {key.removesuffix("-score"): value for key, value in row.items()}
+            assert scores["types"][name] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_bmes_scores_equal_those_of_the_same_tags_in_iobes(strict):
+def test_bmes_gives_the_scores_of_the_same_tags_in_iobes(strict):
     rng = np.random.default_rng(3)
     for _ in range(1000):
         true = [random_tags(rng, "IOBES") for _ in range(3)]
@@ -125,13 +121,13 @@ def test_bmes_scores_equal_those_of_the_same_tags_in_iobes(strict):
         ("BILOU", ["B-PER", "L-PER", "U-PER", "O", "U-LOC"]),
     ],
 )
-def test_each_scheme_writes_the_same_entities_in_its_own_way(scheme, tags):
+def test_the_same_entities_are_read_in_each_scheme(scheme, tags):
     expected = [("PER", 0, 2), ("PER", 2, 3), ("LOC", 4, 5)]
     assert extract_entities(tags, scheme) == expected
     assert extract_entities(tags) == expected
 
 
-def test_a_scheme_refuses_what_the_default_mode_repairs():
+def test_a_scheme_ignores_entities_that_the_default_mode_repairs():
     assert extract_entities(["O", "I-PER", "I-LOC"]) == [("PER", 1, 2), ("LOC", 2, 3)]
     assert extract_entities(["O", "I-PER", "I-LOC"], "IOB2") == []
     assert extract_entities(["B-PER", "I-PER", "O"], "BIOES") == []
@@ -148,16 +144,8 @@ def test_no_entities_score_zero_without_a_warning():
         warnings.simplefilter("error")
         scores = entity_scores([["O", "O"], []], [["O", "O"], []])
         missed = entity_scores([["B-PER"]], [["O"]])
-    assert scores == {
-        "precision": 0.0,
-        "recall": 0.0,
-        "f1": 0.0,
-        "macro_precision": 0.0,
-        "macro_recall": 0.0,
-        "macro_f1": 0.0,
-        "support": 0,
-        "types": {},
-    }
+    names = [f"{x}{y}" for x in ("", "macro_") for y in ("precision", "recall", "f1")]
+    assert scores == {**dict.fromkeys(names, 0.0), "support": 0, "types": {}}
     assert missed["f1"] == 0.0 and missed["support"] == 1
     assert extract_entities([]) == []
 
@@ -184,24 +172,21 @@ def test_unknown_tags_are_refused(tag):
         extract_entities(["O", tag])
 
 
-def test_prefixes_of_another_scheme_are_refused():
-    with pytest.raises(ValueError, match="IOB2"):
-        extract_entities(["S-PER"], "IOB2")
-    with pytest.raises(ValueError, match="scheme"):
-        extract_entities(["O"], "IOB3")
-    with pytest.raises(ValueError, match="scheme"):
-        entity_scores([["O"]], [["O"]], "IOB3")
-
-
-def test_sentences_that_do_not_match_are_refused():
-    with pytest.raises(ValueError, match="sentence 1"):
-        entity_scores([["O"], ["O", "O"]], [["O"], ["O"]])
-    with pytest.raises(ValueError, match="number of sentences"):
-        entity_scores([["O"]], [])
-    with pytest.raises(ValueError, match="at least one sentence"):
-        entity_scores([], [])
-    with pytest.raises(ValueError, match="list of sentences"):
-        entity_scores(["O", "O"], ["O", "O"])
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (extract_entities, (["S-PER"], "IOB2"), "IOB2"),
+        (extract_entities, (["O"], "IOB3"), "scheme"),
+        (entity_scores, ([["O"]], [["O"]], "IOB3"), "scheme"),
+        (entity_scores, ([["O"], ["O", "O"]], [["O"], ["O"]]), "sentence 1"),
+        (entity_scores, ([["O"]], []), "number of sentences"),
+        (entity_scores, ([], []), "at least one sentence"),
+        (entity_scores, (["O", "O"], ["O", "O"]), "list of sentences"),
+    ],
+)
+def test_unknown_schemes_and_unequal_sentences_are_refused(function, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        function(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -216,5 +201,5 @@ def test_sentences_that_do_not_match_are_refused():
         (["B-PER", "O-PER", "B-", "M-PER"], "IOB2", ["O-PER", "B-", "M-PER"]),
     ],
 )
-def test_odd_tags_are_those_that_the_others_make_unlikely(tags, scheme, odd):
+def test_odd_tags_are_unlike_all_the_others(tags, scheme, odd):
     assert find_odd_tags(tags, scheme) == odd

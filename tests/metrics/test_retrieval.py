@@ -1,3 +1,5 @@
+"""Rankings by cosine, against scikit-learn."""
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity

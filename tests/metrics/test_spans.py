@@ -1,3 +1,5 @@
+"""SQuAD's scores, against a second reading of the official scripts."""
+
 import random
 import re
 import string
@@ -27,9 +29,6 @@ def random_questions(rng, unanswerable):
             predictions[name] = rng.choice(answers[name]) + rng.choice(["", ".", " cat"])
         scores[name] = rng.choice([rng.random(), 0.25, 0.5, -1.0])
     return answers, predictions, scores
-
-
-# A second reading of the official scripts, in small steps.
 
 
 def reference_words(text):
@@ -124,9 +123,7 @@ def test_best_threshold_equals_an_exhaustive_search_where_scores_are_distinct():
     for _ in range(1000):
         answers, predictions, _ = random_questions(rng, unanswerable=True)
         # A text of articles only would be right as "no answer", yet costs a point in the search.
-        predictions = {
-            name: text if reference_words(text) else "cat" for name, text in predictions.items()
-        }
+        predictions = {k: x if reference_words(x) else "cat" for k, x in predictions.items()}
         no_answer = {name: rng.random() for name in answers}
         found = spans.squad_v2_scores(answers, predictions, no_answer)
         for key in ("exact", "f1"):
@@ -138,37 +135,20 @@ def test_best_threshold_equals_an_exhaustive_search_where_scores_are_distinct():
             assert tried[found[f"best_{key}_thresh"]] == pytest.approx(max(tried.values()))
 
 
-def test_keys_are_those_of_the_official_script():
-    both = {"q": ["Nile"], "r": []}
+def test_keys_equal_those_of_the_official_script():
+    one, both = {"q": ["Nile"]}, {"q": ["Nile"], "r": []}
     texts = {"q": "Nile", "r": ""}
-    assert list(spans.squad_v2_scores(both, texts, {"q": 0.1, "r": 0.9})) == [
-        "exact",
-        "f1",
-        "total",
-        "HasAns_exact",
-        "HasAns_f1",
-        "HasAns_total",
-        "NoAns_exact",
-        "NoAns_f1",
-        "NoAns_total",
-        "best_exact",
-        "best_exact_thresh",
-        "best_f1",
-        "best_f1_thresh",
-    ]
-    assert list(spans.squad_v2_scores({"q": ["Nile"]}, texts)) == [
-        "exact",
-        "f1",
-        "total",
-        "HasAns_exact",
-        "HasAns_f1",
-        "HasAns_total",
-    ]
-    assert list(spans.squad_v1_scores({"q": ["Nile"]}, texts)) == ["exact_match", "f1"]
+    totals = ["exact", "f1", "total"]
+    kinds = [f"{kind}_{name}" for kind in ("HasAns", "NoAns") for name in totals]
+    best = ["best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh"]
+    scores = spans.squad_v2_scores(both, texts, {"q": 0.1, "r": 0.9})
+    assert list(scores) == [*totals, *kinds, *best]
+    assert list(spans.squad_v2_scores(one, texts)) == [*totals, *kinds[:3]]
+    assert list(spans.squad_v1_scores(one, texts)) == ["exact_match", "f1"]
 
 
-def test_an_answer_of_articles_only_scores_by_version():
-    """SQuAD 1.1's F1 gives 0 where no word is left, though the texts match exactly."""
+def test_versions_score_an_answer_of_articles_differently():
+    """SQuAD 1.1's F1 is 0 if no word remains, though the texts match exactly."""
     assert spans.squad_v1_scores({"q": ["The"]}, {"q": "a"}) == {"exact_match": 100.0, "f1": 0.0}
     scores = spans.squad_v2_scores({"q": ["The"]}, {"q": ""})
     assert scores["HasAns_exact"] == scores["HasAns_f1"] == 100.0
@@ -197,15 +177,19 @@ def test_predictions_of_other_questions_are_ignored():
     assert scores["total"] == 1 and scores["best_exact"] == 100.0
 
 
-def test_bad_texts_are_refused():
-    for function in (spans.squad_v1_scores, spans.squad_v2_scores):
-        with pytest.raises(ValueError, match="at least one question"):
-            function({}, {})
-        with pytest.raises(ValueError, match="list of texts"):
-            function({"q": "Nile"}, {"q": "Nile"})
-        with pytest.raises(ValueError, match="list of texts"):
-            function({"q": [None]}, {"q": "Nile"})
-        with pytest.raises(ValueError, match="to a text"):
-            function({"q": ["Nile"]}, {"q": None})
-    with pytest.raises(ValueError, match="needs an answer"):
-        spans.squad_v1_scores({"q": []}, {"q": ""})
+@pytest.mark.parametrize(
+    ("answers", "predictions", "message"),
+    [
+        ({}, {}, "at least one question"),
+        ({"q": "Nile"}, {"q": "Nile"}, "list of texts"),
+        ({"q": [None]}, {"q": "Nile"}, "list of texts"),
+        ({"q": ["Nile"]}, {"q": None}, "to a text"),
+        ({"q": []}, {"q": ""}, "needs an answer"),
+    ],
+)
+def test_other_values_are_refused(answers, predictions, message):
+    with pytest.raises(ValueError, match=message):
+        spans.squad_v1_scores(answers, predictions)
+    if message != "needs an answer":
+        with pytest.raises(ValueError, match=message):
+            spans.squad_v2_scores(answers, predictions)

@@ -1,3 +1,5 @@
+"""Metrics that are updated batch by batch, against scikit-learn and SciPy."""
+
 import keras
 import numpy as np
 import pytest
@@ -28,29 +30,23 @@ def f1_of(true, predicted, average):
 @pytest.mark.once
 def test_scores_equal_sklearn_over_all_batches():
     rng = np.random.default_rng(0)
-    metrics = {
-        "matthews": streaming.MatthewsCorrelation(NUM_CLASSES),
-        "micro": streaming.SparseF1Score(NUM_CLASSES, average="micro"),
-        "macro": streaming.SparseF1Score(NUM_CLASSES, average="macro"),
-        "binary": streaming.SparseF1Score(NUM_CLASSES, positive=2),
-    }
-    expected = {
-        "matthews": matthews,
-        "micro": lambda *flat: f1_of(*flat, "micro"),
-        "macro": lambda *flat: f1_of(*flat, "macro"),
-        "binary": lambda *flat: f1_of(*flat, None)[2],
-    }
+    metrics = [
+        (streaming.MatthewsCorrelation(NUM_CLASSES), matthews),
+        (streaming.SparseF1Score(NUM_CLASSES, average="micro"), lambda *x: f1_of(*x, "micro")),
+        (streaming.SparseF1Score(NUM_CLASSES, average="macro"), lambda *x: f1_of(*x, "macro")),
+        (streaming.SparseF1Score(NUM_CLASSES, positive=2), lambda *x: f1_of(*x, None)[2]),
+    ]
     for case in range(1000):
-        # One constant array in six, so that 0/0 occurs.
+        # Some arrays are constant, so that 0/0 occurs.
         true = rng.integers(0, NUM_CLASSES, (2, 4)) * (case % 6 > 0)
         predicted = rng.integers(0, NUM_CLASSES, (2, 4)) * (case % 6 > 1)
         flat = true.ravel(), predicted.ravel()
-        name = list(metrics)[case % 4]
-        metrics[name].reset_state()
+        metric, expected = metrics[case % 4]
+        metric.reset_state()
         batches = [(true, one_hot(predicted))]
         if case % 10 == 0:
             batches = [(row, one_hot(ids)) for row, ids in zip(true, predicted, strict=True)]
-        assert updated(metrics[name], *batches) == pytest.approx(expected[name](*flat), abs=1e-6)
+        assert updated(metric, *batches) == pytest.approx(expected(*flat), abs=1e-6)
 
 
 def test_matthews_correlation_of_a_rare_class_keeps_its_digits():
@@ -63,7 +59,7 @@ def test_matthews_correlation_of_a_rare_class_keeps_its_digits():
     assert found == pytest.approx(expected, rel=1e-6)
 
 
-def test_labels_of_weight_0_or_out_of_range_count_nowhere():
+def test_labels_of_weight_0_or_out_of_range_are_ignored():
     true = np.array([[0, 1, 2, -100, 1], [2, 2, 1, 3, 0]])
     predicted = np.array([[0, 1, 1, 2, 0], [2, 1, 1, 0, 1]])
     weights = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 1, 0]])
@@ -84,7 +80,7 @@ def test_weights_may_be_one_per_example(shape):
     assert updated(metric, batch) == pytest.approx(expected)
 
 
-def test_weights_per_sequence_hold_for_each_of_its_positions():
+def test_a_weight_per_sequence_applies_to_each_of_its_positions():
     true, predicted = np.array([[0, 1], [2, 2]]), np.array([[0, 0], [0, 2]])
     metric = streaming.SparseF1Score(NUM_CLASSES, average="micro")
     assert updated(metric, (true, one_hot(predicted), np.array([0.0, 1.0]))) == 0.5
@@ -117,7 +113,7 @@ def test_perplexity_without_a_masked_position_is_nan():
     assert np.isnan(updated(streaming.MaskedPerplexity()))
 
 
-def test_tokens_of_short_and_long_batches_count_alike():
+def test_tokens_of_short_and_long_batches_count_the_same():
     rng = np.random.default_rng(2)
     accuracy, rate = streaming.TokenAccuracy(), streaming.TokenRate()
     right, marked, weights = [], [], []
@@ -129,9 +125,7 @@ def test_tokens_of_short_and_long_batches_count_alike():
         accuracy.update_state(labels, one_hot(predicted, 3), weights[-1])
         rate.update_state(labels == 1, one_hot(predicted, 3), weights[-1])
     for metric, values in ((accuracy, right), (rate, marked)):
-        values, total = (
-            np.concatenate([part.ravel() for part in parts]) for parts in (values, weights)
-        )
+        values, total = (np.concatenate([x.ravel() for x in xs]) for xs in (values, weights))
         assert float(metric.result()) == pytest.approx(np.average(values, weights=total))
 
 
@@ -144,7 +138,7 @@ def test_tokens_of_short_and_long_batches_count_alike():
         streaming.TokenAccuracy(name="right"),
     ],
 )
-def test_configs_round_trip(metric):
+def test_a_config_restores_the_metric(metric):
     copy = keras.metrics.deserialize(keras.metrics.serialize(metric))
     assert type(copy) is type(metric)
     assert copy.get_config() == metric.get_config()
@@ -156,17 +150,15 @@ def test_metrics_work_inside_evaluate():
     inputs, labels = rng.normal(size=(10, 6, 4)).astype("float32"), rng.integers(0, 3, (10, 6))
     weights = rng.integers(0, 2, (10, 6)).astype("float32")
     model = keras.Sequential([keras.Input((6, 4)), keras.layers.Dense(NUM_CLASSES)])
-    model.compile(
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        weighted_metrics=[
-            streaming.MatthewsCorrelation(NUM_CLASSES),
-            streaming.SparseF1Score(NUM_CLASSES, average="macro"),
-            streaming.MaskedPerplexity(),
-        ],
-    )
-    found = model.evaluate(
-        inputs, labels, sample_weight=weights, batch_size=4, verbose=0, return_dict=True
-    )
+    metrics = [
+        streaming.MatthewsCorrelation(NUM_CLASSES),
+        streaming.SparseF1Score(NUM_CLASSES, average="macro"),
+        streaming.MaskedPerplexity(),
+    ]
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(loss=loss, weighted_metrics=metrics)
+    options = {"sample_weight": weights, "batch_size": 4, "verbose": 0}
+    found = model.evaluate(inputs, labels, return_dict=True, **options)
     logits = model.predict(inputs, verbose=0)
     true, predicted = labels[weights == 1], logits.argmax(-1)[weights == 1]
     assert found["matthews"] == pytest.approx(matthews(true, predicted), abs=1e-6)
@@ -175,12 +167,15 @@ def test_metrics_work_inside_evaluate():
     assert found["perplexity"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="int from 2"):
-        streaming.MatthewsCorrelation(1)
-    with pytest.raises(ValueError, match="average"):
-        streaming.SparseF1Score(3, average="weighted")
-    with pytest.raises(ValueError, match="positive"):
-        streaming.SparseF1Score(3, positive=3)
-    with pytest.raises(ValueError, match="3 classes"):
-        streaming.MatthewsCorrelation(3).update_state([0], [[0.1, 0.9]])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: streaming.MatthewsCorrelation(1), "int from 2"),
+        (lambda: streaming.SparseF1Score(3, average="weighted"), "average"),
+        (lambda: streaming.SparseF1Score(3, positive=3), "positive"),
+        (lambda: streaming.MatthewsCorrelation(3).update_state([0], [[0.1, 0.9]]), "3 classes"),
+    ],
+)
+def test_impossible_arguments_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,3 +1,5 @@
+"""Thresholds of several labels, against an exhaustive search."""
+
 import numpy as np
 import pytest
 import sklearn.metrics as sk
@@ -6,7 +8,7 @@ from bert_keras.metrics import tune_thresholds
 
 
 def best_f1_by_sklearn(true, scores):
-    """The best F1 of all cuts between scores, and of predicting nothing."""
+    """Returns the best F1 of all thresholds, and of predicting nothing."""
     if not true.any():
         return 0.0
     precision, recall, _ = sk.precision_recall_curve(true, scores)
@@ -31,7 +33,7 @@ def test_tuned_thresholds_reach_the_best_f1_of_an_exhaustive_search_by_sklearn()
     assert num_empty > 100 and num_ties > 100
 
 
-def test_tuned_thresholds_are_found_label_by_label():
+def test_each_label_has_a_threshold_of_its_own():
     rng = np.random.default_rng(9)
     true, scores = rng.integers(0, 2, (40, 28)), rng.random((40, 28))
     thresholds = tune_thresholds(true, scores)
@@ -42,7 +44,7 @@ def test_tuned_thresholds_are_found_label_by_label():
     assert tuned > sk.f1_score(true, scores >= 0.5, average="macro")
 
 
-def test_tuning_prefers_the_threshold_nearest_to_the_default_then_the_lower():
+def test_of_equal_thresholds_the_one_nearest_to_the_default_is_chosen_then_the_lower():
     # Right above 0.25 or above 0.75: F1 is 2/3 either way.
     true = [[1], [0], [0], [1]]
     scores = [[1.0], [0.5], [0.5], [0.0]]
@@ -54,16 +56,15 @@ def test_tuning_does_not_depend_on_the_order_of_examples():
     rng = np.random.default_rng(8)
     true, scores = rng.integers(0, 2, (50, 3)), rng.integers(0, 10, (50, 3)) / 9
     order = rng.permutation(50)
-    np.testing.assert_array_equal(
-        tune_thresholds(true, scores),
-        tune_thresholds(true[order], scores[order]),
-    )
+    shuffled = tune_thresholds(true[order], scores[order])
+    np.testing.assert_array_equal(tune_thresholds(true, scores), shuffled)
 
 
-def test_arguments_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="finite"):
-        tune_thresholds([[0], [1]], [[0.1], [np.nan]])
-    with pytest.raises(ValueError, match="only 0 and 1"):
-        tune_thresholds([[0], [2]], [[0.1], [0.2]])
-    with pytest.raises(ValueError, match="num_examples, num_labels"):
-        tune_thresholds([0, 1], [0.1, 0.2])
+def test_impossible_arguments_are_refused():
+    for true, scores, message in [
+        ([[0], [1]], [[0.1], [np.nan]], "finite"),
+        ([[0], [2]], [[0.1], [0.2]], "only 0 and 1"),
+        ([0, 1], [0.1, 0.2], "num_examples, num_labels"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            tune_thresholds(true, scores)

@@ -1,4 +1,6 @@
-import doctest
+"""Batches of rows of similar length."""
+
+import functools
 import itertools
 
 import keras
@@ -7,18 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_keras.preprocessing import (
-    BucketedBatches,
-    Ragged,
-    batching,
-    length_buckets,
-    sorted_batches,
-)
-from bert_keras.preprocessing.batching import (
-    bucket_lengths,
-    buckets_worth_compiling,
-    restore_order,
-)
+from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
+from bert_keras.preprocessing.batching import bucket_lengths, buckets_worth_compiling, restore_order
 
 lengths_lists = st.lists(st.integers(1, 200), min_size=1, max_size=80)
 
@@ -27,32 +19,29 @@ def make_inputs(rows, length):
     return {"token_ids": np.repeat(rows[:, None], length, axis=1).astype(np.int32)}
 
 
+# Buckets that no batch needs to grow to.
+fixed = functools.partial(BucketedBatches, shuffle=False, buckets=(4,))
+
+
 def rows_of(batches):
     return [batches[index][0]["token_ids"][:, 0].tolist() for index in range(len(batches))]
 
 
-def test_examples_in_docstrings_hold():
-    assert doctest.testmod(batching).failed == 0
-
-
-def test_buckets_are_fine_where_texts_are_short():
+def test_buckets_are_narrow_for_short_texts():
     expected = (16, 32, 48, 64, 96, 128, 192, 256, 320, 384, 448, 512)
     assert length_buckets(512, step=16) == expected
     found = length_buckets(200)
     assert found == (*range(16, 64, 8), 64, 80, 96, 112, 128, 160, 192, 200)
-    assert length_buckets(16) == (16,)
-    assert length_buckets(7) == (7,)
+    assert (length_buckets(16), length_buckets(7)) == ((16,), (7,))
     assert length_buckets(100) == (16, 24, 32, 40, 48, 56, 64, 80, 96, 100)
     assert length_buckets(18, step=4, first=4) == (4, 8, 12, 16, 18)
 
 
 @given(lengths_lists, st.integers(1, 9), st.booleans(), st.integers(1, 4))
-def test_the_order_does_not_depend_on_what_is_padded_to(lengths, batch_size, shuffle, window):
+def test_the_order_does_not_depend_on_the_buckets(lengths, batch_size, shuffle, window):
     options = {"batch_size": batch_size, "shuffle": shuffle, "window": window}
-    coarse, fine = (
-        BucketedBatches(lengths, make_inputs, buckets=length_buckets(max(lengths), step), **options)
-        for step in (8, 4)
-    )
+    buckets = [length_buckets(max(lengths), step) for step in (8, 4)]
+    coarse, fine = (BucketedBatches(lengths, make_inputs, buckets=x, **options) for x in buckets)
     assert rows_of(coarse) == rows_of(fine)
     assert all(a[1] >= b[1] for a, b in zip(coarse.batches, fine.batches, strict=True))
 
@@ -96,7 +85,7 @@ def test_order_is_restored(lengths, batch_size):
     st.integers(1, 3),
     st.integers(0, 200),
 )
-def test_lengths_are_worth_what_they_cost(rows, num_epochs, price):
+def test_the_chosen_lengths_minimize_padding_and_compilation(rows, num_epochs, price):
     def cost(chosen):
         padded = sum(n * min(c for c in chosen if c >= length) for length, n in rows.items())
         return len(chosen) * price + padded * num_epochs
@@ -116,20 +105,19 @@ def test_no_rows_give_no_batches():
 
 @given(lengths_lists, st.integers(1, 9), st.booleans(), st.integers(1, 4))
 def test_an_epoch_holds_each_row_once(lengths, batch_size, shuffle, window):
-    batches = BucketedBatches(
-        lengths, make_inputs, batch_size=batch_size, shuffle=shuffle, window=window
-    )
+    options = {"batch_size": batch_size, "shuffle": shuffle, "window": window}
+    batches = BucketedBatches(lengths, make_inputs, **options)
     assert len(batches) == -(-len(lengths) // batch_size)
     seen = rows_of(batches)
     assert sorted(row for rows in seen for row in rows) == list(range(len(lengths)))
     assert all(len(rows) <= batch_size for rows in seen)
     padded = [batches[index][0]["token_ids"].shape[1] for index in range(len(batches))]
     assert set(padded) <= set(batches.buckets)
-    # Keras on TensorFlow reads from the first two batches which axes vary.
+    # On TensorFlow Keras learns from the first two batches which axes vary.
     assert len(set(padded)) == 1 or padded[0] != padded[1]
 
 
-def test_order_follows_from_seed_and_epoch_alone():
+def test_the_order_depends_only_on_seed_and_epoch():
     lengths = np.random.default_rng(0).integers(1, 120, 100)
     batches = BucketedBatches(lengths, make_inputs, batch_size=8, seed=3)
     epochs = []
@@ -160,7 +148,7 @@ def test_small_sets_sort_fewer_batches_together(num_rows, window):
     assert BucketedBatches([5] * num_rows, make_inputs, batch_size=32).window == window
 
 
-def test_the_epoch_moves_on_when_all_batches_were_read_within_it():
+def test_the_epoch_advances_only_after_all_its_batches_were_read():
     batches = BucketedBatches([5] * 10, make_inputs, batch_size=4)
     first = rows_of(batches)
     batches.on_epoch_end()
@@ -176,7 +164,7 @@ def test_the_epoch_moves_on_when_all_batches_were_read_within_it():
     assert rows_of(batches) != first
 
 
-def test_unshuffled_batches_stay_as_they_are():
+def test_unshuffled_batches_keep_their_order():
     batches = BucketedBatches([5, 50, 20, 7], make_inputs, batch_size=2, shuffle=False)
     first = rows_of(batches)
     assert first == [[1, 2], [3, 0]]
@@ -199,36 +187,32 @@ def test_labels_and_weights_follow_their_rows():
     assert len(BucketedBatches([5] * 10, make_inputs)[0]) == 1
 
 
-def test_labels_per_token_are_padded_and_padding_weighs_nothing():
+def test_labels_per_token_are_padded_and_padding_has_no_weight():
     labels = Ragged.from_rows([[1, 2, 3], [4]])
-    batches = BucketedBatches([3, 1], make_inputs, labels, shuffle=False, buckets=(4,))
-    _, y, weights = batches[0]
-    assert y.tolist() == [[1, 2, 3, 0], [4, 0, 0, 0]]
-    assert weights.tolist() == [[1, 1, 1, 0], [1, 0, 0, 0]]
-    by_row = BucketedBatches([3, 1], make_inputs, labels, [0.5, 2.0], shuffle=False, buckets=(4,))
-    assert by_row[0][2].tolist() == [[0.5, 0.5, 0.5, 0], [2, 0, 0, 0]]
     by_token = Ragged.from_rows([[0, 1, 0], [1]], dtype=np.float32)
-    given_weights = BucketedBatches(
-        [3, 1], make_inputs, labels, by_token, shuffle=False, buckets=(4,)
-    )
-    assert given_weights[0][2].tolist() == [[0, 1, 0, 0], [1, 0, 0, 0]]
-    mixed = {"tags": labels, "kind": [7, 8]}
-    _, y, weights = BucketedBatches([3, 1], make_inputs, mixed, shuffle=False, buckets=(4,))[0]
+    for given_weights, expected in [
+        (None, [[1, 1, 1, 0], [1, 0, 0, 0]]),
+        ([0.5, 2.0], [[0.5, 0.5, 0.5, 0], [2, 0, 0, 0]]),
+        (by_token, [[0, 1, 0, 0], [1, 0, 0, 0]]),
+    ]:
+        _, y, weights = fixed([3, 1], make_inputs, labels, given_weights)[0]
+        assert y.tolist() == [[1, 2, 3, 0], [4, 0, 0, 0]]
+        assert weights.tolist() == expected
+    _, y, weights = fixed([3, 1], make_inputs, {"tags": labels, "kind": [7, 8]})[0]
     assert y["kind"].tolist() == [7, 8]
     assert weights["kind"].tolist() == [1, 1]
     assert weights["tags"].tolist() == [[1, 1, 1, 0], [1, 0, 0, 0]]
 
 
-def test_a_padded_last_batch_has_the_size_of_the_others_and_weighs_what_it_holds():
+def test_rows_that_fill_up_the_last_batch_have_no_weight():
     weights = np.full(10, 0.5, np.float32)
+    options = {"batch_size": 4, "pad_last_batch": True}
     for sample_weight, each in ((None, 1.0), (weights, 0.5)):
-        batches = BucketedBatches(
-            [5] * 10, make_inputs, np.arange(10), sample_weight, batch_size=4, pad_last_batch=True
-        )
-        parts = [batches[index] for index in range(len(batches))]
-        assert all(inputs["token_ids"].shape[0] == len(y) == 4 for inputs, y, _ in parts)
-        assert sum(w.sum() for _, _, w in parts) == 10 * each
-        kept = [label for _, y, w in parts for label in y[w > 0].tolist()]
+        batches = BucketedBatches([5] * 10, make_inputs, np.arange(10), sample_weight, **options)
+        batches = [batches[index] for index in range(len(batches))]
+        assert all(inputs["token_ids"].shape[0] == len(y) == 4 for inputs, y, _ in batches)
+        assert sum(w.sum() for _, _, w in batches) == 10 * each
+        kept = [label for _, y, w in batches for label in y[w > 0].tolist()]
         assert sorted(kept) == list(range(10))
     assert weights.tolist() == [0.5] * 10
     ragged = Ragged.from_rows([[1, 1]] * 3)
@@ -237,19 +221,16 @@ def test_a_padded_last_batch_has_the_size_of_the_others_and_weighs_what_it_holds
 
 
 @pytest.mark.parametrize("pad_last_batch", [False, True])
-def test_predictions_come_back_in_the_order_of_the_data(pad_last_batch):
+def test_predictions_are_restored_to_the_order_of_the_data(pad_last_batch):
     lengths = np.random.default_rng(0).integers(1, 90, 21)
-    batches = BucketedBatches(
-        lengths, make_inputs, batch_size=4, shuffle=False, pad_last_batch=pad_last_batch
-    )
-    outputs = np.concatenate(
-        [inputs["token_ids"][:, 0] for (inputs,) in map(batches.__getitem__, range(6))]
-    )
+    options = {"batch_size": 4, "shuffle": False, "pad_last_batch": pad_last_batch}
+    batches = BucketedBatches(lengths, make_inputs, **options)
+    outputs = np.concatenate(rows_of(batches))
     assert len(outputs) == (24 if pad_last_batch else 21)
     assert batches.restore_order(outputs).tolist() == list(range(21))
 
 
-def test_batches_for_prediction_may_hold_as_many_tokens_instead_of_rows():
+def test_batches_for_prediction_can_have_a_budget_of_tokens():
     lengths = np.random.default_rng(0).integers(1, 90, 50)
     batches = BucketedBatches(lengths, make_inputs, batch_size=4, pad_last_batch=True)
     found = batches.for_prediction(token_budget=200)
@@ -258,23 +239,27 @@ def test_batches_for_prediction_may_hold_as_many_tokens_instead_of_rows():
     assert found.restore_order(np.concatenate([x[:, 0] for x in inputs])).tolist() == [*range(50)]
     with pytest.raises(ValueError, match=r"`token_budget` must be an int from 1\. Received: 0"):
         batches.for_prediction(token_budget=0)
-    with pytest.raises(ValueError, match=r"`shuffle` .* Received: True\. `token_budget` needs it"):
-        BucketedBatches(lengths, make_inputs, token_budget=200)
 
 
-def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="at least one row"):
-        BucketedBatches([], make_inputs)
-    with pytest.raises(ValueError, match=r"`batch_size` must be an int from 1\. Received: 0"):
-        BucketedBatches([5], make_inputs, batch_size=0)
-    with pytest.raises(
-        ValueError, match=r"`labels` must have one entry for each row\. .*2 rows, 3 labels"
-    ):
-        BucketedBatches([5, 5], make_inputs, [1, 2, 3])
-    with pytest.raises(ValueError, match=r"labels\['a'\]"):
-        BucketedBatches([5, 5], make_inputs, {"a": [1]})
-    with pytest.raises(ValueError, match="`sample_weight`"):
-        BucketedBatches([5, 5], make_inputs, [1, 2], [1.0])
+@pytest.mark.parametrize(
+    ("lengths", "labels", "options", "message"),
+    [
+        ([], None, {}, "at least one row"),
+        ([5], None, {"batch_size": 0}, r"`batch_size` must be an int from 1\. Received: 0"),
+        (
+            [5],
+            None,
+            {"token_budget": 200},
+            r"`shuffle` .* Received: True\. `token_budget` needs it",
+        ),
+        ([5, 5], [1, 2, 3], {}, r"`labels` must have one entry for each row\. .*2 rows, 3 labels"),
+        ([5, 5], {"a": [1]}, {}, r"labels\['a'\]"),
+        ([5, 5], [1, 2], {"sample_weight": [1.0]}, "`sample_weight`"),
+    ],
+)
+def test_impossible_arguments_are_refused(lengths, labels, options, message):
+    with pytest.raises(ValueError, match=message):
+        BucketedBatches(lengths, make_inputs, labels, **options)
 
 
 def small_model():
@@ -290,12 +275,12 @@ def test_fit_evaluate_and_predict_read_every_batch_of_varying_length():
     lengths = np.random.default_rng(0).integers(1, 90, 50)
     read = []
 
-    class Noting(BucketedBatches):
+    class Recording(BucketedBatches):
         def __getitem__(self, index):
             read.append((self.epoch, index))
             return super().__getitem__(index)
 
-    batches = Noting(lengths, make_inputs, np.zeros(50), batch_size=8)
+    batches = Recording(lengths, make_inputs, np.zeros(50), batch_size=8)
     checks = BucketedBatches(lengths, make_inputs, np.zeros(50), batch_size=8, shuffle=False)
     model = small_model()
     model.fit(batches, epochs=3, validation_data=checks, verbose=0)

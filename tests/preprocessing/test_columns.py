@@ -1,3 +1,5 @@
+"""Columns of arrays that grow on disk and survive being cut off anywhere."""
+
 import itertools
 import shutil
 
@@ -15,16 +17,16 @@ PARTS = [
 
 
 def extend(folder, count=None):
-    """Adds what is missing of so many parts; returns the columns as another process sees them."""
+    """Adds at most `count` missing parts; returns the columns as another process sees them."""
     columns = Columns(folder, DTYPES)
-    behind = itertools.islice(PARTS, columns.num_parts, None)
-    for _ in itertools.islice(columns.extend(behind), count):
+    missing = itertools.islice(PARTS, columns.num_parts, None)
+    for _ in itertools.islice(columns.extend(missing), count):
         pass
     return Columns(folder, DTYPES)
 
 
 @pytest.mark.once
-def test_parts_are_gathered_in_files_that_are_mapped(tmp_path):
+def test_all_parts_are_in_one_mapped_file_per_column(tmp_path):
     columns = extend(tmp_path)
     assert columns.is_whole and columns.num_parts == 3
     assert columns.counts == {"texts": 3, "tokens": 2}
@@ -34,7 +36,7 @@ def test_parts_are_gathered_in_files_that_are_mapped(tmp_path):
 
 
 @pytest.mark.once
-def test_whatever_was_cut_off_is_written_again(tmp_path):
+def test_anything_that_was_cut_off_is_written_again(tmp_path):
     whole = tmp_path / "whole"
     assert not extend(whole, 1).is_whole and not extend(whole, 1).is_whole
     extend(whole)
@@ -54,7 +56,7 @@ def test_whatever_was_cut_off_is_written_again(tmp_path):
 
 
 @pytest.mark.once
-def test_a_line_of_the_journal_that_is_damaged_ends_what_is_there(tmp_path):
+def test_parts_after_a_damaged_line_of_the_journal_are_written_again(tmp_path):
     extend(tmp_path)
     whole = (tmp_path / "journal.jsonl").read_bytes().splitlines()
     (tmp_path / "journal.jsonl").write_bytes(b"\n".join([whole[0], b"\x00{", *whole[1:], b""]))

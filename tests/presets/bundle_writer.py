@@ -1,4 +1,4 @@
-"""Writes TensorFlow checkpoints without TensorFlow, right ones and wrong ones.
+"""Writes valid and damaged TensorFlow checkpoints without TensorFlow.
 
 `test_tensor_bundle.py` shows that TensorFlow reads what it writes.
 """
@@ -8,15 +8,8 @@ import numpy as np
 from bert_keras.presets.tensor_bundle import masked_crc32c
 
 MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
-DTYPES = {
-    "float32": 1,
-    "float64": 2,
-    "int32": 3,
-    "int64": 9,
-    "bool": 10,
-    "bfloat16": 14,
-    "float16": 19,
-}
+DTYPES = {"float32": 1, "float64": 2, "int32": 3, "int64": 9, "bool": 10}
+DTYPES |= {"bfloat16": 14, "float16": 19}
 
 
 def varint(value):
@@ -29,7 +22,7 @@ def varint(value):
 
 
 def field(number, value):
-    """One field of a protocol buffer: a varint for an int, else bytes with their length."""
+    """One field of a protocol buffer: an int as a varint, or bytes with their length."""
     if isinstance(value, bytes):
         return varint(number << 3 | 2) + varint(len(value)) + value
     return varint(number << 3) + varint(value)
@@ -38,20 +31,13 @@ def field(number, value):
 def entry(dtype, shape, shard, offset, size, checksum, further=b""):
     """A `BundleEntryProto`."""
     dimensions = b"".join(field(2, field(1, n)) for n in shape)
-    return (
-        field(1, dtype)
-        + field(2, dimensions)
-        + field(3, shard)
-        + field(4, offset)
-        + field(5, size)
-        + varint(6 << 3 | 5)
-        + checksum.to_bytes(4, "little")
-        + further
-    )
+    fields = enumerate((dtype, dimensions, shard, offset, size), 1)
+    checksum = varint(6 << 3 | 5) + checksum.to_bytes(4, "little")
+    return b"".join(field(*x) for x in fields) + checksum + further
 
 
 def block(rows, compression=0, share=True):
-    """One block of a table: keys and values, prefixes shared, with its trailer."""
+    """One block of a table: keys with shared prefixes, values, and the trailer."""
     body, restarts, previous = b"", [], b""
     for i, (key, value) in enumerate(rows):
         shared = 0
@@ -90,7 +76,7 @@ def header(num_shards=1, endianness=0):
 
 
 def write_bundle(prefix, tensors, num_shards=1, rows_per_block=1000):
-    """Writes arrays as a checkpoint, spread over the data files in turn."""
+    """Writes arrays as a checkpoint with one or more data files."""
     contents = [b"" for _ in range(num_shards)]
     rows = []
     for i, name in enumerate(sorted(tensors)):

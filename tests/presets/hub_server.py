@@ -2,7 +2,7 @@
 
 `HubServer` serves folders as model repositories and speaks as much of the hub's protocol as
 `huggingface_hub.snapshot_download` needs: the repository's info, its file tree, and its files, with
-ETags, byte ranges and the redirect of large files to another address. It can be told to fail.
+ETags, byte ranges and the redirect of large files to another address. Tests can make it fail.
 
     with HubServer({"owner/name": folder}) as hub:
         hub.use(monkeypatch, cache=tmp_path / "cache")  # in this process
@@ -23,16 +23,16 @@ import urllib.parse
 
 
 class HubServer:
-    """Serves folders as the repositories of a Hugging Face hub, in a thread of its own.
+    """Serves folders as the repositories of a Hugging Face hub in a thread.
 
     Attributes:
         url: the address to give as HF_ENDPOINT.
         repositories: dict from `"owner/name"`, or `"owner/name@revision"` for a branch or tag
             other than `main`, to the folder it serves. Changes take effect at once.
-        gated: set of `"owner/name"` whose files need a consent nobody has given.
-        missing_after: dict from a file's name to the number of its bytes after which the
-            connection is cut, each time; delete the entry to mend the line.
-        requests: list of `"METHOD /path"`, in the order they came.
+        gated: set of `"owner/name"` whose files need a consent that nobody has given.
+        missing_after: dict from a file's name to the number of bytes after which the connection
+            is always cut. Delete an entry to restore the connection.
+        requests: list of `"METHOD /path"`, in order of arrival.
     """
 
     def __init__(self, repositories):
@@ -55,7 +55,7 @@ class HubServer:
         self.stop()
 
     def stop(self):
-        """Goes off the network: further connections are refused."""
+        """Goes offline: further connections are refused."""
         if self._running:
             self._running = False
             self._server.shutdown()
@@ -64,17 +64,10 @@ class HubServer:
 
     def environment(self, cache) -> dict[str, str]:
         """Returns environment variables for a process that is to use this hub."""
-        variables = {
-            name: value for name, value in os.environ.items() if not name.startswith("HF_")
-        }
-        variables |= {
-            "HF_ENDPOINT": self.url,
-            "HF_HOME": str(cache),
-            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "NO_PROXY": "127.0.0.1",
-        }
-        return variables
+        variables = {key: value for key, value in os.environ.items() if key[:3] != "HF_"}
+        options = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+        variables |= {"HF_ENDPOINT": self.url, "HF_HOME": str(cache), "NO_PROXY": "127.0.0.1"}
+        return variables | options
 
     def use(self, monkeypatch, cache) -> None:
         """Makes `huggingface_hub`, which reads its environment at import, use this hub."""
@@ -90,7 +83,7 @@ class HubServer:
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        # The client waits a second before it takes up a broken download, five times.
+        # The client waits a second before it resumes a broken download, five times.
         monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
 
     def commit(self, repository: str) -> str:
@@ -110,7 +103,7 @@ class HubServer:
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """Answers one request. HTTP/1.0: a connection per request, so that `stop` means stop."""
+    """Answers one request over HTTP/1.0, which has one connection per request."""
 
     def do_HEAD(self):
         self.do_GET()
@@ -127,16 +120,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/revision/(.+))?", path):
             self._with_repository(match[1], match[2] or "main", self._send_info)
         elif match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
-            self._with_repository(
-                match[1], match[2], lambda repository: self._resolve(repository, match[3])
-            )
+            self._with_repository(match[1], match[2], self._resolve, match[3])
         else:
             self._send_error(404, "EntryNotFound")
 
-    def _with_repository(self, name, revision, answer):
+    def _with_repository(self, name, revision, answer, *path):
         hub = self.server.hub
         if repository := hub.find(name, revision):
-            answer(repository)
+            answer(repository, *path)
         elif any(key.partition("@")[0] == name for key in hub.repositories):
             self._send_error(404, "RevisionNotFound")
         else:
@@ -145,35 +136,25 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _send_info(self, repository):
         hub = self.server.hub
         name = repository.partition("@")[0]
-        self._send_json(
-            {
-                "id": name,
-                "modelId": name,
-                "sha": hub.commit(repository),
-                "private": False,
-                "gated": "manual" if name in hub.gated else False,
-                "siblings": [{"rfilename": path} for path in _files(hub.repositories[repository])],
-            }
-        )
+        info = {"id": name, "modelId": name, "sha": hub.commit(repository), "private": False}
+        info["gated"] = "manual" if name in hub.gated else False
+        files = _files(hub.repositories[repository])
+        self._send_json({**info, "siblings": [{"rfilename": path} for path in files]})
 
     def _send_tree(self, repository):
         folder = self.server.hub.repositories[repository]
         entries = []
         for path in _files(folder):
             content = _content(folder, path)
-            entry = {
-                "type": "file",
-                "path": path,
-                "size": len(content),
-                "oid": hashlib.sha1(content).hexdigest(),
-            }
+            entry = {"type": "file", "path": path, "size": len(content)}
+            entry["oid"] = hashlib.sha1(content).hexdigest()
             if _is_large(path):
                 entry["lfs"] = {"oid": _etag(content), "size": len(content), "pointerSize": 134}
             entries.append(entry)
         self._send_json(entries)
 
     def _resolve(self, repository, path):
-        """Sends a file, or for a large one the address where it is kept, as the hub does."""
+        """Sends a file, or the address of a large one, as the hub does."""
         hub = self.server.hub
         if repository.partition("@")[0] in hub.gated:
             self._send_error(401, "GatedRepo")
@@ -181,16 +162,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send_error(404, "EntryNotFound", {"X-Repo-Commit": hub.commit(repository)})
         elif _is_large(path):
             content = _content(hub.repositories[repository], path)
-            self._send(
-                302,
-                b"",
-                {
-                    "Location": f"{hub.url}/large/{urllib.parse.quote(repository)}/-/{path}",
-                    "X-Repo-Commit": hub.commit(repository),
-                    "X-Linked-Etag": f'"{_etag(content)}"',
-                    "X-Linked-Size": str(len(content)),
-                },
-            )
+            headers = {
+                "Location": f"{hub.url}/large/{urllib.parse.quote(repository)}/-/{path}",
+                "X-Repo-Commit": hub.commit(repository),
+                "X-Linked-Etag": f'"{_etag(content)}"',
+                "X-Linked-Size": str(len(content)),
+            }
+            self._send(302, b"", headers)
         else:
             self._send_file(repository, path)
 
@@ -216,7 +194,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(status, b"", {"X-Error-Code": code, "X-Error-Message": code} | (headers or {}))
 
     def _send(self, status, body, headers, sent=None):
-        """Sends an answer, of whose body only the first `sent` bytes arrive."""
+        """Sends an answer, but only the first `sent` bytes of its body."""
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -227,15 +205,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(body[:sent])
 
     def log_message(self, *arguments):
-        """Keeps the test's output clean; `HubServer.requests` has the requests."""
+        """Prints nothing. `HubServer.requests` has the requests."""
 
 
 def _files(folder) -> list[str]:
-    """Returns the paths of a repository's files, `/` between their parts."""
-    folder = pathlib.Path(folder)
-    return sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
-    )
+    """Returns the paths of a repository's files with `/` between folders."""
+    files = filter(pathlib.Path.is_file, pathlib.Path(folder).rglob("*"))
+    return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
 def _content(folder, path) -> bytes:

@@ -1,4 +1,4 @@
-"""A model card says what the hub reads, and its code runs as it stands."""
+"""The hub reads the model card, and the code in it runs."""
 
 import re
 
@@ -52,23 +52,15 @@ def test_the_hub_reads_the_card_and_its_code_runs(writer, tmp_path, monkeypatch,
 
 
 @pytest.mark.once
-def test_each_task_s_code_runs(tmp_path, monkeypatch, capsys):
-    options = {"preprocessor": tiny_preprocessor()}
-    backbone = tiny_backbone()
-    for number, model in enumerate(
-        (
-            backbone,
-            bert_keras.MaskedLM(backbone, **options),
-            bert_keras.MultipleChoice(backbone, **options),
-            bert_keras.NextSentencePrediction(backbone, **options),
-            bert_keras.QuestionAnswering(backbone, **options),
-            bert_keras.ReplacedTokenDetector(backbone, **options),
-            bert_keras.TextClassifier(backbone),
-            bert_keras.TextEmbedder(backbone, **options),
-            bert_keras.TokenClassifier(backbone, 2, **options),
-        )
-    ):
-        folder = tmp_path / str(number)
+def test_the_code_in_each_tasks_card_runs(tmp_path, monkeypatch, capsys):
+    options = {"backbone": tiny_backbone(), "preprocessor": tiny_preprocessor()}
+    names = ("MaskedLM", "MultipleChoice", "NextSentencePrediction", "QuestionAnswering")
+    names += ("ReplacedTokenDetector", "TextEmbedder")
+    models = [getattr(bert_keras, name)(**options) for name in names]
+    models += [options["backbone"], bert_keras.TextClassifier(options["backbone"])]
+    models += [bert_keras.TokenClassifier(num_classes=2, **options)]
+    for model in models:
+        folder = tmp_path / type(model).__name__
         model.save_to_preset(folder)
         text = (folder / README).read_text()
         monkeypatch.chdir(folder)
@@ -80,7 +72,7 @@ def test_each_task_s_code_runs(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.once
 @pytest.mark.parametrize("writer", WRITERS)
-def test_only_a_card_of_ours_is_replaced(writer, tmp_path):
+def test_only_a_card_that_we_wrote_is_replaced(writer, tmp_path):
     write = getattr(classifier(), writer)
     write(tmp_path)
     assert MARK in (tmp_path / README).read_text()
@@ -107,7 +99,7 @@ def test_only_a_card_of_ours_is_replaced(writer, tmp_path):
         ({"metrics": {"accuracy": 0.5}}, "'datasets'"),
     ],
 )
-def test_a_card_that_says_something_else_is_refused(card, message, tmp_path):
+def test_an_impossible_card_is_refused(card, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         classifier().save_to_preset(tmp_path / "x", card=card)
     assert not (tmp_path / "x").exists()

@@ -1,12 +1,11 @@
 """A real RoBERTa: Sapiens, trained on antibodies (the PyPI package `sapiens`, MIT licence).
 
-Its weights are fairseq's, in a pickle, which presets refuse: torch converts them once.
+Its weights are in a pickle of fairseq's, which presets refuse, so torch converts them.
 """
 
 import argparse
 import importlib.util
 import pathlib
-import warnings
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ pytestmark = [
     pytest.mark.once,
     pytest.mark.skipif(SPEC is None, reason="the package sapiens is not installed"),
 ]
-# The variable heavy chain of trastuzumab, which is not of the training data.
+# The variable heavy chain of trastuzumab, which is not in the training data.
 CHAIN = (
     "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTA"
     "VYYCSRWGGDGFYAMDYWGQGTLVTVSS"
@@ -47,7 +46,7 @@ NAMES = {
 
 
 def tokenizer_of(tokens):
-    """A residue is a token: `<s>`, its letters, `</s>`."""
+    """Each residue is a token: `<s>`, the letters, `</s>`."""
     numbers = {token: i for i, token in enumerate(tokens)}
     backend = tokenizers.Tokenizer(tokenizers.models.WordLevel(numbers, unk_token="<unk>"))
     backend.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
@@ -58,7 +57,7 @@ def tokenizer_of(tokens):
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
-    """The model of transformers, and the folder that it was saved to."""
+    """The model of transformers, and the folder it was saved to."""
     source = pathlib.Path(SPEC.submodule_search_locations[0]) / "models" / "v1"
     with torch.serialization.safe_globals([argparse.Namespace]):
         loaded = torch.load(source / "checkpoint_vh.pt", weights_only=True, map_location="cpu")
@@ -91,11 +90,10 @@ def reference(tmp_path_factory):
     return model, folder
 
 
-def test_it_knows_the_residues_of_an_antibody_as_transformers_does(reference):
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_it_predicts_the_residues_of_an_antibody_as_in_transformers(reference):
     model, folder = reference
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        task = bert_keras.MaskedLM.from_preset(folder)
+    task = bert_keras.MaskedLM.from_preset(folder)
     assert (task.backbone.max_sequence_length, task.backbone.padding_id) == (144, 1)
     encoding = task.preprocessor.tokenizer.encode(CHAIN)
     assert encoding.pieces == ["<s>", *CHAIN, "</s>"]

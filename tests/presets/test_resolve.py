@@ -92,6 +92,8 @@ class TestRegistry:
             "distilbert_base_en_cased": (28996, 6, 768, 512, 0, False),
             "distilbert_base_multi_cased": (119547, 6, 768, 512, 0, False),
         }
+        # As RoBERTa without segments, with the table of 12 heads for 32 buckets.
+        mpnet = count(30527, 12, 768, 514, 0) + 32 * 12
         modern = {
             "modernbert_mini_en_gutenberg": (8192, 4, 256, 683),
             "modernbert_base_en_cased": (50368, 22, 768, 1152),
@@ -99,6 +101,7 @@ class TestRegistry:
         }
         counted = {name: count(*size) for name, size in sizes.items()}
         counted |= {name: count_without_biases(*size) for name, size in modern.items()}
+        counted["mpnet_base_en_uncased"] = mpnet
         assert counted == {name: preset.parameters for name, preset in PRESETS.items()}
 
 

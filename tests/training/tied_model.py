@@ -1,11 +1,11 @@
-"""A tiny model with repeated tokens and a tied table, shared by the tests of training."""
+"""A tiny model with repeated tokens and a tied embedding table."""
 
 import keras
 import numpy as np
 
 
 class Tied(keras.layers.Layer):
-    """A tiny masked language model: one table reads and writes."""
+    """A tiny masked language model whose input and output share a table."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""Programs as users write them, for a type checker: what is marked is wrong, all else is right."""
+"""Programs of users, for a type checker: marked lines are wrong, all others are right."""
 
 from typing import assert_type
 
@@ -72,6 +72,8 @@ def parts() -> keras.Model:
     tokenizer.encode("a film").offsets[0][0].bit_length()
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=64, truncation="head_tail")
     bert_keras.TextPreprocessor("vocab.txt")  # wrong
+    bert_keras.Tokenizer.load("folder", lowercase=False, mask_token="<mask>")
+    bert_keras.Tokenizer.load("folder", do_lower_case=False)  # wrong
     backbone = bert_keras.BertBackbone(
         tokenizer.vocabulary_size, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16
     )
@@ -80,7 +82,9 @@ def parts() -> keras.Model:
     rates = bert_keras.layer_wise_decay(backbone, rate=0.95)
     bert_keras.AdamW(bert_keras.WarmupDecay(1e-3, 100), learning_rate_multipliers=rates)
     bert_keras.AdamW(weight_decay="no")  # wrong
-    bert_keras.layers.CRF(num_tags=3).decode(np.zeros((1, 2, 3)))
+    bert_keras.AdamW(use_ema="yes")  # wrong
+    bert_keras.layers.Pooler(8, units=8)  # wrong
+    bert_keras.layers.CRF(num_tags=3, name="crf").decode(np.zeros((1, 2, 3)))
     examples, _ = bert_keras.datasets.load_sentiment_sentences("folder")
     task = bert_keras.Pretraining(backbone, preprocessor, frozen=1, lora_rank=None, name="task")
     task.fit((examples.texts, examples.texts), examples.labels, callbacks=[])
@@ -88,7 +92,7 @@ def parts() -> keras.Model:
 
 
 class Grader(bert_keras.Task):
-    """A task of one's own has arguments of its own."""
+    """A user's own task has its own arguments."""
 
     def __init__(self, backbone: bert_keras.BertBackbone, num_grades: int = 3) -> None:
         super().__init__(backbone, frozen="embeddings")
@@ -96,7 +100,7 @@ class Grader(bert_keras.Task):
 
 
 class Regularized(bert_keras.training.SeveralMasks, bert_keras.TextClassifier):
-    """So has a task that something stands in front of."""
+    """So does a task with a mixin before its class."""
 
 
 def subclasses() -> int:

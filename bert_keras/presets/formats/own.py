@@ -13,6 +13,7 @@ import inspect
 
 import keras
 
+from bert_keras.checks import describe
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import assign, by_path, own_weights
@@ -21,7 +22,6 @@ from bert_keras.presets.families import kind_of
 from bert_keras.presets.formats.checkpoint import Preset, paths_taken, weights_of
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
-from bert_keras.tokenizers.texts import describe
 
 
 class OwnFolder(Preset):

@@ -14,6 +14,7 @@
 # | ALBERT (2019) | one block shared by all layers, a narrow token table | where the file must be small; it is no faster |
 # | DistilBERT (2019) | half of BERT's layers, learned from BERT's answers; no pooler, no segments | where time matters |
 # | ELECTRA (2020) | learns on every token which ones a small generator replaced | for a good small model of one's own, where it can be trained for days |
+# | MPNet (2020) | a bias by distance, shared by all layers; guesses tokens in a random order | for the vectors of English sentences |
 # | ModernBERT (2024) | rotary positions, local attention, gated feed-forward, 8,192 tokens | for long texts, and for English in general |
 #
 # What each learned from the same books in the same half hour, at the size of a laptop, stands in a
@@ -28,7 +29,7 @@ import bert_keras
 
 sizes = {"vocabulary_size": 100, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 16}
 rows = []
-for family in ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "ModernBert"):
+for family in ("Bert", "Roberta", "Albert", "DistilBert", "Electra", "MPNet", "ModernBert"):
     cls = getattr(bert_keras, f"{family}Backbone")
     backbone, deeper = cls(num_layers=2, **sizes), cls(num_layers=4, **sizes)
     outputs = backbone({"token_ids": np.array([[5, 6, 7]])})
@@ -63,6 +64,7 @@ bert_keras.presets()
 #   `modernbert_mini_en_gutenberg`. They are small and know 19th-century novels; do not judge BERT by
 #   them.
 # - **English, on a laptop**: `minilm_l6_en_uncased`, with `pooling="mean"`.
+# - **Vectors of English sentences**: `mpnet_base_en_uncased`.
 # - **English, with a GPU**: `modernbert_base_en_cased` or `roberta_base_en_cased`.
 # - **Chinese**: `bert_base_zh`; then `hf://hfl/chinese-roberta-wwm-ext`, which has BERT's
 #   architecture and was trained with whole words masked.

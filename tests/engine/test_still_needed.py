@@ -1,0 +1,282 @@
+"""What `engine/` corrects is still wrong in Keras, its backends or Python.
+
+Each test shows one defect without this package. When it fails, the defect is gone, and so may be
+the file of `engine/` that names the test.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+from tiny import tiny_classifier
+
+import bert_keras.engine
+
+BACKEND = keras.backend.backend()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FILES = sorted(pathlib.Path(bert_keras.engine.__file__).parent.glob("[!_]*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_each_file_names_the_tests_that_fail_when_it_can_go(path):
+    docstring = path.read_text(encoding="utf-8").split('"""')[1]
+    tests = re.findall(r"`(?:(tests/\S+\.py)::)?(test_\w+)`", docstring)
+    assert "Why: " in docstring and tests
+    for file, name in tests:
+        text = (ROOT / file if file else pathlib.Path(__file__)).read_text(encoding="utf-8")
+        assert f"def {name}(" in text
+
+
+def small_model(*layers):
+    model = keras.Sequential([keras.Input((3,)), *(layers or [keras.layers.Dense(1)])])
+    model.compile("adam", "mse")
+    return model
+
+
+X, Y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+
+
+def loses_weights(method, *data):
+    def fail(batch, logs=None):
+        if batch == 2:
+            raise OSError("the disk is full")
+
+    model = small_model()
+    callback = keras.callbacks.LambdaCallback()
+    callback.on_test_batch_begin = callback.on_predict_batch_begin = fail
+    with pytest.raises(OSError, match="disk"):
+        getattr(model, method)(*data, batch_size=2, verbose=0, callbacks=[callback])
+    try:
+        return not np.isfinite(model.get_weights()[0]).all()
+    except TypeError:
+        return True
+
+
+def test_an_exception_in_keras_s_evaluate_loses_weights():
+    assert loses_weights("evaluate", X, Y) == (BACKEND == "jax")
+
+
+def test_an_exception_in_keras_s_predict_loses_weights():
+    assert loses_weights("predict", X) == (BACKEND == "jax")
+
+
+@pytest.mark.once
+def test_keras_s_save_destroys_the_old_file_when_it_fails(tmp_path):
+    class Failing(keras.layers.Dense):
+        def save_own_variables(self, store):
+            raise OSError("the disk is full")
+
+    small_model().save(path := tmp_path / "model.keras")
+    before = path.read_bytes()
+    with pytest.raises(OSError, match="disk"):
+        small_model(Failing(1)).save(path)
+    assert path.read_bytes() != before
+
+
+@pytest.mark.once
+def test_python_replaces_no_folder_that_holds_files(tmp_path):
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    with pytest.raises(OSError, match="not empty"):
+        os.replace(tmp_path / "new", tmp_path / "old")
+
+
+@pytest.mark.once
+def test_keras_makes_the_model_of_a_file_before_it_looks_at_the_weights(tmp_path, monkeypatch):
+    small_model().save(tmp_path / "small.keras")
+    with (
+        zipfile.ZipFile(tmp_path / "small.keras") as small,
+        zipfile.ZipFile(tmp_path / "large.keras", "w") as large,
+    ):
+        for name in small.namelist():
+            large.writestr(name, small.read(name).replace(b'"units": 1,', b'"units": 12345,'))
+    built, build = [], keras.layers.Dense.build
+    monkeypatch.setattr(
+        keras.layers.Dense,
+        "build",
+        lambda layer, *shape: build(layer, *shape) or built.append(layer),
+    )
+    with pytest.raises(ValueError, match="12345"):
+        keras.saving.load_model(tmp_path / "large.keras")
+    assert built[0].kernel.shape == (3, 12345)
+
+
+@keras.saving.register_keras_serializable("test_still_needed")
+class Outer(keras.Model):
+    """A model that builds its layer in the constructor."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(4)
+        self.dense.build((None, 3))
+        self.built = True
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+@pytest.mark.once
+def test_keras_loads_no_model_whose_inner_layer_is_quantized(tmp_path):
+    model = Outer()
+    model.quantize("int8")
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="could not be loaded"):
+        keras.models.load_model(tmp_path / "model.keras")
+
+
+@pytest.mark.once
+def test_keras_s_summary_knows_no_shapes_of_inner_layers():
+    lines = []
+    keras.Model.summary(tiny_classifier(), print_fn=lambda text, **_: lines.append(text))
+    assert "? " in "".join(lines)
+
+
+def test_keras_computes_with_variables_that_were_replaced():
+    dense = keras.layers.Dense(1)
+    model = small_model(dense)
+    before = model.predict(X, verbose=0)
+    dense.enable_lora(1)
+    for weight in (dense.lora_kernel_a, dense.lora_kernel_b):
+        weight.assign(np.ones(weight.shape))
+    is_stale = np.array_equal(model.predict(X, verbose=0), before)
+    assert is_stale == (BACKEND == "tensorflow")
+
+
+@pytest.mark.once
+def test_keras_s_adamw_is_many_passes_over_memory_on_pytorch():
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    operations = []
+
+    class Record(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            operations.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    model = small_model()
+    optimizer = keras.optimizers.AdamW()
+    optimizer.build(model.trainable_variables)
+    gradients = [torch.ones_like(variable.value) for variable in model.trainable_variables]
+    with Record():
+        optimizer.apply(gradients, model.trainable_variables)
+    assert not any("fused" in name for name in operations)
+    assert sum("foreach" in name for name in operations) > 5
+
+
+def test_keras_squares_the_gradient_of_a_repeated_token_before_it_adds():
+    if BACKEND != "tensorflow":  # Others have no sparse gradients.
+        return
+    import tensorflow as tf
+
+    table = keras.Variable(np.ones((3, 1), "float32"))
+    optimizer = keras.optimizers.Adam(beta_2=0.5)
+    optimizer.build([table])
+    twice = tf.IndexedSlices(tf.ones((2, 1)), tf.constant([1, 1]), (3, 1))
+    optimizer.apply([twice], [table])
+    [velocity] = [v for v in optimizer.variables if "velocity" in v.path]
+    assert velocity.numpy()[1, 0] == pytest.approx(0.5 * (1 + 1))  # Not `0.5 * (1 + 1) ** 2`.
+
+
+def test_keras_lets_tensorflow_tune_its_data():
+    if BACKEND != "tensorflow":
+        return
+    from keras.src.trainers import data_adapters
+
+    adapter = data_adapters.get_data_adapter(X, Y)
+    assert adapter.get_tf_dataset().options().autotune.enabled is not False
+
+
+@pytest.mark.once
+def test_keras_s_dropout_reads_pytorch_s_global_generator():
+    import torch
+
+    before = torch.get_rng_state()
+    keras.layers.Dropout(0.5)(X, training=True)
+    assert not torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.once
+def test_jax_keeps_no_compiled_programs_by_itself():
+    environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+    code = "import jax; print(jax.config.jax_compilation_cache_dir)"
+    command = [sys.executable, "-c", code]
+    assert subprocess.check_output(command, env=environment, text=True).strip() == "None"
+
+
+@pytest.mark.once
+def test_a_forked_process_waits_for_threads_that_it_lacks():
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    x = torch.ones(500, 500)
+    torch.sum(x @ x)  # Starts the threads.
+    child = os.fork()
+    if not child:
+        torch.sum(x @ x)
+        os._exit(0)
+    torch.set_num_threads(before)
+    time.sleep(2)
+    is_there = os.waitpid(child, os.WNOHANG) == (0, 0)
+    if is_there:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert is_there
+
+
+@pytest.mark.once
+def test_a_blocked_signal_interrupts_the_main_thread_by_way_of_another():
+    is_ready, is_over = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: is_ready.set() or is_over.wait())
+    thread.start()
+    is_ready.wait()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGINT, handler)
+        is_over.set()
+        thread.join()
+
+
+def test_keras_s_remat_around_dropout_is_wrong():
+    if BACKEND == "torch":  # It restores the global generator.
+        return
+    x, dropout = keras.ops.ones((64, 64)), keras.layers.Dropout(0.5, seed=1)
+    rematerialized = keras.remat(lambda x: dropout(x, training=True))
+    if BACKEND == "jax":
+        import jax
+
+        jax.grad(lambda x: keras.ops.sum(rematerialized(x)))(x)
+        with pytest.raises(jax.errors.UnexpectedTracerError):
+            dropout(x, training=True)  # Its seed is a tracer of the second pass.
+        return
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        output = rematerialized(x)
+    assert not np.array_equal(output, tape.gradient(output, x))
+
+
+@pytest.mark.once
+def test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch():
+    x = keras.ops.ones((1, 2, 1, 4))
+    bias, mask = keras.ops.zeros((1, 1, 2, 2)), keras.ops.ones((1, 1, 2, 2), "bool")
+    with pytest.raises(ValueError, match="Only one of"):
+        keras.ops.dot_product_attention(x, x, x, bias=bias, mask=mask)

@@ -1,0 +1,176 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+from checks import (
+    TINY,
+    assert_close,
+    check_backbone,
+    check_equals_transformers,
+    gradients,
+    random_inputs,
+    to_numpy,
+)
+from keras import ops
+
+import bert_keras
+from bert_keras.models.mpnet import bucket
+from bert_keras.presets.assign import relative_path
+from bert_keras.presets.families import record_of
+from bert_keras.presets.formats.huggingface import _KINDS
+from bert_keras.presets.name_map import expand, transformed
+
+
+def tiny_backbone(**overrides):
+    return bert_keras.MPNetBackbone(**{**TINY, **overrides})
+
+
+def test_it_keeps_the_contract(tmp_path):
+    check_backbone(tiny_backbone(), "mpnet_backbone.json", tmp_path)
+
+
+def test_buckets_are_those_of_the_paper_s_code():
+    before = {0: 0, 1: 1, 7: 7, 8: 8, 11: 8, 12: 9, 15: 9, 16: 10, 22: 10, 23: 11, 31: 11, 32: 12}
+    before |= {45: 12, 46: 13, 63: 13, 64: 14, 90: 14, 91: 15, 127: 15, 128: 15, 10_000: 15}
+    known = before | {-distance: 16 + number for distance, number in before.items() if distance}
+    distances = ops.convert_to_tensor(np.array(list(known), "int32"))
+    np.testing.assert_array_equal(to_numpy(bucket(distances)), list(known.values()))
+
+
+def test_all_blocks_share_one_bias():
+    backbone = tiny_backbone(num_layers=3, initializer_range=0.5)
+    (shared,) = backbone.encoder.shared
+    assert backbone.stages[1] is shared and [tuple(w.shape) for w in shared.weights] == [(32, 2)]
+    inputs = random_inputs(num_segments=0, padding_id=1)
+    expected = backbone(inputs, return_attentions=True)["attentions"]
+    # Adding a number to all scores of a head changes nothing, but one bucket changes all blocks.
+    table = to_numpy(shared.table.embeddings)
+    for added, is_same in ((np.ones((32, 2)), True), (np.eye(32, 2), False)):
+        shared.table.embeddings.assign(table + added)
+        for found, other in zip(
+            backbone(inputs, return_attentions=True)["attentions"], expected, strict=True
+        ):
+            assert (np.abs(to_numpy(found) - to_numpy(other)).max() < 1e-5) == is_same
+
+
+def their_config(transformers, rng, longest, activation="gelu"):
+    num_heads = int(rng.integers(1, 5))
+    config = transformers.MPNetConfig(
+        vocab_size=int(rng.integers(20, 70)),
+        num_hidden_layers=int(rng.integers(2, 4)),
+        num_attention_heads=num_heads,
+        hidden_size=num_heads * int(rng.integers(3, 8)),
+        intermediate_size=int(rng.integers(5, 40)),
+        hidden_act=activation,
+        max_position_embeddings=longest + 2,
+        initializer_range=0.3,
+        layer_norm_eps=1e-5,
+    )
+    config._attn_implementation = "eager"  # the fused one returns no attentions
+    return config
+
+
+def inputs_of(config, rng):
+    longest = config.max_position_embeddings - 2
+    ids = rng.integers(2, config.vocab_size, (4, longest))
+    places = np.arange(longest)  # padding on the right, none, on the left, and anywhere
+    mask = np.stack([places < 3, places >= 0, places > 2, rng.random(longest) < 0.6])
+    return {"token_ids": np.where(mask, ids, 1), "padding_mask": mask}
+
+
+@pytest.mark.parametrize(
+    ("activation", "longest"), [("gelu", 9), pytest.param("relu", 150, marks=pytest.mark.once)]
+)
+def test_outputs_equal_transformers(activation, longest, tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(longest)
+    rng = np.random.default_rng(longest)
+    config = their_config(transformers, rng, longest, activation)
+    inputs = inputs_of(config, rng)
+    backbone = check_equals_transformers(transformers.MPNetModel(config), inputs, tmp_path)
+    assert isinstance(backbone, bert_keras.MPNetBackbone)
+    assert backbone.max_sequence_length == longest
+
+
+@pytest.mark.parametrize("remat", [True, pytest.param(False, marks=pytest.mark.once)])
+def test_gradients_equal_those_of_transformers(remat, tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    reference = transformers.MPNetModel(their_config(transformers, rng, 14)).eval()
+    reference.save_pretrained(tmp_path)
+    inputs = inputs_of(reference.config, rng)
+    options = {"remat": remat, "dropout": 0.0, "attention_dropout": 0.0}
+    backbone = bert_keras.MPNetBackbone.from_preset(tmp_path, **options)
+    weights = [weight for weight in backbone.weights if "/pooler/" not in weight.path]
+    real = inputs["padding_mask"][..., None].astype("float32")
+    scale = real * np.linspace(-1, 1, backbone.hidden_dim, dtype="float32")
+
+    def output(*values):
+        with keras.StatelessScope(zip(weights, values, strict=True)):
+            return ops.multiply(backbone(inputs, training=True)["sequence_output"], scale)
+
+    found = dict(
+        zip(map(relative_path, weights), gradients(output, *map(to_numpy, weights)), strict=True)
+    )
+    batch = {"input_ids": inputs["token_ids"], "attention_mask": inputs["padding_mask"]}
+    batch = {name: torch.tensor(array).long() for name, array in batch.items()}
+    ((reference(**batch).last_hidden_state * torch.tensor(scale)) ** 2).sum().backward()
+    theirs = {name: parameter.grad for name, parameter in reference.named_parameters()}
+    names = expand(record_of(backbone).rows, _KINDS, i=backbone.num_layers)
+    assert np.abs(found["encoder/attention_bias/table/embeddings"]).max() > 1e-3
+    for path, gradient in found.items():
+        name, transform = names[path]
+        expected = transformed(theirs[name].numpy(), transform)
+        if "embeddings/" in path and "norm" not in path:  # PyTorch leaves padding's row out.
+            gradient[1] = expected[1]
+        largest = max(np.abs(expected).max(), 1)
+        np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-5 * largest, err_msg=path)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("relative_attention_num_buckets", 16),
+        ("pad_token_id", 0),
+        ("type_vocab_size", 2),
+        ("hidden_act", "mish"),
+        ("is_decoder", True),
+    ],
+)
+def test_unsupported_configs_are_refused_before_weights_are_read(key, value, tmp_path):
+    tiny_backbone().export_to_huggingface(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    (tmp_path / "model.safetensors").write_bytes(b"never read")
+    with pytest.raises(ValueError, match=rf"`{key}` in `.*config\.json` must be one of"):
+        bert_keras.MPNetBackbone.from_preset(tmp_path)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("with_json", [True, False])
+def test_raw_pairs_give_the_logits_of_transformers(with_json, tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef", "##b", "##c"]
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *words, "<mask>"]
+    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    tokenizer = transformers.MPNetTokenizerFast(str(tmp_path / "vocab.txt"))
+    if with_json:
+        tokenizer.save_pretrained(tmp_path)
+    torch.manual_seed(0)
+    config = their_config(transformers, np.random.default_rng(0), 20)
+    config.vocab_size, config.num_labels = len(vocabulary), 3
+    reference = transformers.MPNetForSequenceClassification(config).eval()
+    reference.save_pretrained(tmp_path)
+    task = bert_keras.TextClassifier.from_preset(tmp_path)
+    assert task.preprocessor.tokenizer.layout == ((0,), (2, 2), (2,), 0)
+    first, second = ["ab bc", "abc <mask> d", "x"], ["f", "a a a", "d e f"]
+    batch = tokenizer(first, second, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = reference(**batch).logits.numpy()
+    assert_close(task.predict((first, second), verbose=0), expected, 1e-5)
