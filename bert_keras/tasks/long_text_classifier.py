@@ -16,7 +16,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
-from bert_keras.tasks.options import LongTextClassifierOptions, TaskOptions
+from bert_keras.tasks.keyword_options import LongTextClassifierOptions, TaskOptions
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.user_columns import is_columns
 from bert_keras.types import Combination, Frozen, Path, Pooling, ProblemType

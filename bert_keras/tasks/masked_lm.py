@@ -22,7 +22,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks.compatibility import check_all_fit, head_for
 from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts, buckets_of
-from bert_keras.tasks.options import MaskedLMOptions, TaskOptions
+from bert_keras.tasks.keyword_options import MaskedLMOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, as_columns, is_empty, num_examples
 from bert_keras.training.losses import SparseCrossentropy

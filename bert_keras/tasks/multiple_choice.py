@@ -16,7 +16,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
 from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
-from bert_keras.tasks.options import MultipleChoiceOptions, TaskOptions
+from bert_keras.tasks.keyword_options import MultipleChoiceOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, is_empty
 from bert_keras.training.losses import SparseCrossentropy

@@ -13,7 +13,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_labels import one_column
-from bert_keras.tasks.options import PresetOptions, TaskOptions
+from bert_keras.tasks.keyword_options import PresetOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import is_columns, is_empty

@@ -26,7 +26,7 @@ from bert_keras.presets import families
 from bert_keras.tasks import question_examples
 from bert_keras.tasks.compatibility import head_for
 from bert_keras.tasks.encoded_examples import EncodedExamples, buckets_of
-from bert_keras.tasks.options import QuestionAnsweringOptions, RunOptions, TaskOptions
+from bert_keras.tasks.keyword_options import QuestionAnsweringOptions, RunOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column, as_columns
 from bert_keras.training.losses import SpanCrossentropy

@@ -12,7 +12,7 @@ from bert_keras.metrics.streaming import TokenRate
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import check_all_fit, head_for
-from bert_keras.tasks.options import PresetOptions, RunOptions, TaskOptions
+from bert_keras.tasks.keyword_options import PresetOptions, RunOptions, TaskOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_column
 from bert_keras.training.losses import SigmoidCrossentropy

@@ -12,8 +12,8 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.masking import Masking
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.compatibility import head_for
+from bert_keras.tasks.keyword_options import MaskedLMOptions, TaskOptions
 from bert_keras.tasks.masked_lm import MaskedLM
-from bert_keras.tasks.options import MaskedLMOptions, TaskOptions
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import Frozen, Path
 

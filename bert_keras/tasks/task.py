@@ -17,8 +17,8 @@ from bert_keras.models.model import BuiltModel
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import compatibility, freezing
 from bert_keras.tasks.encoded_examples import EncodedExamples, EncodedTexts
+from bert_keras.tasks.keyword_options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
 from bert_keras.tasks.lora import AdaptedTask
-from bert_keras.tasks.options import CompileOptions, EvaluateOptions, FitOptions, RunOptions
 from bert_keras.tasks.saved_task import SavedTask
 from bert_keras.tasks.task_data import TaskData
 from bert_keras.tasks.wrapped_datasets import wrapped

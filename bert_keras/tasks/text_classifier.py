@@ -16,7 +16,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks import encoded_labels as task_labels
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
-from bert_keras.tasks.options import RunOptions, TaskOptions, TextClassifierOptions
+from bert_keras.tasks.keyword_options import RunOptions, TaskOptions, TextClassifierOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_many, is_empty

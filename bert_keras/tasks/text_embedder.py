@@ -28,7 +28,7 @@ from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.groups import EncodedGroups, merge_groups
-from bert_keras.tasks.options import RunOptions, TaskOptions, TextEmbedderOptions
+from bert_keras.tasks.keyword_options import RunOptions, TaskOptions, TextEmbedderOptions
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.text_answer import TextAnswer
 from bert_keras.tasks.user_columns import as_column, is_columns, is_empty, is_text, num_examples

@@ -22,7 +22,7 @@ from bert_keras.preprocessing.word_windows import cut_words
 from bert_keras.tasks.compatibility import dropout_of, head_for, head_of
 from bert_keras.tasks.encoded_examples import EncodedTexts
 from bert_keras.tasks.encoded_labels import check_label_names
-from bert_keras.tasks.options import (
+from bert_keras.tasks.keyword_options import (
     AllCompileOptions,
     RunOptions,
     TaskOptions,
