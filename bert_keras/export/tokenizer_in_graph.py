@@ -170,7 +170,7 @@ def _wordpiece_of(tokenizer, names):
         ) from error
     model = tokenizer.settings["model"]
     prefix = model["continuing_subword_prefix"]
-    # No word contains a line end: these names stand for ids that no piece of a word has.
+    # No word contains a line break, so these names for ids without a token match no piece.
     tokens = [f"\n{id}" for id in range(tokenizer.vocabulary_size)]
     for token, id in tokenizer._backend.get_vocab(with_added_tokens=False).items():
         if token not in ("", prefix) and not re.search(f"{_PRIVATE}|\0", token):

@@ -171,7 +171,7 @@ def squad_v2_scores(
             )
     exact, f1 = {}, {}
     for name, texts in answers.items():
-        # An answer of which nothing is left, such as "The", is as good as none.
+        # An answer that is empty after normalisation, such as "The", counts as none.
         texts = [text for text in texts if normalize_answer(text)] or [""]
         exact[name] = max(exact_match(text, predictions[name]) for text in texts)
         f1[name] = max(word_f1(text, predictions[name]) for text in texts)

@@ -1,9 +1,9 @@
-"""From what a user calls a checkpoint to the local folder that holds it.
+"""Finds the local folder of a checkpoint by its name or address.
 
 `resolve` takes a registered name, a local folder, `hf://owner/name` or
-`kaggle://owner/model/framework/variation` and returns a folder with a config in it. What the files
-mean is not its business. Two kinds of errors: `ValueError` for a source that is written wrongly or
-refused, `FileNotFoundError` (or another `OSError`) for one that could not be had.
+`kaggle://owner/model/framework/variation` and returns a folder with a config in it. It does not
+interpret the files. A source that is malformed or refused raises `ValueError`; one that cannot be
+found or downloaded raises `FileNotFoundError` or another `OSError`.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ _LOCAL_WORKS = "A local folder with the same files works too."
 
 
 def resolve(source: str | os.PathLike) -> pathlib.Path:
-    """Returns the local folder of a checkpoint, downloading it first where need be.
+    """Returns the local folder of a checkpoint, downloading it first if necessary.
 
     Downloads go through `huggingface_hub` and `kagglehub`, with their caches, their environment
     variables (`HF_ENDPOINT`, `HF_HOME`, `HF_TOKEN`, `HF_HUB_OFFLINE`, ...) and their progress bars;
@@ -108,7 +108,7 @@ Tokenizer.resolve = staticmethod(resolve)
 
 
 def _suggestion(source: str) -> str:
-    """Guesses what somebody meant by a name that is not registered."""
+    """Suggests a registered name that is close to an unknown one."""
     if _HUGGING_FACE.fullmatch(f"hf://{source}"):
         return f" For a Hugging Face repository write 'hf://{source}'."
     name = source.lower().replace("-", "_")
@@ -117,7 +117,7 @@ def _suggestion(source: str) -> str:
 
 
 def _registered(name: str, preset: RegisteredPreset) -> pathlib.Path:
-    """Returns the first of the preset's places that can be had."""
+    """Returns the folder of the preset's first available place."""
     failures = []
     cause = None
     for place in preset.places:

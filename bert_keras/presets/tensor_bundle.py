@@ -154,7 +154,7 @@ def _read_handle(reader):
 
 
 def _read_block(data, offset, size):
-    """Yields the keys and values of a block, after its checksum was found right."""
+    """Yields the keys and values of a block, after checking its checksum."""
     end = offset + size
     damaged_if(end + _TRAILER_SIZE > len(data), f"a block at {offset} goes beyond its end")
     stored = int.from_bytes(data[end + 1 : end + _TRAILER_SIZE], "little")
@@ -162,7 +162,7 @@ def _read_block(data, offset, size):
         raise DamagedError(f"the block at {offset} has another checksum than its own")
     damaged_if(data[end] != 0, "it is compressed, which TensorFlow's own checkpoints are not")
     block = data[offset:end]
-    # Behind the entries: where keys are written in full, for a search; and how many these are.
+    # After the entries: the places of keys written in full, for searches, and their number.
     num_restarts = int.from_bytes(block[-4:], "little")
     damaged_if(size < 4 or 4 * (num_restarts + 1) > size, f"the block at {offset} is too short")
     reader = Reader(block[: size - 4 * (num_restarts + 1)])

@@ -8,8 +8,8 @@ GIT_LFS = b"version https://git-lfs"
 class Tensors(Mapping):
     """A read-only mapping from tensor name to NumPy array. A subclass reads.
 
-    Asking reads the tensor into an array of its own and keeps no copy, so that a checkpoint is
-    never held twice in memory; asking twice reads twice.
+    Each access reads the tensor into a new array and keeps no copy, so that a checkpoint is never
+    in memory twice.
 
     Args:
         places: dict, tensor name -> where it is, for `read`.
@@ -91,7 +91,7 @@ class _Updated(Tensors):
 
 
 def way_out(path):
-    """Returns what to do about a file that is not what it should be."""
+    """Returns advice for a file that is damaged or of the wrong kind."""
     with open(path, "rb") as file:
         start = file.read(len(GIT_LFS))
     if start == GIT_LFS:

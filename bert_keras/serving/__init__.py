@@ -1,1 +1,1 @@
-"""A model behind an address: answers in batches, in the protocols that clients speak."""
+"""Serves models over HTTP: answers in batches, in the protocols of common clients."""

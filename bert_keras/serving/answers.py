@@ -1,4 +1,4 @@
-"""The tasks' own answers, for the page and for whoever wants them whole."""
+"""The routes with complete answers of the tasks, which the server's page uses."""
 
 import asyncio
 
@@ -26,14 +26,14 @@ class Texts(bodies.Body):
 
 
 class Saliency(bodies.Body):
-    """A text or a pair, and the label that words are to speak for; by itself the likeliest."""
+    """A text or a pair, and the label to explain; by default the most probable one."""
 
     row: bodies.Texts
     target: str | None = None
 
 
 class Attention(bodies.Body):
-    """A text or a pair, and a head of a layer, each from 0; by itself the mean over the heads."""
+    """A text or a pair, and a layer and a head, counted from 0; by default the mean over heads."""
 
     row: bodies.Texts
     layer: int = Field(0, ge=0)

@@ -1,4 +1,4 @@
-"""Answers what many ask at the same time together, in batches of like length."""
+"""Gathers concurrent questions into batches of similar length."""
 
 import asyncio
 import collections
@@ -10,7 +10,7 @@ from absl import logging
 
 
 class Overloaded(Exception):
-    """Too much waits already; `seconds` is when to ask again."""
+    """Too many rows are waiting; the client should try again after `seconds`."""
 
     def __init__(self, seconds):
         super().__init__(f"Too many texts wait for an answer. Ask again in {seconds} s.")
@@ -29,9 +29,9 @@ class Waiting(NamedTuple):
 class Batcher:
     """One thread that answers, and a queue of bounded length before it.
 
-    The oldest row that waits is answered next, and with it the rows of its key that are nearest to
-    it in length. Rows whose asker has gone are left out. Where a batch fails, its rows are answered
-    one by one, so that a row that cannot be answered fails alone.
+    The oldest waiting row is answered next, together with the rows of its key that are closest to
+    it in length. Rows of clients that have disconnected are dropped. If a batch fails, its rows are
+    answered one by one, so that only the faulty row fails.
 
     Args:
         answer: function of a key and a list of rows that returns a list of as many answers. It runs

@@ -1,6 +1,6 @@
-"""What bodies of JSON have in common: no field is ignored, and the first mistake ends the reading.
+"""The base class of JSON bodies: unknown fields are errors, and parsing stops at the first error.
 
-Else a body of two megabytes, all mistakes, takes half a minute and two gigabytes for its errors.
+Otherwise a body of two megabytes of errors takes half a minute and two gigabytes.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""A connection that ends when its client leaves the server waiting."""
+"""A connection that is closed when its client is too slow."""
 
 import h11
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER

@@ -1,4 +1,4 @@
-"""What stands before the routes: keys, and bodies of bounded size that come in time."""
+"""Middleware that checks keys, and limits the size of bodies and the time to receive them."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""What a model shows of its inside: the words that speak for a label, and who looks at whom."""
+"""Explanations of answers: the words that speak for a label, and attention between words."""
 
 from bert_keras.plots import as_written, attention_of
 from bert_keras.serving.rows import Refusal

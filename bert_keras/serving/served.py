@@ -54,7 +54,7 @@ class Served:
         self.model = self._load_warm()
 
     async def reload_if_changed(self):
-        """Loads the model again where its files changed; who asks meanwhile gets the old one's."""
+        """Loads the model again if its files changed; until then the old one answers."""
         state = state_of(self.source)
         if state is not None and state != self._state:
             await asyncio.to_thread(self.start)

@@ -1,4 +1,4 @@
-"""What all protocols share: the models by name, questions to them, and what is refused and how."""
+"""What all protocols share: the models by name, questions to them, and errors."""
 
 import asyncio
 

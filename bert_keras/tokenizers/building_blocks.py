@@ -1,4 +1,4 @@
-"""Parts of the `tokenizers` library that several kinds of tokenizers are put together from."""
+"""Parts of the `tokenizers` library that several kinds of tokenizers share."""
 
 import tokenizers
 from tokenizers import normalizers, processors
@@ -35,7 +35,7 @@ def bert_template(ids, cls_token, sep_token):
 
 
 def add_special_tokens(backend, tokens, mask_token):
-    """Has tokens of the vocabulary found in text as they stand; the mask takes a space with it."""
+    """Adds tokens that are never split in text; the mask token includes the space before it."""
     known = [token for token in tokens if backend.token_to_id(token) is not None]
     if backend.token_to_id(mask_token) is not None:
         known.append(tokenizers.AddedToken(mask_token, lstrip=True))

@@ -20,10 +20,10 @@ from bert_keras.types import Path
 class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
     """Splits text into the byte-level byte-pair tokens of GPT-2 and RoBERTa.
 
-    Text is split into words with the space before them, their bytes are written as 256 printable
-    characters (a space is `Ġ`), and pairs of neighbours are merged, the pair that training merged
-    first before all others. Any text can be spelled, nothing is cleaned, and nothing is unknown.
-    Pairs of texts are `<s> A </s></s> B </s>`, all of them segment 0.
+    Text is split into words that include the space before them, and their bytes are written as 256
+    printable characters (a space is `Ġ`). Then neighbours are merged in the order in which training
+    merged them. Any text can be spelled: nothing is cleaned, and no token is unknown. Pairs of
+    texts are `<s> A </s></s> B </s>`, all in segment 0.
 
     Args:
         vocabulary: path of a vocab.json file, or a dict from token to id.
@@ -33,7 +33,7 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
         cls_token: str.
         sep_token: str.
         pad_token: str.
-        mask_token: str; takes the space before it with it.
+        mask_token: str; in text it includes the space before it.
         unknown_token: str; this and the mask may be absent from the vocabulary.
         model_max_length: int or None, the longest sequence of the model.
 

@@ -1,4 +1,4 @@
-"""What no tokenizer.json may ask for: time or memory out of all proportion to the text."""
+"""Refuses tokenizer.json files that would need time or memory out of proportion to the text."""
 
 import math
 import re
@@ -13,7 +13,7 @@ _CHUNK = 256
 
 
 def check_harmless(saved, backend):
-    """Raises `ValueError` where the settings of a tokenizer would exhaust a machine.
+    """Raises `ValueError` if the settings of a tokenizer could exhaust a machine.
 
     Args:
         saved: dict, what the tokenizer.json says.
@@ -42,7 +42,7 @@ def check_harmless(saved, backend):
 
 
 def _values(part, key):
-    """Yields what stands under a key, however deep."""
+    """Yields all values of a key, at any depth."""
     for name, value in part.items() if isinstance(part, dict) else enumerate(part or ()):
         if name == key:
             yield value
@@ -57,7 +57,7 @@ def _growth(part):
 
 
 def _repeats_a_repeat(pattern):
-    """Whether a group that is repeated without end holds what is, too."""
+    """Whether a group that is repeated without limit contains another unlimited repeat."""
     pattern = re.sub(r"\\.|\[(?:\\.|[^\]\\])+\]", "x", pattern, flags=re.DOTALL)
     pattern = re.sub(r"[*+]|\{\d*,\}", "\0", pattern)
     found = []

@@ -1,6 +1,6 @@
 """A tokenizer in KerasHub's files: tokenizer.json, preprocessor.json, and its vocabulary.
 
-They are taken as they stand: KerasHub's `BertTokenizer` keeps accents unless told otherwise, where
+The settings are used unchanged: by default, KerasHub's `BertTokenizer` keeps accents, whereas
 Google's code strips them whenever it lowercases.
 """
 
@@ -40,10 +40,10 @@ def read_keras_hub_tokenizer(folder):
 
     Returns:
         made_of: str, see `read_tokenizer`.
-        settings: dict, what the files tell.
+        settings: dict, the settings in the files.
 
     Raises:
-        ValueError: a file is damaged, or the tokenizer is of no kind of ours.
+        ValueError: a file is damaged, or its kind of tokenizer is not supported.
     """
     path = os.path.join(folder, "tokenizer.json")
     saved, assets = read_serialized(path)[1], os.path.join(folder, ASSETS)
@@ -55,7 +55,7 @@ def read_keras_hub_tokenizer(folder):
         settings = {"vocabulary": vocabulary, "merges": os.path.join(assets, "merges.txt")}
         settings["add_prefix_space"] = bool(saved.get("add_prefix_space"))
     else:
-        # It is the file alone that cleans text there.
+        # In KerasHub, only the file determines how text is cleaned.
         settings = {"model": vocabulary, "lowercase": False, "strip_accents": False}
     path = os.path.join(folder, "preprocessor.json")
     if os.path.isfile(path) and (length := read_serialized(path)[1].get("sequence_length")):

@@ -1,4 +1,4 @@
-"""Where special tokens stand around texts: what a tokenizer.json says of it, as ids."""
+"""The ids of the special tokens around texts, as a tokenizer.json defines them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Layout(NamedTuple):
     Fields:
         before: tuple of int, ids before the first text.
         between: tuple of int, ids between the two texts of a pair.
-        after: tuple of int, ids behind the last text.
-        second_segment: int, 0 or 1, the segment id of the second text and of what follows it.
+        after: tuple of int, ids after the last text.
+        second_segment: int, 0 or 1, the segment id from the second text on.
     """
 
     before: tuple[int, ...]
@@ -23,7 +23,7 @@ class Layout(NamedTuple):
     second_segment: int
 
     def num_special(self, is_pair: bool = False) -> int:
-        """Returns how many special tokens stand around a text, or around a pair."""
+        """Returns the number of special tokens around a text, or around a pair."""
         return len(self.before) + len(self.after) + (len(self.between) if is_pair else 0)
 
     def of_ones(self) -> Layout:
@@ -32,7 +32,7 @@ class Layout(NamedTuple):
 
 
 def read_layout(saved: dict[str, Any] | None) -> Layout | None:
-    """Returns the `Layout` of a post-processor, or None where it adds no special token.
+    """Returns the `Layout` of a post-processor, or None if it adds no special tokens.
 
     Args:
         saved: dict, the `post_processor` of a tokenizer.json, or None.

@@ -1,4 +1,4 @@
-"""Protocol buffers' bytes, whatever the message: read, never beyond their end, and written."""
+"""Reading and writing the bytes of protocol buffers; nothing is read beyond their end."""
 
 import struct
 

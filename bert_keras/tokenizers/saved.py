@@ -1,4 +1,4 @@
-"""Tokenizers in files: Hugging Face's, Google's, KerasHub's, and those of SentencePiece."""
+"""Reads tokenizers from the files of Hugging Face, Google, KerasHub and SentencePiece."""
 
 import json
 import os
@@ -18,12 +18,12 @@ from bert_keras.tokenizers.layout import Layout
 
 TOKENIZER_FILE = "tokenizer.json"
 SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
-# What holds a vocabulary, and beside it what says something of the tokenizer.
+# Files that hold a vocabulary, and files with settings of the tokenizer.
 VOCABULARY_FILES = (TOKENIZER_FILE, "vocab.txt", "vocab.json", *SENTENCE_PIECE_FILES)
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 _OTHERS = ("merges.txt", "added_tokens.json", *KERAS_HUB_FILES)
 TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, *_OTHERS)
-# What a role is called where nothing but the vocabulary tells.
+# Usual names of the roles, for vocabularies without settings.
 ROLES = {
     "cls_token": ("[CLS]", "<s>"),
     "sep_token": ("[SEP]", "</s>"),
@@ -58,11 +58,12 @@ def read_tokenizer(source, overrides):
 
     Args:
         source: str or path.
-        overrides: dict, arguments of `Tokenizer` and of the makers that go before what files say.
+        overrides: dict, arguments of `Tokenizer` and its makers that replace those in the files.
 
     Returns:
-        made_of: str, what it is made of: "tokenizer.json", "vocab.txt", "vocab.json" or "model".
-        settings: dict, what the files and `overrides` say, arguments of the maker among them.
+        made_of: str, its source: "tokenizer.json", "vocab.txt", "vocab.json" or "model".
+        settings: dict, the settings from the files and `overrides`, which include the maker's
+            arguments.
     """
     source = pathlib.Path(source)
     if not source.exists():
@@ -108,7 +109,7 @@ def roles_of(settings):
 
 
 def refuse(names, kind):
-    """Raises `ValueError` if there are names of settings that mean nothing to a tokenizer."""
+    """Raises `ValueError` if a tokenizer does not support a setting."""
     if names:
         raise ValueError(
             f"{sorted(names)} mean nothing to this tokenizer, {kind}. Leave them out, or change "
@@ -136,7 +137,7 @@ def open_backend(path):
 
 
 def write_saved(folder, tokenizer, input_names):
-    """Writes what Hugging Face's library wants beside the tokenizer.json of a folder."""
+    """Writes the files that Hugging Face's library needs beside a tokenizer.json."""
     settings, normalizer = tokenizer.settings, tokenizer.settings["normalizer"] or {}
     roles = {role: getattr(tokenizer, role) for role in ROLES}
     saved = {_their_name(role): token for role, token in roles.items() if token is not None}
@@ -175,7 +176,7 @@ def _vocabulary_file(folder):
 
 
 def _read_configs(folder):
-    """Returns what the JSON files beside a vocabulary say, as arguments of the makers."""
+    """Returns the settings in the JSON files beside a vocabulary, as arguments of the makers."""
     config, tokens, model = (
         next((read_json(folder / name) for name in names if (folder / name).is_file()), {})
         for names in (*((name,) for name in _SETTINGS), ("config.json", "bert_config.json"))
@@ -212,7 +213,7 @@ def _read_added(path):
 
 
 def _check_end(num_tokens, num_rows, path):
-    """Raises `ValueError` where a vocab.txt has lost its end."""
+    """Raises `ValueError` if a vocab.txt is truncated."""
     # A table may be filled up to a multiple of 8, 64, ...
     if is_int(num_rows) and num_rows - num_tokens >= max(num_rows & -num_rows, 8):
         raise ValueError(

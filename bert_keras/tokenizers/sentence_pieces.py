@@ -9,7 +9,7 @@ from bert_keras.tokenizers.protocol_buffers import fields
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 _SCORE, _MODEL_TYPE, _CHARSMAP = 2, (_TRAINER, 3), (_NORMALIZER, 2)
-# The settings that the `tokenizers` library has no part for, and what they must be.
+# Settings that the `tokenizers` library cannot express, and the values they must have.
 _FIXED = {
     (_TRAINER, 24): ("treat_whitespace_as_suffix", 0),
     (_TRAINER, 35): ("byte_fallback", 0),

@@ -49,12 +49,13 @@ class Encoding(NamedTuple):
     Fields:
         ids: int, the id in the vocabulary.
         pieces: str, the piece itself.
-        offsets: (start, end), characters of the original text: `text[start:end]` is what the piece
-            stands for; of its own word for `encode_words`. (0, 0) for special tokens. Pieces of
-            bytes that are one character together have the whole character's.
-        word_ids: int, the index of the word the piece comes from; starts again at 0 in the second
-            text. None for special tokens.
-        segment_ids: int, 0 or, where the tokenizer tells texts of a pair apart, 1 for the second.
+        offsets: (start, end), characters of the original text, or of the piece's own word for
+            `encode_words`: `text[start:end]` is what the piece represents. (0, 0) for special
+            tokens. If several pieces are the bytes of one character, each has the offsets of the
+            whole character.
+        word_ids: int, the index of the piece's word, counted from 0 in each text. None for special
+            tokens.
+        segment_ids: int, 0, or 1 for the second text if the tokenizer has segments.
     """
 
     ids: list[int]
@@ -84,29 +85,29 @@ def _role_id(role: str, meaning: str) -> property:
 class Tokenizer(WithOtherNames):
     """Turns text into the tokens of a model's vocabulary, and ids back into text.
 
-    How text is cleaned, split into words and cut into pieces, and which special tokens stand around
-    it, is what its tokenizer.json says, the one file it is saved as. `WordPieceTokenizer`,
-    `BytePairTokenizer` and `UnigramTokenizer` make tokenizers from a vocabulary, `load` reads those
-    of others. The work is done by the `tokenizers` library, which runs a batch on all cores unless
+    Its tokenizer.json, the only file it is saved as, defines how text is cleaned, split into words
+    and cut into pieces, and which special tokens surround it. `WordPieceTokenizer`,
+    `BytePairTokenizer` and `UnigramTokenizer` make tokenizers from a vocabulary; `load` reads those
+    of other libraries. The `tokenizers` library does the work. It runs a batch on all cores unless
     the environment variable `TOKENIZERS_PARALLELISM` is `false`. A call never changes a tokenizer,
     so threads may share it.
 
     Args:
-        backend: a `tokenizers.Tokenizer`, which is taken over: its truncation and padding are
-            switched off. None makes a tokenizer that `load_assets` must fill before use.
+        backend: a `tokenizers.Tokenizer`, whose truncation and padding are switched off. None makes
+            a tokenizer without a vocabulary, which `load_assets` must load before use.
         cls_token: str, opens every sequence. Roles that are None are found: by the post-processor,
             by the model's unknown token, by the usual names (`[PAD]`, `<pad>`, `[MASK]`, ...).
         sep_token: str, closes every text.
         pad_token: str, fills a batch.
-        mask_token: str, hides a word; may be absent as long as nobody asks for its id.
-        unknown_token: str, stands for what the vocabulary cannot spell; may be absent where the
-            vocabulary spells everything.
-        model_max_length: int, the longest sequence of the model that it was made for, or None.
+        mask_token: str, replaces a masked token; may be missing if its id is not used.
+        unknown_token: str, replaces what the vocabulary cannot spell; may be missing if the
+            vocabulary can spell everything.
+        model_max_length: int, the longest sequence of the model it was made for, or None.
 
     Attributes:
         layout: `Layout`, the special tokens around texts.
-        settings: dict, what tokenizer.json says but the vocabulary, with a checksum of merges and
-            scores: two tokenizers with the same vocabulary and settings give the same tokens.
+        settings: dict, the contents of tokenizer.json without the vocabulary, with a checksum of
+            merges and scores: tokenizers with equal vocabularies and settings give equal tokens.
 
     Raises:
         TypeError: `backend` is something else.
@@ -259,9 +260,9 @@ class Tokenizer(WithOtherNames):
         return self._vocabulary[id]
 
     def readable(self, id: int) -> str:
-        """Returns the token of an id as a person would write it: `é` for the bytes `Ã©`, no `▁`.
+        """Returns the token of an id in readable form: `é` for the bytes `Ã©`, without `▁`.
 
-        `##` stays, and so does a token of which nothing would be left or that is half a character.
+        `##` is kept, as are tokens that would become empty or that are half a character.
         """
         token = self.id_to_token(id)
         if self.settings["model"]["type"] == "WordPiece":
@@ -378,10 +379,10 @@ class Tokenizer(WithOtherNames):
     def encode_words(self, words, special_tokens=True):
         """Returns the `Encoding` of a text that comes as words, or of each of a list of such texts.
 
-        `word_ids` count the given words, also where a word holds spaces or punctuation, and offsets
-        count characters within the word. A word of which nothing is left (empty, or control
-        characters alone) has no pieces. Where spaces are parts of tokens, every word counts as one
-        that stands behind a space.
+        `word_ids` are indices of the words, even if a word contains spaces or punctuation, and
+        offsets count characters within the word. A word without tokens (empty, or only control
+        characters) has no pieces. If spaces are parts of tokens, every word is read as if it
+        followed a space.
 
         Args:
             words: list of str, or a list of such lists.
@@ -431,10 +432,10 @@ class Tokenizer(WithOtherNames):
     @overload
     def detokenize(self, ids: NDArray[Any]) -> Any: ...
     def detokenize(self, ids):
-        """Returns ids as text: pieces joined, without those that frame and fill sequences.
+        """Returns the text of ids: their pieces joined, without special tokens and padding.
 
-        What cleaning removed (case, accents, spaces) does not come back. Between Chinese
-        characters, each of which is a word to BERT, no space is put.
+        Cleaning cannot be undone (case, accents, spaces). Chinese characters, each of which is a
+        word to BERT, are joined without spaces.
 
         Args:
             ids: list or array of int, or a batch of them.
@@ -501,10 +502,10 @@ class Tokenizer(WithOtherNames):
         tokenizer.json chooses the tokenizer; without it vocab.txt makes a WordPiece tokenizer,
         vocab.json with merges.txt a byte-pair one, and a SentencePiece file a Unigram one. Roles
         and settings come, in this order, from `overrides`, tokenizer_config.json,
-        special_tokens_map.json, tokenizer.json. Where none of them tells whether WordPiece
-        lowercases (Google's folders), the folder's name does if it is one of Google's
-        (`uncased_L-...`, `cased_L-...`, `chinese_L-...`); else the vocabulary: one with no upper
-        case letter was made from lowercased text.
+        special_tokens_map.json, tokenizer.json. If none of them says whether WordPiece lowercases
+        (Google's folders), this follows from the folder's name if it is one of Google's
+        (`uncased_L-...`, `cased_L-...`, `chinese_L-...`), otherwise from the vocabulary: without
+        upper-case letters, it was made from lowercased text.
 
         Args:
             source: path of a folder or of one of these files.
@@ -630,7 +631,7 @@ def _named_token(role, model, layout, tokens):
 
 
 def _check_layout(layout, cls_id, sep_id):
-    """Raises `ValueError` unless special tokens stand around texts, and are those of the roles."""
+    """Raises `ValueError` unless the special tokens around texts are those of the roles."""
     before, after = (layout.before or [cls_id], layout.after or [sep_id]) if layout else ((), ())
     if cls_id not in before or sep_id not in after:
         raise ValueError(

@@ -15,12 +15,12 @@ from bert_keras.types import Path
 
 
 class _Kind(NamedTuple):
-    """How a family's checkpoints use a file.
+    """How the checkpoints of a family use a SentencePiece file.
 
     Fields:
         begins: tuple of str, the file's first pieces.
-        first: tuple of str, what has the first ids in place of them.
-        last: tuple of str, what has the ids behind all other pieces.
+        first: tuple of str, the tokens that take the first ids instead.
+        last: tuple of str, the tokens with the ids after all other pieces.
         single, pair: str, the special tokens around a text and a pair.
     """
 
@@ -52,9 +52,9 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     quotes into `"`, strips accents, and lowercases; and no piece of it ends with a digit and a
     comma, which become two pieces, though the file has such.
 
-    The pieces are SentencePiece's own but for ties between equally probable cuts and for combining
-    marks behind characters that they do not join, where the library, and with it Hugging Face's
-    tokenizer, goes its own way.
+    The pieces are the same as SentencePiece's, with two exceptions: ties between equally probable
+    cuts, and combining marks after characters that they do not join. There they are those of the
+    `tokenizers` library, as in Hugging Face's tokenizer.
 
     Args:
         model: path of a SentencePiece file, such as sentencepiece.bpe.model.

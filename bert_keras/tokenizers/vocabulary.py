@@ -17,8 +17,8 @@ _GOOGLE_FOLDER = re.compile(r"(uncased|cased|chinese|multilingual)_L-\d+_H-\d+_A
 def read_vocabulary(path: Path) -> list[str]:
     """Reads a vocab.txt file.
 
-    Lines end at `"\\n"` (or `"\\r\\n"`) and nowhere else: the Chinese vocabulary holds U+2028 as a
-    token, which `str.splitlines` would take for the end of a line. Nothing is stripped from tokens.
+    Only `"\\n"` (or `"\\r\\n"`) ends a line: the Chinese vocabulary has the token U+2028, at which
+    `str.splitlines` would split. Tokens are not stripped.
 
     Args:
         path: str or path of a UTF-8 file, with or without a byte order mark.
@@ -62,8 +62,8 @@ def numbered(vocabulary: Path | Iterable[str]) -> dict[str, int]:
     """Returns the ids of a vocabulary's tokens, or says what is wrong with it.
 
     A token that occurs twice keeps its last id, as in Google's `load_vocab`, because a checkpoint
-    trained with such a file was trained with that id; a warning names the lines. The earlier ones
-    get the number of their line behind a line end, so that no id is without a token.
+    trained with such a file was trained with that id; a warning names the lines. Earlier copies get
+    a line break and their line number appended, so that each id has a token.
 
     Args:
         vocabulary: list or tuple of str, or the path of a vocab.txt.

@@ -44,8 +44,8 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
     punctuation sign. Every word is cut into the longest pieces that the vocabulary holds, from left
     to right (`"unaffable"` gives `un ##aff ##able`); a word that cannot be cut becomes `[UNK]`.
 
-    The pieces are those of Google's tokenization.py, tried with every character of Unicode, but for
-    four corners where the library, and with it Hugging Face's tokenizer, goes its own way: a
+    The pieces are the same as those of Google's tokenization.py, tested with every character of
+    Unicode, with four exceptions, which Hugging Face's tokenizer shares: a
     capital sigma at the end of a word becomes `σ` where Python writes `ς`; private use characters
     are dropped; U+2B820 to U+2B91F, rare Chinese characters, are not set apart; and characters that
     entered Unicode after the library's tables (version 8) are neither punctuation nor accents.

@@ -26,7 +26,7 @@ class Field(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Tensors of theirs that are joined, split, added or left out before the rows fit them.
+    """Changes to a checkpoint's tensors that the rows need: joining, splitting, adding, removing.
 
     Their names are those of the rows, without the record's prefix.
 

@@ -1,4 +1,4 @@
-"""What all opened presets have in common, and how a family's record is read.
+"""The base classes of opened presets, and how they use the record of a family.
 
 An opened preset has
 
@@ -6,7 +6,7 @@ An opened preset has
 - `backbone_class(base)`: the backbone's class, which derives from `base`;
 - `backbone(base, **overrides)`: a new backbone of the preset's family, with initial weights;
 - `load_backbone_weights(backbone, task=None)`;
-- `filling()`: a context in which no model is made that is too large for the tensors;
+- `filling()`: a context that refuses models larger than the tensors can fill;
 - `task_name()`: the registered name of the task whose head the preset holds, or `None`;
 - `task_arguments(task)`: constructor arguments that the preset holds for a task, given as its class
   or the class's name;
@@ -55,7 +55,7 @@ class Preset:
         """Returns a new backbone with initial weights, of a class that derives from `base`.
 
         Raises:
-            ValueError: the config lacks a size, or asks for what the family has not.
+            ValueError: the config lacks a size, or asks for something the family does not have.
         """
         cls = self.backbone_class(base)
         with contextlib.nullcontext() if overrides else reading(self.path):
@@ -86,7 +86,7 @@ class Preset:
         return found
 
     def filling(self):
-        """Returns a context in which no model is made that the tensors could not fill."""
+        """Returns a context that refuses models larger than the tensors can fill."""
         return filled_by(self.source, lambda: sum(map(math.prod, self.tensors.shapes.values())))
 
     def tokenizer(self):
@@ -177,7 +177,7 @@ class Checkpoint(Preset):
         return next((f"bert_keras>{task}" for task in found), None)
 
     def task_arguments(self, task):
-        """Returns what the checkpoint says of a task: its head, labels, problem, dropout."""
+        """Returns the task's arguments in the checkpoint: head, labels, problem type, dropout."""
         kind = kind_of(task, self.record.heads)
         head = self.record.heads.get(kind)
         if head is None or not self._has_head(kind):
@@ -193,7 +193,7 @@ class Checkpoint(Preset):
         return {name: value for name, value in said.items() if value is not None}
 
     def load_head_weights(self, task):
-        """Assigns the head's weights when the checkpoint has them; else they stay, with a warning.
+        """Assigns the head's weights; if the checkpoint has none, warns and keeps the initial ones.
 
         Raises:
             FileNotFoundError: a file of the checkpoint is missing.
@@ -294,7 +294,7 @@ def written_config(record, backbone, there):
 
 
 def check_head(task, head, there):
-    """Raises `ValueError` when a task's head computes something else than that of a record.
+    """Raises `ValueError` if a task's head computes something other than the head of a record.
 
     Args:
         task: a `Task`.
@@ -338,7 +338,7 @@ def weights_of(backbone):
 
 
 def paths_taken(task, saved):
-    """Returns which weights of a task's head stand where in a saved head.
+    """Returns the paths of a task's head weights in a saved head.
 
     Args:
         task: a task.

@@ -7,10 +7,10 @@
 | `task.json`, `task.weights.h5` | for a task: its class and arguments, the weights of its head |
 | `tokenizer.json`, `preprocessor.json`, `assets/tokenizer/vocabulary.txt` | the tokenizer |
 
-Names of weights are paths inside an HDF5 file, made of the layers' classes, of which the first has
-no number; leading underscores, which differ between Keras's versions, do not count. Queries, keys
-and values have an axis for the heads and one for each head's width, where we have one for both. The
-precision that a preset was saved with is not taken over: give `dtype`.
+Weights are named by paths inside an HDF5 file, made from the classes of layers; the first layer of
+a class has no number. Leading underscores, which differ between versions of Keras, are ignored.
+Queries, keys and values have an axis for the heads and one for the width of a head; ours have one
+for both. The dtype of a saved preset is ignored: pass `dtype`.
 
 Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 """

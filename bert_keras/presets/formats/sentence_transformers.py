@@ -1,6 +1,6 @@
-"""The files by which sentence-transformers tells how a checkpoint becomes a sentence's vector.
+"""The files of sentence-transformers, which define how a checkpoint embeds a sentence.
 
-They lie beside a checkpoint in Hugging Face's layout:
+They are stored beside a checkpoint in Hugging Face's layout:
 
 | file | what is read of it |
 |---|---|
@@ -30,7 +30,7 @@ _PACKAGE = "sentence_transformers.models"
 
 
 def read_settings(folder, modules_matter=True):
-    """Returns what a folder says of its embeddings, `{}` where it has no `modules.json`.
+    """Returns the settings of a folder's embeddings, `{}` if it has no `modules.json`.
 
     Args:
         folder: path of the folder.

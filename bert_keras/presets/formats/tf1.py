@@ -74,9 +74,10 @@ def holds_tf1(folder):
 
 
 def _prefix_of_checkpoint(folder):
-    """Returns what the names of the checkpoint's files begin with.
+    """Returns the common prefix of the checkpoint's file names.
 
-    Of several checkpoints it is the one that the file `checkpoint` names, else `bert_model.ckpt`.
+    If there are several checkpoints, the file `checkpoint` names the one to use; otherwise it is
+    `bert_model.ckpt`.
     """
     names = sorted(path.name.removesuffix(".index") for path in folder.glob("*.index"))
     if len(names) == 1:
