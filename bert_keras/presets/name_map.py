@@ -1,9 +1,9 @@
-"""A name map: which variable of ours is which tensor of a checkpoint, read in both directions.
+"""Name maps say which of our variables is which tensor of a checkpoint, in both directions.
 
-A map is a list of rows `(our layer, their layer, kind)`. The kind, of the format, says which
-variables the layer has on each side and how their arrays relate. Letters in braces stand for
-numbers: `{i}` for every encoder layer. A row with a fourth entry counts from that number on, where
-the layers before it lack the part or call it otherwise.
+A map is a list of rows `(our layer, their layer, kind)`. A format defines, for each kind, the
+variables of the layer on both sides and how to transform the arrays. Letters in braces stand for
+numbers: `{i}` for every encoder layer. A fourth entry is the first number, for layers before which
+the tensor is missing or has another name.
 """
 
 import itertools
@@ -17,9 +17,9 @@ def expand(rows, kinds, **counts):
 
     Args:
         rows: list of `(our layer, their layer, kind)` or `(..., first number)`.
-        kinds: dict, kind -> list of `(our variable, what follows their layer's name, transform)`;
-            see `transformed`.
-        **counts: int, how many numbers each letter stands for.
+        kinds: dict, kind -> list of `(our variable, suffix of their layer's name, transform)`. See
+            `transformed`.
+        **counts: int, the count of numbers for each letter.
     """
     names = {}
     for ours, theirs, kind, *first in rows:
@@ -33,14 +33,14 @@ def expand(rows, kinds, **counts):
 
 
 def transformed(array, transform):
-    """Returns `array` of theirs as ours; a transposition, twice, gives `array` back."""
+    """Returns their array in our form. Transposing twice restores `array`."""
     if transform == "transpose":
         return np.transpose(array)
     return np.reshape(array, transformed_shape(np.shape(array), transform))
 
 
 def transformed_back(array, transform, num_heads):
-    """Returns `array` of ours as the other side stores it, the inverse of `transformed`."""
+    """Returns our array in their form, the inverse of `transformed`."""
     if transform == "merge_first":
         return np.reshape(array, (num_heads, -1, *array.shape[1:]))
     if transform == "merge_last":
@@ -53,9 +53,8 @@ def transformed_shape(shape, transform):
 
     Args:
         shape: tuple of int.
-        transform: `None`; `"transpose"`; or, where the other side has an axis for the heads and one
-            for each head's width and we have one for both, `"merge_first"` or `"merge_last"`: the
-            two are the first or the last axes.
+        transform: `None`, `"transpose"`, `"merge_first"` or `"merge_last"`. The latter two merge
+            the first or last two axes, heads and width of a head, for which we have one axis.
     """
     if transform == "transpose":
         return tuple(shape[::-1])

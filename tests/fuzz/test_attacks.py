@@ -143,7 +143,7 @@ CONFIGS = {
     "a size that is none": in_backbone(hidden_dim="16"),
     "no config": lambda config: {"a": 1},
 }
-DEEP, TOKENIZER = b"[" * 100_000, "assets/preprocessor/tokenizer.json"
+DEEP, TOKENIZER = b"[" * 100_000, "assets/tokenizer.json"
 
 
 MEMBERS = {
