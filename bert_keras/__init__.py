@@ -1,8 +1,8 @@
 """BERT for Keras 3: models, pre-training and fine-tuning on TensorFlow, JAX and PyTorch.
 
 Importing the package registers its classes with Keras, so that `keras.models.load_model` finds
-them, and changes nothing else in the process; see `keep_freed_memory` for what may. Where Keras is
-not installed, `bert_keras.export.runtime` can be imported all the same.
+them, and changes nothing else in the process; see `keep_freed_memory` for what you may change. If
+Keras is not installed, `bert_keras.export.runtime` can still be imported.
 """
 
 import importlib as _importlib
@@ -13,7 +13,7 @@ from bert_keras.other_names import renamed_class as _renamed_class
 from bert_keras.version import __version__
 
 _program = "".join(_sys.argv[:1])
-if _program == "-m":  # It stands there while Python looks for the module, which may be another's.
+if _program == "-m":  # Python is still looking for the module, which may be another one.
     _program = _sys.orig_argv[-len(_sys.argv)]
 if _os.path.basename(_program) in ("bert-keras", "bert-keras.exe", "bert_keras", "-mbert_keras"):
     from bert_keras.cli.start import prepare as _prepare
@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
             f"Keras needs the package of its backend. {error.name} is not installed. Set the "
             "environment variable KERAS_BACKEND to tensorflow, jax or torch, whichever is."
         ) from error
-    if error.name != "keras":  # Without Keras there is `bert_keras.export.runtime`, and no more.
+    if error.name != "keras":  # Without Keras, only `bert_keras.export.runtime` can be imported.
         raise
 else:
     from bert_keras import distribution, heads, layers, metrics, training
@@ -68,27 +68,34 @@ else:
     from bert_keras.training.stages import layer_wise_decay
 
 
-# Rooms that stand on the library: imported when a program first asks for them.
+# The rooms that stand on the library, each imported when a program first uses it.
 _ROOMS = ("corpora", "datasets", "export", "plots")
+_FROM_ROOMS = {"train_wordpiece": "corpora"}
 
 
 def __getattr__(name):
-    has_keras = "_keras" in globals()
     if name in _ROOMS:
-        return _importlib.import_module(f"bert_keras.{name}")
-    if name == "train_wordpiece" and has_keras:
-        return __getattr__("corpora").train_wordpiece
-    if not has_keras and name[:1].isupper():
+        return _importlib.import_module(f"{__name__}.{name}")
+    if name in _FROM_ROOMS:
+        return getattr(__getattr__(_FROM_ROOMS[name]), name)
+    if "_keras" not in globals() and name[:1].isupper():
         raise ModuleNotFoundError(
             f"bert_keras.{name} needs Keras, which is not installed: pip install keras. Exported "
-            "folders are answered without it, by `bert_keras.export.runtime`."
+            "folders answer without it, with `bert_keras.export.runtime`."
         )
-    rooms = (training, layers, heads, metrics, __getattr__("datasets")) if has_keras else ()
-    here = [f" Here it is `{room.__name__}.{name}`." for room in rooms if hasattr(room, name)]
-    hint = here[0] if here else _renamed_class(name)
-    raise AttributeError(f"module 'bert_keras' has no attribute {name!r}.{hint}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{_hint(name)}")
+
+
+def _hint(name):
+    """Returns a sentence on where the package has that name, or its own name for it, or `""`."""
+    if "_keras" not in globals() or name.startswith("_"):
+        return ""
+    for room in (training, layers, heads, metrics, __getattr__("datasets")):
+        if hasattr(room, name):
+            return f" Here it is `{room.__name__}.{name}`."
+    return _renamed_class(name)
 
 
 def __dir__():
-    names = {*globals(), *_ROOMS, "train_wordpiece"}
+    names = {*globals(), *_ROOMS, *_FROM_ROOMS}
     return sorted(name for name in names if not name.startswith("_") or name == "__version__")

@@ -10,13 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 # What messages call arrays of these dtype kinds.
-_DTYPES = {
-    "iu": "ints",
-    "iub": "ints or bools",
-    "f": "floats",
-    "iuf": "numbers",
-    "iufb": "numbers",
-}
+_DTYPES = {"iu": "ints", "iub": "ints or bools", "f": "floats", "iuf": "numbers", "iufb": "numbers"}
 
 
 def is_int(value):

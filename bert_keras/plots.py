@@ -294,15 +294,9 @@ def saliency(
                     colour = colours.to_rgba(score)
                     box = plt.Rectangle((place, y - 0.09), size, 0.29, color=colour, linewidth=0)
                     axis.add_patch(box)
-                    dark = abs(score) > 0.6 * limit
-                    axis.text(
-                        place + size / 2,
-                        y,
-                        as_written(one.tokens)[number][0],
-                        fontsize=11,
-                        ha="center",
-                        color="white" if dark else "black",
-                    )
+                    text, is_dark = as_written(one.tokens)[number][0], abs(score) > 0.6 * limit
+                    options = {"ha": "center", "color": "white" if is_dark else "black"}
+                    axis.text(place + size / 2, y, text, fontsize=11, **options)
             y -= 0.25
         bar = figure.add_axes((0.3, 0.4 / total, 0.4, 0.12 / total))
         figure.colorbar(colours, cax=bar, orientation="horizontal")

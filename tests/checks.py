@@ -1,4 +1,4 @@
-"""What every model must pass, whatever its family or task."""
+"""Checks that every model must pass, whatever its family or task."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ from bert_keras.preprocessing.unpadded_batches import without_padding
 from bert_keras.presets.assign import relative_path
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
-# The arguments that backbones have in common, for one of a test's size.
+# The arguments that all backbones have, for a tiny one.
 TINY = {
     "vocabulary_size": 50,
     "num_layers": 2,
@@ -64,7 +64,7 @@ def gradients(function, *inputs):
 
 
 def perplexity(labels, logits, weights):
-    """Exp of the mean negative log-probability of the labels, positions of weight 0 left out."""
+    """Exp of the mean negative log-probability of the labels, without positions of weight 0."""
     is_masked = np.asarray(weights) > 0
     labels, logits, weights = (np.asarray(x)[is_masked] for x in (labels, logits, weights))
     chosen = np.take_along_axis(scipy.special.log_softmax(logits, -1), labels[..., None], -1)
@@ -72,7 +72,7 @@ def perplexity(labels, logits, weights):
 
 
 def check_everything_is_built(model):
-    """All variables exist before the first call: calling makes no more."""
+    """All variables exist before the first call."""
     assert all(layer.built for layer in model._flatten_layers())
 
 
@@ -112,7 +112,7 @@ def random_inputs(batch=3, seq_len=7, seed=0, vocabulary_size=50, num_segments=2
 
 
 def check_backbone(backbone, golden, folder):
-    """A `TINY` backbone of some family keeps the contract of `bert_keras.models.backbone`.
+    """A `TINY` backbone of any family keeps the contract of `bert_keras.models.backbone`.
 
     Args:
         backbone: the backbone.
@@ -132,19 +132,19 @@ def check_backbone(backbone, golden, folder):
 
 
 def check_attributes(backbone):
-    """What other parts ask of a backbone fits its weights."""
+    """The attributes that other code reads fit the backbone's weights."""
     assert set(backbone.input_names) <= {"token_ids", "segment_ids", "padding_mask"}
     assert ("segment_ids" in backbone.input_names) == (backbone.num_segments > 1)
     table = (backbone.vocabulary_size, backbone.embedding_dim)
     assert tuple(backbone.token_embedding.embeddings.shape) == table
     for name in ("dropout", "activation", "layer_norm_epsilon", "initializer_range"):
         assert getattr(backbone, name) is not None
-    # From the bottom to the top, with all weights below the norm and the pooler.
+    # Stages go from the bottom to the top and have all weights below the norm and the pooler.
     stages = [[id(weight) for weight in stage.weights] for stage in backbone.stages]
     below = [place for stage in stages for place in stage]
     above = [layer for layer in (backbone.encoder.norm, backbone.pooler) if layer is not None]
     above = [id(weight) for layer in above for weight in layer.weights]
-    # Layers may share a block, which is one stage, and blocks what is computed once for them all.
+    # A block that layers share is one stage, and so is each layer that all blocks share.
     assert backbone.num_blocks == len({id(block) for block in backbone.encoder.blocks})
     assert len(stages) == 1 + len(backbone.encoder.shared) + backbone.num_blocks
     assert below + above == [id(weight) for weight in backbone.weights]
@@ -155,7 +155,7 @@ def check_attributes(backbone):
 
 
 def check_outputs(backbone, inputs):
-    """The dict of outputs has the contract's names and shapes, and `hidden_states` its order."""
+    """The outputs have the contract's names and shapes, and `hidden_states` the right order."""
     outputs = backbone(inputs, return_hidden_states=True, return_attentions=True)
     rows = inputs["token_ids"].shape
     num_layers, hidden_dim = backbone.num_layers, backbone.hidden_dim
@@ -184,7 +184,7 @@ def check_padding_changes_nothing(backbone):
 
 
 def check_rows_without_padding(backbone):
-    """Several texts in a row see nothing of each other, and have positions of their own."""
+    """Several texts in one row do not see each other and have their own positions."""
     options = {"num_segments": backbone.num_segments, "padding_id": backbone.padding_id or 0}
     packed = without_padding(random_inputs(16, 12, **options))
     assert len(packed["row_places"]) < len(packed["token_ids"])
@@ -203,7 +203,7 @@ def check_rows_without_padding(backbone):
 
 
 def check_inputs_are_refused(backbone):
-    """Segments that a family has not, and more tokens than it has positions, end before compute."""
+    """Segments without a table and too many tokens are refused before anything is computed."""
     ids = np.ones((2, backbone.max_sequence_length + 1), int)
     wrong = {"between 1 and 12 tokens": {"token_ids": ids}}
     if backbone.num_segments < 2:
@@ -216,7 +216,7 @@ def check_inputs_are_refused(backbone):
 
 
 def check_weight_paths(backbone, golden, folder):
-    """Renaming an attribute or a layer breaks every saved file: a golden list notices."""
+    """Renaming an attribute or a layer breaks every saved file. A golden list notices it."""
     import h5py
 
     expected = json.loads((GOLDEN / golden).read_text())
@@ -230,7 +230,7 @@ def check_weight_paths(backbone, golden, folder):
 
 
 def check_equals_transformers(reference, inputs, folder):
-    """A backbone of transformers' files has its hidden states, attentions and outputs.
+    """A backbone loaded from a transformers model has its hidden states, attentions and outputs.
 
     Args:
         reference: the `transformers` model, with eager attention; its weights are changed.
@@ -244,7 +244,7 @@ def check_equals_transformers(reference, inputs, folder):
 
     reference.eval()
     with torch.no_grad():
-        for parameter in reference.parameters():  # the initial zeros and ones hide mix-ups
+        for parameter in reference.parameters():  # initial zeros and ones would hide mix-ups
             parameter.add_(0.1 * torch.randn_like(parameter))
     reference.save_pretrained(folder)
     backbone = Backbone.from_preset(folder)

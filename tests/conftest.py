@@ -1,11 +1,11 @@
 """Every test starts from the same seed, and on a full installation no test may be skipped."""
 
 import gc
-import os
 
 import keras
 import pytest
 from keras.src.trainers import trainer
+from skips import fail_if_skipped
 
 
 @pytest.fixture(autouse=True)
@@ -60,23 +60,6 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_report_header():
     return f"keras {keras.__version__}, backend {keras.backend.backend()}"
-
-
-# With FAIL_ON_SKIPS=1, as in `run_all.py`, a skipped test fails except for these reasons.
-ALLOWED_SKIPS = (
-    "runs where nothing needs to be compiled",  # the recipes, only on PyTorch
-    "ALL_KILLS=1 runs it",  # a pretraining that is killed often, only on PyTorch
-)
-
-
-def fail_if_skipped(report):
-    if os.environ.get("FAIL_ON_SKIPS") != "1" or report.outcome != "skipped":
-        return report
-    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    if not hasattr(report, "wasxfail") and not any(text in reason for text in ALLOWED_SKIPS):
-        report.outcome = "failed"
-        report.longrepr = f"Skipped where every test must run ({reason})."
-    return report
 
 
 @pytest.hookimpl(wrapper=True)

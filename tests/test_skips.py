@@ -1,7 +1,7 @@
 import types
 
 import pytest
-from conftest import ALLOWED_SKIPS, fail_if_skipped
+from skips import ALLOWED_SKIPS, fail_if_skipped
 
 
 @pytest.mark.parametrize(

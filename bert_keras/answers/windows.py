@@ -21,7 +21,7 @@ class Windows(NamedTuple):
 
 
 def positions_of(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns for each value of rows of these lengths its row, and its position within the row."""
+    """Returns, for each value of rows with these lengths, its row and its position in the row."""
     row = np.repeat(np.arange(len(lengths)), lengths)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
@@ -29,14 +29,15 @@ def positions_of(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int6
 def cut_windows(lengths: ArrayLike, window_length: ArrayLike, stride: int) -> Windows:
     """Cuts documents into overlapping windows, one every `stride` tokens.
 
-    A document of `n > w` tokens gives `ceil((n - w) / stride) + 1` windows of `w` tokens, the last
-    one of what remains, as in Google's run_squad.py; a document that fits gives one window, also
-    if it is empty. Hugging Face calls the overlap, `w - stride`, the stride.
+    A document of `n > w` tokens gives `ceil((n - w) / stride) + 1` windows. All have `w` tokens,
+    except the last, which has the rest, as in Google's run_squad.py. A document that fits, even an
+    empty one, gives a single window. What Hugging Face calls the stride is the overlap,
+    `w - stride`.
 
     Args:
         lengths: int `(num_documents,)`, tokens of each document.
-        window_length: int or int `(num_documents,)`, tokens of a window: what is left of the
-            maximum length after the special tokens and the document's prefix, such as a question.
+        window_length: int or int `(num_documents,)`, tokens of a window: the maximum length minus
+            the special tokens and the document's prefix, such as a question.
         stride: int, the distance between the starts of two windows; a stride above the window's
             length counts as that length, so that no token is skipped.
 
@@ -54,7 +55,7 @@ def cut_windows(lengths: ArrayLike, window_length: ArrayLike, stride: int) -> Wi
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     window_length = np.broadcast_to(np.asarray(window_length, dtype=np.int64), lengths.shape)
-    if not isinstance(stride, (int, np.integer)) or stride < 1:
+    if not isinstance(stride, (int, np.integer)) or isinstance(stride, bool) or stride < 1:
         raise ValueError(f"`stride` must be an int from 1. Received: {stride!r}.")
     if np.any(window_length < 1):
         document = int(np.argmin(window_length))
@@ -80,19 +81,21 @@ def document_windows(
 ) -> Windows:
     """Cuts documents into windows and keeps at most `num_windows` of each.
 
-    A document that fits is one window. In a longer one, windows begin every `stride` tokens and are
-    all full: the last one ends with the document and overlaps the one before as far as it must. (In
-    the paper it holds what remains, which may be a single token that counts fully in the mean.)
+    A document that fits is a single window. In a longer one, windows begin every `stride` tokens,
+    and all are full: the last one ends with the document, and may overlap more with the previous
+    one. (In the paper the last one holds the rest, which may be a single token that counts fully in
+    the mean.)
 
-    Of a document with more windows `truncation` keeps
+    If a document has more windows, `truncation` keeps
 
     - `"head"`, `"longest_first"`, `"only_first"`: the first ones;
     - `"tail"`: the last ones;
-    - `"head_tail"`: as many of the first as of the last, of an odd number one more of the first.
+    - `"head_tail"`: half from the beginning and half from the end; one more from the beginning if
+      the number is odd.
 
     Args:
         lengths: int `(num_documents,)`, tokens of each document.
-        window_length: int, tokens of a window, special tokens not counted.
+        window_length: int, tokens of a window, without special tokens.
         stride: int, the distance between the starts of two windows.
         num_windows: int, the most windows of a document.
         truncation: a strategy for single texts, see `bert_keras.preprocessing.packing`.
@@ -130,17 +133,17 @@ def document_windows(
 
 
 def max_context(windows: Windows) -> NDArray[np.bool_]:
-    """Returns for each token of each window whether it has the most context there.
+    """Returns, for each token of each window, whether it has the most context there.
 
-    A token lies in several windows; it counts in the one where the smaller of its left and right
-    contexts is largest, plus a hundredth of the window's length; of equal windows in the first.
-    This is Google's `_check_is_max_context`. So each token of a document counts exactly once.
+    A token may be in several windows. It counts in the window in which the smaller of its left and
+    right contexts, plus a hundredth of the window's length, is largest; in the first of equals. So
+    each token of a document counts exactly once. This is Google's `_check_is_max_context`.
 
     Args:
         windows: `Windows`.
 
     Returns:
-        bool `(total,)`, the tokens of one window after those of the other.
+        bool `(total,)`, for the tokens of all windows, concatenated.
     """
     # The position within the window is the number of tokens to the left.
     window, left = positions_of(windows.lengths)
@@ -159,7 +162,7 @@ def max_context(windows: Windows) -> NDArray[np.bool_]:
 def document_positions(
     windows: Windows, first_columns: ArrayLike, length: int
 ) -> NDArray[np.int64]:
-    """Returns for each column of packed windows the token of the document that stands there.
+    """Returns, for each column of packed windows, the document's token in that column.
 
     Args:
         windows: `Windows`.

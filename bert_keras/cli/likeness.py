@@ -6,7 +6,7 @@ import numpy as np
 
 from bert_keras import datasets, metrics
 from bert_keras.checks import check_not_empty
-from bert_keras.cli.training_files import Parts
+from bert_keras.cli.training_files import Parts, read_named_files
 
 # From this share of the highest score, a pair counts as having the same meaning.
 TRUE_PAIR = 0.8
@@ -15,13 +15,7 @@ TRUE_PAIR = 0.8
 def read_pairs(flags):
     """Returns pairs whose labels are similarities from 0 to 1."""
     if flags.train_file:
-        train = _read_file(flags, flags.train_file)
-        test = _read_file(flags, flags.test_file, True) if flags.test_file else None
-        if flags.dev_file:
-            return Parts(train, _read_file(flags, flags.dev_file), test)
-        print(f"There is no dev file: a tenth of {flags.train_file} is held out.")
-        size = max(2, len(train) // 10)
-        return Parts(*datasets.split_examples(train, test_size=size, seed=0), test)
+        return read_named_files(flags, _read_file)
     name = flags.dataset or datasets.detect_glue_task(flags.data_dir)
     task = datasets.get_glue_task(name)
     if len(task.label_names) > 2 or any(len(layout.texts) < 2 for layout in task.layouts):
@@ -42,7 +36,7 @@ def read_pairs(flags):
     return Parts(train, dev, test and _of_known(test, task))
 
 
-def _read_file(flags, path, may_lack_labels=False):
+def _read_file(flags, path, label_names=None, may_lack_labels=False):
     if flags.dataset:
         task = datasets.get_glue_task(flags.dataset)
         return _of_known(datasets.read_examples(path, task), task)

@@ -170,24 +170,19 @@ def masking_of(flags):
 
 
 def runner_options(texts):
-    """Returns a dict of the options `name=value`, each of which is given once."""
-    pairs = list(map(runner_option, texts))
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError(
-            "--runner_option sets each name once; a list is name=[1,2]. Received: "
-            f"{' '.join(texts)}."
-        )
-    return dict(pairs)
-
-
-def runner_option(text):
-    """Returns the name and the value of `name=value`; the value is read as JSON if it is JSON."""
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise ValueError(f"--runner_option takes name=value. Received: {text!r}.")
-    with contextlib.suppress(ValueError):
-        value = json.loads(value)
-    return name, value
+    """Returns a dict of options `name=value`, each given once; a value may be JSON."""
+    options = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or name in options:
+            raise ValueError(
+                "--runner_option takes name=value, each name once; a list is name=[1,2]. Received: "
+                f"{text!r} of {texts}."
+            )
+        options[name] = value
+        with contextlib.suppress(ValueError):
+            options[name] = json.loads(value)
+    return options
 
 
 def report(message):

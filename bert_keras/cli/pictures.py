@@ -32,24 +32,21 @@ def of_texts(model, parts, folder):
     texts = [column[0] for column in (first if isinstance(first, tuple) else (first,))]
     plots.attention(model, *texts, path=folder / "attention_layers.png")
     plots.attention(model, *texts, layer=-1, path=folder / "attention_heads.png")
-    names = [_label(few, row) for row in range(len(few))]
+    names = [label_in_words(label, dev.label_names) for label in few.labels]
     found = bert_keras.integrated_gradients(model, few.texts)
     plots.saliency(found, names, path=folder / "saliency.png")
     vectors = plots.layer_vectors(model, points.texts)
-    names = [_label(points, row) for row in range(len(points))]
+    names = [label_in_words(label, dev.label_names) for label in points.labels]
     scores = points.labels if points.problem_type == "regression" else None
     plots.projection(vectors, names, scores, path=folder / "projection.png")
 
 
-def _label(examples, row):
-    """Returns an example's true label in words."""
-    label = examples.labels[row]
-    if examples.problem_type == "regression":
-        return f"{float(label):.2f}"
+def label_in_words(label, names):
+    """Returns an example's true label in words: a name, several names, or a score."""
     if np.ndim(label):
-        names = zip(examples.label_names, label, strict=True)
-        return ", ".join(name for name, is_true in names if is_true) or "none"
-    return str(examples.label_names[label])
+        true = [name for name, is_true in zip(names, label, strict=True) if is_true]
+        return ", ".join(true) or "none"
+    return str(names[label]) if names else f"{float(label):.2f}"
 
 
 def of_tags(model, parts, folder):

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import keras
 
 import bert_keras
-from bert_keras import distribution, plots
+from bert_keras import distribution, plots, training
 from bert_keras.cli import devices
 from bert_keras.cli.make_pretraining_data import MASKING, masking_of
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
@@ -39,14 +39,6 @@ from bert_keras.corpora import PretrainingBatches, read_manifest
 from bert_keras.datasets.remote import check_local
 from bert_keras.engine.host_memory import keep_freed_memory
 from bert_keras.preprocessing import Masking
-from bert_keras.training import (
-    AdamW,
-    Lamb,
-    PhasedSchedule,
-    TrainingCheckpoint,
-    TrainingLog,
-    WarmupDecay,
-)
 
 MODELS = {
     "both": bert_keras.Pretraining,
@@ -54,7 +46,7 @@ MODELS = {
     "span_boundary": bert_keras.SpanBoundary,
     "replaced_tokens": bert_keras.ReplacedTokenDetection,
 }
-OPTIMIZERS = {"adamw": AdamW, "lamb": Lamb}
+OPTIMIZERS = {"adamw": training.AdamW, "lamb": training.Lamb}
 JIT_COMPILE = {"auto": "auto", "true": True, "false": False}
 DATA = (
     Option("data_dir", str, REQUIRED, "Folder of examples, or one for each phase.", many="list"),
@@ -147,7 +139,7 @@ def main(arguments):
     keras.utils.set_random_seed(flags.seed)
     model = make_model(flags, phases, objective)
     check_fits(model, phases)
-    checkpoint = TrainingCheckpoint(
+    checkpoint = training.TrainingCheckpoint(
         os.path.join(flags.output_dir, "checkpoints"),
         every=flags.checkpoint_every,
         settings=settings(flags, phases, model),
@@ -157,10 +149,10 @@ def main(arguments):
     model.compile(make_optimizer(flags, phases), jit_compile=JIT_COMPILE[flags.jit_compile])
     checkpoint.restore(model)
     is_first = distribution.process()[0] == 0
-    log = TrainingLog(
+    log = training.TrainingLog(
         flags.output_dir,
         step=checkpoint.step,
-        evaluate_every=evaluate_every(flags),
+        evaluate_every=flags.evaluate_every or flags.checkpoint_every,
         also=scalar_writer(flags.output_dir) if flags.tensorboard and is_first else None,
     )
     for phase in phases:
@@ -280,26 +272,22 @@ def choose_objective(flags, phases):
         )
     if objective in ("span_boundary", "replaced_tokens", "masked_lm"):
         return objective
-    if not compares_pairs(flags):
-        if objective == "both":
-            raise ValueError(
-                "--objective both needs a first token that sees the text, a pooler on it, and two "
-                "segments. Received: a causal model, or a checkpoint without these. Leave "
-                "--objective out."
-            )
-        return "masked_lm"
     found = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
-    if len(set(found.values())) > 1:
+    is_able = compares_pairs(flags)
+    if is_able and len(set(found.values())) > 1:
         raise ValueError(
             f"All data must be made with one --objective. Received: {found}. Make it again, or "
             "train with masked tokens only: --objective masked_lm."
         )
-    has_pairs = "full_sentences" not in found.values()
-    if objective == "both" and not has_pairs:
+    if is_able and "full_sentences" not in found.values():
+        return "both"
+    if objective == "both":
+        received = "data of full sentences" if is_able else "a model without one of these"
         raise ValueError(
-            "--objective both needs pairs. Received: data of full_sentences. Leave --objective out."
+            "--objective both needs pairs, and a first token that sees the text, a pooler on it, "
+            f"and two segments. Received: {received}. Leave --objective out."
         )
-    return "both" if has_pairs else "masked_lm"
+    return "masked_lm"
 
 
 def compares_pairs(flags):
@@ -445,10 +433,12 @@ def make_optimizer(flags, phases):
     """Returns the optimizer of the flags, with one rise and fall of the rate, or one per phase."""
     rates, steps = peak_rates(flags), [phase.last - phase.first for phase in phases]
     if len(rates) == 1:
-        schedule = WarmupDecay(rates[0], flags.num_steps, warmup=flags.warmup)
+        schedule = training.WarmupDecay(rates[0], flags.num_steps, warmup=flags.warmup)
     else:  # A phase with a share of 0 has no schedule.
         parts = zip(rates, steps, strict=True)
-        schedule = PhasedSchedule([WarmupDecay(rate, n, flags.warmup) for rate, n in parts if n])
+        schedule = training.PhasedSchedule(
+            [training.WarmupDecay(rate, n, flags.warmup) for rate, n in parts if n]
+        )
     accumulation = flags.gradient_accumulation_steps
     return OPTIMIZERS[flags.optimizer](
         schedule,
@@ -479,7 +469,7 @@ def make_batches(flags, folder, batch_size, model=None, **options):
 
 def train(flags, model, phase, checkpoint, log):
     """Trains on the remaining steps of a phase, in epochs as long as the callbacks need."""
-    due = min(flags.log_every, flags.checkpoint_every, evaluate_every(flags))
+    due = min(flags.log_every, flags.checkpoint_every, log.evaluate_every)
     whole, rest = divmod(max(0, phase.last - max(phase.first, checkpoint.step)), due)
     for steps, epochs in ((due, whole), (rest, 1)):
         if not steps * epochs:
@@ -497,11 +487,6 @@ def train(flags, model, phase, checkpoint, log):
             verbose=0,
             callbacks=[log, checkpoint],
         )
-
-
-def evaluate_every(flags):
-    """Returns the number of steps between evaluations."""
-    return flags.evaluate_every or flags.checkpoint_every
 
 
 def name_heldout(phases):

@@ -1,5 +1,6 @@
 """The folder of one training run: its settings, the scores of each trial, and the best model."""
 
+import itertools
 import json
 import math
 import shutil
@@ -194,7 +195,5 @@ def _rank(trial):
 
 def _next(name):
     """Returns a new folder's path."""
-    number = 1
-    while Path("output", f"{name}-{number}").exists():
-        number += 1
-    return Path("output", f"{name}-{number}")
+    paths = (Path("output", f"{name}-{number}") for number in itertools.count(1))
+    return next(path for path in paths if not path.exists())

@@ -2,8 +2,10 @@
 
 import functools
 
+import keras
 import numpy as np
 
+import bert_keras
 from bert_keras import datasets, metrics
 from bert_keras.cli.training_files import answered
 
@@ -74,10 +76,6 @@ def baselines(flags, make, parts):
 
     With two classes F1 is that of the second, which the majority may never predict.
     """
-    import keras
-
-    import bert_keras
-
     if not flags.baselines:
         return {}
     train, dev = parts.train, parts.dev

@@ -56,15 +56,9 @@ def serve(named_sources, flags):
     from bert_keras.serving.connection import Connection
     from bert_keras.serving.served import Settings
 
-    settings = Settings(
-        flags.max_batch,
-        flags.wait_ms / 1000,
-        flags.max_waiting,
-        flags.deadline,
-        flags.max_body,
-        flags.max_text,
-        tuple(os.environ.get(KEYS, "").split()),
-    )
+    wait, keys = flags.wait_ms / 1000, tuple(os.environ.get(KEYS, "").split())
+    limits = flags.max_waiting, flags.deadline, flags.max_body, flags.max_text
+    settings = Settings(flags.max_batch, wait, *limits, keys)
     models = models_of(named_sources, settings, flags.runtime)
     listening = bound(flags.host, flags.port)
     for model in models:

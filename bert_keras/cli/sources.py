@@ -188,9 +188,8 @@ def _inputs(model):
 def _flat(outputs):
     import keras
 
-    return [
-        np.asarray(keras.ops.convert_to_numpy(x), "float32") for x in keras.tree.flatten(outputs)
-    ]
+    outputs = map(keras.ops.convert_to_numpy, keras.tree.flatten(outputs))
+    return [np.asarray(output, "float32") for output in outputs]
 
 
 def _read_again(model, target, to):

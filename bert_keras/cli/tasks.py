@@ -7,6 +7,7 @@ import bert_keras
 from bert_keras.answers.entity_tags import SCHEMES
 from bert_keras.cli import likeness, pictures, scores, training_files
 from bert_keras.cli.options import Option
+from bert_keras.cli.text_rows import in_words
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
 TRUNCATIONS = ("head", "tail", "head_tail")
@@ -175,19 +176,8 @@ def _ranking(flags):
 def _classes(model, few):
     texts = zip(*few.texts, strict=True) if isinstance(few.texts, tuple) else few.texts
     for text, answer, label in zip(texts, model.classify(few.texts), few.labels, strict=True):
-        yield f"{_in_words(answer)}  ({_label(label, few.label_names)})  {str(text)[:200]}"
-
-
-def _in_words(answer):
-    if "label" in answer:
-        return f"{answer['label']} {answer['probabilities'][answer['label']]:.3f}"
-    return ", ".join(answer["labels"]) or "none" if "labels" in answer else f"{answer['score']:.2f}"
-
-
-def _label(label, names):
-    if getattr(label, "ndim", 0):
-        return ", ".join(name for name, is_true in zip(names, label, strict=True) if is_true)
-    return names[label] if names else f"{label:.2f}"
+        true = pictures.label_in_words(label, few.label_names)
+        yield f"{in_words(answer)}  ({true})  {str(text)[:200]}"
 
 
 def _tags(model, few):
@@ -203,9 +193,7 @@ def _spans(model, few):
 
 def _choices(model, few):
     answers = model.choose(few.contexts, few.choices)
-    for context, answer in zip(few.contexts, answers, strict=True):
-        share = answer["probabilities"][answer["index"]]
-        yield f"{context}  ->  {answer['choice']} ({share:.2f})"
+    return [f"{c}  ->  {in_words(answer)}" for c, answer in zip(few.contexts, answers, strict=True)]
 
 
 def _hits(model, few):
@@ -230,10 +218,7 @@ TASKS = {
         scores.evaluate_texts,
         _classes,
         data=(*COLUMNS, *PAIR, *LABELS),
-        model=(
-            POOLING,
-            Option("truncation", str, "longest_first", "How to shorten long texts."),
-        ),
+        model=(POOLING, Option("truncation", str, "longest_first", "How to shorten long texts.")),
         settings=_label_settings,
         training=(
             Option("label_smoothing", float, 0.0, "Probability to distribute over all classes."),
@@ -262,11 +247,7 @@ TASKS = {
         settings=_label_settings,
         training=(
             Option(
-                "strategy",
-                (*TRUNCATIONS, *COMBINATIONS),
-                ["head_tail"],
-                STRATEGY,
-                many="distinct",
+                "strategy", (*TRUNCATIONS, *COMBINATIONS), ["head_tail"], STRATEGY, many="distinct"
             ),
         ),
         cuts_all=True,

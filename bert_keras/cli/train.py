@@ -103,7 +103,7 @@ def train(name, task, flags):
     _check_installed(task, flags)
     training_files.check_paths(flags)
     parts = task.read(flags)
-    _check_labelled(train=parts.train, dev=parts.dev)
+    _check_labelled(parts)
     parts = _sampled(task, flags, parts)
     names = task.settings(flags, parts).get("label_names")
     labels = f"; labels: {names}" if names else ""
@@ -260,11 +260,14 @@ def _check_installed(task, flags):
         require("matplotlib", "draw pictures", extra="plots")
 
 
-def _check_labelled(**parts):
-    for name, examples in parts.items():
-        if not isinstance(examples, list) and (
-            not len(examples) or getattr(examples, examples.columns[-1]) is None
-        ):
+def _check_labelled(parts):
+    for name in ("train", "dev"):
+        examples = getattr(parts, name)
+        if isinstance(examples, list):
+            labelled = training_files.answered(parts.further["metric"], examples)
+        else:
+            labelled = len(examples) and getattr(examples, examples.columns[-1]) is not None
+        if not labelled:
             raise ValueError(
                 f"The {name} examples must have labels. Received: {len(examples)} examples without "
                 "any, as in GLUE's test sets. Pass such a file by --test_file."

@@ -12,7 +12,7 @@ import time
 
 from bert_keras.cli.make_pretraining_data import INVALID_BYTES
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
-from bert_keras.corpora import find_text_files, read_documents, train_wordpiece
+from bert_keras.corpora import find_text_files, train_wordpiece
 from bert_keras.corpora.text_files import expand
 from bert_keras.tokenizers import write_vocabulary
 
@@ -29,17 +29,6 @@ OPTIONS = (
 GROUPS = {"Flags": OPTIONS}
 
 
-class Lines:
-    """The lines of files, read again in each iteration."""
-
-    def __init__(self, files, errors):
-        self.files, self.errors = files, errors
-
-    def __iter__(self):
-        for document in read_documents(self.files, passages="line", errors=self.errors):
-            yield from document
-
-
 def main(arguments):
     """Runs the command with the arguments after `vocabulary`."""
     flags = parse("vocabulary", __doc__, GROUPS, arguments)
@@ -48,7 +37,8 @@ def main(arguments):
     os.makedirs(os.path.dirname(os.path.abspath(flags.output)), exist_ok=True)
     files = find_text_files(expand("--input", flags.input))
     vocabulary = train_wordpiece(
-        texts=Lines(files, flags.invalid_bytes),
+        files,
+        errors=flags.invalid_bytes,
         vocabulary_size=flags.vocabulary_size,
         lowercase=flags.lowercase,
         min_frequency=flags.min_frequency,

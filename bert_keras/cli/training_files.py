@@ -88,19 +88,36 @@ def read_texts(flags):
         if name in flags and flags[name].present and (dataset or flags.data_dir):
             raise ValueError(f"--{name} is for your own files, passed by --train_file.")
     folder = flags.data_dir
-    if folder and _is_sentiment(folder):
-        return with_test_file(flags, Parts(*datasets.load_sentiment_sentences(folder)))
-    if folder and not dataset and _is_imdb(folder):
+    if not folder:
+        return read_named_files(flags, read_text_file)
+    if _is_sentiment(folder):
+        parts = Parts(*datasets.load_sentiment_sentences(folder))
+    elif not dataset and _is_imdb(folder):
         train, test = (datasets.load_imdb(folder, part) for part in ("train", "test"))
-        return with_test_file(flags, Parts(*_held_out(train), test))
-    if folder:
-        return with_test_file(flags, _read_glue(flags))
-    train = read_text_file(flags, flags.train_file)
+        parts = Parts(*_held_out(train), test)
+    else:
+        parts = _read_glue(flags)
+    if not flags.test_file:
+        return parts
+    return parts._replace(
+        test=read_text_file(flags, flags.test_file, parts.train.label_names, True)
+    )
+
+
+def read_named_files(flags, read):
+    """Returns the parts in `--train_file`, `--dev_file` and `--test_file`.
+
+    Args:
+        flags: the flags.
+        read: function of the flags, a path, the names of the labels, and whether a file may lack
+            labels.
+    """
+    train = read(flags, flags.train_file)
+    test = read(flags, flags.test_file, train.label_names, True) if flags.test_file else None
     if flags.dev_file:
-        dev = read_text_file(flags, flags.dev_file, train.label_names)
-        return with_test_file(flags, Parts(train, dev))
+        return Parts(train, read(flags, flags.dev_file, train.label_names), test)
     print(f"There is no dev file: a tenth of {flags.train_file} is held out.")
-    return with_test_file(flags, Parts(*_held_out(train)))
+    return Parts(*_held_out(train), test)
 
 
 def _has_own_reader(folder):
@@ -125,30 +142,16 @@ def _held_out(examples):
     return datasets.split_examples(examples, test_size=max(2, len(examples) // 10), seed=0)
 
 
-def with_test_file(flags, parts):
-    """Returns the parts with `--test_file`, if it is given, as the test set."""
-    if not flags.test_file:
-        return parts
-    return parts._replace(
-        test=read_text_file(flags, flags.test_file, parts.train.label_names, True)
-    )
-
-
 def read_text_file(flags, path, label_names=None, may_lack_labels=False):
     """Reads a file of the named or detected dataset, or one whose columns the flags name."""
     if flags.dataset or (flags.data_dir and not _has_own_reader(flags.data_dir)):
         name = flags.dataset or datasets.detect_glue_task(flags.data_dir)
         return datasets.read_examples(path, datasets.get_glue_task(name))
-    options = {"pair_column": None, "problem_type": "single_label", "label_separator": ","}
-    options |= {name: flags[name].value for name in options if name in flags}
+    names = ("problem_type", "label_separator", "separator")
+    options = {name: flags[name].value for name in names if name in flags}
+    columns = [flags.text_column, *([flags.pair_column] if "pair_column" in flags else [])]
     return datasets.read_texts(
-        path,
-        [flags.text_column, options.pop("pair_column")],
-        flags.label_column,
-        label_names,
-        may_lack_labels=may_lack_labels,
-        separator=flags.separator,
-        **options,
+        path, columns, flags.label_column, label_names, may_lack_labels=may_lack_labels, **options
     )
 
 
@@ -287,8 +290,7 @@ def read_questions(flags):
     if flags.metric is None and any(e.is_impossible for e in dev):
         metric = "squad_v2"
     print(f"Scored as {metric}; --metric chooses another of the official scores.")
-    check_answered(metric, train=train, dev=dev)
-    if not any(example.spans or example.is_impossible for example in train):
+    if answered(metric, train) and not any(e.spans or e.is_impossible for e in train):
         raise ValueError(
             f"None of the {len(train)} answers to train on is in its context at 'answer_start'. "
             "Correct 'answer_start', which counts characters from 0."
@@ -341,16 +343,6 @@ def _split_by_contexts(path):
 def answered(metric, examples):
     """Returns the examples that `metric` can measure; only SQuAD 2.0's knows "no answer"."""
     return [e for e in examples if e.answers or (metric == "squad_v2" and e.is_impossible)]
-
-
-def check_answered(metric, **parts):
-    """Raises `ValueError` unless each part has questions whose answers are known."""
-    for name, examples in parts.items():
-        if not answered(metric, examples):
-            raise ValueError(
-                f"The {name} examples must have answers. Received: {len(examples)} questions "
-                f"without answers that {metric} knows. Pass a file without answers by --test_file."
-            )
 
 
 # Samples

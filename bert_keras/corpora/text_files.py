@@ -1,5 +1,6 @@
 """Text files as documents of passages, the input of pre-training."""
 
+import functools
 import glob
 import os
 from collections.abc import Iterable, Iterator
@@ -113,7 +114,7 @@ def read_documents(
 
 
 def _documents(files, ends_at_blank_line, passages, errors):
-    split = _paragraphs if passages == "paragraph" else _lines
+    split = _paragraphs if passages == "paragraph" else functools.partial(map, str.strip)
     for path in files:
         document = []
         for passage in split(read_lines(path, errors)):
@@ -124,12 +125,6 @@ def _documents(files, ends_at_blank_line, passages, errors):
                 document = []
         if document:
             yield document
-
-
-def _lines(lines):
-    """Yields lines; blank ones are empty strings."""
-    for line in lines:
-        yield line.strip()
 
 
 def _paragraphs(lines):

@@ -158,27 +158,17 @@ def read_records(path: Path) -> dict[str, Array]:
 
 def _check_rows(table, is_token, is_masked, path):
     """Refuses the first row with a fault."""
-    positions, labels = table["masked_lm_positions"], table["next_sentence_labels"]
+    positions_name, labels_name = "masked_lm_positions", "next_sentence_labels"
+    positions, labels = table[positions_name], table[labels_name]
     is_outside = (positions < 0) | (positions >= is_token.sum(axis=1)[:, None])
     is_negative = (table["input_ids"] < 0).any(axis=1) | (table["masked_lm_ids"] < 0).any(axis=1)
+    is_interrupted = np.diff(is_token.astype(int)) > 0
     places = [f"{path}, row {row}" for row in range(len(is_token))]
     for rule, column, wrong in (
         ("a row must have tokens", "input_mask", ~is_token.any(axis=1)),
-        (
-            "padding must follow the tokens",
-            "input_mask",
-            (np.diff(is_token.astype(int)) > 0).any(axis=1),
-        ),
+        ("padding must follow the tokens", "input_mask", is_interrupted.any(axis=1)),
         ("ids must be from 0", "input_ids", is_negative),
-        (
-            "predictions must be within the tokens",
-            "masked_lm_positions",
-            (is_outside & is_masked).any(axis=1),
-        ),
-        (
-            "labels of next sentences must be 0 or 1",
-            "next_sentence_labels",
-            ~np.isin(labels, (0, 1))[:, 0],
-        ),
+        ("predictions must be of tokens", positions_name, (is_outside & is_masked).any(axis=1)),
+        ("labels of next sentences must be 0 or 1", labels_name, ~np.isin(labels, (0, 1))[:, 0]),
     ):
         refuse_first(wrong, table[column], rule, _ADVICE, places)

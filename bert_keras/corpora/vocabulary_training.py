@@ -7,6 +7,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterable
+from typing import Literal
 
 import tokenizers
 
@@ -32,6 +33,7 @@ def train_wordpiece(
     min_frequency: int = 2,
     limit_alphabet: int = 1000,
     special_tokens: Iterable[str] = SPECIAL_TOKENS,
+    errors: Literal["strict", "replace"] = "strict",
 ) -> list[str]:
     """Trains a WordPiece vocabulary on text, read line by line.
 
@@ -54,6 +56,7 @@ def train_wordpiece(
         min_frequency: int, how often a pair must occur to be merged.
         limit_alphabet: int, the number of different characters to keep, the most frequent ones.
         special_tokens: tokens put at the beginning, in this order.
+        errors: `"strict"` or `"replace"`, for bytes in `files` that are not UTF-8.
 
     Returns:
         A list of str for `WordPieceTokenizer`: special tokens, characters, continuing characters
@@ -72,7 +75,7 @@ def train_wordpiece(
     normalizer = bert_normalizer(lowercase, strip_accents, split_chinese)
     shorten = _shortener(normalizer, split_chinese)
     with tempfile.TemporaryDirectory() as folder:
-        whole = _as_rereadable(files, texts, folder)
+        whole = _as_rereadable(files, texts, folder, errors)
 
         def shortened():
             return (shorten(text)[0] for text in whole())
@@ -151,7 +154,7 @@ def _shortener(normalizer, split_chinese):
     return shorten
 
 
-def _as_rereadable(files, texts, folder):
+def _as_rereadable(files, texts, folder, errors):
     """Returns a function that returns a new iterator over the texts at each call."""
     if (files is None) == (texts is None):
         raise ValueError("Pass either `files` or `texts`. Received: both, or neither.")
@@ -164,7 +167,7 @@ def _as_rereadable(files, texts, folder):
         with open(files, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(_checked(text) + "\n" for text in texts)
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    return lambda: (line for path in paths for line in read_lines(path))
+    return lambda: (line for path in paths for line in read_lines(path, errors))
 
 
 def _checked(text):

@@ -187,7 +187,7 @@ def _find_columns(path):
     """Returns how to split lines, and into how many fields, by the first that is not a comment."""
     for _, line in _numbered_lines(path):
         if not _ends_sentence(line) and not line.startswith("#"):
-            split = _split_tabs if "\t" in line else _split_white_space
+            split = _split_white_space if "\t" not in line else lambda line: line.split("\t")
             return split, len(split(line))
     raise ValueError(f"{path} must hold words. Received: none.")
 
@@ -237,10 +237,6 @@ def _is_comment(path, line):
 
 def _ends_sentence(line):
     return not line.strip(" \t") or line.startswith("-DOCSTART-")
-
-
-def _split_tabs(line):
-    return line.split("\t")
 
 
 def _split_white_space(line):

@@ -36,19 +36,22 @@ def _task(texts, label, labels, **options):
 
 _SENTENCES = ("sentence1", "sentence2")
 _ENTAILMENT = _named("entailment", "not_entailment")
+_ANY_ENDING = "{split}.txt {split}.tsv {split}.json"
 
 
-def _inference(label, *names):
+def _files(**names):
+    """Returns the file names of each split, which are separated by spaces."""
+    return {split: tuple(text.format(split=split).split()) for split, text in names.items()}
+
+
+def _inference(label, names):
     """Returns a task of premises and hypotheses, with the label "-" on undecided rows."""
     return _task(
         _SENTENCES,
         label,
         _named("contradiction", "entailment", "neutral"),
         undecided="-",
-        files={
-            split: tuple(name.format(split=split) for name in names)
-            for split in ("train", "dev", "test")
-        },
+        files=_files(train=names, dev=names, test=names),
     )
 
 
@@ -73,24 +76,24 @@ GLUE_TASKS = types.MappingProxyType(
             ("#1 String", "#2 String"),
             "Quality",
             _numbered("not_equivalent", "equivalent"),
-            files={
-                "train": ("train.tsv", "msr_paraphrase_train.txt"),
-                "dev": ("dev.tsv",),
-                "test": ("test.tsv",),
-                "test_labelled": ("msr_paraphrase_test.txt",),
-            },
+            files=_files(
+                train="train.tsv msr_paraphrase_train.txt",
+                dev="dev.tsv",
+                test="test.tsv",
+                test_labelled="msr_paraphrase_test.txt",
+            ),
         ),
         # Cer et al. 2017: similarity from 0 to 5. The original files have no header, and in some
         # rows two more columns, the sources.
         "stsb": ClassificationTask(
             layouts=(Layout(_SENTENCES, "score"), Layout((5, 6), 4, num_fields=(7, 9))),
             labels=(),
-            files={
-                "train": ("train.tsv", "sts-train.tsv", "sts-train.csv"),
-                "dev": ("dev.tsv", "sts-dev.tsv", "sts-dev.csv"),
-                "test": ("test.tsv",),
-                "test_labelled": ("original/sts-test.tsv", "sts-test.tsv", "sts-test.csv"),
-            },
+            files=_files(
+                train="train.tsv sts-train.tsv sts-train.csv",
+                dev="dev.tsv sts-dev.tsv sts-dev.csv",
+                test="test.tsv",
+                test_labelled="original/sts-test.tsv sts-test.tsv sts-test.csv",
+            ),
             problem_type="regression",
             score_range=(0.0, 5.0),
             folders=("stsbenchmark",),
@@ -107,13 +110,13 @@ GLUE_TASKS = types.MappingProxyType(
         "mnli": ClassificationTask(
             layouts=(Layout(_SENTENCES, "gold_label"), Layout(("premise", "hypothesis"), "label")),
             labels=_named("contradiction", "entailment", "neutral"),
-            files={
-                "train": ("train.tsv", "train.csv"),
-                "dev": ("dev_matched.tsv", "dev.csv"),
-                "dev_mismatched": ("dev_mismatched.tsv",),
-                "test": ("test_matched.tsv",),
-                "test_mismatched": ("test_mismatched.tsv",),
-            },
+            files=_files(
+                train="train.tsv train.csv",
+                dev="dev_matched.tsv dev.csv",
+                dev_mismatched="{split}.tsv",
+                test="test_matched.tsv",
+                test_mismatched="{split}.tsv",
+            ),
             folders=("multinli",),
         ),
         # SQuAD as sentence pairs: does the sentence answer the question?
@@ -132,17 +135,14 @@ GLUE_TASKS = types.MappingProxyType(
                 Layout((0, 1), None, num_fields=(2,)),
             ),
             labels=_numbered("different", "same"),
-            files={
-                split: tuple(f"{split}.{ending}" for ending in ("txt", "tsv", "json"))
-                for split in ("train", "dev", "test")
-            },
+            files=_files(**dict.fromkeys(("train", "dev", "test"), _ANY_ENDING)),
             folders=("afqmcpublic",),
         ),
         # Bowman et al. 2015. `gold_label` is "-" where the five annotators did not agree.
-        "snli": _inference("gold_label", "snli_1.0_{split}.jsonl", "snli_1.0_{split}.txt"),
-        # Hu et al. 2020: inference in Chinese, whose four sizes of training sets are alike.
+        "snli": _inference("gold_label", "snli_1.0_{split}.jsonl snli_1.0_{split}.txt"),
+        # Hu et al. 2020: inference in Chinese, with training sets of four sizes.
         "ocnli": _inference(
-            "label", "{split}.json", "{split}.50k.json", "ocnli_{split}.json", "{split}.jsonl"
+            "label", "{split}.json {split}.50k.json ocnli_{split}.json {split}.jsonl"
         ),
         # Demszky et al. 2020: text, numbers of its emotions, id of the comment.
         "goemotions": ClassificationTask(

@@ -13,15 +13,10 @@ from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.datasets.split import split_examples
 from bert_keras.types import Path
 
-SENTIMENT_SENTENCES_FILES = (
-    "amazon_cells_labelled.txt",
-    "imdb_labelled.txt",
-    "yelp_labelled.txt",
-)
+SENTIMENT_SENTENCES_FILES = ("amazon_cells_labelled.txt", "imdb_labelled.txt", "yelp_labelled.txt")
 
 _TASK = ClassificationTask(
-    layouts=(Layout((0,), 1, num_fields=(2,)),),
-    labels=(("0", "negative"), ("1", "positive")),
+    layouts=(Layout((0,), 1, num_fields=(2,)),), labels=(("0", "negative"), ("1", "positive"))
 )
 
 

@@ -114,6 +114,5 @@ def _get(place, record, key, kind, default=None):
 
 
 def _span(context, answer):
-    if answer.start < 0:
-        return ""
-    return context[answer.start : answer.start + len(answer.text)]
+    end = answer.start + len(answer.text)
+    return context[answer.start : end] if answer.start >= 0 else ""

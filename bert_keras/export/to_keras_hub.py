@@ -73,7 +73,11 @@ def export_to_keras_hub(model, folder, card=None):
     if task is not None:
         rows = expand(head.rows, names.KINDS)
         weights[names.TASK_WEIGHTS] = _tensors(own_weights(task), rows, backbone)
-        arguments = {**_task_arguments(task, head), "backbone": configs["config.json"], "preprocessor": None}
+        arguments = {
+            **_task_arguments(task, head),
+            "backbone": configs["config.json"],
+            "preprocessor": None,
+        }
         if preprocessor is not None:
             settings, files = tokenizers.to_keras_hub(preprocessor.tokenizer)
             configs["tokenizer.json"] = _serialized(f"{family}Tokenizer", settings)

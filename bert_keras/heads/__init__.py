@@ -1,4 +1,4 @@
-"""Prediction heads, one a file: what a task puts on a backbone."""
+"""Prediction heads, which tasks put on a backbone, one per file."""
 
 from bert_keras.heads.embedding import EmbeddingHead as EmbeddingHead
 from bert_keras.heads.masked_tokens import MaskedLMHead as MaskedLMHead

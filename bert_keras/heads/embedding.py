@@ -1,4 +1,4 @@
-"""The head that makes one vector of a text."""
+"""The head that turns a text into one vector."""
 
 from typing import Unpack
 
@@ -13,9 +13,9 @@ from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class EmbeddingHead(keras.layers.Layer):
-    """Pools the tokens' vectors and, if asked to, scales the result to length 1.
+    """Pools the tokens' vectors and optionally scales the result to length 1.
 
-    It has no weights: what is learned is learned by the backbone.
+    It has no weights. Only the backbone learns.
 
     Args:
         pooling: `"mean"`, `"cls"`, `"max"` or `"pooler"`, see `bert_keras.layers.pooler.pool`.
@@ -44,7 +44,7 @@ class EmbeddingHead(keras.layers.Layer):
         self.built = True
 
     def call(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
-        # Small differences of cosines want float32, so nothing is rounded after the pooling.
+        # Small differences between cosines need float32, so nothing is rounded after pooling.
         outputs = {
             key: ops.cast(outputs[key], "float32")
             for key in ("sequence_output", "pooled_output")

@@ -13,13 +13,13 @@ from bert_keras.types import Activation, LayerOptions, Tensor
 
 
 class Head(keras.layers.Layer):
-    """Dense layers on what a backbone returns. A head keeps its arguments as attributes.
+    """Dense layers on the outputs of a backbone. A head keeps its arguments as attributes.
 
-    The last of the layers is `dense`. A head may have a hidden layer, `hidden`, and a norm behind
-    it, `hidden_norm`.
+    The last layer is `dense`. A head may have a hidden layer, `hidden`, and a norm after it,
+    `hidden_norm`.
 
     Args:
-        arguments: dict, what the subclass takes, see `own_arguments`; among it `hidden_dim`, int,
+        arguments: dict, the subclass's, see `own_arguments`. They include `hidden_dim`, int,
             width of the backbone, and `initializer_range`, float, standard deviation of the initial
             kernels.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
@@ -59,12 +59,12 @@ class Head(keras.layers.Layer):
         return LayerNorm(epsilon=epsilon, center=use_bias, dtype=self.dtype_policy, name=name)
 
     def add_hidden(self) -> None:
-        """Adds the hidden layer that `hidden_activation`, `norm` and `layer_norm_epsilon` ask for.
+        """Adds a hidden layer as `hidden_activation`, `norm` and `layer_norm_epsilon` say.
 
-        Without a `hidden_activation` there is none. With a norm, neither has a bias.
+        Without a `hidden_activation` there is none. With a norm, neither of them has a bias.
 
         Raises:
-            ValueError: there is no layer that the norm could be behind.
+            ValueError: there is a norm but no hidden layer.
         """
         activation, norm = self.hidden_activation, self.norm
         if activation is not None:
@@ -78,7 +78,7 @@ class Head(keras.layers.Layer):
             self.hidden_norm = self.make_norm(self.layer_norm_epsilon, "hidden_norm", False)
 
     def through_hidden(self, vectors: Tensor) -> Tensor:
-        """Returns float vectors `(..., hidden_dim)` behind the hidden layer, where there is one."""
+        """Returns float vectors `(..., hidden_dim)` after the hidden layer, if there is one."""
         for layer in (self.hidden, self.hidden_norm):
             vectors = vectors if layer is None else layer(vectors)
         return vectors
@@ -94,6 +94,6 @@ class Head(keras.layers.Layer):
 
 
 def own_arguments(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a head takes itself: the `locals()` of its constructor without `**kwargs`."""
+    """Returns a head's own arguments from the `locals()` of its constructor, without `kwargs`."""
     others = ("self", "kwargs", "__class__")
     return {name: value for name, value in settings.items() if name not in others}

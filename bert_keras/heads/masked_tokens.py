@@ -1,4 +1,4 @@
-"""The head that guesses masked tokens."""
+"""The head that predicts masked tokens."""
 
 from typing import Unpack
 
@@ -14,11 +14,11 @@ class MaskedLMHead(Head):
     """One logit for each token of the vocabulary, at the masked positions only.
 
     `logits = LayerNorm(activation(H_m W + b)) E^T + c`, where `H_m` are the vectors at the masked
-    positions, `E` is the backbone's own token table, and `c` one bias a token: section 3.1, task 1
-    of the paper. Positions are gathered first, so that the product with the table, the largest of
-    the model, is computed for about 15 % of the tokens.
+    positions, `E` is the backbone's own token table, and `c` has one bias per token: section 3.1,
+    task 1 of the paper. Positions are gathered first, so that the product with the table, the
+    largest of the model, is computed for about 15 % of the tokens only.
 
-    The table belongs to the backbone and comes with the call; this layer holds what is its own.
+    The table belongs to the backbone and is an argument of the call.
 
     Args:
         vocabulary_size: int, rows of the token table.
@@ -33,8 +33,8 @@ class MaskedLMHead(Head):
     Call arguments:
         outputs: dict of a backbone; only `sequence_output` is read.
         token_embedding: the backbone's `keras.layers.ReversibleEmbedding`.
-        mask_positions: int, `(batch, num_predictions)`, where to predict, or `None` for every
-            position.
+        mask_positions: int, `(batch, num_predictions)`, where to predict, or `None` for all
+            positions.
 
     Returns:
         float32 `(batch, num_predictions, vocabulary_size)`, or `(batch, seq_len, vocabulary_size)`
@@ -90,7 +90,7 @@ def gather_positions(hidden_states: Tensor, positions: Tensor) -> Tensor:
         float, `(batch, num_positions, hidden_dim)`.
     """
     batch, seq_len = ops.shape(hidden_states)[:2]
-    # By places in the flat batch: PyTorch exports `take_along_axis` for one size alone.
+    # Indices into the flat batch, since PyTorch exports `take_along_axis` for one size only.
     firsts = ops.expand_dims(ops.arange(batch, dtype="int32") * seq_len, 1)
     flat = ops.reshape(hidden_states, (-1, hidden_states.shape[-1]))
     return ops.take(flat, ops.cast(positions, "int32") + firsts, axis=0)

@@ -1,4 +1,4 @@
-"""The head that says whether the second text follows the first."""
+"""The head that predicts whether the second text follows the first."""
 
 from typing import Unpack
 
@@ -13,9 +13,9 @@ from bert_keras.types import LayerOptions, Outputs, Tensor
 class NextSentenceHead(Head):
     """Two logits on the pooled output: 0 for "is next", 1 for "is random".
 
-    `logits = p W + b`, section 3.1, task 2 of the paper. There is no dropout before it, as in
-    Google's code. ALBERT has the same head for the order of two segments: 0 for "as they stood", 1
-    for "swapped".
+    `logits = p W + b`, section 3.1, task 2 of the paper. As in Google's code, there is no dropout
+    before it. ALBERT has the same head for the order of two segments: 0 for "in order", 1 for
+    "swapped".
 
     Args:
         hidden_dim: int, width of the backbone.

@@ -1,4 +1,4 @@
-"""The heads of pre-training, side by side."""
+"""The heads of pre-training, on one encoder."""
 
 from typing import Unpack
 
@@ -14,7 +14,7 @@ NAMES = ("masked_lm", "next_sentence", "span_boundary")
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class PretrainingHead(keras.layers.Layer):
-    """The head of masked tokens, and beside it on the same encoder that of another objective.
+    """The head for masked tokens together with that of another objective.
 
     Args:
         masked_lm: a `MaskedLMHead`.
@@ -25,7 +25,7 @@ class PretrainingHead(keras.layers.Layer):
     Call arguments: those of `MaskedLMHead`.
 
     Returns:
-        A dict of the heads that there are: `masked_lm` and `span_boundary`, float32
+        A dict with a key for each head: `masked_lm` and `span_boundary`, float32
         `(batch, num_predictions, vocabulary_size)`, and `next_sentence`, float32 `(batch, 2)`.
     """
 

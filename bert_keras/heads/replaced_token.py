@@ -1,4 +1,4 @@
-"""The head that tells tokens of the text from tokens that were put there."""
+"""The head that detects replaced tokens."""
 
 from typing import Unpack
 
@@ -11,10 +11,10 @@ from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class ReplacedTokenHead(Head):
-    """One logit a token: above 0 where the token rather was replaced.
+    """One logit per token: above 0 if the token was probably replaced.
 
-    `logits = activation(H W_h + b_h) w + b`. The paper's equation 2 has the linear layer alone, on
-    the encoder's output; its code, which checkpoints follow, has the hidden layer too.
+    `logits = activation(H W_h + b_h) w + b`. Equation 2 of the paper has only the linear layer, on
+    the encoder's output. Its code, which checkpoints follow, has the hidden layer too.
 
     Args:
         hidden_dim: int, width of the backbone.

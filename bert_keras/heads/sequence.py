@@ -1,4 +1,4 @@
-"""The head for one prediction a sequence."""
+"""The head for one prediction per sequence."""
 
 from typing import Unpack
 
@@ -13,29 +13,29 @@ from bert_keras.types import Activation, LayerOptions, Outputs, Pooling, Tensor
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SequenceHead(Head):
-    """Dropout and a dense layer on one vector a sequence.
+    """Dropout and a dense layer on one vector per sequence.
 
     `logits = Dropout(pool(outputs)) W + b`, section 4.1 of the paper with `pooling="pooler"`.
-    With `hidden_activation` the vector goes through one more dense layer first,
+    With `hidden_activation` there is one more dense layer before,
     `Dropout(activation(Dropout(pool(outputs)) W_h + b_h)) W + b`, as in the classifiers of families
-    without a pooler; with `norm` there is a norm behind the activation, and neither has a bias.
+    without a pooler. With `norm`, a norm follows the activation, and neither of them has a bias.
 
     Args:
         num_outputs: int, number of logits or scores.
         hidden_dim: int, width of the backbone.
-        dropout: float, rate on the pooled vector, or on the hidden one where there is one.
+        dropout: float, rate on the hidden vector if there is one, else on the pooled one.
         pooling: `"pooler"`, `"cls"`, `"mean"` or `"max"`, see `bert_keras.layers.pooler.pool`.
         initializer_range: float, standard deviation of the initial kernels.
         hidden_activation: name of the hidden layer's activation, see
             `bert_keras.layers.activations.get_activation`; `None` for no such layer.
         dropout_first: bool, whether there is dropout before the hidden layer too.
-        norm: bool, whether there is a norm behind the hidden layer.
+        norm: bool, whether a norm follows the hidden layer.
         layer_norm_epsilon: float, added to its variance.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Attributes:
-        num_masks: int, how many dropout masks each pooled vector gets; 1 but for
-            `bert_keras.training.consistency.SeveralMasks`, which sets it.
+        num_masks: int, number of dropout masks for each pooled vector: 1, unless
+            `bert_keras.training.consistency.SeveralMasks` sets it.
 
     Call arguments:
         outputs: dict of a backbone.
@@ -46,7 +46,8 @@ class SequenceHead(Head):
         float, `(num_masks * batch, num_outputs)`, the rows of the first mask first.
 
     Raises:
-        ValueError: `pooling` is unknown, or `dropout_first` or `norm` has no layer to be beside.
+        ValueError: `pooling` is unknown, or `dropout_first` or `norm` is set without a hidden
+            layer.
     """
 
     num_masks = 1
@@ -76,7 +77,7 @@ class SequenceHead(Head):
         self.dense = self.make_dense(num_outputs)
 
     def read(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
-        """Returns what the head reads of a backbone: float `(batch, hidden_dim)`."""
+        """Returns the vectors that the head reads: float `(batch, hidden_dim)`."""
         return pool(outputs, padding_mask, self.pooling)
 
     def call(

@@ -9,25 +9,24 @@ from bert_keras.checks import check_bool
 from bert_keras.heads.head import Head, own_arguments
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
-# Far below every logit, and still finite: a difference of two of them is 0, not NaN.
+# Far below every logit, but finite, so that the difference of two of them is 0, not NaN.
 MASKED_LOGIT = -1e9
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SpanHead(Head):
-    """Two scores a token: how likely a span starts at it, and how likely it ends there.
+    """Two scores per token: how likely a span starts there, and how likely it ends there.
 
-    `start, end = H W + b`, one dense layer of two outputs, section 4.2 of the paper, which writes
-    its two columns as the vectors `S` and `E`. There is no activation and, as in Google's
-    run_squad.py, no dropout unless asked for. A departure: padding gets the logit -1e9, so that a
-    softmax gives it no probability. The original lets padding take part, as `mask_padding=False`
-    does.
+    `start, end = H W + b`, a dense layer with two outputs, section 4.2 of the paper, where its two
+    columns are the vectors `S` and `E`. There is no activation and, as in Google's run_squad.py, no
+    dropout by default. Difference from the paper: padding gets the logit -1e9, so that a softmax
+    gives it no probability. With `mask_padding=False` padding takes part, as in the original.
 
     Args:
         hidden_dim: int, width of the backbone.
         initializer_range: float, standard deviation of the initial kernel.
         dropout: float, rate on the tokens' vectors.
-        mask_padding: bool, whether padding has no share in a softmax over the logits.
+        mask_padding: bool, whether padding gets no probability in a softmax over the logits.
         hidden_activation, norm, layer_norm_epsilon: see `SequenceHead`; `None` for no hidden layer.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 

@@ -1,4 +1,4 @@
-"""The head that guesses the tokens of a span from its borders."""
+"""The head that predicts the tokens of a span from its borders."""
 
 from typing import Unpack
 
@@ -13,10 +13,10 @@ from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SpanBoundaryHead(Head):
-    """One logit for each token of the vocabulary, at the masked positions, blind to the spans.
+    """One logit for each token of the vocabulary, at the masked positions, from span borders only.
 
-    A span is a run of masked positions. Of a token at position `i` of a span from `s` to `e` it
-    sees the vectors right outside and the token's place in the span, and nothing else:
+    A span is a run of masked positions. For a token at position `i` of a span from `s` to `e`, the
+    head sees only the two vectors next to the span and the token's place in it:
 
     ```
     h = [H[s-1]; H[e+1]; P[i-s]]
@@ -24,10 +24,10 @@ class SpanBoundaryHead(Head):
     logits = y E^T + c
     ```
 
-    `E` is the backbone's own token table, which comes with the call, and `c` a bias a token.
-    Differences from SpanBERT's code: tokens beyond the last place of `P` have that place's vector,
-    where the code leaves them out; and all rows have special tokens at their borders, so that no
-    span is without one.
+    `E` is the backbone's own token table, an argument of the call, and `c` has a bias per token.
+    Differences from SpanBERT's code: tokens beyond the last place of `P` get the vector of that
+    place, while the code leaves them out. And all rows begin and end with special tokens, so that
+    every span has both borders.
 
     Args:
         vocabulary_size: int, rows of the token table.
@@ -43,7 +43,7 @@ class SpanBoundaryHead(Head):
     Call arguments:
         outputs: dict of a backbone; only `sequence_output` is read.
         token_embedding: the backbone's `keras.layers.ReversibleEmbedding`.
-        mask_positions: int, `(batch, num_predictions)`, increasing, 0 behind the last one.
+        mask_positions: int, `(batch, num_predictions)`, increasing, then 0.
 
     Returns:
         float32 `(batch, num_predictions, vocabulary_size)`.
@@ -105,12 +105,12 @@ class SpanBoundaryHead(Head):
 
 
 def spans_of(positions: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the first and the last position of the run of positions that each is in.
+    """Returns the first and the last position of the run that each position is in.
 
-    Spans that touch are one run.
+    Adjacent spans are one run.
 
     Args:
-        positions: int32 `(batch, num_positions)`, increasing, 0 behind the last one.
+        positions: int32 `(batch, num_positions)`, increasing, then 0.
 
     Returns:
         Two int32 of the same shape.
@@ -119,7 +119,7 @@ def spans_of(positions: Tensor) -> tuple[Tensor, Tensor]:
     runs = ops.cumsum(ops.cast(positions != before + 1, "int32"), axis=1)
     is_same = ops.expand_dims(runs, 2) == ops.expand_dims(runs, 1)
     others = ops.expand_dims(positions, 1)
-    # Any position is at most the last, and 0 at least.
+    # Any position is at most the last, and at least 0.
     most = ops.expand_dims(ops.max(positions, axis=1), (1, 2))
     first = ops.min(ops.where(is_same, others, most), axis=2)
     return first, ops.max(ops.where(is_same, others, 0), axis=2)

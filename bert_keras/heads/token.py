@@ -1,4 +1,4 @@
-"""The head for one prediction a token."""
+"""The head for one prediction per token."""
 
 from typing import Unpack
 
@@ -13,12 +13,12 @@ from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 class TokenHead(Head):
     """Dropout and a dense layer on each token's vector, section 5.3 of the paper.
 
-    `logits = Dropout(H) W + b`, with a hidden layer before the dropout where a family has one. With
-    `crf=True` the logits are the emissions of a conditional random field, `head.crf`, which takes
-    part in the loss and in decoding, not in the call.
+    `logits = Dropout(H) W + b`, with a hidden layer before the dropout in families that have one.
+    With `crf=True` the logits are the emissions of a conditional random field, `head.crf`, which is
+    used in the loss and in decoding, but not in the call.
 
     Args:
-        num_outputs: int, number of logits a token.
+        num_outputs: int, number of logits per token.
         hidden_dim: int, width of the backbone.
         dropout: float, rate on the tokens' vectors.
         crf: bool, whether there is a conditional random field.
@@ -58,7 +58,7 @@ class TokenHead(Head):
             self.crf.build()
 
     def read(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
-        """Returns what the head reads of a backbone: float `(batch, seq_len, hidden_dim)`."""
+        """Returns the vectors that the head reads: float `(batch, seq_len, hidden_dim)`."""
         return outputs["sequence_output"]
 
     def call(self, outputs: Outputs, training: bool | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The head for one prediction a document that was read in windows."""
+"""The head for one prediction per document that is read in windows."""
 
 from typing import Unpack
 
@@ -15,9 +15,9 @@ COMBINATIONS = ("mean", "max", "self_attention")
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class WindowHead(Head):
-    """Combines the vectors of a document's windows into one, then dropout and a dense layer.
+    """Combines the vectors of a document's windows, then applies dropout and a dense layer.
 
-    `logits = Dropout(combine(x_1, ..., x_k)) W + b` over the `k` windows that the document has.
+    `logits = Dropout(combine(x_1, ..., x_k)) W + b` over the `k` windows of the document.
 
     Args:
         num_outputs: int, number of logits or scores.
@@ -30,7 +30,7 @@ class WindowHead(Head):
 
     Call arguments:
         vectors: float, `(batch, num_windows, hidden_dim)`.
-        exists: bool, `(batch, num_windows)`, which windows are there, or `None` for all.
+        exists: bool, `(batch, num_windows)`, which windows exist, or `None` for all.
         training: bool, whether dropout is active.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The activations that checkpoints name, and what training keeps of them."""
+"""The activations that checkpoints name, with gradients that keep little."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from bert_keras.types import Activation, Tensor
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 def gelu(x: Tensor) -> Tensor:
-    """The exact GELU, `x Phi(x)`, Hugging Face's "gelu", of which `x` alone is kept in training.
+    """The exact GELU, `x Phi(x)`, Hugging Face's "gelu". Training keeps only `x`.
 
     Args:
         x: float tensor of any shape.
@@ -29,7 +29,7 @@ def gelu(x: Tensor) -> Tensor:
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 def gelu_tanh(x: Tensor) -> Tensor:
-    """GELU by its tanh approximation, as Google's BERT code computes it.
+    """GELU in its tanh approximation, as Google's BERT code computes it.
 
     `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`. It differs from the exact GELU by up to
     5e-4, enough to shift a model's outputs by 1e-3.
@@ -47,7 +47,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 def _keeping_its_input(x, function, with_slope):
-    # PyTorch keeps nothing else by itself.
+    # PyTorch keeps only `x` anyway.
     if keras.backend.backend() == "torch" or isinstance(x, keras.KerasTensor):
         return function(x)
     gradient = with_gradient(function, lambda upstream, x: [upstream * with_slope(x)[1]])
@@ -60,7 +60,7 @@ def _exact(x):
 
 def _exact_with_slope(x):
     scaled = x * 0.5**0.5
-    phi = 0.5 + 0.5 * ops.erf(scaled)  # The probability below `x` of a standard normal.
+    phi = 0.5 + 0.5 * ops.erf(scaled)  # The probability that a standard normal is below `x`.
     return x * phi, phi + scaled * ops.exp(-scaled * scaled) * math.pi**-0.5
 
 
@@ -76,7 +76,7 @@ def _by_tanh_with_slope(x):
 
 
 def get_activation(activation: Activation | None) -> Callable[[Tensor], Tensor]:
-    """Returns the function for an activation's name: `"gelu"` is exact, `"gelu_tanh"` is not.
+    """Returns the activation function of a name: `"gelu"` is the exact one.
 
     Args:
         activation: `"gelu"`, `"gelu_tanh"`, any name that `keras.activations.get` knows, or a
@@ -95,7 +95,7 @@ def get_activation(activation: Activation | None) -> Callable[[Tensor], Tensor]:
 
 
 def activated_dense(activation: Callable, x: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
-    """Returns `activation(x) W + b`. Of a GELU, training keeps `x` only, and not `activation(x)`.
+    """Returns `activation(x) W + b`. With a GELU, training keeps `x` but not `activation(x)`.
 
     Args:
         activation: what `get_activation` returned.
@@ -114,11 +114,11 @@ def activated_dense(activation: Callable, x: Tensor, kernel: Tensor, bias: Tenso
         output = gelu_dense(x, kernel, bias, approximate=activation is gelu_tanh)
         if output is not None:
             return output
-    return dense(activation(x), kernel, bias)  # XLA decides for itself what it keeps.
+    return dense(activation(x), kernel, bias)  # XLA decides itself what it keeps.
 
 
 def _gelu_dense_on_tensorflow(with_slope):
-    # By the formula: TensorFlow's own GELU takes a slower function.
+    # The formula, because TensorFlow's own GELU is slower.
     def output(x, kernel, bias):
         return dense(with_slope(x)[0], kernel, bias)
 

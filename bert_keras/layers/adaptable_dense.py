@@ -1,4 +1,4 @@
-"""LoRA: a dense layer that learns by two small matrices beside its kernel."""
+"""LoRA: a dense layer that can train two small matrices in place of its kernel."""
 
 from types import MappingProxyType
 
@@ -13,25 +13,25 @@ from bert_keras.engine.kernels import dense
 class AdaptableDense(keras.layers.Dense):
     """A `keras.layers.Dense` to which a low-rank adapter can be added, and merged again.
 
-    The change that fine-tuning makes to a kernel `W (input_dim, units)` is taken to have a low rank
-    `r`: it is the product of `A (input_dim, r)` and `B (r, units)`, which train while `W` stays.
+    LoRA assumes that fine-tuning changes a kernel `W (input_dim, units)` by a matrix of low rank
+    `r`, the product of `A (input_dim, r)` and `B (r, units)`. These train while `W` stays.
 
     `output = activation(x W + scale * (x A) B + bias)`, `scale = alpha / rank`.
 
-    `B` begins at 0, so the adapted layer begins as the plain one. Difference from the paper: `A` is
-    drawn evenly from `+-1 / sqrt(input_dim)`, as the authors' code and PEFT do it, not from a
-    Gaussian; published learning rates are for this.
+    `B` starts at 0, so that the adapted layer starts as the plain one. Difference from the paper:
+    `A` is drawn uniformly from `+-1 / sqrt(input_dim)`, as in the authors' code and in PEFT, not
+    from a Gaussian. Published learning rates are for this.
 
-    Without an adapter the layer is `Dense` in all respects, its weights in files too. The adapter
-    that `Dense.enable_lora` makes is folded into the kernel when it is saved: a run could not go on
-    from the file. Here `A` and `B` are saved as they are. `x A` is computed first, so that the
-    kernel needs no gradient.
+    Without an adapter the layer is equal to `Dense`, in files too. `Dense.enable_lora` merges the
+    adapter into the kernel when the layer is saved, so that training cannot resume from the file.
+    Here `A` and `B` are saved as they are. `x A` is computed first, so that the kernel needs no
+    gradient.
 
     Args:
         units: int, width of the output.
-        cut_axis: int, the axis along which several devices may share the kernel: 1, its columns,
-            or 0, its rows, for a layer that follows one whose columns are shared. What lies between
-            the two then stays where it is.
+        cut_axis: int, the axis along which the kernel may be split over several devices: 1 for its
+            columns; 0 for its rows, in a layer that follows one whose columns are split, so that
+            the values between the two stay on their devices.
         **kwargs: those of `keras.layers.Dense`.
 
     Reference:
@@ -63,7 +63,7 @@ class AdaptableDense(keras.layers.Dense):
 
         Args:
             rank: int, from 1.
-            alpha: float, above 0; the adapter counts `alpha / rank` times.
+            alpha: float, above 0; the adapter is multiplied by `alpha / rank`.
 
         Raises:
             ValueError: the layer is not built, is quantized, or has an adapter.
@@ -95,7 +95,7 @@ class AdaptableDense(keras.layers.Dense):
         return kernel + np.float32(self.lora_scale) * (a @ b)
 
     def merge_adapter(self):
-        """Folds the adapter into the kernel, and is a plain layer afterwards.
+        """Merges the adapter into the kernel. The layer is a plain one afterwards.
 
         Raises:
             ValueError: the layer has no adapter.
@@ -103,7 +103,7 @@ class AdaptableDense(keras.layers.Dense):
         if not self.has_adapter:
             raise ValueError("Only an adapter that was added can be merged. The layer has none.")
         self._kernel.assign(self.merged_kernel())
-        # For functions compiled before, which still read it: they must not count it twice.
+        # Functions that were compiled before still read `lora_b`, and must not add it again.
         self.lora_b.assign(np.zeros(self.lora_b.shape))
         for weight in (self.lora_a, self.lora_b):
             self._untrack_variable(weight)
@@ -116,22 +116,22 @@ class AdaptableDense(keras.layers.Dense):
         return x if self.activation is None else self.activation(x)
 
     def quantize(self, mode=None, type_check=True, config=None):
-        """Like `Dense.quantize`, of a layer without an adapter: the adapter would be left out."""
+        """Like `Dense.quantize`, for a layer without an adapter, which would be left out."""
         if self.has_adapter:
             raise ValueError(
                 "A layer with an adapter cannot be quantized. Merge the adapter first."
             )
-        # The check is for exactly `Dense`: others may hold more than Keras knows how to quantize.
+        # Keras's check accepts exactly `Dense`: subclasses may hold more than it can quantize.
         super().quantize(mode, type_check=False, config=config)
 
     def save_own_variables(self, store):
-        """Writes kernel and bias as `Dense` does, then the adapter's two under their names."""
+        """Writes kernel and bias as `Dense` does, then the two weights of the adapter by name."""
         super().save_own_variables(store)
         if self.has_adapter:
             store["lora_a"], store["lora_b"] = self.lora_a, self.lora_b
 
     def load_own_variables(self, store):
-        """Reads what `save_own_variables` wrote; a layer with and one without adapter differ."""
+        """Reads what `save_own_variables` wrote, with an adapter if this layer has one."""
         super().load_own_variables(store)
         if self.has_adapter:
             self.lora_a.assign(store["lora_a"])
@@ -139,11 +139,11 @@ class AdaptableDense(keras.layers.Dense):
 
 
 def adaptable_layers(*parts):
-    """Returns the adaptable layers of the parts of a block, a read-only mapping from their names.
+    """Returns the adaptable layers of the parts of a block, a read-only mapping by name.
 
     Args:
         *parts: layers with a mapping `adaptable`, name -> attribute.
     """
     layers = {name: getattr(p, found) for p in parts for name, found in p.adaptable.items()}
-    # No dict: Keras would look for layers in it, and name them so in files.
+    # Not a dict, in which Keras would find the layers and name them accordingly in files.
     return MappingProxyType(layers)

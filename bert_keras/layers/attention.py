@@ -14,22 +14,22 @@ from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.types import LayerOptions, Tensor
 
-# The lowest float32. Adding a score does not change it: where all is masked, all scores are alike.
+# The lowest float32. Adding a score does not change it: if all keys are masked, they score equally.
 MASKED = float(np.finfo("float32").min)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class SelfAttention(keras.layers.Layer):
-    """Lets every token take in what it needs from every other token of its sequence.
+    """Lets every token attend to every other token of its sequence.
 
     Per head, `softmax(Q K^T / sqrt(head_dim)) V` with `Q, K, V` linear in the input; the heads are
     concatenated and mixed by an output projection (Vaswani et al., 2017, section 3.2). Dropout
     acts on the attention probabilities, as in the original code.
 
-    JAX's and PyTorch's own function computes it whenever dropout is inactive and the probabilities
-    are not asked for, PyTorch's on accelerators with dropout too; the explicit formula does
-    otherwise, and on TensorFlow, which has none. Both give the same numbers up to rounding.
-    A row in which every key is masked attends to all keys alike and stays finite.
+    JAX and PyTorch compute it in one function of their own while dropout is inactive and the
+    probabilities are not returned, PyTorch on accelerators with dropout too. Otherwise, and on
+    TensorFlow, the explicit formula is used. Both give the same numbers up to rounding. A row in
+    which every key is masked attends to all keys equally and stays finite.
 
     Args:
         num_heads: int, must divide `hidden_dim`.
@@ -57,7 +57,7 @@ class SelfAttention(keras.layers.Layer):
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762).
     """
 
-    # Names of the dense layers that can have an adapter -> attributes.
+    # Name of each dense layer that can have an adapter -> attribute.
     adaptable = MappingProxyType(
         {"query": "query", "key": "key", "value": "value", "attention_output": "output_dense"}
     )
@@ -115,14 +115,14 @@ class SelfAttention(keras.layers.Layer):
 def attend(
     query, key, value, mask, dropout, return_attentions=False, training=None, bias=None, scale=None
 ):
-    """Returns `softmax(scale Q K^T + bias) V`, by the backend's own function where possible.
+    """Returns `softmax(scale Q K^T + bias) V`, with the backend's own function where possible.
 
     Args:
         query: float, `(batch, num_queries, num_heads, head_dim)`.
         key, value: float, `(batch, num_keys, num_heads, head_dim)`.
         mask: bool, broadcastable to `(batch, num_heads, num_queries, num_keys)`, `True` where a
             query may attend to a key; `None` allows all.
-        dropout: the layer that acts on the probabilities, of the dtype to compute in.
+        dropout: the dropout layer for the probabilities, with the dtype to compute in.
         return_attentions: bool, whether the probabilities are returned too.
         training: bool, whether dropout is active.
         bias: float, broadcastable to the shape of the scores, to which it is added, or `None`.
@@ -160,7 +160,7 @@ def _probabilities(query, key, mask, bias=None, scale=None):
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
     if mask is not None:
-        # Added, since a selection would have to be made again in the backward pass. A product,
-        # since `torch.compile` cannot trace `where` with a NumPy number.
+        # A sum, since a selection would be repeated in the backward pass. A product, since
+        # `torch.compile` cannot trace `where` with a NumPy number.
         scores = scores + ops.cast(ops.logical_not(mask), "float32") * MASKED
     return ops.cast(ops.softmax(scores, axis=-1), query.dtype)

@@ -1,4 +1,4 @@
-"""A weighted mean of vectors, the weights by attention."""
+"""A weighted mean of vectors, whose weights are computed by attention."""
 
 from typing import Unpack
 
@@ -11,10 +11,10 @@ from bert_keras.types import LayerOptions, Tensor
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class AttentionPooling(keras.layers.Layer):
-    """Reduces several vectors to one, their mean weighted by how much each one matters.
+    """Reduces several vectors to one: their mean, weighted by how much each one matters.
 
-    `output = sum over k of softmax(tanh(x W + b) v)[k] * x[k]`, self-attention with one learned
-    query and one hop. With small initial weights it begins near the plain mean.
+    `output = sum over k of softmax(tanh(x W + b) v)[k] * x[k]`: self-attention with one learned
+    query and one hop. With small initial weights it starts near the plain mean.
 
     Args:
         hidden_dim: int, width of the vectors, and of `tanh(x W + b)`.
@@ -23,8 +23,8 @@ class AttentionPooling(keras.layers.Layer):
 
     Call arguments:
         x: float, `(batch, num_vectors, hidden_dim)`.
-        exists: bool, `(batch, num_vectors)`, which vectors count, or `None` for all. Where none
-            does, the output is the mean of all.
+        exists: bool, `(batch, num_vectors)`, which vectors count, or `None` for all. If none
+            counts, the output is the mean of all.
 
     Returns:
         float, `(batch, hidden_dim)`.

@@ -19,17 +19,17 @@ class LinearChainCRF(keras.layers.Layer):
     score(y) = start[y_1] + sum_t emissions[t, y_t] + sum_t transitions[y_t, y_(t+1)] + end[y_n]
     ```
 
-    and the probability `exp(score(y)) / Z`, with `Z` the sum over all sequences, computed by the
-    forward algorithm. All weights start at 0, where the field is a softmax a position; training
-    then learns which tags follow each other, such as no `I-PER` after `B-LOC`.
+    and the probability `exp(score(y)) / Z`, where `Z` is the sum over all sequences, computed by
+    the forward algorithm. All weights start at 0, which is a separate softmax for each position.
+    Training then learns which tags follow each other, such as no `I-PER` after `B-LOC`.
 
-    Positions outside `position_mask` are passed over wherever they lie: the tags before and after
-    them are neighbours. That makes the chain one of words, with the label on each word's first
-    piece, where other implementations chain the pieces.
+    Positions outside `position_mask` are skipped, wherever they are: the tags before and after them
+    are adjacent. With labels on the first piece of each word the chain is one of words, while other
+    implementations chain the pieces.
 
-    `log Z` is differentiated by hand: its gradient is the expected count of each tag and of each
-    pair of tags, known from the forward and the backward pass. So no gradient runs through a loop,
-    which TensorFlow's XLA cannot compile for loops of unknown length.
+    `log Z` has a gradient of its own: the expected count of each tag and of each pair of tags,
+    which follows from the forward and the backward pass. Therefore no gradient runs through a loop,
+    which TensorFlow's XLA could not compile for loops of unknown length.
 
     Args:
         num_tags: int.
@@ -94,7 +94,7 @@ class LinearChainCRF(keras.layers.Layer):
         return ops.where(chain.is_empty, 0.0, likelihood)
 
     def marginals(self, emissions: Tensor, position_mask: Tensor | None = None) -> Tensor:
-        """Returns the probability of each tag at each position, whatever the other tags are.
+        """Returns the marginal probability of each tag at each position.
 
         Args:
             emissions: float, `(batch, seq_len, num_tags)`.
@@ -105,7 +105,7 @@ class LinearChainCRF(keras.layers.Layer):
         """
         chain = _Chain(emissions, position_mask)
         before, after = self._forward(chain), self._backward(chain)
-        # Both passes count the position's own emissions.
+        # Both passes include the position's own emissions.
         marginals = ops.softmax(before + after - chain.emissions)
         return chain.to_places(marginals * chain.counted[..., None])
 
@@ -130,7 +130,7 @@ class LinearChainCRF(keras.layers.Layer):
         return chain.to_places(tags * ops.cast(chain.counted, "int32"))
 
     def _log_partition(self, chain):
-        """Returns log Z, `(batch,)`, with the gradient that the class's docstring explains."""
+        """Returns log Z, `(batch,)`, with the gradient that the docstring of the class explains."""
         before = ops.stop_gradient(self._forward(chain))
         after = ops.stop_gradient(self._backward(chain))
         log_z = ops.stop_gradient(ops.logsumexp(before[:, -1] + self.end, axis=-1))
@@ -147,7 +147,7 @@ class LinearChainCRF(keras.layers.Layer):
         return log_z + expected - ops.stop_gradient(expected)
 
     def _score(self, chain, tags, pairs):
-        """Returns scores `(batch,)`, linear in how often each tag and each pair of tags occurs.
+        """Returns scores `(batch,)` that are linear in the counts of tags and of pairs of tags.
 
         Args:
             chain: a `_Chain`.
@@ -163,15 +163,15 @@ class LinearChainCRF(keras.layers.Layer):
         )
 
     def _forward(self, chain):
-        """Returns for each position and tag the log-sum over all beginnings that end there."""
+        """Returns the log-sum over all paths that end at each position and tag."""
         xs = _time_first(chain.emissions, chain.counted, chain.begins)
         carry = ops.zeros_like(xs[0, :, :-2]), *self._weights()
         sums = ops.scan(_sum_step, carry, xs)[1][0]
         return ops.transpose(sums, (1, 0, 2))
 
     def _backward(self, chain):
-        """Returns for each position and tag the log-sum over all endings that begin there."""
-        # The forward pass from the other side. Keras' own `reverse` needs the length at hand.
+        """Returns the log-sum over all paths that begin at each position and tag."""
+        # The forward pass from the end. The `reverse` of `ops.scan` needs a known length.
         xs = ops.flip(_time_first(chain.emissions, chain.counted, chain.ends), axis=0)
         end, transitions = ops.convert_to_tensor(self.end), ops.transpose(self.transitions)
         sums = ops.scan(_sum_step, (ops.zeros_like(xs[0, :, :-2]), end, transitions), xs)[1][0]
@@ -226,9 +226,9 @@ def _reorder(values, order):
 
 
 def _time_first(emissions, counted, begins):
-    """Returns one tensor `(seq_len, batch, num_tags + 2)`: all that a step of a scan reads.
+    """Returns one tensor `(seq_len, batch, num_tags + 2)` with all that a step of a scan reads.
 
-    One tensor, since on TensorFlow `ops.scan` takes several only where it knows their length.
+    One tensor, since on TensorFlow `ops.scan` takes several only if their length is known.
     """
     joined = ops.concatenate([emissions, counted[..., None], begins[..., None]], axis=-1)
     return ops.transpose(joined, (1, 0, 2))
@@ -238,13 +238,13 @@ def _split(x):
     return x[:, :-2], x[:, -2:-1] > 0, x[:, -1:] > 0
 
 
-# The steps of the scans take all they need as arguments: outside a compiled function JAX compiles
-# a scan again for every new function object, half a second each. What they return for each
-# position has the form of what they carry on, as `ops.scan` asks for on TensorFlow.
+# The steps of the scans take all that they need as arguments: outside a compiled function, JAX
+# compiles a scan again for every new function object, which takes half a second. Their outputs have
+# the structure of the carry, as `ops.scan` requires on TensorFlow.
 
 
 def _sum_step(carry, x):
-    """Adds up the paths that arrive at each tag: a step of the forward algorithm."""
+    """A step of the forward algorithm: sums over the paths that arrive at each tag."""
     sums, start, transitions = carry
     emissions, counted, begins = _split(x)
     arrived = ops.logsumexp(sums[:, :, None] + transitions, axis=1)
@@ -253,7 +253,7 @@ def _sum_step(carry, x):
 
 
 def _best_step(carry, x):
-    """Keeps the best path that arrives at each tag and where it came from: a step of Viterbi."""
+    """A step of Viterbi: the best path that arrives at each tag, and its previous tag."""
     scores, came_from, start, transitions = carry
     emissions, counted, begins = _split(x)
     paths = scores[:, :, None] + transitions
@@ -265,5 +265,5 @@ def _best_step(carry, x):
 
 
 def _follow(tag, came_from):
-    """Goes from a position's tag to the one before it on the best path."""
+    """Returns the tag before a position's tag on the best path."""
     return ops.take_along_axis(came_from, tag[:, None], axis=1)[:, 0], tag

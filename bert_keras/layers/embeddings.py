@@ -13,40 +13,40 @@ from bert_keras.types import LayerOptions, Tensor
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class BertEmbeddings(keras.layers.Layer):
-    """Sums a token, a segment and a position vector, then normalises and drops out.
+    """Sums a token, a segment and a position vector, normalizes the sum, and applies dropout.
 
     `output = Dropout(LayerNorm(token[id] + segment[segment_id] + position[i]))`, section 3 and
     figure 2 of the paper. Positions are learned, so a sequence longer than
     `max_sequence_length` has no representation.
 
-    With `padding_id` positions are RoBERTa's: real tokens, those with another id, are counted from
-    `padding_id + 1` on, wherever padding stands between them, and padding is at `padding_id`. The
-    table then has `padding_id + 1` rows more, of which the first `padding_id` are never read.
+    With `padding_id`, positions are RoBERTa's: tokens with another id are counted from
+    `padding_id + 1` on, skipping any padding between them, and padding is at `padding_id`. The
+    table then has `padding_id + 1` more rows, of which the first `padding_id` are never read.
 
-    With `embedding_dim` the tables and the norm have a width of their own, as in ALBERT and in
-    ELECTRA, and a dense layer leads from it to the encoder's: `projection(output)`.
+    With `embedding_dim`, as in ALBERT and ELECTRA, the tables and the norm have a width of their
+    own, and a dense layer projects the output to the encoder's width: `projection(output)`.
 
     Args:
         vocabulary_size: int, rows of the token table.
         hidden_dim: int, width of the output.
-        max_sequence_length: int, number of positions that a token can have.
-        num_segments: int, rows of the segment table; 0 leaves segments out.
+        max_sequence_length: int, number of positions.
+        num_segments: int, rows of the segment table; 0 for no segments.
         dropout: float, rate after the norm.
         layer_norm_epsilon: float, added to the variance.
         initializer_range: float, standard deviation of the truncated normal that fills the tables.
-        padding_id: int, id of the token that has no position of its own, or `None` to count all.
+        padding_id: int, id of the token that is not counted, or `None` to count all tokens.
         embedding_dim: int, width of every table before the projection to `hidden_dim`; `None` for
             `hidden_dim` and no projection.
-        has_positions: bool, whether positions have vectors. Otherwise the attention must tell them
-            apart, and `max_sequence_length` and `padding_id` mean nothing here.
+        has_positions: bool, whether there is a position vector. If not, the attention must know
+            positions, and `max_sequence_length` and `padding_id` are ignored.
         center: bool, whether the norm has an offset.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
         token_ids: int, `(batch, seq_len)`.
         segment_ids: int, `(batch, seq_len)`, or `None` for segment 0 everywhere.
-        token_vectors: float, `(batch, seq_len, embedding_dim)`, taken in place of the token table's
-            rows for `token_ids`, or `None`. Gradients with respect to a text need them.
+        token_vectors: float, `(batch, seq_len, embedding_dim)`, used in place of the token table's
+            rows for `token_ids`, or `None`. Gradients with respect to the input need them.
         training: bool, whether dropout is active.
 
     Returns:
@@ -78,7 +78,7 @@ class BertEmbeddings(keras.layers.Layer):
         self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
         self.padding_id = padding_id
         self.initializer_range = initializer_range
-        # Reversible, so that a masked language model can decode with the same table.
+        # Reversible, so that the head of a masked language model can use the same table.
         self.token_embedding = self._table(
             vocabulary_size, "token_embedding", keras.layers.ReversibleEmbedding
         )
@@ -124,14 +124,14 @@ class BertEmbeddings(keras.layers.Layer):
             x = x + self.position_embedding(self._positions(token_ids))
         if self.segment_embedding is not None:
             if segment_ids is None:
-                # One row for all; it broadcasts over batch and length.
+                # One row, which is broadcast over batch and length.
                 segment_ids = ops.zeros((1, 1), dtype="int32")
             x = x + self.segment_embedding(segment_ids)
         x = self.dropout(self.layer_norm(x), training=training)
         return x if self.projection is None else self.projection(x)
 
     def _positions(self, token_ids):
-        """Returns each token's row of the position table: int32 `(seq_len,)`, or of each text."""
+        """Returns rows of the position table: int32 `(seq_len,)` or `(batch, seq_len)`."""
         if self.padding_id is None:
             return ops.arange(ops.shape(token_ids)[1], dtype="int32")
         is_real = ops.cast(ops.not_equal(token_ids, self.padding_id), "int32")

@@ -80,21 +80,21 @@ class EncoderBlock(_OfLayers):
         self.norm_first, self.hidden_dim = norm_first, attention.hidden_dim
         halves = [("attention", attention), ("attention_norm", attention_norm)]
         halves += [("feed_forward", feed_forward), ("feed_forward_norm", feed_forward_norm)]
-        # Weights are in the order in which layers become attributes, which is that of the calls.
+        # Layers become attributes, and their weights are listed, in the order of the calls.
         for i in (1, 0, 3, 2) if norm_first else range(4):
             setattr(self, *halves[i])
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        # Before a thousand blocks are made, whose kernels are noted when they are built.
+        # Noted now, before a thousand blocks are made: their kernels are noted only when built.
         note_variable((self.hidden_dim, sum(layer.units for layer in self.adaptable.values())))
 
     @property
     def adaptable(self) -> Mapping[str, keras.layers.Dense]:
-        """The block's dense layers by name, to each of which an adapter can be added."""
+        """The dense layers that can have an adapter, by name."""
         return adaptable_layers(self.attention, self.feed_forward)
 
     def build(self, input_shape=None):
         for part in (getattr(self, name) for name in self.arguments[:4]):
-            if part is not None and not part.built:  # Parts made from a config are built.
+            if part is not None and not part.built:  # Parts made from a config are built already.
                 part.build((None, None, self.hidden_dim))
 
     def call(
@@ -134,15 +134,15 @@ class Encoder(_OfLayers):
 
     Args:
         blocks: list of layers such as `EncoderBlock`, with its call arguments and its `adaptable`,
-            which are built without a shape. A block may occur several times: these layers share
-            its weights.
+            and built without a shape. A block may occur several times, so that layers share its
+            weights.
         remat: bool, whether training keeps each block's input only and computes the block again in
-            the backward pass, see `rematerialized`. It does not where the attention probabilities
-            are returned.
-        norm: layer for the output of the last block, where blocks begin with a norm instead of
+            the backward pass, see `rematerialized`. It has no effect if the attention
+            probabilities are returned.
+        norm: layer for the output of the last block, for blocks that begin with a norm instead of
             ending with one; `None` for no such layer.
-        shared: list of layers that are called once, on the embeddings, before the first block. Each
-            block gets their outputs as arguments, each by its layer's name, such as
+        shared: list of layers that are called once, on the embeddings, before the first block.
+            Every block gets their outputs as keyword arguments with the layers' names, such as
             `attention_bias`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
@@ -169,7 +169,7 @@ class Encoder(_OfLayers):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        # The shared layers first: weights are in the order in which layers become attributes.
+        # The shared layers first, since the order of attributes is that of the weights.
         self.shared, self.blocks = list(shared), blocks
         self.remat, self.norm = remat, norm
         if remat:

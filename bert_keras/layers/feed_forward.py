@@ -13,7 +13,7 @@ from bert_keras.types import Activation, LayerOptions, Tensor
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class FeedForward(keras.layers.Layer):
-    """Two dense layers with an activation between, applied to each position alone.
+    """Two dense layers with an activation between them, applied to each position separately.
 
     `output = activation(x W_1 + b_1) W_2 + b_2`.
 
@@ -35,7 +35,7 @@ class FeedForward(keras.layers.Layer):
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.3.
     """
 
-    # Names of the dense layers that can have an adapter -> attributes.
+    # Name of each dense layer that can have an adapter -> attribute.
     adaptable = MappingProxyType(
         {"intermediate": "intermediate", "feed_forward_output": "output_dense"}
     )

@@ -16,15 +16,15 @@ from bert_keras.types import LayerOptions
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class GatedFeedForward(keras.layers.Layer):
-    """A feed-forward network, without biases, of which one half gates the other.
+    """A feed-forward network without biases, whose first layer has a half that gates the other.
 
-    `output = Dropout(activation(x W_1) * (x V)) W_2`, applied to each position alone: GeGLU with
-    the activation `"gelu"`. `W_1` and `V` stand side by side in one kernel, `W_1` first.
+    `output = Dropout(activation(x W_1) * (x V)) W_2`, applied to each position separately: GeGLU
+    with the activation `"gelu"`. `W_1` and `V` are the two halves of one kernel.
 
     Args:
         intermediate_dim: int, width between the layers; the first has twice as many units.
         hidden_dim: int, width of input and output.
-        dropout: float, rate on what is between.
+        dropout: float, rate between the layers.
         activation: name or callable, see `get_activation`.
         initializer_range: float, standard deviation of the initial kernels.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
@@ -40,7 +40,7 @@ class GatedFeedForward(keras.layers.Layer):
         [Shazeer, 2020](https://arxiv.org/abs/2002.05202).
     """
 
-    # Names of the dense layers that can have an adapter -> attributes.
+    # Name of each dense layer that can have an adapter -> attribute.
     adaptable = MappingProxyType(
         {"intermediate": "intermediate", "feed_forward_output": "output_dense"}
     )

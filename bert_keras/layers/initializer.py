@@ -8,13 +8,13 @@ from bert_keras.engine.size_limit import note_variable
 
 
 def bert_initializer(stddev=0.02):
-    """Returns a new truncated normal initializer, cut at two standard deviations.
+    """Returns a new truncated normal initializer, truncated at two standard deviations.
 
-    Each variable needs one of its own: an initializer without a seed gives every variable of one
-    shape the same values when it is shared.
+    Each variable needs its own: variables of the same shape that share an initializer without a
+    seed get the same values.
 
     Args:
-        stddev: float, standard deviation before the cut.
+        stddev: float, standard deviation before truncation.
 
     Returns:
         A `TruncatedNormal`.
@@ -26,10 +26,10 @@ def bert_initializer(stddev=0.02):
 
 
 def bert_dense(owner, units, name, layer_class=keras.layers.Dense, **options):
-    """Returns a dense layer of another layer, with kernels that begin as all of BERT's do.
+    """Returns a dense layer for another layer, with BERT's initial values.
 
     Args:
-        owner: the layer that has it; its `initializer_range` and dtype are the dense layer's.
+        owner: the layer that has it and whose `initializer_range` and dtype it takes.
         units: int, width of the output.
         name: str.
         layer_class: `keras.layers.Dense`, or a subclass.
@@ -41,11 +41,11 @@ def bert_dense(owner, units, name, layer_class=keras.layers.Dense, **options):
 
 
 def head_initializer(stddev=0.02):
-    """Returns a new normal initializer of a head, without the cut of `bert_initializer`.
+    """Returns a new normal initializer for a head, without the truncation of `bert_initializer`.
 
-    A head is new where the encoder is trained, so within a short fine-tuning its kernel stays near
-    where it began, and what it began with decides how fast the whole learns. The original code cuts
-    heads too, which takes 12 % of their spread; transformers does not, and this does as it does.
+    A head is new while the encoder is trained already. In a short fine-tuning its kernel stays near
+    its initial values, which therefore decide how fast the model learns. The original code
+    truncates heads too, which takes 12 % of their spread. transformers does not, nor does this.
 
     Args:
         stddev: float, standard deviation.
@@ -58,7 +58,7 @@ def head_initializer(stddev=0.02):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class RandomNormal(keras.initializers.RandomNormal):
-    """`keras.initializers.RandomNormal`, drawn by NumPy as `TruncatedNormal` is.
+    """`keras.initializers.RandomNormal`, drawn by NumPy as in `TruncatedNormal`.
 
     Args:
         mean: float.
@@ -75,14 +75,14 @@ class RandomNormal(keras.initializers.RandomNormal):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class TruncatedNormal(keras.initializers.TruncatedNormal):
-    """`keras.initializers.TruncatedNormal`, drawn by NumPy: alike on every backend.
+    """`keras.initializers.TruncatedNormal`, drawn by NumPy: the same on every backend.
 
-    After `keras.utils.set_random_seed` a model begins with the same weights on TensorFlow, JAX and
-    PyTorch. The draws of the backends differ, and take several times the memory of the values.
+    After `keras.utils.set_random_seed`, a model starts with the same weights on TensorFlow, JAX and
+    PyTorch. The backends' own draws differ, and take several times the memory of the values.
 
     Args:
         mean: float.
-        stddev: float, standard deviation before the cut at twice of it.
+        stddev: float, standard deviation before truncation at twice that value.
         seed: int; without one it is drawn from Python's global generator.
     """
 

@@ -1,4 +1,4 @@
-"""A weighted sum of an encoder's hidden states, the weights learned."""
+"""A weighted sum of an encoder's hidden states with learned weights."""
 
 import keras
 from keras import ops
@@ -6,16 +6,16 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class LayerMix(keras.layers.Layer):
-    """Mixes the hidden states of several encoder layers into one, with one weight a layer.
+    """Mixes the hidden states of several encoder layers into one, with one weight per layer.
 
-    `output = scale * sum over k of softmax(weights)[k] * hidden_states[k]`. It begins as the plain
-    mean. The BERT paper says of its weighted sums only that they are such; the form is ELMo's.
+    `output = scale * sum over k of softmax(weights)[k] * hidden_states[k]`. It starts as the plain
+    mean. The BERT paper does not say how its weighted sums are formed; this is ELMo's way.
 
     Args:
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
-        hidden_states: float, `(..., num_states, hidden_dim)`, for instance `ops.stack` of a
+        hidden_states: float, `(..., num_states, hidden_dim)`, such as `ops.stack` of a
             backbone's `hidden_states` on the axis -2.
 
     Returns:

@@ -8,16 +8,16 @@ from bert_keras.engine.remat import with_gradient
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class LayerNorm(keras.layers.LayerNormalization):
-    """`keras.layers.LayerNormalization` over the last axis, of which training keeps the input only.
+    """`keras.layers.LayerNormalization` over the last axis. Training keeps only its input.
 
-    `output = gamma (x - mean) / sqrt(variance + epsilon) + beta`. The gradient is the known one,
-    with `h` the normalised input and `d = gamma * upstream`:
+    `output = gamma (x - mean) / sqrt(variance + epsilon) + beta`. With the
+    normalized input `h` and `d = gamma * upstream`, the gradient is
 
     `(d - mean(d) - h mean(d h)) / sqrt(variance + epsilon)`.
 
-    JAX and TensorFlow would derive it from Keras's formula, and keep up to five tensors of the size
-    of the input for it. PyTorch has a kernel, which is used there. With another axis, without
-    `gamma` or with `rms_scaling` it is Keras's layer in all respects.
+    From Keras's formula, JAX and TensorFlow would derive a gradient that keeps up to five tensors
+    of the input's size. PyTorch's own kernel is used there. With another axis, without `gamma`, or
+    with `rms_scaling`, this is Keras's layer.
 
     Args:
         **kwargs: those of `keras.layers.LayerNormalization`.
@@ -50,12 +50,12 @@ class LayerNorm(keras.layers.LayerNormalization):
         upstream, x, gamma = (ops.cast(tensor, dtype) for tensor in (upstream, x, gamma))
         centred = x - ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(centred * centred, axis=-1, keepdims=True)
-        # The zeros hang on what the backward pass begins with. Without them XLA would compute what
-        # follows in the forward pass, and keep it.
+        # Adding `0 * upstream` makes this depend on the upstream gradient, so that XLA cannot
+        # compute what follows in the forward pass and keep it.
         inverse = ops.rsqrt(variance + self.epsilon + 0 * upstream[..., :1])
         normal = centred * inverse
         along = upstream * normal
-        # The means of `d` and of `d h`, as products: XLA would write `gamma` out for each row.
+        # The means of `d` and `d h`, as products, since XLA would store `gamma` for each row.
         weights = ops.expand_dims(gamma / x.shape[-1], -1)
         means = ops.matmul(upstream, weights), ops.matmul(along, weights)
         of_x = inverse * (upstream * gamma - means[0] - normal * means[1])

@@ -1,4 +1,4 @@
-"""Local attention: each token attends to its neighbours only, which on long texts saves time."""
+"""Local attention: each token attends to its neighbours only, which saves time on long texts."""
 
 import keras
 from keras import ops
@@ -12,17 +12,17 @@ def attend_locally(
 ):
     """Returns what each query finds among the keys that are at most `reach` positions away.
 
-    By a mask over all pairs of positions, or, where that is slower, in blocks of `reach` queries,
-    each of which sees the keys of its own block and of the two beside it: of `n` positions
-    `3 n reach` pairs instead of `n ** 2`. Both give the same numbers up to rounding for every
-    query that has a real token within reach, as each real token has.
+    It is computed with a mask over all pairs of positions or, if that is slower, in blocks of
+    `reach` queries that see the keys of their own block and of the two adjacent ones: `3 n reach`
+    pairs of `n` positions instead of `n ** 2`. Both give the same numbers up to rounding for every
+    query that has a real token within reach, as all real tokens have.
 
     Args:
         query, key, value: float, `(batch, seq_len, num_heads, head_dim)`.
-        is_token: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all. Of rows of
-            several texts int, above 0 and the same for the tokens of a text, 0 where none is.
-        reach: int, from 0, how many positions away a key may be.
-        dropout, return_attentions, training: see `attend`. Probabilities are of all pairs.
+        is_token: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all. For rows
+            of several texts int: a number above 0 for each text, and 0 for padding.
+        reach: int, from 0, the largest distance of a key.
+        dropout, return_attentions, training: see `attend`. Probabilities are for all pairs.
 
     Returns:
         `(context, attentions)`, see `attend`.
@@ -40,11 +40,11 @@ def attend_locally(
 
 
 def _attend_in_blocks(query, key, value, is_token, size, reach, options):
-    """Computes `attend_locally` in blocks of `size` positions, from `reach` on."""
+    """Computes `attend_locally` in blocks of `size` positions, at least `reach`."""
     batch, length, *heads = ops.shape(query)
     if is_token is None:
         is_token = ops.ones((batch, 1, 1, length), dtype="bool")
-    # (batch, seq_len, ...) to (batch * num_blocks, size, ...), a rest filled up.
+    # (batch, seq_len, ...) to (batch * num_blocks, size, ...); the last block is padded.
     rest = -length % size
     is_token = ops.transpose(is_token, (0, 3, 1, 2))
     blocks = ops.reshape(_padded(query, 0, rest), (-1, size, *heads))
@@ -61,14 +61,14 @@ def _attend_in_blocks(query, key, value, is_token, size, reach, options):
 
 
 def are_numbers(attention_mask):
-    """Whether a mask tells which text each token is of, see `bert_keras.layers.unpadding`."""
+    """Whether a mask holds the number of each token's text, see `bert_keras.layers.unpadding`."""
     if attention_mask is None:
         return False
     return keras.backend.standardize_dtype(attention_mask.dtype) != "bool"
 
 
 def _seen(queries, keys):
-    """Returns which keys each query sees: the real ones, or those of its text.
+    """Returns which keys each query sees: the real ones, or those of the same text.
 
     Args:
         queries, keys: bool or int `(batch, 1, 1, num_queries)` and `(batch, 1, 1, num_keys)`.
@@ -77,14 +77,14 @@ def _seen(queries, keys):
 
 
 def _padded(x, before, after):
-    """Returns `x` with that many positions of zeros, or of `False`, before and after its own."""
+    """Returns `x` with that many positions of zeros, or `False`, before and after it."""
     return ops.pad(x, [[0, 0], [before, after], [0, 0], [0, 0]])
 
 
 def _with_neighbours(x, size):
-    """Returns each block between its neighbours: `(batch * num_blocks, 3 * size, ...)`.
+    """Returns each block with its two neighbours: `(batch * num_blocks, 3 * size, ...)`.
 
-    `x` has a block more at both ends: `(batch, (num_blocks + 2) * size, ...)`.
+    `x` has one more block at each end: `(batch, (num_blocks + 2) * size, ...)`.
     """
     last = tuple(x.shape[2:])
     blocks = ops.reshape(x, (ops.shape(x)[0], -1, size, *last))

@@ -1,4 +1,4 @@
-"""From one vector a token to one vector a sequence."""
+"""From one vector per token to one vector per sequence."""
 
 from typing import Unpack
 
@@ -14,8 +14,8 @@ from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
 class Pooler(keras.layers.Layer):
     """Turns the first token's vector, `[CLS]`, into one for the whole sequence.
 
-    `output = tanh(x_0 W + b)`. Pre-training by next sentence prediction gives it its meaning;
-    checkpoints without that objective leave it untrained.
+    `output = tanh(x_0 W + b)`. Pre-training by next sentence prediction trains it. Checkpoints
+    without that objective leave it at its initial values.
 
     Args:
         hidden_dim: int, width of input and output.
@@ -52,7 +52,7 @@ POOLINGS = ("pooler", "cls", "mean", "max")
 
 
 def pool(outputs: Outputs, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:
-    """Reduces a backbone's outputs to one vector a sequence; padding does not count.
+    """Reduces a backbone's outputs to one vector per sequence, without padding.
 
     Args:
         outputs: dict of a backbone: `sequence_output` `(batch, seq_len, hidden_dim)`,
@@ -65,7 +65,7 @@ def pool(outputs: Outputs, padding_mask: Tensor | None, pooling: Pooling) -> Ten
         float, `(batch, hidden_dim)`.
 
     Raises:
-        ValueError: `pooling` is unknown, or asks for a pooler that the backbone does not have.
+        ValueError: `pooling` is unknown, or needs a pooler that the backbone does not have.
     """
     check_choice("pooling", pooling, POOLINGS)
     if pooling == "pooler":
@@ -82,7 +82,7 @@ def pool(outputs: Outputs, padding_mask: Tensor | None, pooling: Pooling) -> Ten
             keep = ops.expand_dims(ops.cast(padding_mask, "bool"), -1)
             x = ops.where(keep, x, ops.cast(-3e4, x.dtype))
         return ops.max(x, axis=1)
-    # A sum of hundreds of tokens would lose digits in bfloat16, and overflow in float16.
+    # A sum of hundreds of tokens would lose digits in bfloat16 and overflow in float16.
     wide = ops.cast(x, "float32")
     if padding_mask is None:
         return ops.cast(ops.mean(wide, axis=1), x.dtype)

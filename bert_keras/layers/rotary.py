@@ -1,22 +1,22 @@
-"""Rotary positions: queries and keys turned by angles that grow with their place."""
+"""Rotary positions: queries and keys, rotated by angles that grow with their positions."""
 
 import numpy as np
 from keras import ops
 
 
 def rotated(x, base, positions=None):
-    """Returns vectors turned by their positions, so that products tell how far apart two are.
+    """Returns vectors rotated by their positions, so that products depend on distances.
 
     The elements `a = x[k]` and `b = x[k + head_dim / 2]` of a vector at the position `m` are a
-    point in a plane, which turns by `m t`, with `t = base ** (-2 k / head_dim)`:
-    `(a cos(m t) - b sin(m t), b cos(m t) + a sin(m t))`. The product of a query at `m` with a key
-    at `n` then depends on `m - n` alone. Difference from the paper: it pairs neighbouring elements;
-    published checkpoints pair those half a vector apart.
+    point in a plane that is rotated by `m t`, with `t = base ** (-2 k / head_dim)`:
+    `(a cos(m t) - b sin(m t), b cos(m t) + a sin(m t))`. The product of a query at `m` and a key
+    at `n` then depends on `m - n` only. Difference from the paper: it pairs adjacent elements,
+    while published checkpoints pair elements that are half a vector apart.
 
     Args:
         x: float, `(batch, seq_len, ..., head_dim)`, with an even `head_dim`.
-        base: float; the slowest plane makes nearly one turn in `2 pi base` positions.
-        positions: int, `(batch, seq_len)`, or `None` for the place in the row.
+        base: float; the slowest plane is rotated once in about `2 pi base` positions.
+        positions: int, `(batch, seq_len)`, or `None` for the index in the row.
 
     Returns:
         float, of the shape and dtype of `x`.

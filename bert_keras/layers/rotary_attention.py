@@ -1,4 +1,4 @@
-"""Self-attention that knows positions by rotating queries and keys, of all tokens or near ones."""
+"""Self-attention with rotary positions, over all tokens or within a window."""
 
 import functools
 from types import MappingProxyType
@@ -19,11 +19,11 @@ from bert_keras.types import LayerOptions
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class RotaryAttention(keras.layers.Layer):
-    """`SelfAttention` with rotary positions, one projection for all, and no biases.
+    """`SelfAttention` with rotary positions, one common projection, and no biases.
 
-    One kernel gives queries, keys and values. Queries and keys are turned by their positions, see
-    `rotated`. With a window a token attends to those at most `window // 2` positions away, see
-    `attend_locally`.
+    One kernel projects to queries, keys and values. Queries and keys are rotated by their
+    positions, see `rotated`. With a window, a token attends to those at most `window // 2`
+    positions away, see `attend_locally`.
 
     Args:
         num_heads: int, must divide `hidden_dim`.
@@ -37,8 +37,8 @@ class RotaryAttention(keras.layers.Layer):
 
     Call arguments:
         hidden_states: float, `(batch, seq_len, hidden_dim)`.
-        attention_mask: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all. In
-            rows of several texts int, the numbers of `bert_keras.layers.unpadding`.
+        attention_mask: bool, `(batch, 1, 1, seq_len)`, which keys are real, or `None` for all. For
+            rows of several texts int, see `bert_keras.layers.unpadding.numbers_of_texts`.
         return_attentions: bool, whether the probabilities are returned too.
         training: bool, whether dropout is active.
 
@@ -46,14 +46,14 @@ class RotaryAttention(keras.layers.Layer):
         `(output, attentions)`, see `SelfAttention`.
 
     Raises:
-        ValueError: the width of a head, `hidden_dim / num_heads`, is no even number.
+        ValueError: the width of a head, `hidden_dim / num_heads`, is not an even number.
 
     Reference:
         [Su et al., 2021](https://arxiv.org/abs/2104.09864);
         [Beltagy et al., 2020](https://arxiv.org/abs/2004.05150), section 3.1, for the window.
     """
 
-    # Names of the dense layers that can have an adapter -> attributes.
+    # Name of each dense layer that can have an adapter -> attribute.
     adaptable = MappingProxyType(
         {"query_key_value": "query_key_value", "attention_output": "output_dense"}
     )

@@ -1,4 +1,4 @@
-"""A padded batch to rows without padding and back, see `preprocessing.unpadded_batches`."""
+"""From a padded batch to rows of several texts and back, see `preprocessing.unpadded_batches`."""
 
 import numpy as np
 from keras import ops
@@ -14,7 +14,7 @@ def to_rows(hidden_states, places):
         places: int, `(num_rows, seq_len)`, the `row_places`.
 
     Returns:
-        float, `(num_rows, seq_len, hidden_dim)`. Where no token is, some token's vector.
+        float, `(num_rows, seq_len, hidden_dim)`. Slots without a token hold any token's vector.
     """
     flat = ops.reshape(hidden_states, (-1, hidden_states.shape[-1]))
     return ops.take(flat, ops.maximum(places, 0), axis=0)
@@ -26,27 +26,27 @@ def to_batch(rows, places, like):
     Args:
         rows: float, `(num_rows, seq_len, hidden_dim)`.
         places: int, `(num_rows, seq_len)`, the `row_places`.
-        like: tensor `(batch, seq_len)`, whose shape the batch has.
+        like: tensor `(batch, seq_len)` with the batch's shape.
 
     Returns:
-        float, `(batch, seq_len, hidden_dim)`. Where no token is, some token's vector.
+        float, `(batch, seq_len, hidden_dim)`. Padding holds any token's vector.
     """
     batch, length = ops.shape(like)
-    # Empty slots write into one place more than there are.
+    # Empty slots write into one extra place.
     targets = ops.reshape(ops.where(places < 0, batch * length, places), (-1,))
     slots = ops.arange(ops.shape(targets)[0], dtype="int32")
     slots = ops.segment_sum(slots, targets, batch * length + 1)[:-1]
-    # Keras tries a model out on places that are all alike, whose slots are added up.
+    # Keras tries a model on places that are all equal, whose slots are added up.
     slots = ops.minimum(slots, ops.shape(targets)[0] - 1)
     flat = ops.reshape(rows, (-1, rows.shape[-1]))
     return ops.take(flat, ops.reshape(slots, (batch, length)), axis=0)
 
 
 def numbers_of_texts(places):
-    """Returns a number for each slot of rows, which is the same for the tokens of one text.
+    """Returns a number for each slot of rows, the same for all tokens of a text.
 
-    It is 1 more than the slot of the text's first token, so that it also tells positions; 0 where
-    no token is.
+    It is 1 more than the slot of the text's first token, so that positions follow from it too, and
+    0 for slots without a token.
 
     Args:
         places: int, `(num_rows, seq_len)`, the `row_places`.
@@ -65,17 +65,17 @@ def same_text(numbers):
 
 
 def check_no_attentions(return_attentions):
-    """Raises `ValueError` where the probabilities of rows of several texts are asked for."""
+    """Raises `ValueError` if attentions are requested for rows of several texts."""
     if return_attentions:
         raise ValueError(
-            "Attention probabilities are of padded batches: those of rows of several texts have no "
-            "order that a reader knows. Received: return_attentions=True with 'row_places'. "
+            "Attention probabilities can be returned for padded batches only. Received: "
+            "return_attentions=True with 'row_places', for rows of several texts. "
             "Leave 'row_places' out, or make the preprocessor with unpadded=False."
         )
 
 
 def check_places(arrays):
-    """Raises `ValueError` unless each token of a batch has one place in its `row_places`."""
+    """Raises `ValueError` unless every token of a batch has one place in `row_places`."""
     places, (tokens,) = arrays[ROW_PLACES], np.nonzero(arrays[PADDING_MASK].reshape(-1))
     has_length = places.shape[-1] == arrays[TOKEN_IDS].shape[-1]
     if not has_length or not np.array_equal(np.sort(places[places >= 0]), tokens):

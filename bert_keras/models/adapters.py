@@ -37,7 +37,7 @@ class Adaptable:
         targets: Sequence[Projection] = DEFAULT_TARGETS,
         layers: Iterable[int] | None = None,
     ) -> None:
-        """Adds an adapter to projections of the encoder's blocks, and freezes all other weights.
+        """Adds adapters to projections of the encoder's blocks, and freezes all other weights.
 
         Args:
             rank: int, from 1 to `hidden_dim`.
@@ -71,7 +71,7 @@ class Adaptable:
         check_int("lora_rank", rank, 1, self.hidden_dim, "Usual are 4 to 16.")
         alpha = rank if alpha is None else alpha
         targets = self.default_targets if targets == DEFAULT_TARGETS else targets
-        check_number("lora_alpha", alpha, above=0, advice="None takes `lora_rank`: once.")
+        check_number("lora_alpha", alpha, above=0, advice="None takes `lora_rank`.")
         return {
             "lora_rank": int(rank),
             "lora_alpha": float(alpha),
@@ -131,7 +131,7 @@ class Adaptable:
     def without_adapters(self) -> Self:
         """Returns a copy with the adapters merged, or itself without any.
 
-        The copy computes the same; this backbone stays as it is.
+        The copy computes the same, and this backbone does not change.
         """
         if self.lora is None:
             return self

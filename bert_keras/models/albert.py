@@ -15,29 +15,29 @@ from bert_keras.types import LayerOptions
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class AlbertBackbone(Backbone):
-    """ALBERT's encoder: BERT's with few weights, because its layers share them.
+    """ALBERT's encoder: BERT's with fewer weights, because layers share them.
 
-    - Tokens, positions and segments have vectors of `embedding_dim`, and one dense layer leads from
-      there to `hidden_dim`, also where the two are equal: `V * E + E * H` weights for `V * H`.
-    - `num_groups` groups of `num_inner_layers` blocks are all the blocks there are, and depth costs
-      no weights. Of the `n = num_layers / num_inner_layers` times that a group is passed through,
-      number `i` is through group `int(i / (n / num_groups))`, all of its blocks in order. So 7
-      layers of 3 groups are 0, 0, 0, 1, 1, 2, 2. ALBERT's checkpoints have one group of one block.
+    - Tokens, positions and segments have vectors of `embedding_dim`, which one dense layer projects
+      to `hidden_dim`, even if the two are equal: `V * E + E * H` weights instead of `V * H`.
+    - There are only `num_groups` groups of `num_inner_layers` blocks, so that depth adds no
+      weights. A text passes through `n = num_layers / num_inner_layers` groups, the `i`-th of which
+      is group `int(i / (n / num_groups))`, and through all of its blocks. For example, 7 layers of
+      3 groups are 0, 0, 0, 1, 1, 2, 2. ALBERT's checkpoints have one group of one block.
 
-    Difference from the paper: none. What goes by the depth (freezing, layer-wise learning rates,
-    unfreezing, adapters) counts a block once, however many layers share it.
+    There is no difference from the paper. Whatever depends on depth (freezing, layer-wise learning
+    rates, unfreezing, adapters) counts a block once, even if layers share it.
 
     Args:
         vocabulary_size: int, number of token ids.
-        num_layers: int, depth: how many blocks a token passes, a multiple of `num_inner_layers`.
-            ALBERT-base has 12. (transformers and KerasHub count groups passed, not blocks.)
-        num_heads: int, attention heads a block; must divide `hidden_dim`.
+        num_layers: int, depth in blocks, a multiple of `num_inner_layers`. ALBERT-base has 12.
+            (transformers and KerasHub count groups, not blocks.)
+        num_heads: int, attention heads per block; must divide `hidden_dim`.
         hidden_dim: int, width of the hidden states.
         intermediate_dim: int, width inside the feed-forward networks, 4 times `hidden_dim` in
             ALBERT.
         embedding_dim: int, width of the token table.
         num_groups: int, groups of layers that share their weights.
-        num_inner_layers: int, blocks of a group.
+        num_inner_layers: int, blocks per group.
         dropout: float, rate after the embeddings and on each residual branch. Version 2 of the
             checkpoints has none.
         attention_dropout: float, rate on attention probabilities; `None` takes `dropout`.
@@ -52,7 +52,7 @@ class AlbertBackbone(Backbone):
     Call arguments and what it returns: see `Backbone`.
 
     Raises:
-        ValueError: a size or a rate is out of range, the layers cannot be shared out to the groups,
+        ValueError: a size or a rate is out of range, the layers cannot be divided into the groups,
             or the inputs do not fit the tables.
 
     Example:
@@ -97,7 +97,7 @@ class AlbertBackbone(Backbone):
         self.build()
 
     def _shared_blocks(self):
-        """Returns the block of each layer, a list of `num_layers` of which many are the same."""
+        """Returns the block of each layer, a list of `num_layers` with repetitions."""
         check_int("num_inner_layers", self.num_inner_layers, 1, self.num_layers)
         num_passes, rest = divmod(self.num_layers, self.num_inner_layers)
         if rest:
@@ -105,12 +105,12 @@ class AlbertBackbone(Backbone):
                 "`num_layers` must be a multiple of `num_inner_layers`, since groups are passed as "
                 f"a whole. Received: {self.num_layers} and {self.num_inner_layers}."
             )
-        advice = "Of each group one layer at least must be."
+        advice = "Each group must have at least one layer."
         check_int("num_groups", self.num_groups, 1, num_passes, advice)
         groups = [
             [bert_block(self, f"group_{g}_layer_{j}") for j in range(self.num_inner_layers)]
             for g in range(self.num_groups)
         ]
-        # In floats as Google's and Hugging Face's code has it, or at some sizes others would share.
+        # In floats, as in Google's and Hugging Face's code: ints give other groups for some sizes.
         per_group = num_passes / self.num_groups
         return [block for i in range(num_passes) for block in groups[int(i / per_group)]]

@@ -1,12 +1,12 @@
-"""The arguments of backbones: which there are, and what each may be."""
+"""The arguments of backbones and their checks."""
 
 from typing import Any
 
 from bert_keras.checks import check_bool, check_int, check_number, check_rates
 from bert_keras.other_names import renamed_argument
 
-# More than any published encoder has, and less than what would exhaust a machine: a config read
-# from a file is data from outside.
+# Limits above all published encoders, so that a config from an untrusted file cannot exhaust a
+# machine.
 _SIZES = {
     "vocabulary_size": (1, 2**24),
     "num_layers": (1, 1024),
@@ -21,7 +21,7 @@ _MOST_PARAMETERS = 2**33
 
 
 def own_arguments(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a constructor, of its `locals()`, those of `kwargs` among them."""
+    """Returns the arguments of a constructor from its `locals()`, including those in `kwargs`."""
     own = {name: settings[name] for name in settings if name not in ("self", "kwargs", "__class__")}
     for name in settings["kwargs"]:
         if name not in ("name", "dtype", "trainable"):
@@ -33,7 +33,7 @@ def own_arguments(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def checked_argument(name, value):
-    """Returns the value of an argument; raises `ValueError` unless it is what its name says."""
+    """Returns the value of an argument; raises `ValueError` if the argument cannot have it."""
     if name in _SIZES:
         return check_int(name, value, *_SIZES[name])
     if name in ("dropout", "attention_dropout", "embedding_dropout"):

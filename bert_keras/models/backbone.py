@@ -1,4 +1,4 @@
-"""The one base class of all backbones, and what everything else may ask of them."""
+"""The base class of all backbones, and what all other code may ask of them."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,26 +16,26 @@ from bert_keras.types import Dtype, Inputs, Outputs, Path, Tensor
 
 
 class Backbone(Adaptable, BuiltModel):
-    """A family's encoder: token ids in, hidden states out. Subclasses hold one paper each.
+    """A family's encoder, from token ids to hidden states. There is one subclass per paper.
 
-    A subclass lists its parts. Its constructor hands all arguments to this one, by their names,
-    which checks them and makes attributes of them; makes the layers `embeddings`, `encoder` and,
-    where the family has one, `pooler`; and calls `self.build()` as its last line. Arguments with
-    other names than BERT's it checks itself.
+    The constructor of a subclass passes all its arguments on to this one by name, which checks them
+    and sets them as attributes. It then makes the layers `embeddings`, `encoder` and, if the family
+    has one, `pooler`, and calls `self.build()` as its last line. Arguments whose names BERT does
+    not have must be checked by the subclass.
 
     Args:
         name: str, or `None`.
         dtype: a dtype policy or its name.
         trainable: bool.
-        **arguments: the family's, see there. Without them `num_segments` is 1, `embedding_dim` is
+        **arguments: those of the subclass. By default `num_segments` is 1, `embedding_dim` is
             `hidden_dim`, and `max_sequence_length` and `padding_id` are `None`.
 
     Call arguments:
-        inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, and optional
-            `padding_mask` and, where `num_segments` is above 1, `segment_ids` of the same shape;
-            `row_places` has the encoder compute without padding.
+        inputs: dict of ints, see `bert_keras.inputs`: `token_ids` `(batch, seq_len)`, optionally
+            `padding_mask` and, if `num_segments` is above 1, `segment_ids` of the same shape. With
+            `row_places` the encoder computes without padding.
         return_hidden_states: bool.
-        return_attentions: bool; the explicit attention formula then replaces the fused kernel.
+        return_attentions: bool; if `True`, the explicit formula replaces fused attention.
         token_vectors: float `(batch, seq_len, embedding_dim)` in place of the token table's rows,
             or `None`; see `BertEmbeddings`.
         training: bool, whether dropout is active.
@@ -46,24 +46,24 @@ class Backbone(Adaptable, BuiltModel):
         `num_layers + 1` floats `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`,
         a tuple of `num_layers` floats `(batch, num_heads, seq_len, seq_len)`.
 
-    Attributes: what every other part may ask of a backbone, and nothing else:
+    Attributes: all that other code may ask of a backbone:
         input_names: names of the inputs that it takes.
         vocabulary_size: int, rows of the token table.
         hidden_dim: int, width of the hidden states.
         embedding_dim: int, width of the token table, in most families `hidden_dim`.
         num_layers: int.
-        token_embedding: the `keras.layers.ReversibleEmbedding`; a tied head decodes by it.
-        max_sequence_length: int, most tokens of a sequence, `None` where there is no limit.
-        num_segments: int, how many segments there are; 0 or 1: none are told apart.
-        padding_id: int, id of the token by which positions are counted, or `None`.
+        token_embedding: the `keras.layers.ReversibleEmbedding`, which tied heads decode with.
+        max_sequence_length: int, most tokens of a sequence, or `None` for no limit.
+        num_segments: int, number of segments; with 0 or 1, `segment_ids` are not an input.
+        padding_id: int, id of the token that is skipped in counting positions, or `None`.
         pooler: the layer that makes `pooled_output`, or `None`.
         stages: list of layers from the bottom: the embeddings, what all blocks share, then each
-            block, once where layers share it. Freezing, layer-wise learning rates and unfreezing
+            block, once even if layers share it. Freezing, layer-wise learning rates and unfreezing
             read it.
-        num_blocks: int, how many of the last stages are blocks.
-        adaptable: mapping, name -> list of dense layers, one a block, that can have adapters. Their
-            `cut_axis` says how several devices share a kernel.
-        dropout, activation, layer_norm_epsilon, initializer_range: what heads take by default.
+        num_blocks: int, number of blocks, which are the last of the stages.
+        adaptable: mapping, name -> list of dense layers, one per block, that can have adapters.
+            Their `cut_axis` says how a kernel may be split over several devices.
+        dropout, activation, layer_norm_epsilon, initializer_range: defaults of the heads.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Backbone(Adaptable, BuiltModel):
     @property
     def adaptable(self) -> Mapping[str, list[keras.layers.Dense]]:
         blocks = [block.adaptable for block in self.stages[-self.num_blocks :]]
-        # No dict: Keras would look for layers in it, and name them so in files.
+        # Not a dict, in which Keras would find the layers and name them accordingly in files.
         return MappingProxyType({name: [block[name] for block in blocks] for name in blocks[0]})
 
     def build(self, input_shape=None):
@@ -150,11 +150,11 @@ class Backbone(Adaptable, BuiltModel):
         return outputs
 
     def attention_mask(self, inputs: Inputs) -> Tensor | None:
-        """Returns which keys each query sees: bool, broadcastable to all heads; `None` for all."""
+        """Returns which keys each query sees: bool, broadcastable to heads, or `None` for all."""
         if contract.ROW_PLACES in inputs:
             return unpadding.same_text(unpadding.numbers_of_texts(inputs[contract.ROW_PLACES]))
         mask = inputs.get(contract.PADDING_MASK)
-        # (batch, 1, 1, seq_len): every head and every query sees the same keys. LiteRT slices no
+        # (batch, 1, 1, seq_len): every head and every query sees the same keys. LiteRT cannot slice
         # bools.
         return None if mask is None else ops.cast(ops.expand_dims(mask, (1, 2)), "bool")
 
@@ -170,7 +170,7 @@ class Backbone(Adaptable, BuiltModel):
             unpadding.check_places(inputs)
 
     def get_config(self):
-        """Returns the constructor's arguments, and what is quantized."""
+        """Returns the constructor's arguments and which layers are quantized."""
         return {**super().get_config(), **settings_of(self)}
 
     @classmethod

@@ -21,16 +21,16 @@ from bert_keras.types import LayerOptions
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class BertBackbone(Backbone):
-    """BERT's encoder: ids to one vector a token and one vector a sequence.
+    """BERT's encoder, from ids to one vector per token and one vector per sequence.
 
     Embeddings, `num_layers` blocks of bidirectional self-attention and feed-forward, and a pooler
-    on the first token. Differences from the paper: none; where checkpoints differ from it and from
-    one another (activation, epsilon, number of segments and positions), an argument says so.
+    on the first token. There is no difference from the paper. Where checkpoints differ from it and
+    from each other (activation, epsilon, number of segments and positions), there is an argument.
 
     Args:
         vocabulary_size: int, number of token ids.
         num_layers: int, number of encoder blocks. BERT-base has 12, BERT-large 24.
-        num_heads: int, attention heads a block; must divide `hidden_dim`.
+        num_heads: int, attention heads per block; must divide `hidden_dim`.
         hidden_dim: int, width of the hidden states.
         intermediate_dim: int, width inside the feed-forward networks, 4 times `hidden_dim` in BERT.
         dropout: float, rate after the embeddings and on each residual branch.
@@ -39,15 +39,15 @@ class BertBackbone(Backbone):
             `"relu"`, or the name of any Keras activation.
         layer_norm_epsilon: float, added to the variance in every norm.
         max_sequence_length: int, number of learned positions.
-        num_segments: int, number of segment ids. With 1 its vector is added to each token's, and
-            with 0 there is none; `segment_ids` are no input then.
+        num_segments: int, number of segment ids. With 1, the same vector is added to all tokens;
+            with 0, none. In both cases `segment_ids` are not an input.
         initializer_range: float, standard deviation of the initial weights.
         causal: bool, whether a token sees only itself and the tokens before it, as in the
-            left-to-right model of the paper's table 5. The first token then sees nothing else: pool
-            by `"mean"`.
-        remat: bool, whether training keeps the input of each encoder block only and computes the
-            rest of the block again in the backward pass: less memory for more time, and the same
-            numbers. A `.keras` file keeps it, a preset does not.
+            left-to-right model of the paper's table 5. The first token then sees only itself: use
+            the pooling `"mean"`.
+        remat: bool, whether training keeps only the input of each encoder block and computes the
+            block again in the backward pass, which takes less memory, more time, and gives the same
+            numbers. It is saved in `.keras` files but not in presets.
         **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
 
     Call arguments and what it returns: see `Backbone`.
@@ -94,7 +94,7 @@ class BertBackbone(Backbone):
         self.build()
 
     def attention_mask(self, inputs):
-        """Returns which keys each query sees, in a causal model none that comes after it."""
+        """Returns which keys each query sees; in a causal model none after it."""
         mask = super().attention_mask(inputs)
         if not self.causal:
             return mask
@@ -104,7 +104,7 @@ class BertBackbone(Backbone):
 
 
 def bert_embeddings(backbone, embedding_dim=None, **options):
-    """Returns BERT's embeddings, which other families have too, with the settings of a backbone.
+    """Returns BERT's embeddings with the settings of a backbone, for other families too.
 
     Args:
         backbone: a `Backbone`.
@@ -116,7 +116,7 @@ def bert_embeddings(backbone, embedding_dim=None, **options):
 
 
 def bert_encoder(backbone, **options):
-    """Returns BERT's encoder, which other families have too, with the settings of a backbone.
+    """Returns BERT's encoder with the settings of a backbone, for other families too.
 
     Args:
         backbone: a `Backbone`.

@@ -12,12 +12,12 @@ from bert_keras.types import LayerOptions
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class DistilBertBackbone(Backbone):
-    """DistilBERT's encoder: BERT's with half of the blocks, without segments and without a pooler.
+    """DistilBERT's encoder: BERT's with half the blocks, without segments and without a pooler.
 
     Args:
         vocabulary_size: int, number of token ids.
         num_layers: int, number of encoder blocks. DistilBERT-base has 6.
-        num_heads: int, attention heads a block; must divide `hidden_dim`.
+        num_heads: int, attention heads per block; must divide `hidden_dim`.
         hidden_dim: int, width of the hidden states.
         intermediate_dim: int, width inside the feed-forward networks.
         dropout: float, rate after the embeddings and on each residual branch.

@@ -14,20 +14,20 @@ _SHARED = ("token_embedding", "position_embedding", "segment_embedding", "layer_
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class ElectraBackbone(Backbone):
-    """ELECTRA's encoder, of its discriminators and of its generators: BERT's without a pooler.
+    """ELECTRA's encoder, for discriminators and generators: BERT's without a pooler.
 
-    The paper changes how BERT is trained, see `ReplacedTokenDetection`. Its embeddings may have a
-    width of their own, so that a generator narrower than its discriminator shares them; where it
-    is not `hidden_dim`, a dense layer leads from one to the other.
+    The paper changes how BERT is trained, see `ReplacedTokenDetection`. The embeddings may have a
+    width of their own, so that a generator can share those of a wider discriminator. If it is not
+    `hidden_dim`, a dense layer projects to that.
 
     Args:
         vocabulary_size: int, number of token ids.
         num_layers: int, number of encoder blocks. ELECTRA-small and ELECTRA-base have 12.
-        num_heads: int, attention heads a block; must divide `hidden_dim`.
+        num_heads: int, attention heads per block; must divide `hidden_dim`.
         hidden_dim: int, width of the hidden states.
         intermediate_dim: int, width inside the feed-forward networks.
         embedding_dim: int, width of the embeddings; `None` takes `hidden_dim`. ELECTRA-small has
-            128 before 256.
+            128 for a `hidden_dim` of 256.
         dropout: float, rate after the embeddings and on each residual branch.
         attention_dropout: float, rate on attention probabilities; `None` takes `dropout`.
         activation: see `BertBackbone`.
@@ -91,19 +91,19 @@ class ElectraBackbone(Backbone):
 
 
 def share_embeddings(backbone: keras.Model, other: keras.Model) -> None:
-    """Gives a backbone the tables and the norm of another's embeddings in place of its own.
+    """Replaces the tables and the norm of a backbone's embeddings by those of another backbone.
 
-    What leads from them to the encoder stays its own.
+    The projection to the encoder's width is not shared.
 
     Args:
         backbone: a `Backbone`.
-        other: a `Backbone` whose embeddings are of the same class, tables and width.
+        other: a `Backbone` whose embeddings have the same class, tables and width.
     """
     embeddings = backbone.embeddings
     for name in _SHARED:
         old = getattr(embeddings, name, None)
         if old is not None:
             new = getattr(other.embeddings, name)
-            # In its place: the order of weights stays.
+            # In the same place, so that the order of weights stays.
             embeddings._tracker.replace_tracked_value("layers", old, new)
             setattr(embeddings, name, new)

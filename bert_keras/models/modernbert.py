@@ -20,37 +20,37 @@ from bert_keras.types import LayerOptions
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class ModernBertBackbone(Backbone):
-    """ModernBERT's encoder: long texts, most of whose layers look at near tokens only.
+    """ModernBERT's encoder for long texts, most of whose layers see nearby tokens only.
 
-    What differs from BERT:
+    Differences from BERT:
 
-    - Positions are rotations of queries and keys, see `bert_keras.layers.rotary`; there is no table
-      of them, there are no segments, and no pooler.
-    - The first block and each `global_attention_every`-th attends to the whole text, the others to
-      a window. Both kinds have a rotary base of their own.
-    - Blocks begin with their norms, and a last norm follows the last block. The first block has no
+    - Positions are rotations of queries and keys, see `bert_keras.layers.rotary`. There are no
+      position table, no segments and no pooler.
+    - The first of every `global_attention_every` blocks attends to the whole text, the others to a
+      window. Each kind has its own rotary base.
+    - Blocks begin with their norms, and a final norm follows the last block. The first block has no
       norm before its attention, since the embeddings end with one.
     - The feed-forward networks are gated, see `GatedFeedForward`.
-    - There are no biases, neither in dense layers nor in norms.
+    - Dense layers and norms have no biases.
 
     Args:
         vocabulary_size: int, number of token ids.
         num_layers: int, number of encoder blocks. ModernBERT-base has 22, ModernBERT-large 28.
-        num_heads: int, attention heads a block; `hidden_dim` must be an even multiple.
+        num_heads: int, attention heads per block; `hidden_dim` must be an even multiple.
         hidden_dim: int, width of the hidden states.
-        intermediate_dim: int, width inside the feed-forward networks, behind the gate.
+        intermediate_dim: int, width inside the feed-forward networks, after the gate.
         dropout: float, rate inside the feed-forward networks.
-        attention_dropout: float, rate on attention probabilities and on what attention returns;
+        attention_dropout: float, rate on attention probabilities and on the attention's output;
             `None` takes `dropout`.
         embedding_dropout: float, rate after the embeddings; `None` takes `dropout`.
         activation: see `BertBackbone`.
         layer_norm_epsilon: float, added to the variance in every norm.
         max_sequence_length: int, most tokens of a sequence.
         local_attention: int, width of the window: a token sees those at most
-            `local_attention // 2` away.
-        global_attention_every: int, 1 for layers that all attend to the whole text.
-        global_rotary_base: float, of the layers that attend to the whole text.
-        local_rotary_base: float, of those that attend to a window.
+            `local_attention // 2` positions away.
+        global_attention_every: int; with 1, all layers attend to the whole text.
+        global_rotary_base: float, for layers that attend to the whole text.
+        local_rotary_base: float, for layers that attend to a window.
         initializer_range: float, standard deviation of the initial weights.
         remat: bool, see `BertBackbone`.
         **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.
@@ -59,7 +59,7 @@ class ModernBertBackbone(Backbone):
 
     Returns:
         The dict of `BertBackbone`, without `pooled_output`. The last of the `hidden_states` is
-        behind the last norm.
+        the output of the final norm.
 
     Raises:
         ValueError: a size or a rate is out of range, or the inputs do not fit the tables.
@@ -118,7 +118,7 @@ class ModernBertBackbone(Backbone):
         self.build()
 
     def attention_mask(self, inputs):
-        """Returns which keys are real; of rows of several texts a number of each token's text."""
+        """Returns which keys are real, or in rows of several texts each token's text number."""
         if ROW_PLACES not in inputs:
             return super().attention_mask(inputs)
         return numbers_of_texts(inputs[ROW_PLACES])[:, None, None, :]
@@ -150,4 +150,4 @@ class ModernBertBackbone(Backbone):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class ModernBertBlock(EncoderBlock):
-    """`EncoderBlock`, by the name that `.keras` files have for the blocks of a ModernBERT."""
+    """An `EncoderBlock` with the name that `.keras` files give to ModernBERT's blocks."""

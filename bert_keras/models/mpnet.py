@@ -29,7 +29,7 @@ class MPNetBackbone(Backbone):
     Args:
         vocabulary_size: int, number of token ids.
         num_layers: int, number of encoder blocks. MPNet-base has 12.
-        num_heads: int, attention heads a block; must divide `hidden_dim`.
+        num_heads: int, attention heads per block; must divide `hidden_dim`.
         hidden_dim: int, width of the hidden states.
         intermediate_dim: int, width inside the feed-forward networks, 4 times `hidden_dim` in
             MPNet.

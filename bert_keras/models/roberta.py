@@ -14,20 +14,20 @@ from bert_keras.types import LayerOptions
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class RobertaBackbone(Backbone):
-    """RoBERTa's encoder, which is also XLM-RoBERTa's, CamemBERT's and CodeBERT's.
+    """RoBERTa's encoder, also that of XLM-RoBERTa, CamemBERT and CodeBERT.
 
-    BERT's blocks and pooler. The paper changes how BERT is trained; its code, which checkpoints
+    Blocks and pooler are BERT's. The paper changes how BERT is trained. Its code, which checkpoints
     follow, changes the embeddings too:
 
-    - Positions are counted over the real tokens, from `padding_id + 1` on; padding is at
-      `padding_id`. So `[0, 5, 6, 2, 1, 1]` is at `[2, 3, 4, 5, 1, 1]`, and the position table has
-      `padding_id + 1` rows more than there are usable positions: 514 for 512.
-    - There is one segment: its vector is added to each token's, and `segment_ids` are no input.
+    - Positions are counted over the real tokens, from `padding_id + 1` on, and padding is at
+      `padding_id`: `[0, 5, 6, 2, 1, 1]` is at `[2, 3, 4, 5, 1, 1]`. The position table has
+      `padding_id + 1` more rows than there are usable positions, 514 for 512.
+    - There is one segment. Its vector is added to all tokens, and `segment_ids` are not an input.
 
     Args:
         vocabulary_size: int, number of token ids.
         num_layers: int, number of encoder blocks. RoBERTa-base has 12, RoBERTa-large 24.
-        num_heads: int, attention heads a block; must divide `hidden_dim`.
+        num_heads: int, attention heads per block; must divide `hidden_dim`.
         hidden_dim: int, width of the hidden states.
         intermediate_dim: int, width inside the feed-forward networks, 4 times `hidden_dim` in
             RoBERTa.
@@ -36,7 +36,7 @@ class RobertaBackbone(Backbone):
         activation: `"gelu"` (exact), or a name as in `BertBackbone`.
         layer_norm_epsilon: float, added to the variance in every norm.
         max_sequence_length: int, number of usable positions, without the rows for padding.
-        padding_id: int, id of the padding token, by which positions are counted.
+        padding_id: int, id of the padding token, which is skipped in counting positions.
         initializer_range: float, standard deviation of the initial weights.
         remat: bool, see `BertBackbone`.
         **kwargs: `name`, `dtype` (a policy or its name), `trainable`, see `keras.Model`.

@@ -1,4 +1,4 @@
-"""Questions and contexts to windows, and places in the context to columns of a window and back."""
+"""Windows of a question and a part of its context, and where answers lie in them."""
 
 import numpy as np
 
@@ -11,30 +11,28 @@ from bert_keras.tokenizers.tokenizer import TEXTS_AT_ONCE
 
 
 class QuestionWindows:
-    """Windows of question and part of the context, a pair, over contexts of any length.
+    """Pairs of a question and a window over its context, for contexts of any length.
 
-    A context that is longer than the room left by its question is cut into windows that overlap,
-    one every `stride` tokens, as in Google's run_squad.py. Several questions about one context
-    share its tokens: it is tokenized once.
+    A context that is longer than the room left by its question is cut into overlapping windows, one
+    every `stride` tokens, as in Google's run_squad.py. A context of several questions is tokenized
+    once.
 
     Args:
         preprocessor: a `TextPreprocessor`; its `max_length` is that of a window.
         questions: list of str.
         contexts: list of str, as many.
-        stride: int, tokens between the beginnings of two windows.
-        max_question_length: int, tokens that stay of a question, from its beginning. At most half
-            of the room for text stays in any case, so that the context has the other half.
+        stride: int, tokens between the starts of two windows.
+        max_question_length: int, how many tokens a question keeps, from its start. It keeps at most
+            half of the room for text, so that the context has the other half.
 
     Attributes:
-        contexts: the list of str, as given.
-        windows: `Windows`, where `documents` says the question's index.
-        first_columns: int64 `(num_windows,)`, the column of the window's first context token.
+        contexts, offsets, windows, first_columns: see `bert_keras.answers.ContextWindows`.
         lengths: int64 `(num_windows,)`, packed lengths.
         without_tokens: dict from the indices of questions that cannot be answered to `("question",
-            text)` or `("context", text)`, of which the tokenizer leaves nothing.
+            text)` or `("context", text)`, the text of which the tokenizer leaves nothing.
 
     Raises:
-        ValueError: no question, or too small a `max_length`.
+        ValueError: there is no question, or `max_length` is too small.
     """
 
     def __init__(self, preprocessor, questions, contexts, *, stride, max_question_length):
@@ -72,7 +70,7 @@ class QuestionWindows:
         return len(self.lengths)
 
     def check_has_tokens(self):
-        """Raises `ValueError` when the tokenizer leaves nothing of a question or a context."""
+        """Raises `ValueError` if the tokenizer leaves nothing of a question or a context."""
         if not self.without_tokens:
             return
         index = min(self.without_tokens)
@@ -104,16 +102,16 @@ class QuestionWindows:
         """Returns the tokens that cover spans of characters.
 
         Args:
-            questions: int64 `(size,)`, whose contexts are meant.
+            questions: int64 `(size,)`, the questions whose contexts hold the spans.
             starts: int64 `(size,)`, first characters.
             ends: int64 `(size,)`, the characters after the last.
 
         Returns:
-            Two int64 arrays `(size,)`, the first and the last token in the context. Where a span
-            covers no token, such as white space, the last one comes before the first.
+            Two int64 arrays `(size,)`, the first and the last token in the context. For a span that
+            covers no token, such as white space, the last token comes before the first.
         """
         texts = self._text_of[questions]
-        # Sorting keys in which all texts follow one another find every place by one search.
+        # Sorted keys, in which one text follows the other, find all places by one search.
         step = 1 + int(self._ends.max(initial=0))
         text_of_token = np.repeat(np.arange(len(self._tokens)), self._tokens.lengths)
         end_keys = text_of_token * step + self._ends
@@ -123,7 +121,7 @@ class QuestionWindows:
         return first - self._tokens.starts[texts], last - self._tokens.starts[texts]
 
     def columns_of(self, first, last):
-        """Returns the labels of each window: the columns of its question's answer.
+        """Returns the labels of each window: the first and last column of its question's answer.
 
         Args:
             first: int64 `(num_questions,)`, the answers' first tokens; -1 for no answer.

@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from bert_keras.answers.windows import Windows, positions_of
+from bert_keras.checks import check_int
 from bert_keras.types import Array
 
 
 class Ragged:
     """Rows of different lengths: row `i` is `values[starts[i] : starts[i] + lengths[i]]`.
 
-    Rows are views into the shared `values`; they may overlap, leave gaps and come in any order, so
-    truncating, selecting and cutting windows out of rows copies no tokens.
+    Rows are views into the shared `values`. They may overlap, leave gaps and come in any order, so
+    truncating rows, selecting rows and cutting windows copies no values.
 
     Args:
         values: array `(total,)`.
@@ -38,7 +39,7 @@ class Ragged:
 
     @classmethod
     def from_flat(cls, values: ArrayLike, lengths: ArrayLike) -> Self:
-        """Makes rows that lie one after the other in `values`."""
+        """Returns rows that follow one another in `values`."""
         lengths = np.asarray(lengths, dtype=np.int64)
         if lengths.sum() != len(values):
             raise ValueError(
@@ -49,7 +50,7 @@ class Ragged:
 
     @classmethod
     def from_rows(cls, rows: Ragged | Sequence[Iterable[int]], dtype: DTypeLike = np.int32) -> Self:
-        """Makes rows from a list of lists or arrays, or returns a `Ragged` as it is."""
+        """Returns rows from a list of lists or arrays; a `Ragged` is returned unchanged."""
         if isinstance(rows, cls):
             return rows
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
@@ -65,12 +66,12 @@ class Ragged:
         return self.values[start : start + self.lengths[row]]
 
     def flat(self) -> Array:
-        """Returns the values of the rows one after the other."""
+        """Returns the concatenated values of the rows."""
         row, position = positions_of(self.lengths)
         return self.values[self.starts[row] + position]
 
     def take(self, rows: ArrayLike) -> Ragged:
-        """Returns the rows of an index array, in its order."""
+        """Returns the rows that an index array selects, in its order."""
         return Ragged(self.values, self.starts[rows], self.lengths[rows])
 
     def windows(self, windows: Windows) -> Ragged:
@@ -87,23 +88,22 @@ class Ragged:
 
         Args:
             out: array `(num_rows, width)`, changed in place.
-            columns: int or int `(num_rows,)`, where each row goes.
+            columns: int or int `(num_rows,)`, where each row starts.
         """
         row, position = positions_of(self.lengths)
         columns = np.broadcast_to(columns, len(self))
         out[row, columns[row] + position] = self.values[self.starts[row] + position]
 
     def to_dense(self, width: int | None = None, padding: Any = 0) -> Array:
-        """Returns the rows as an array `(num_rows, width)`, filled up on the right.
+        """Returns the rows as an array `(num_rows, width)`, padded on the right.
 
         Args:
-            width: int, at least the longest row; None for just that.
-            padding: what to fill with.
+            width: int, at least the length of the longest row; None for that length.
+            padding: the value that fills rows.
         """
         longest = int(self.lengths.max(initial=0))
         width = longest if width is None else width
-        if longest > width:
-            raise ValueError(f"Rows must fit. Received: width={width}, longest row {longest}.")
+        check_int("width", width, longest, advice="It must hold the longest row.")
         out = np.full((len(self), width), padding, dtype=self.values.dtype)
         self.scatter(out, 0)
         return out

@@ -1,4 +1,4 @@
-"""Sentences of words to windows of pieces; each word counts at its first piece in one window."""
+"""Windows of pieces over sentences of words; each word counts at its first piece, in one window."""
 
 from typing import NamedTuple
 
@@ -11,15 +11,15 @@ from bert_keras.tokenizers.tokenizer import TEXTS_AT_ONCE
 
 
 class WordWindows(NamedTuple):
-    """Windows over sentences; a sentence that fits has one.
+    """Windows over sentences; a sentence that fits has a single window.
 
-    Words are numbered through all sentences: those of the second continue where the first ends.
+    Words are numbered across sentences: the second continues where the first ends.
 
     Fields:
         ids: `Ragged` int32, one row per window: ids of its pieces, without special tokens.
         words: `Ragged` int64, one row per window with an entry for each of its tokens, special
-            tokens included: the number of the word that is labelled and predicted there, or -1.
-            Each word occurs once: at its first piece, in the window where that has the most
+            tokens included: the number of the word that has its label and prediction there, or -1.
+            Each word occurs once: at its first piece, in the window where that piece has the most
             context.
         sentences: int64 `(num_windows,)`, the index of the sentence.
     """
@@ -32,8 +32,8 @@ class WordWindows(NamedTuple):
 def cut_words(tokenizer, sentences, max_length, stride):
     """Tokenizes sentences of words and cuts those that do not fit into overlapping windows.
 
-    A word of which the tokenizer leaves nothing (empty, or control characters alone) is read as
-    the unknown token, so that every word has a piece, a label and a prediction.
+    A word without tokens (empty, or only control characters) becomes the unknown token, so that
+    every word has a piece, a label and a prediction.
 
     Args:
         tokenizer: a `Tokenizer`.

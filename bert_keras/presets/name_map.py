@@ -1,9 +1,9 @@
-"""Name maps say which of our variables is which tensor of a checkpoint, in both directions.
+"""Name maps: which of our variables corresponds to which tensor of a checkpoint, both ways.
 
-A map is a list of rows `(our layer, their layer, kind)`. A format defines, for each kind, the
-variables of the layer on both sides and how to transform the arrays. Letters in braces stand for
-numbers: `{i}` for every encoder layer. A fourth entry is the first number, for layers before which
-the tensor is missing or has another name.
+A map is a list of rows `(our layer, their layer, kind)`. The kind, which the format defines, says
+which variables the layer has on each side and how their arrays are converted. Letters in braces
+stand for numbers, such as `{i}` for all encoder layers. A row with a fourth entry starts at that
+number: earlier layers lack the part or have another name for it.
 """
 
 import itertools
@@ -17,9 +17,9 @@ def expand(rows, kinds, **counts):
 
     Args:
         rows: list of `(our layer, their layer, kind)` or `(..., first number)`.
-        kinds: dict, kind -> list of `(our variable, suffix of their layer's name, transform)`. See
+        kinds: dict, kind -> list of `(our variable, ending of their tensor's name, transform)`, see
             `transformed`.
-        **counts: int, the count of numbers for each letter.
+        **counts: int, how many numbers each letter runs through.
     """
     names = {}
     for ours, theirs, kind, *first in rows:
@@ -33,14 +33,14 @@ def expand(rows, kinds, **counts):
 
 
 def transformed(array, transform):
-    """Returns their array in our form. Transposing twice restores `array`."""
+    """Returns one of their arrays as ours. A transposition is its own inverse."""
     if transform == "transpose":
         return np.transpose(array)
     return np.reshape(array, transformed_shape(np.shape(array), transform))
 
 
 def transformed_back(array, transform, num_heads):
-    """Returns our array in their form, the inverse of `transformed`."""
+    """Returns one of our arrays as theirs, the inverse of `transformed`."""
     if transform == "merge_first":
         return np.reshape(array, (num_heads, -1, *array.shape[1:]))
     if transform == "merge_last":
@@ -53,8 +53,9 @@ def transformed_shape(shape, transform):
 
     Args:
         shape: tuple of int.
-        transform: `None`, `"transpose"`, `"merge_first"` or `"merge_last"`. The latter two merge
-            the first or last two axes, heads and width of a head, for which we have one axis.
+        transform: `None`; `"transpose"`; or `"merge_first"` or `"merge_last"` if they have one axis
+            for the heads and one for the width of a head, which are their first or last two axes,
+            and we have one axis for both.
     """
     if transform == "transpose":
         return tuple(shape[::-1])

@@ -65,7 +65,7 @@ def stages_from_the_top(backbone: keras.layers.Layer, layers_per_stage: int = 1)
         List of lists of regular expressions.
 
     Raises:
-        ValueError: `layers_per_stage` is no int from 1.
+        ValueError: `layers_per_stage` is not an int from 1.
     """
     check_int("layers_per_stage", layers_per_stage)
     stages, num_blocks = _patterns(backbone)[::-1], backbone.num_blocks

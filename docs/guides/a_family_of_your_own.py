@@ -1,16 +1,16 @@
 # %% [markdown]
 # # A family of your own
 #
-# A backbone that no paper has yet, and every task on it.
+# A backbone that is in no paper yet, and every task on it.
 #
 # ```shell
 # python docs/guides/a_family_of_your_own.py
 # ```
 #
-# A family is one class: embeddings, blocks, perhaps a pooler. All tasks, raw text, freezing, rates by
-# layer, LoRA, `.keras` files and presets ask a backbone for nothing that its base class does not
-# find by itself. Here attention and feed-forward network read the same input side by side, as in
-# GPT-J and PaLM, so that a device can compute both at once.
+# A family is one class: embeddings, blocks, perhaps a pooler. Its base class finds all that tasks, raw
+# text, freezing, rates by layer, LoRA, `.keras` files and presets need. Here the attention and the
+# feed-forward network of a block read the same input, as in GPT-J and PaLM, so that a device can
+# compute both at once.
 #
 # ![A block of BERT, whose parts follow one another](../figures/encoder_block.svg)
 
@@ -30,8 +30,8 @@ from bert_keras.models.bert import bert_block, bert_embeddings
 # %% [markdown]
 # ## The block
 #
-# A block is handed its parts: an attention, a feed-forward network and two norms. They say by
-# `adaptable` which dense layers can have LoRA's adapters. Only the order of the parts differs here.
+# A block is handed its parts: an attention, a feed-forward network and two norms. Their `adaptable`
+# names the dense layers that can have LoRA adapters. Here only the order of the parts differs.
 
 
 # %%
@@ -62,7 +62,7 @@ class ParallelBlock(layers.EncoderBlock):
 # %%
 @keras.saving.register_keras_serializable(package="guide")
 class ParallelBackbone(Backbone):
-    """BERT's embeddings and parallel blocks, without segments and without a pooler."""
+    """BERT's embeddings and parallel blocks, without segments or a pooler."""
 
     def __init__(
         self,
@@ -88,10 +88,10 @@ class ParallelBackbone(Backbone):
 
 
 # %% [markdown]
-# ## Every task is there
+# ## Every task works
 #
-# A classifier with a vocabulary of its own, rates by layer, saved and loaded again; a language model
-# on the same class; adapters.
+# A classifier with its own vocabulary and rates by layer, saved and loaded again; a language model on
+# the same class; adapters.
 
 # %%
 if __name__ == "__main__":
@@ -110,25 +110,25 @@ if __name__ == "__main__":
 
     with tempfile.TemporaryDirectory() as folder:
         classifier.save(os.path.join(folder, "parallel.keras"))
-        again = keras.models.load_model(os.path.join(folder, "parallel.keras"))
+        restored = keras.models.load_model(os.path.join(folder, "parallel.keras"))
         backbone.save_to_preset(os.path.join(folder, "preset"))
-        found = ParallelBackbone.from_preset(os.path.join(folder, "preset"))
-    same = np.abs(again.predict(texts[:4], verbose=0) - classifier.predict(texts[:4], verbose=0))
-    print("after saving:", again.classify("I like it."), "difference", same.max())
-    print("stages from the bottom:", [stage.name for stage in found.stages])
+        loaded = ParallelBackbone.from_preset(os.path.join(folder, "preset"))
+    same = np.abs(restored.predict(texts[:4], verbose=0) - classifier.predict(texts[:4], verbose=0))
+    print("after saving:", restored.classify("I like it."), "difference", same.max())
+    print("stages from the bottom:", [stage.name for stage in loaded.stages])
 
-    model = bert_keras.MaskedLM(found, preprocessor=preprocessor)
+    model = bert_keras.MaskedLM(loaded, preprocessor=preprocessor)
     print("a guess of a model that has learned nothing:", model.fill_mask("I [MASK] it.", top_k=1))
-    found.add_adapters(rank=4)
-    trained = sum(int(np.prod(weight.shape)) for weight in found.trainable_weights)
-    print(f"LoRA trains {trained:,} of {found.count_params():,} weights")
+    loaded.add_adapters(rank=4)
+    trained = sum(int(np.prod(weight.shape)) for weight in loaded.trainable_weights)
+    print(f"LoRA trains {trained:,} of {loaded.count_params():,} weights")
 
 # %% [markdown]
-# ## Checkpoints of others
+# ## Checkpoints of other libraries
 #
-# To read a checkpoint of transformers, a family needs a record: what its config calls our arguments,
-# and what its tensors are called, row by row, with `{i}` for the number of a layer. The same rows
-# write one. This is DistilBERT's, and all there is of it beside its heads:
+# To read a checkpoint of transformers, a family needs a record: the names of our arguments in its
+# config, and the names of its tensors, row by row, with `{i}` for the number of a layer. The same
+# record writes checkpoints. This is all of DistilBERT's, except for its heads:
 
 # %%
 from bert_keras.presets.families import distilbert_record as distilbert
@@ -139,7 +139,7 @@ for ours, theirs, kind, *_ in distilbert.HUGGING_FACE.rows:
     print(f"{ours:46}{theirs:44}{kind}")
 
 # %% [markdown]
-# In the package a family is four things, and no edit anywhere else: `models/NAME.py`, with the class;
-# `presets/families/NAME.py`, with the record, which the tuple in that folder's `__init__.py` lists;
-# the class's name in `bert_keras/__init__.py`; and `tests/models/test_NAME.py`. The shared tests then
-# compare every head with transformers, in and out, by themselves.
+# In the package, a family takes four steps and no other edit: the class, `models/NAME.py`; the record,
+# `presets/families/NAME_record.py`, which the tuple in that folder's `__init__.py` lists; the name of
+# the class in `bert_keras/__init__.py`; and a test, `tests/models/test_NAME.py`. The shared tests then
+# compare every head with transformers, reading and writing.

@@ -15,15 +15,7 @@ from tokenizers import pre_tokenizers
 
 import bert_keras
 from bert_keras.answers.span_search import NBest, Span
-from bert_keras.cli import (
-    likeness,
-    mistakes,
-    options,
-    run_folder,
-    scores,
-    train,
-    training_files,
-)
+from bert_keras.cli import likeness, mistakes, options, run_folder, scores, train, training_files
 from bert_keras.cli.tasks import TASKS
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -4,10 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_keras.corpora import documents, train_wordpiece
-from bert_keras.corpora.documents import (
-    CachedTokenizer,
-    cut_long_sentences,
-)
+from bert_keras.corpora.documents import CachedTokenizer, cut_long_sentences
 from bert_keras.tokenizers import WordPieceTokenizer
 
 TEXTS = [

@@ -463,10 +463,7 @@ def test_a_vocabulary_without_mask_is_refused_before_any_work(corpus, tmp_path):
         ({"sequence_length": 4}, "room for 3 special tokens"),
         ({"sequence_length": 32.0}, "`sequence_length` must be an int"),
         ({"short_probability": 7}, "`short_probability` .* Received: 7"),
-        (
-            {"random_probability": -1},
-            "`random_probability` .* Received: -1",
-        ),
+        ({"random_probability": -1}, "`random_probability` .* Received: -1"),
         ({"word_segmenter": lambda text: [text]}, "a name of its own"),
         ({"word_segmenter": functools.partial(words_of)}, "a name of its own"),
     ],

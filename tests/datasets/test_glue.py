@@ -41,7 +41,7 @@ FILES = {
     },
     "qqp": {
         "dev.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
-        "1\t2\t3\tWhy?\tHow?\t0\n4\t5\tcut short\n6\t7\t8\tWho?\tWho is?\t1\n",
+        "1\t2\t3\tWhy?\tHow?\t0\n4\t5\tcut short\n6\t7\t8\tWho?\tWho is?\t1\n"
     },
     "mnli": {
         "dev_matched.tsv": f"{MNLI}0\t1\t1e\tslate\tA rose.\tA flower.\tneutral\tentailment\n",

@@ -1,4 +1,4 @@
-"""What backends compute in ways of their own has the same numbers and gradients."""
+"""What a backend computes in its own way has the same values and gradients."""
 
 import keras
 import numpy as np
@@ -39,7 +39,7 @@ def test_bfloat16_is_rounded_once():
     assert keras.backend.standardize_dtype(found.dtype) == "bfloat16"
     exact = ops.convert_to_numpy(ops.matmul(ops.cast(x, "float32"), ops.cast(kernel, "float32")))
     found = ops.convert_to_numpy(ops.cast(found, "float32"))
-    # Half a unit in the last of 8 bits, and the rounding of the sums themselves.
+    # Half a unit in the last of 8 bits, plus the rounding of the sums.
     np.testing.assert_allclose(found, exact, rtol=2**-8 + 1e-4, atol=1e-4)
 
 
@@ -56,7 +56,7 @@ def test_bfloat16_has_gradients():
 
 
 @pytest.mark.once
-def test_onednn_is_taken_where_it_pays(monkeypatch):
+def test_onednn_is_used_where_it_is_faster(monkeypatch):
     import torch
 
     taken = []
@@ -66,7 +66,7 @@ def test_onednn_is_taken_where_it_pays(monkeypatch):
     dense(x, kernel)
     assert len(taken) == 1
     dense(torch.ones(1, LEAST_ROWS // 2, 8), kernel)  # Too few.
-    dense(torch.ones(1, LEAST_ROWS + IMAGES // 2, 8), kernel)  # Not in as many images.
+    dense(torch.ones(1, LEAST_ROWS + IMAGES // 2, 8), kernel)  # Not a multiple of the images.
     dense(torch.ones(LEAST_ROWS, 8), kernel)
     dense(x.double(), kernel.double())
     dense(x.to(torch.bfloat16), kernel.to(torch.bfloat16))
@@ -90,7 +90,7 @@ def test_a_graph_does_not_depend_on_the_processor(monkeypatch):
 
 
 @pytest.mark.parametrize("truncates", [True, False])
-def test_bfloat16_alone_is_rounded_afterwards_where_a_cpu_would_not(truncates, monkeypatch):
+def test_only_bfloat16_products_are_rounded_afterwards(truncates, monkeypatch):
     taken = []
     monkeypatch.setattr(backends, "_tensorflow_truncates", lambda: truncates)
     monkeypatch.setattr(

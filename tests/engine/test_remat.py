@@ -1,4 +1,4 @@
-"""Rematerialization changes what is kept for the backward pass, and no number."""
+"""Rematerialization changes what is kept for the backward pass, but no numbers."""
 
 import keras
 import numpy as np
@@ -37,7 +37,7 @@ def loss_and_gradients(model, seed=2, **compile_options):
     """Returns what a step of gradient descent at the rate 1 subtracts from each weight."""
     before = [to_numpy(v) for v in model.trainable_variables]
     model.compile(keras.optimizers.SGD(1.0), **compile_options)
-    keras.utils.set_random_seed(seed)  # PyTorch draws its masks from here.
+    keras.utils.set_random_seed(seed)  # PyTorch draws its masks from this generator.
     inputs, labels = ready_batch()
     loss = float(model.train_on_batch(inputs, labels, return_dict=True)["loss"])
     after = [to_numpy(v) for v in model.trainable_variables]
@@ -56,7 +56,7 @@ def assert_same_steps(first, second, atol=1e-6):
     [{}, pytest.param({"run_eagerly": True}, marks=pytest.mark.once)],
     ids=["compiled", "eager"],
 )
-def test_loss_and_gradients_are_those_without_while_dropout_is_active(compile_options):
+def test_loss_and_gradients_are_the_same_with_active_dropout(compile_options):
     plain = loss_and_gradients(classifier(remat=False), **compile_options)
     assert_same_steps(loss_and_gradients(classifier(remat=True), **compile_options), plain)
     assert max(np.abs(gradient).max() for gradient in plain[1]) > 0.01
@@ -82,7 +82,7 @@ def test_a_run_ends_at_the_same_weights():
 
 
 @pytest.mark.once
-def test_frozen_blocks_stay_and_the_others_learn_as_without():
+def test_frozen_blocks_stay_and_the_others_learn_the_same():
     plain = loss_and_gradients(classifier(remat=False, frozen=1))
     assert_same_steps(loss_and_gradients(classifier(remat=True, frozen=1)), plain)
 
@@ -94,7 +94,7 @@ def test_mixed_precision_has_the_same_gradients_up_to_its_own_rounding():
 
 
 @pytest.mark.once
-def test_a_layer_alone_has_the_same_output_and_moves_its_generators_on_as_far():
+def test_a_single_layer_has_the_same_output_and_advances_its_generators_equally():
     sizes = {"num_heads": 2, "hidden_dim": 16, "intermediate_dim": 32}
     block = bert_block(tiny_backbone(**sizes, dropout=0.3), "block")
     block.build()
@@ -130,14 +130,14 @@ def test_each_block_is_computed_twice_in_training_only(monkeypatch):
 
 
 @pytest.mark.once
-def test_attentions_are_there_in_training_too():
+def test_attentions_are_returned_in_training_too():
     inputs, _ = ready_batch()
     outputs = classifier(remat=True).backbone(inputs, return_attentions=True, training=True)
     assert [tuple(a.shape) for a in outputs["attentions"]] == [(4, 2, 7, 7)] * 2
 
 
 @pytest.mark.once
-def test_a_keras_file_keeps_it_and_a_preset_leaves_it_to_the_reader(tmp_path):
+def test_a_keras_file_keeps_it_and_a_preset_does_not(tmp_path):
     model = classifier(remat=True)
     check_config_round_trip(model.backbone)
     model.save(tmp_path / "model.keras")

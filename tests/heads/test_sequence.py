@@ -29,14 +29,14 @@ def test_logits_are_a_dense_layer_on_the_pooled_vector():
 
 
 @pytest.mark.parametrize(("name", "function"), [("tanh", np.tanh), ("relu", lambda x: x * (x > 0))])
-def test_a_hidden_layer_comes_before_them_where_asked_for(name, function):
+def test_an_optional_hidden_layer_comes_before_them(name, function):
     head = built(SequenceHead(3, 4, pooling="cls", initializer_range=0.5, hidden_activation=name))
     hidden = layer(outputs()["sequence_output"][:, 0], head.hidden, function)
     assert_close(head(outputs()), layer(hidden, head.dense))
 
 
 @pytest.mark.parametrize(("first", "values"), [(False, {0.0, 6.0}), (True, {0.0, 12.0})])
-def test_dropout_comes_before_the_last_layer_and_where_asked_for_before_the_first(first, values):
+def test_dropout_comes_before_the_last_layer_and_optionally_before_the_first(first, values):
     options = {"hidden_activation": "relu", "pooling": "cls", "dropout_first": first}
     head = built(SequenceHead(4, 4, dropout=0.5, **options))
     for dense in (head.hidden, head.dense):
@@ -56,14 +56,14 @@ def test_several_masks_give_their_rows_one_after_another():
     assert_close(head(outputs(), training=False), np.tile(expected, (4, 1)))
 
 
-def test_a_pooling_that_is_none_is_an_error():
+def test_an_unknown_pooling_is_an_error():
     with pytest.raises(ValueError, match="`pooling` must be one of"):
         SequenceHead(3, 4, pooling="first")
     with pytest.raises(ValueError, match="`combine` must be one of"):
         WindowHead(3, 4, combine="first")
 
 
-def test_a_token_table_of_another_width_has_its_head():
+def test_the_head_fits_a_token_table_of_another_width():
     table = keras.layers.ReversibleEmbedding(7, 2)
     table.build((None, None))
     head = built(MaskedLMHead(7, 4, activation="linear", embedding_dim=2, initializer_range=0.5))

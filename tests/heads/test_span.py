@@ -12,7 +12,7 @@ def head_and_outputs(dtype="float32"):
     return head, outputs
 
 
-def test_the_logits_are_two_scalar_products_a_token():
+def test_the_logits_are_two_scalar_products_per_token():
     head, outputs = head_and_outputs()
     start, end = head(outputs)
     kernel, bias = map(to_numpy, (head.dense.kernel, head.dense.bias))

@@ -5,7 +5,7 @@ from checks import assert_close, to_numpy
 from bert_keras.heads.token import TokenHead
 
 
-def test_logits_are_a_dense_layer_a_token():
+def test_logits_are_a_dense_layer_on_each_token():
     head = TokenHead(3, hidden_dim=4)
     head.build()
     x = np.random.default_rng(0).normal(size=(2, 5, 4)).astype("float32")

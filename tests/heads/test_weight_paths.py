@@ -1,4 +1,4 @@
-"""Renaming an attribute or a layer of a head breaks every saved file: these lists notice."""
+"""Renaming an attribute or a layer of a head breaks every saved file. These lists notice it."""
 
 import json
 import pathlib

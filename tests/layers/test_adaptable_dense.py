@@ -1,4 +1,4 @@
-"""AdaptableDense: a plain Dense, a formula by hand, a step by hand, merging and files."""
+"""AdaptableDense: a plain Dense, the formula, a step by hand, merging and files."""
 
 import keras
 import numpy as np
@@ -128,7 +128,7 @@ def test_without_an_adapter_it_can_be_quantized():
     assert 0 < np.abs(after - before).max() < 0.05 * np.abs(before).max()
 
 
-def test_an_adapter_is_for_built_layers_without_one_and_is_not_quantized():
+def test_adapters_need_a_built_and_unquantized_layer_without_one():
     with pytest.raises(ValueError, match="built=False"):
         AdaptableDense(UNITS).add_adapter(RANK, ALPHA)
     layer = adapted_layer()

@@ -1,4 +1,4 @@
-"""Attention with a bias and a scale of its own: values and gradients of the formula."""
+"""Attention with a bias and a scale: values and gradients of the formula."""
 
 import functools
 
@@ -17,7 +17,7 @@ SCALE = 0.3
 
 @functools.cache
 def arrays():
-    """Query, key, value, and a bias for all texts, which every head has of its own."""
+    """Query, key, value, and a bias per head, the same for all texts."""
     generator = np.random.default_rng(0)
     shapes = [(2, 5, 3, 4), (2, 7, 3, 4), (2, 7, 3, 4), (1, 3, 5, 7)]
     return [generator.standard_normal(shape).astype("float32") for shape in shapes]
@@ -73,7 +73,7 @@ def test_a_bias_is_dropped_out_with_the_probabilities():
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
-def test_a_text_without_a_token_attends_to_all_keys_alike_despite_a_bias():
+def test_a_text_without_tokens_attends_to_all_keys_equally_despite_a_bias():
     query, key, value, bias = (ops.convert_to_tensor(array) for array in arrays())
     nothing = ops.zeros((2, 1, 1, 7), dtype="bool")
     for options in ({}, {"return_attentions": True}):

@@ -1,4 +1,4 @@
-"""The conditional random field against every sequence there is, one by one."""
+"""The conditional random field against the enumeration of all sequences."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from keras import ops
 from bert_keras.layers.crf import LinearChainCRF
 
 BATCH, SEQ_LEN, TAGS = 6, 5, 3
-# Whole rows, padding at the end, gaps, a beginning that does not count, one position, none.
+# Full rows, padding at the end, gaps, a masked beginning, one position, none.
 MASK = np.array(
     [
         [1, 1, 1, 1, 1],
@@ -73,7 +73,7 @@ def test_viterbi_finds_the_best_of_all_sequences(case):
             assert actual[row, mask].tolist() == sequences[probabilities.argmax()].tolist()
 
 
-def test_marginals_are_the_shares_of_all_sequences(case):
+def test_marginals_sum_the_probabilities_of_all_sequences(case):
     crf, emissions, _ = case
     actual = to_numpy(crf.marginals(emissions, MASK))
     assert (actual[MASK == 0] == 0).all()
@@ -96,7 +96,7 @@ def test_without_a_mask_every_position_counts(case):
     assert_close(crf(emissions), crf(emissions, everything))
 
 
-def test_with_weights_at_0_it_is_a_softmax_a_position():
+def test_with_weights_at_0_it_is_a_softmax_per_position():
     rng = np.random.default_rng(0)
     crf = LinearChainCRF(TAGS)
     crf.build()
@@ -110,7 +110,7 @@ def test_with_weights_at_0_it_is_a_softmax_a_position():
     assert (to_numpy(crf(emissions)) == emissions.argmax(-1)).all()
 
 
-def test_what_stands_outside_the_mask_changes_nothing(case):
+def test_positions_outside_the_mask_change_nothing(case):
     crf, emissions, tags = case
     other = np.where(MASK[..., None] == 1, emissions, 50.0).astype("float32")
     other_tags = np.where(MASK == 1, tags, 0)
@@ -173,7 +173,7 @@ def test_gradients_reach_the_emissions(case):
 
 
 class Chain(keras.Model):
-    """Emissions pass through, plus a bias; trained by the field's likelihood."""
+    """Adds a bias to emissions and trains by the field's likelihood."""
 
     def __init__(self, crf):
         super().__init__()
@@ -196,8 +196,8 @@ def train_one_step(crf, emissions, tags, with_bias=False):
     return [to_numpy(weight.value) for weight in weights]
 
 
-def test_compiled_for_sequences_of_any_length(case):
-    """XLA compiles the loss although the length differs from batch to batch."""
+def test_it_compiles_for_sequences_of_any_length(case):
+    """XLA compiles the loss although lengths differ between batches."""
     crf, _, _ = case
     rng = np.random.default_rng(1)
 

@@ -1,4 +1,4 @@
-"""Dropout by cheap random numbers: what it drops, what it keeps, and what repeats it."""
+"""Dropout with cheap random numbers: what it drops, what it keeps, and what repeats it."""
 
 import keras
 import numpy as np
@@ -14,13 +14,13 @@ def dropped(layer, inputs):
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_drops_its_share_and_scales_the_rest(rate):
+def test_it_drops_at_its_rate_and_scales_the_rest(rate):
     keras.utils.set_random_seed(0)
     num = 400_003  # Not a multiple of four.
     x = np.linspace(1, 2, num, dtype="float32")
     y = dropped(Dropout(rate), x)
     kept = y != 0
-    # Four standard deviations of the share, which is that of num Bernoulli draws.
+    # Four standard deviations of the share of `num` Bernoulli draws.
     assert abs(kept.mean() - (1 - rate)) < 4 * np.sqrt(rate * (1 - rate) / num)
     np.testing.assert_allclose(y[kept], x[kept] / (1 - rate), rtol=2e-5)
 
@@ -37,11 +37,11 @@ def test_draws_do_not_depend_on_each_other():
         assert np.all(np.abs(pairs) < bound), distance
     for a, b in ((0, 1), (0, 2), (1, 2)):
         assert abs((flat[a] * flat[b]).mean() / 0.21) < bound
-    counts = kept.sum(axis=(0, 1))  # Of 768 draws a column.
+    counts = kept.sum(axis=(0, 1))  # Each column has 768 draws.
     assert 0.8 < counts.var() / (768 * 0.21) < 1.2
 
 
-def test_two_layers_draw_apart_and_a_seed_repeats_both():
+def test_two_layers_draw_different_masks_and_a_seed_repeats_both():
     x = np.ones((64, 64), "float32")
     runs = []
     for seed in (0, 0, 1):
@@ -76,7 +76,7 @@ def test_keeps_the_dtype(dtype):
     assert set(np.unique(ops.convert_to_numpy(ops.cast(y, "float32")))) == {0.0, 2.0}
 
 
-def test_options_of_keras_stay():
+def test_keras_s_options_still_work():
     x = np.ones((32, 64), "float32")
     rows = dropped(Dropout(0.5, noise_shape=(32, 1), seed=3), x)
     assert np.all(rows == rows[:, :1])
@@ -126,7 +126,7 @@ def test_half_precision_keeps_the_mean(dtype):
     assert abs(y[kept].mean() / (x[kept].mean() / 0.9) - 1) < 5e-4
 
 
-def test_cheap_numbers_are_in_use_where_they_are_cheaper(monkeypatch):
+def test_cheap_random_numbers_are_used_where_they_are_faster(monkeypatch):
     def refuse(*arguments, **options):
         raise AssertionError("Keras's own dropout was called")
 
@@ -134,7 +134,7 @@ def test_cheap_numbers_are_in_use_where_they_are_cheaper(monkeypatch):
     dropped(Dropout(0.5), np.ones((8, 8), "float32"))
 
 
-def test_hashes_of_like_seeds_have_nothing_in_common():
+def test_hashes_of_similar_seeds_are_uncorrelated():
     places = np.arange(4096, dtype="uint32")
     seeds = np.array([(0, 0), (0, 1), (1, 0), (1, 1), (7, 8), (8, 7)], "uint32")[..., None]
     bits = [_hashed(places, seed) >> 31 for seed in seeds]

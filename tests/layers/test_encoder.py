@@ -1,4 +1,4 @@
-"""Blocks of handed parts, and layers whose outputs go to every block."""
+"""Blocks made of given parts, and layers whose outputs go to every block."""
 
 import keras
 import numpy as np

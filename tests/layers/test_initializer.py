@@ -20,14 +20,14 @@ def test_values_are_those_of_a_truncated_normal():
     assert stats.kstest(values.ravel(), expected.cdf).pvalue > 0.01
 
 
-def test_values_are_numpy_s_and_so_the_same_on_every_backend():
+def test_numpy_draws_the_values_so_they_are_the_same_on_every_backend():
     drawn = np.random.default_rng(7).standard_normal((2, 3), dtype="float32")
-    assert np.abs(drawn).max() <= 2  # None is redrawn.
+    assert np.abs(drawn).max() <= 2  # No value is redrawn.
     values = array(TruncatedNormal(stddev=0.5, seed=7)((2, 3)))
     np.testing.assert_array_equal(values, drawn * np.float32(0.5))
 
 
-def test_models_begin_alike_after_the_same_seed_and_no_two_variables_do():
+def test_models_start_equal_after_the_same_seed_but_no_two_variables_do():
     def weights():
         keras.utils.set_random_seed(5)
         return [array(weight) for weight in tiny_classifier(num_classes=2).weights]
@@ -39,7 +39,7 @@ def test_models_begin_alike_after_the_same_seed_and_no_two_variables_do():
     assert len({kernel.ravel()[0] for kernel in kernels}) == len(kernels) > 5
 
 
-def test_heads_begin_as_those_of_transformers_without_a_cut():
+def test_heads_start_as_in_transformers_without_truncation():
     values = array(head_initializer(0.5)((300, 400)))
     assert stats.kstest(values.ravel(), stats.norm(scale=0.5).cdf).pvalue > 0.01
 

@@ -7,7 +7,7 @@ from bert_keras.layers.layer_mix import LayerMix
 HIDDEN_STATES = np.random.default_rng(0).normal(size=(2, 5, 3, 4)).astype("float32")
 
 
-def test_it_begins_as_the_mean_of_the_layers():
+def test_it_starts_as_the_mean_of_the_layers():
     assert_close(LayerMix()(HIDDEN_STATES), HIDDEN_STATES.mean(axis=2))
 
 

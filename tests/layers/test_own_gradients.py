@@ -1,4 +1,4 @@
-"""What keeps little for the gradient has the values and gradients of the plain formula."""
+"""Functions that keep little for their gradients equal the plain formulas."""
 
 import functools
 
@@ -23,7 +23,7 @@ GENERATOR = np.random.default_rng(0)
 
 
 def assert_like(ours, plain, *inputs, atol=2e-6):
-    """Asserts the values alike, and each gradient up to `atol` of its largest element."""
+    """Asserts equal values, and gradients equal up to `atol` times their largest element."""
     values = (to_numpy(function(*map(ops.convert_to_tensor, inputs))) for function in (ours, plain))
     np.testing.assert_allclose(*values, rtol=0, atol=1e-6)
     pairs = zip(gradients(ours, *inputs), gradients(plain, *inputs), strict=True)
@@ -79,7 +79,7 @@ def test_half_precision_has_gradients_of_its_dtype(dtype):
     before = to_numpy(ops.cast(layer.layers[0].gamma, "float32"))
     layer.train_on_batch(np.arange(16.0).reshape(2, 8), np.zeros((2, 8)))
     after = to_numpy(ops.cast(layer.layers[0].gamma, "float32"))
-    # Each row's squares of the normalised values, twice, averaged over two rows.
+    # Twice the squares of the normalized values, averaged over two rows.
     normal = (np.arange(8) - 3.5) / np.arange(8).std()
     np.testing.assert_allclose(before - after, 2 * normal**2, rtol=0.03, atol=0.03)
 
@@ -87,7 +87,7 @@ def test_half_precision_has_gradients_of_its_dtype(dtype):
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])
 @pytest.mark.parametrize("rows", [3, LEAST_ROWS])
 def test_feed_forward(activation, rows, monkeypatch):
-    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: True)  # Where there are many rows.
+    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: True)  # Used for many rows.
     layer = FeedForward(12, 8, activation=activation)
     layer.build((None, None, 8))
     x = GENERATOR.standard_normal((2, rows, 8)).astype("float32")
@@ -114,7 +114,7 @@ def test_attention_with_dropout(has_mask):
     inputs = [GENERATOR.standard_normal(shape).astype("float32") for _ in range(3)]
     mask = None
     if has_mask:
-        mask = np.arange(6) < np.array([4, 0])[:, None]  # The second text has no token.
+        mask = np.arange(6) < np.array([4, 0])[:, None]  # The second text has no tokens.
         mask = ops.convert_to_tensor(mask[:, None, None])
     dropout = Dropout(0.3)
     kept = dropout.mask(ops.convert_to_tensor(inputs[0]), (2, 3, 6, 6))
@@ -132,7 +132,7 @@ def test_attention_with_dropout(has_mask):
     scores = np.einsum("bqhd,bkhd->bhqk", query, key) / 2
     scores = scores if mask is None else np.where(to_numpy(mask), scores, -1e30)
     exp = np.exp(scores - scores.max(-1, keepdims=True))
-    # What dropout makes of ones: 0, or the scale.
+    # Dropout turns ones into 0 or the scale.
     ones = ops.ones((2, 3, 6, 6))
     dropped = exp / exp.sum(-1, keepdims=True) * to_numpy(backends.masked(ones, kept, 0.3))
     expected = np.einsum("bhqk,bkhd->bqhd", dropped, value)
@@ -140,8 +140,8 @@ def test_attention_with_dropout(has_mask):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-def test_less_is_kept():
-    """What a backend keeps for the gradient: JAX of norms and GELUs, the others of attention."""
+def test_training_keeps_less():
+    """Less is kept for the gradient: on JAX of norms and GELUs, on the others of attention."""
     if keras.backend.backend() == "jax":
         import jax
 
@@ -159,8 +159,8 @@ def test_less_is_kept():
 
         values = [v.value for v in variables]
         memory = jax.jit(jax.grad(loss)).lower(values, x).compile().memory_analysis()
-        # Each layer's input, the sum, and four times as much before and after the activation; by
-        # Keras's own twice as much is kept.
+        # Each layer's input, the sum, and four times as much around the activation. Keras's layers
+        # keep twice as much.
         assert memory.temp_size_in_bytes < 12 * 6 * x.nbytes
         return
     layers, shape = 6, (2, 256, 2, 2)
@@ -183,7 +183,7 @@ def test_less_is_kept():
             lambda x: sizes.update({x.data_ptr(): x.nbytes}) or x, lambda x: x
         ):
             stack(*(torch.tensor(x, requires_grad=True) for x in inputs))
-        # Of probabilities a float and a byte each, of the feed-forward a float, and what is small.
+        # Per probability a float and a byte, per inner value a float, and some small tensors.
         inner = 4 * 2 * 256 * 2 * 4096
         assert sum(sizes.values()) < 1.1 * layers * (5 * 2 * 2 * 256 * 256 + inner)
         return
@@ -199,14 +199,14 @@ def test_less_is_kept():
     graph = traced.get_concrete_function(*map(tf.constant, inputs)).graph
     operations = graph.get_operations()
     softmaxes = [op for op in operations if op.type == "Softmax"]
-    # Half of them are computed in the backward pass, for which they wait; so it is with GELUs.
+    # Half of them are computed in the backward pass and wait for it. The same holds for GELUs.
     assert [_waits(op) for op in softmaxes] == [False] * layers + [True] * layers
     gelus = [_waits(op) for op in operations if op.type in ("Erf", "Erfc")]
     assert gelus.count(False) == layers and gelus.count(True) == layers
 
 
 def _waits(operation):
-    """Whether a tensor that it is computed from waits for another operation."""
+    """Whether any tensor that it is computed from waits for another operation."""
     seen, left = set(), [operation]
     while left:
         operation = left.pop()
@@ -221,7 +221,7 @@ def _waits(operation):
 
 @pytest.mark.once
 def test_dropout_in_the_kernel_of_accelerators():
-    """The path by PyTorch's own function with dropout, which its kernels for CPUs do not take."""
+    """PyTorch's own function with dropout, which is not used on CPUs."""
     import torch
 
     torch.manual_seed(0)
@@ -232,7 +232,7 @@ def test_dropout_in_the_kernel_of_accelerators():
         backends.fused_attention(query, key, value, mask, dropout_rate=0.3) for _ in range(2000)
     ]
     assert not torch.equal(drawn[0], drawn[1])
-    # Four deviations of the mean; the text without a token attends to all keys alike.
+    # Four deviations of the mean. The text without tokens attends to all keys equally.
     torch.testing.assert_close(torch.stack(drawn).mean(0), plain, rtol=0, atol=0.04)
 
 
@@ -254,7 +254,7 @@ def test_autocast_and_frozen_weights():
     assert all(torch.equal(a, b) for a, b in zip(before, gradients, strict=True))
 
 
-def test_other_activations_stay_as_they_are():
+def test_other_activations_are_unchanged():
     slope = keras.Variable(0.5)
     layer = FeedForward(12, 8, activation=lambda x: ops.maximum(x, slope * x))
     layer.build((None, None, 8))
@@ -263,9 +263,9 @@ def test_other_activations_stay_as_they_are():
     assert gelu(keras.Input((3,))).shape == gelu_tanh(keras.Input((3,))).shape == (None, 3)
 
 
-def test_options_of_keras_s_norm_stay():
+def test_options_of_keras_s_norm_still_work():
     x = GENERATOR.standard_normal((3, 5, 16)).astype("float32")
-    # On PyTorch Keras's own fails with another axis.
+    # On PyTorch, Keras's layer fails with another axis.
     other = [{"axis": 1}] if keras.backend.backend() != "torch" else []
     for options in (*other, {"scale": False}, {"rms_scaling": True}, {}):
         ours, theirs = LayerNorm(**options), keras.layers.LayerNormalization(**options)

@@ -8,7 +8,7 @@ from bert_keras.layers.pooler import pool
 
 @pytest.mark.parametrize("has_mask", [True, False])
 def test_a_mean_in_half_precision_is_rounded_once(has_mask):
-    # Beyond 256 a bfloat16 has no odd numbers: a sum of ones in it would stop there.
+    # Above 256, bfloat16 has no odd numbers: a sum of ones would stop there.
     states = np.random.default_rng(0).uniform(1, 2, (2, 400, 3)).astype("float32")
     states = ops.cast(states, "bfloat16")
     mask = np.ones((2, 400), "int32") if has_mask else None

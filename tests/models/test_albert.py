@@ -18,7 +18,7 @@ def test_it_keeps_the_contract(tmp_path):
 
 
 @pytest.mark.once
-def test_depth_costs_no_weights():
+def test_depth_adds_no_weights():
     counts = [tiny_backbone(num_layers=depth).count_params() for depth in (1, 4, 12)]
     assert len(set(counts)) == 1
 
@@ -34,7 +34,7 @@ def test_groups_share_the_layers_as_the_checkpoints_do():
         *["group_0_layer_0", "group_0_layer_1"] * 2,
         *["group_1_layer_0", "group_1_layer_1"],
     ]
-    # In whole numbers it would be the second group's.
+    # With integers it would be in the second group.
     assert names(num_layers=47, num_groups=47)[3] == "group_3_layer_0"
 
 
@@ -49,7 +49,7 @@ def test_groups_share_the_layers_as_the_checkpoints_do():
         ({"embedding_dim": None}, "`embedding_dim` must be an int"),
     ],
 )
-def test_layers_that_cannot_be_shared_out_are_refused(sizes, message):
+def test_layers_that_cannot_be_divided_into_groups_are_refused(sizes, message):
     with pytest.raises(ValueError, match=message):
         tiny_backbone(**sizes)
 
@@ -75,7 +75,7 @@ def test_a_shared_block_counts_once():
 
 @pytest.mark.once
 def test_a_shared_block_has_one_adapter_which_trains_and_merges(tmp_path):
-    # With first weights as small as usual, attention would change nothing.
+    # With initial weights as small as usual, attention would change nothing.
     backbone = tiny_backbone(num_layers=4, initializer_range=0.5)
     task = bert_keras.TextClassifier(backbone, lora_rank=2)
     task.compile(learning_rate=0.1)
@@ -102,8 +102,8 @@ def test_layers_that_are_computed_again_give_the_same_gradients():
         task.head.set_weights([np.ones(weight.shape) * 0.1 for weight in task.head.weights])
         task.compile(optimizer=keras.optimizers.SGD(0.5), loss="sparse_categorical_crossentropy")
         task.fit(random_inputs(), np.array([0, 1, 0]), verbose=0, epochs=3)
-    # In each of 3 steps half of a gradient is subtracted, which sums 21 tokens in 3 layers: of
-    # numbers around 1, two orders of a sum differ by at most an epsilon a term.
+    # Each of 3 steps subtracts half of a gradient, which is a sum over 21 tokens in 3 layers. Two
+    # orders of a sum of numbers around 1 differ by at most one epsilon per term.
     atol = 3 * 0.5 * 3 * 21 * np.finfo("float32").eps
     for one, other in zip(kept.weights, again.weights, strict=True):
         np.testing.assert_allclose(to_numpy(one), to_numpy(other), atol=atol)
@@ -120,7 +120,7 @@ def test_outputs_equal_transformers(seed, tmp_path):
     hidden_dim = num_heads * int(rng.integers(3, 8))
     config = transformers.AlbertConfig(
         vocab_size=int(rng.integers(20, 70)),
-        # Of one width in the first case: the projection is there all the same.
+        # Equal widths in the first case: there is a projection all the same.
         embedding_size=int(rng.integers(5, 30)) if seed else hidden_dim,
         num_hidden_layers=(3, 4, 5, 7)[seed],
         num_hidden_groups=(1, 2, 1, 3)[seed],

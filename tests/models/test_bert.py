@@ -84,7 +84,7 @@ def test_attention_dropout_is_separate_from_dropout():
 
 
 @pytest.mark.parametrize("num_segments", [0, 1])
-def test_without_segments_they_are_no_input(num_segments, tmp_path):
+def test_without_segments_segment_ids_are_not_an_input(num_segments, tmp_path):
     backbone = tiny_backbone(num_segments=num_segments)
     rows = [v.shape[0] for v in backbone.weights if "segment" in v.path]
     assert rows == [num_segments] * num_segments
@@ -96,7 +96,7 @@ def test_without_segments_they_are_no_input(num_segments, tmp_path):
 
 
 @pytest.mark.once
-def test_another_library_s_name_of_segments_is_told_ours():
+def test_another_library_s_name_for_segments_gets_a_hint():
     with pytest.raises(ValueError, match="Did you mean 'segment_ids'"):
         tiny_backbone()(
             {"token_ids": np.zeros((3, 7), int), "token_type_ids": np.zeros((3, 7), int)}
@@ -202,7 +202,7 @@ def test_impossible_arguments_are_refused(argument, value):
 
 
 def test_a_config_that_asks_for_all_memory_is_refused():
-    # The second is just above what is allowed, 2**33 parameters.
+    # The second is just above the limit of 2**33 parameters.
     for vocabulary_size, hidden_dim in [(2**24, 2**16), (2**20, 2**13)]:
         with pytest.raises(ValueError, match="parameters"):
             tiny_backbone(vocabulary_size=vocabulary_size, hidden_dim=hidden_dim, num_heads=2)
@@ -232,12 +232,12 @@ def test_inputs_that_do_not_fit_are_refused_and_the_weights_survive(inputs, mess
     np.testing.assert_array_equal(backbone.predict(good, verbose=0)["pooled_output"], before)
 
 
-def test_floats_are_no_ids():
+def test_floats_are_not_ids():
     with pytest.raises(TypeError, match="integers"):
         tiny_backbone()({"token_ids": np.ones((1, 3))})
 
 
-def test_an_array_alone_is_no_input():
+def test_an_array_alone_is_not_an_input():
     with pytest.raises(TypeError, match="dict"):
         tiny_backbone()(np.ones((1, 3), int))
 

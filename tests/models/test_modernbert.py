@@ -31,7 +31,7 @@ def test_it_keeps_the_contract(tmp_path):
     check_backbone(tiny_backbone(), "modernbert_backbone.json", tmp_path)
 
 
-def test_products_of_turned_vectors_tell_how_far_apart_they_are():
+def test_products_of_rotated_vectors_depend_on_their_distance():
     query, key = np.random.default_rng(0).normal(size=(2, 6)).astype("float32")
     rows = [to_numpy(rotated(np.tile(x, (1, 9, 1)), base=30.0))[0] for x in (query, key)]
     products = rows[0] @ rows[1].T
@@ -43,7 +43,7 @@ def test_products_of_turned_vectors_tell_how_far_apart_they_are():
 
 
 @pytest.mark.parametrize(("length", "reach"), [(1, 0), (7, 3), (8, 2), (9, 2), (17, 4)])
-def test_blocks_give_what_a_mask_over_the_square_gives(monkeypatch, length, reach):
+def test_blocks_equal_a_mask_over_all_pairs(monkeypatch, length, reach):
     rng = np.random.default_rng(length)
     query, key, value = rng.normal(size=(3, 3, length, 2, 4)).astype("float32")
     is_token = np.arange(length) < np.array([[length], [length // 2 + 1], [1]])
@@ -70,7 +70,7 @@ def test_a_local_layer_sees_its_window_and_a_global_one_all():
         assert (seen == (distance <= (2 if number % 2 else 9))).all()
 
 
-def test_texts_of_any_length_and_training_steps_agree_with_the_square(monkeypatch):
+def test_texts_of_any_length_and_training_steps_agree_with_the_mask(monkeypatch):
     results = []
     for least in (0, 10**6):
         monkeypatch.setitem(backends.LEAST_BLOCKS, keras.backend.backend(), least)
@@ -85,7 +85,7 @@ def test_texts_of_any_length_and_training_steps_agree_with_the_square(monkeypatc
         np.testing.assert_allclose(blocks, square, atol=1e-5)
 
 
-def test_adapters_stand_where_queries_and_values_are_made():
+def test_adapters_are_on_the_common_projection():
     task = bert_keras.TextClassifier(tiny_backbone(), num_classes=2, lora_rank=2)
     assert task.backbone.lora["lora_targets"] == ["query_key_value"]
     trained = {relative_path(weight) for weight in task.backbone.trainable_weights}
@@ -114,7 +114,7 @@ def test_each_task_has_the_family_s_head_and_keeps_it_in_a_file(tmp_path, task):
 
 @pytest.mark.once
 @pytest.mark.parametrize("kind", [bert_keras.heads.SequenceHead, bert_keras.heads.TokenHead])
-def test_a_norm_is_behind_a_hidden_layer(kind):
+def test_a_norm_follows_a_hidden_layer(kind):
     with pytest.raises(ValueError, match="Name its activation"):
         kind(2, 8, norm=True)
 
@@ -132,7 +132,7 @@ def test_a_norm_is_behind_a_hidden_layer(kind):
     ],
     ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
 )
-def test_what_cannot_be_is_refused(wrong, message):
+def test_impossible_arguments_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         tiny_backbone(**wrong)
 
@@ -192,7 +192,7 @@ def test_outputs_equal_transformers_in_both_spellings_of_a_config(seed, tmp_path
     ],
     ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
 )
-def test_a_config_that_asks_for_something_else_is_an_error(tmp_path, wrong, message):
+def test_an_unsupported_config_is_an_error(tmp_path, wrong, message):
     tiny_backbone().export_to_huggingface(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     if "local_rope_theta" in wrong or "rope_scaling" in wrong:
@@ -212,7 +212,7 @@ def test_a_config_that_asks_for_something_else_is_an_error(tmp_path, wrong, mess
         ("sliding_attention", "local_rotary_base"),
     ],
 )
-def test_what_no_weight_tells_must_be_in_the_config(tmp_path, left_out, missing):
+def test_settings_without_weights_must_be_in_the_config(tmp_path, left_out, missing):
     tiny_backbone().export_to_huggingface(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     for part in (config, config["rope_parameters"]):

@@ -44,7 +44,7 @@ def test_all_blocks_share_one_bias():
     assert backbone.stages[1] is shared and [tuple(w.shape) for w in shared.weights] == [(32, 2)]
     inputs = random_inputs(num_segments=0, padding_id=1)
     expected = backbone(inputs, return_attentions=True)["attentions"]
-    # A number added to all scores of a head changes nothing; one for near keys changes all blocks.
+    # Adding a number to all scores of a head changes nothing, but one bucket changes all blocks.
     table = to_numpy(shared.table.embeddings)
     for added, is_same in ((np.ones((32, 2)), True), (np.eye(32, 2), False)):
         shared.table.embeddings.assign(table + added)
@@ -125,7 +125,7 @@ def test_gradients_equal_those_of_transformers(remat, tmp_path):
     for path, gradient in found.items():
         name, transform = names[path]
         expected = transformed(theirs[name].numpy(), transform)
-        if "embeddings/" in path and "norm" not in path:  # Torch leaves the padding's row out.
+        if "embeddings/" in path and "norm" not in path:  # PyTorch leaves padding's row out.
             gradient[1] = expected[1]
         largest = max(np.abs(expected).max(), 1)
         np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-5 * largest, err_msg=path)
@@ -142,7 +142,7 @@ def test_gradients_equal_those_of_transformers(remat, tmp_path):
         ("is_decoder", True),
     ],
 )
-def test_what_the_code_of_mpnet_has_not_is_refused_before_weights_are_read(key, value, tmp_path):
+def test_unsupported_configs_are_refused_before_weights_are_read(key, value, tmp_path):
     tiny_backbone().export_to_huggingface(tmp_path)
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
@@ -153,7 +153,7 @@ def test_what_the_code_of_mpnet_has_not_is_refused_before_weights_are_read(key, 
 
 @pytest.mark.once
 @pytest.mark.parametrize("with_json", [True, False])
-def test_raw_pairs_are_answered_as_by_transformers(with_json, tmp_path):
+def test_raw_pairs_give_the_logits_of_transformers(with_json, tmp_path):
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef", "##b", "##c"]

@@ -1,4 +1,4 @@
-"""Compiled functions are given up where layers got other variables, and nowhere else."""
+"""Compiled functions are discarded when layers get other variables, and only then."""
 
 import keras
 import pytest

@@ -1,4 +1,4 @@
-"""`torch.compile` gets a model as one graph: each cut would cost a compilation and a call."""
+"""`torch.compile` gets a model as one graph. Each break would cost a compilation and a call."""
 
 import keras
 import numpy as np
@@ -29,12 +29,12 @@ def test_a_model_is_one_graph_for_all_lengths():
         graphs.append(graph)
         return graph.forward
 
-    # `fullgraph` raises where the graph would be cut.
+    # `fullgraph` raises if the graph breaks.
     compiled = torch.compile(classifier, backend=count, fullgraph=True)
     for length in (8, 12):
         x = as_tensors(inputs(4, length))
         torch.testing.assert_close(compiled(x), classifier(x), atol=1e-6, rtol=1e-5)
-    # One for the first length, and one for any other.
+    # One graph for the first length, and one for all others.
     assert len(graphs) == 2
     # With dropout.
     assert torch.isfinite(compiled(x, training=True)).all()

@@ -46,5 +46,5 @@ def test_scattered_rows_begin_at_their_columns():
 def test_lengths_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="sum 3, 2 values"):
         Ragged.from_flat(np.array([1, 2]), [1, 2])
-    with pytest.raises(ValueError, match="width=1, longest row 2"):
+    with pytest.raises(ValueError, match=r"`width` must be an int from 2\. Received: 1"):
         Ragged.from_rows([[1, 2]]).to_dense(1)

@@ -1,7 +1,7 @@
-"""Every family and every head against transformers: in, out, and in again there.
+"""Every family and every head against transformers: imported, exported, and imported there.
 
-transformers makes a tiny folder of an odd shape with random weights; ours loads it and gives the
-same numbers; what ours writes transformers loads, weight for weight.
+transformers writes a tiny model of an odd shape with random weights. This package loads it and
+gives the same numbers. transformers then loads what this package exports, with the same weights.
 """
 
 import json
@@ -28,7 +28,7 @@ transformers = pytest.importorskip("transformers")
 
 BATCH, LENGTH, CHOICES = 4, 9, 2
 LABELS = ("bad", "fine", "good", "no")
-# A family's other names differ in names only.
+# A family's other names differ in the names only.
 CASES = [
     (record, name, task)
     for record in records("HUGGING_FACE")
@@ -37,12 +37,12 @@ CASES = [
     if number == 0 or task in ("Backbone", "TextClassifier")
 ]
 IDS = [f"{name}-{task}" for _, name, task in CASES]
-# A head that has no model of its own there -> what the weights of the other head begin with.
+# A head without a model of its own in transformers -> prefix of the other head's weights.
 BESIDE = {("albert", "NextSentencePrediction"): "predictions."}
 
 
 def odd_sizes():
-    """An odd shape by our names of the arguments, another one on each backend."""
+    """Returns an odd shape by our argument names, a different one on each backend."""
     rng = np.random.default_rng(list(keras.backend.backend().encode()))
     num_heads, head_dim = [(2, 14), (3, 10), (5, 6), (6, 4)][rng.integers(4)]
     return {
@@ -74,7 +74,7 @@ def odd_sizes():
 
 
 def arguments_of(record):
-    """Returns the arguments of a backbone of an odd shape that a record reads off a config."""
+    """Returns the arguments of an odd shape that a record reads from a config."""
     sizes = {**odd_sizes(), **record.fixed}
     names = [*record.config.values(), *(field.argument for field in record.fields)]
     return {name: sizes[name] for name in names}
@@ -87,7 +87,7 @@ def config_of(record, name):
     config |= {key: values[0] for key, values in record.allowed.items()}
     for field in record.fields:
         config |= field.write(sizes)
-    config.setdefault("pad_token_id", 0)  # ModernBERT's own is beyond a tiny vocabulary
+    config.setdefault("pad_token_id", 0)  # ModernBERT's default is outside a tiny vocabulary
     return {**config, key: sorted(activations)[len(name) % len(activations)]}
 
 
@@ -131,7 +131,7 @@ def inputs_of(model, task):
     token_ids = rng.integers(5, backbone.vocabulary_size, shape)
     padding_mask = np.arange(LENGTH) < rng.integers(3, LENGTH + 1, (*shape[:-1], 1))
     token_ids[~padding_mask] = padding
-    token_ids[0, ..., 2] = padding  # as text may have it
+    token_ids[0, ..., 2] = padding  # as may occur in a text
     arrays = {"token_ids": token_ids, "padding_mask": padding_mask}
     if backbone.num_segments > 1:
         arrays["segment_ids"] = rng.integers(0, backbone.num_segments, shape)
@@ -253,7 +253,7 @@ CONFIGS = [
 @pytest.mark.parametrize(
     ("record", "name", "key", "values"), CONFIGS, ids=[f"{c[1]}-{c[2]}" for c in CONFIGS]
 )
-def test_what_the_family_has_not_is_an_error_before_weights_are_read(
+def test_unsupported_values_are_an_error_before_weights_are_read(
     tmp_path, record, name, key, values
 ):
     (tmp_path / "model.safetensors").write_bytes(b"never read")
@@ -268,7 +268,7 @@ def test_what_the_family_has_not_is_an_error_before_weights_are_read(
 
 @pytest.mark.once
 @pytest.mark.parametrize("wrong", ["514", None, [514]])
-def test_positions_that_are_no_number_are_an_error_that_names_them(tmp_path, wrong):
+def test_positions_that_are_not_numbers_are_an_error_that_names_them(tmp_path, wrong):
     (tmp_path / "model.safetensors").write_bytes(b"never read")
     (record,) = [record for record in records("HUGGING_FACE") if "roberta" in record.names]
     for key in ("max_position_embeddings", "pad_token_id"):
@@ -285,7 +285,7 @@ def roberta(**options):
 
 
 @pytest.mark.once
-def test_a_head_that_is_not_the_architecture_s_is_not_exported(tmp_path):
+def test_a_head_that_differs_from_the_architecture_is_not_exported(tmp_path):
     bert = bert_keras.BertBackbone(9, 1, 1, 4, 4)
     for model, message in [
         (bert_keras.MultipleChoice(bert, pooling="mean"), "pooling='mean'"),
@@ -312,7 +312,7 @@ def test_a_missing_pooler_matters_where_it_is_read(tmp_path):
         bert_keras.TextClassifier.from_preset(tmp_path, preprocessor=None)
     with pytest.warns(UserWarning, match="pooler/dense/kernel"):
         Backbone.from_preset(tmp_path)
-    # `classifier.dense` is no part of a tagger's head, which is called `classifier` too.
+    # `classifier.dense` is not part of a tagger's head, which is called `classifier` too.
     with pytest.warns(UserWarning, match="random") as noted:
         bert_keras.TokenClassifier.from_preset(tmp_path, num_classes=3, preprocessor=None)
     assert "head/dense/kernel" in str(noted[0].message)
@@ -341,7 +341,7 @@ def _join(arrays, backbone):
 
 @pytest.mark.once
 @pytest.mark.parametrize("is_task", [True, False])
-def test_tensors_that_are_one_there_are_split_and_joined_again(tmp_path, monkeypatch, is_task):
+def test_joined_tensors_are_split_and_joined_again(tmp_path, monkeypatch, is_task):
     record = bert_record.HUGGING_FACE._replace(tables=Tables(_split, _join))
     monkeypatch.setattr(bert_record, "HUGGING_FACE", record)
     model = bert_keras.BertBackbone(19, 2, 2, 8, 12)
@@ -357,13 +357,13 @@ def test_tensors_that_are_one_there_are_split_and_joined_again(tmp_path, monkeyp
 
 
 class Mine(bert_keras.TextClassifier):
-    """A task that says whose head it has."""
+    """A task that names the task whose head it has."""
 
     takes_head_of = MappingProxyType({"TextClassifier": {"head/": "head/"}})
 
 
 @pytest.mark.once
-def test_a_subclass_takes_the_head_that_it_says(tmp_path):
+def test_a_subclass_takes_the_head_that_it_names(tmp_path):
     plain = bert_keras.TextClassifier(roberta(), num_classes=3)
     mine = Mine(plain.backbone, num_classes=3)
     mine.head.set_weights(plain.head.get_weights())
@@ -378,7 +378,7 @@ def test_a_subclass_takes_the_head_that_it_says(tmp_path):
 
 
 def kernels_of(task, layers=()):
-    """The kernels of a task's head, of some layers or of all."""
+    """Returns the kernels of some or all layers of a task's head."""
     return {
         to_numpy(weight).tobytes()
         for path, weight in own_weights(task).items()
@@ -387,7 +387,7 @@ def kernels_of(task, layers=()):
 
 
 def shared_kernels(record, head, other, saved):
-    """Those that stand elsewhere in the other head: ModernBERT's before the decoder are in all."""
+    """Returns kernels at other places in the other head, such as ModernBERT's in all heads."""
     theirs, others = (
         {theirs: ours for ours, theirs, *_ in record.heads[task].rows} for task in (head, other)
     )

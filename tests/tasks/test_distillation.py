@@ -119,7 +119,7 @@ def test_a_classifier_teaches_by_its_probabilities():
     [
         (lambda: tiny_classifier(), lambda t: language_model(), {}, "one class"),
         (lambda: language_model(), lambda t: (0, 5), {}, r"`student` must be .*from 0 to 2"),
-        (lambda: language_model(), lambda t: t, {}, "a backbone each"),
+        (lambda: language_model(), lambda t: t, {}, "must have two backbones"),
         (lambda: language_model(), lambda t: language_model(hidden_dim=8), {}, "cosine_weight=0"),
         (lambda: language_model(), lambda t: (0,), {"temperature": 0}, "`temperature`"),
         (

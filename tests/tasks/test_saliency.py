@@ -156,7 +156,7 @@ def test_a_mixed_precision_model_is_explained_too():
         ({"baseline": "noise"}, "`baseline` must be one of"),
         ({"target": "great"}, "`target` must be one of"),
         ({"target": 3}, "`target` must be one of"),
-        ({"target": [0, 1]}, "one for all texts or one each"),
+        ({"target": [0, 1]}, "one for all texts, or one for each"),
     ],
 )
 def test_wrong_arguments_are_named(classifier, options, message):

@@ -617,7 +617,7 @@ def test_ids_outside_the_vocabulary_are_refused_in_tensors_too():
 def test_a_pair_that_the_truncation_cannot_fit_fails_before_the_first_step():
     classifier = tiny_classifier(preprocessor=tiny_preprocessor(truncation="only_first"))
     pairs = (["a"] * 24, ["b"] * 23 + ["b " * 40])
-    with pytest.raises(ValueError, match="row 23"):
+    with pytest.raises(ValueError, match="index 23"):
         classifier.fit(pairs, LABELS, batch_size=4, verbose=0)
     assert not classifier.optimizer.built
 

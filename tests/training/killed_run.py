@@ -50,7 +50,7 @@ def half_written(file, savez=np.savez, **arrays):
     kill_myself()
 
 
-pretrain.TrainingCheckpoint = Killed
+pretrain.training.TrainingCheckpoint = Killed
 for run in json.loads(sys.argv[1]):
     where, step, *flags = run
     pretrain.main(flags)

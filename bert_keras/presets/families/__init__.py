@@ -1,4 +1,4 @@
-"""The records of all families, and what is looked up in them."""
+"""The records of all families, and lookups in them."""
 
 import keras
 
@@ -26,16 +26,16 @@ def record_of(backbone, of_format="HUGGING_FACE"):
 
 
 def kind_of(task, known):
-    """Returns the class name of a task, or of a known one whose whole head the task has.
+    """Returns the class name of a task, or that of a known task with the same head.
 
     Args:
-        task: a task, its class, or the class's name, which is returned as it is.
+        task: a task, its class, or the class's name, which is returned unchanged.
         known: collection of class names.
     """
     if isinstance(task, str):
         return task
     cls = task if isinstance(task, type) else type(task)
-    # A subclass has its parent's head, unless it makes another.
+    # A subclass has its parent's head, unless it defines `make_head`.
     for part in cls.__mro__:
         if part.__name__ in known:
             return part.__name__
@@ -45,7 +45,7 @@ def kind_of(task, known):
 
 
 def head_options(backbone, task):
-    """Returns what makes a task's head that of the backbone's family.
+    """Returns the options that give a task the head of the backbone's family.
 
     Args:
         backbone: a backbone.
@@ -53,7 +53,7 @@ def head_options(backbone, task):
 
     Returns:
         A dict with some of the keys `pooling`, `hidden_activation`, `dropout_first`, `norm`,
-        `dropout`, `activation` and `use_bias`, see the heads; `{}` where nothing is known.
+        `dropout`, `activation` and `use_bias`, see the heads; `{}` if nothing is known.
     """
     record = record_of(backbone)
     head = record and record.heads.get(kind_of(task, record.heads))

@@ -28,7 +28,7 @@ _SENTENCE_ORDER = Head((("head/dense", "sop_classifier.classifier", "dense"),), 
 
 
 def _depth(config):
-    """Returns how many blocks a token passes: there groups are counted."""
+    """Returns the depth in blocks; the config counts groups."""
     counts = (check_int(key, config[key], 1, 1024) for key in ("num_hidden_layers", _INNER))
     return math.prod(counts)
 
@@ -71,7 +71,7 @@ HUGGING_FACE = Record(
         "Pretraining": side_by_side(
             "ForPreTraining", masked_lm=_MASKED_LM, next_sentence=_SENTENCE_ORDER
         ),
-        # There it has no model of its own: what we write leaves the other head of that one out.
+        # transformers has no model for it alone: exports leave the other head out.
         "NextSentencePrediction": _SENTENCE_ORDER,
         "QuestionAnswering": bert.QUESTION_ANSWERING,
         "TextClassifier": bert.TEXT_CLASSIFIER._replace(dropout=_DROPOUT),
@@ -81,13 +81,13 @@ HUGGING_FACE = Record(
 
 
 def _renamed(name, layers):
-    """Returns a tensor's name with another name of its layer, where `layers` has one."""
+    """Returns a tensor's name with its layer renamed, if `layers` has a new name."""
     root, layer, *rest = name.split("/")
     return "/".join((root, layers.get(layer, layer), *rest))
 
 
 def _hub_blocks(backbone):
-    """Returns how a group's block is called there, and how by its two numbers, pairs."""
+    """Returns pairs for each block: its name there, and one made of its two numbers."""
     places = itertools.product(range(backbone.num_groups), range(backbone.num_inner_layers))
     names = [f"{g}_{j}_block" for g, j in places]
     return [(f"transformer_encoder_{i}".removesuffix("_0"), x) for i, x in enumerate(names)]

@@ -19,7 +19,7 @@ SIZES = {
     "initializer_range": "initializer_range",
 }
 TABLES = {"max_position_embeddings": "max_sequence_length", "type_vocab_size": "num_segments"}
-# The first of several names for one activation is the one that is written.
+# Of several names for one activation, exports have the first.
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_pytorch_tanh": "gelu_tanh",
@@ -34,7 +34,7 @@ ALLOWED = {"position_embedding_type": ("absolute",), "add_cross_attention": (Fal
 
 
 def block_rows(theirs, parts):
-    """Returns the rows of every encoder block, of a dict, our part -> theirs."""
+    """Returns the rows of all encoder blocks from a dict, our part -> theirs."""
     kinds = {part: "norm" if part.endswith("norm") else "dense" for part in parts}
     return tuple(
         (f"encoder/layer_{{i}}/{part}", f"{theirs}.{name}", kinds[part])
@@ -65,12 +65,12 @@ ROWS = (
 
 
 def masked_lm(dense, norm, bias, has_decoder=True, **options):
-    """Returns the head of masked tokens, by what the tensors of its parts are called.
+    """Returns the head for masked tokens with the given names of its tensors.
 
     Args:
-        dense, norm, bias: str, the layer before the decoder, its norm, and the place of the bias.
-        has_decoder: bool, whether the copies of table and bias that files may hold are those of
-            `{bias}.decoder`, instead of the table's alone in the place of the bias.
+        dense, norm, bias: str, the layer before the decoder, its norm, and the layer of the bias.
+        has_decoder: bool, whether files may hold copies of the table and the bias as
+            `{bias}.decoder`; otherwise they may hold one of the table as `{bias}.weight`.
         **options: see `Head`.
     """
     copy = f"{bias}.decoder" if has_decoder else bias
@@ -82,7 +82,7 @@ def masked_lm(dense, norm, bias, has_decoder=True, **options):
 
 
 def hidden_and_dense(hidden, dense):
-    """Returns the rows of a head with a hidden layer, by the names of its two layers."""
+    """Returns the rows of a head with a hidden layer from the names of its two layers."""
     return (("head/hidden", hidden, "dense"), ("head/dense", dense, "dense"))
 
 
@@ -90,7 +90,7 @@ CLASSIFIER = (("head/dense", "classifier", "dense"),)
 POOLER = {"pooling": "pooler"}
 CLASSES = ("num_classes", "label_names", "dropout")
 DROPOUT = "classifier_dropout"
-# The heads that RoBERTa has too.
+# Heads that RoBERTa has too.
 TOKEN_CLASSIFIER = Head(
     CLASSIFIER,
     "ForTokenClassification",
@@ -133,7 +133,7 @@ HUGGING_FACE = Record(
 
 
 def _scopes(rows, prefix=""):
-    """Returns rows with the names of TensorFlow's scopes."""
+    """Returns rows with TensorFlow's scopes as names."""
     return tuple(
         (ours, prefix + theirs.replace("layer.{i}", "layer_{i}").replace(".", "/"), kind)
         for ours, theirs, kind in rows
@@ -141,13 +141,13 @@ def _scopes(rows, prefix=""):
 
 
 _MASKED_LM_TF1 = Head(_scopes(_MASKED_LM.rows))
-# The heads of Google's scripts that are no layers have kernels `(output, input)`.
+# Heads that are not layers in Google's scripts have kernels `(output, input)`.
 _NEXT_SENTENCE_TF1 = Head((("head/dense", "cls/seq_relationship/output", "by_hand"),))
 TF1 = Record(
     backbone=BACKBONE,
     names={},
     config={**SIZES, **TABLES},
-    # "gelu" is the approximation, as in `modeling.gelu`; Hugging Face's is exact.
+    # "gelu" is the approximation, as in `modeling.gelu`. Hugging Face's is exact.
     activation=("hidden_act", {"gelu": "gelu_tanh"} | {n: n for n in ("relu", "tanh", "linear")}),
     rows=_scopes(ROWS, "bert/"),
     heads={
@@ -176,7 +176,7 @@ _HUB_ROWS = (
 
 
 def hub_block_rows(ours, theirs):
-    """Returns the rows of every encoder block; there the number 0 is left out of names."""
+    """Returns the rows of all encoder blocks. Names there have no number 0."""
     return tuple((f"{ours}/{a}", f"layers/{theirs}/{b}", kind) for a, b, kind in _HUB_ROWS)
 
 
@@ -187,7 +187,7 @@ HUB_EMBEDDINGS = (
     ("embeddings/segment_embedding", "layers/embedding", "embedding"),
     ("embeddings/layer_norm", "layers/layer_normalization", "norm"),
 )
-# Of families without segments, in one layer.
+# In families without segments both tables are in one layer.
 _TABLES = "layers/token_and_position_embedding"
 HUB_TOKENS_AND_POSITIONS = (
     ("embeddings/token_embedding", f"{_TABLES}/token_embedding", "embedding"),
@@ -212,10 +212,10 @@ HUB_SIZES = {name: name for name in (*list(SIZES.values())[:6], "max_sequence_le
 
 
 def hub_masked_lm(activation):
-    """Returns the head of masked tokens: its norm has an epsilon that is not always the encoder's.
+    """Returns the head for masked tokens, whose norm has an epsilon of its own.
 
     Args:
-        activation: str, which is not always the encoder's either.
+        activation: str, which may differ from the encoder's.
     """
     layer = "layers/masked_lm_head"
     rows = (
@@ -228,7 +228,7 @@ def hub_masked_lm(activation):
 
 
 def hub_text_classifier(rows, options):
-    """Returns the head of a classifier, by the rows of its layers and the options of ours."""
+    """Returns the head of a classifier from the rows of its layers and our options."""
     says = ("num_classes", "label_names", "problem_type", "dropout")
     return Head(rows, ("TextClassifier", "Classifier"), options, says, "dropout")
 

@@ -54,7 +54,7 @@ HUGGING_FACE = Record(
         "TextClassifier": bert.TEXT_CLASSIFIER._replace(
             rows=_CLASSIFIER, options=_OPTIONS, dropout=_DROPOUT
         ),
-        # Its dropout is the backbone's.
+        # Its dropout rate is the backbone's.
         "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(says=bert.CLASSES[:2], dropout=None),
     },
 )

@@ -1,4 +1,4 @@
-"""ELECTRA in Hugging Face's checkpoints, of discriminators and of generators, and in KerasHub's.
+"""ELECTRA in Hugging Face's checkpoints of discriminators and generators, and in KerasHub's.
 
 References: https://github.com/huggingface/transformers, `models/electra`;
 https://github.com/keras-team/keras-hub, `models/electra`.
@@ -26,7 +26,7 @@ HUGGING_FACE = Record(
     allowed={
         **bert.ALLOWED,
         "is_decoder": (False,),
-        # Of multiple choice.
+        # For multiple choice.
         "summary_type": ("first",),
         "summary_use_proj": (True,),
         "summary_activation": ("gelu",),
@@ -67,7 +67,7 @@ HUGGING_FACE = Record(
 
 
 def _pooler(backbone):
-    """Returns the tensors of the pooler there, which the paper's has not: name -> zeros."""
+    """Returns zeros for the tensors of KerasHub's pooler, which the paper does not have."""
     width = backbone.hidden_dim
     layer = f"layers/dense{'' if backbone.embedding_dim == width else '_1'}"
     return {f"{layer}/vars/0": np.zeros((width, width)), f"{layer}/vars/1": np.zeros(width)}

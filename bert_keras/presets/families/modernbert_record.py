@@ -1,12 +1,12 @@
 """ModernBERT in Hugging Face's checkpoints.
 
-Configs of before transformers 5 name the pattern of layers and each rotary base by keys of their
-own; those since then have `layer_types` and `rope_parameters`. What is in neither, and a window
-that is left out, is an error: transformers would take ModernBERT-base's, and no weight's shape
-tells.
+Configs from before transformers 5 have separate keys for the pattern of layers and each rotary
+base. Newer ones have `layer_types` and `rope_parameters`. If both are missing, or the window is,
+that is an error: transformers would take the values of ModernBERT-base, and no weight's shape shows
+the mistake.
 
-The dense layer and the norm of the head for masked tokens are in the heads of all tasks: on a
-checkpoint for masked tokens, a task's head begins with them, as it does in transformers.
+The dense layer and the norm of the head for masked tokens are part of the heads of all tasks. On a
+checkpoint for masked tokens, a task's head starts with them, as in transformers.
 
 Reference: https://github.com/huggingface/transformers, `models/modernbert`.
 """
@@ -24,7 +24,7 @@ def _pattern(num_layers, every):
 
 
 def _read_every(config):
-    """Returns how many layers there are to each that attends to the whole text."""
+    """Returns the period of layers that attend to the whole text."""
     kinds = config.get("layer_types")
     if kinds is None:
         return config["global_attn_every_n_layers"]

@@ -1,7 +1,7 @@
 """MPNet in Hugging Face's checkpoints.
 
-Its 32 buckets of distances and its padding id 1 are constants of the code there, whatever a config
-says.
+There, the 32 buckets of distances and the padding id 1 are constants of the code. A config with
+other values is an error.
 
 Reference: https://github.com/huggingface/transformers, `models/mpnet`.
 """
@@ -52,7 +52,7 @@ HUGGING_FACE = Record(
     prefix="mpnet.",
     heads={
         **_HEADS,
-        # Their dropout is the backbone's.
+        # Their dropout rate is the backbone's.
         "MultipleChoice": _HEADS["MultipleChoice"]._replace(says=(), dropout=None),
         "TextClassifier": _HEADS["TextClassifier"]._replace(
             says=("num_classes", "label_names", "problem_type"), dropout=None

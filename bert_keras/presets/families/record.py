@@ -1,7 +1,7 @@
-"""What the record of a family says; the formats read and write checkpoints by it.
+"""Records of families, from which the formats read and write checkpoints.
 
-A record is data of one family in one format. Nothing else knows what a config, a tensor or a head
-is called there.
+A record is the data of one family in one format. No other code knows the names of the format's
+configs, tensors and heads. "Ours" is what this package has, "theirs" what the format has.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ _NOTHING = MappingProxyType({})
 
 
 class Field(NamedTuple):
-    """An argument of a backbone that follows from several keys of a config, or from one recomputed.
+    """An argument of a backbone that is computed from one or several keys of a config.
 
     Attributes:
         argument: str, of the backbone's constructor.
@@ -45,16 +45,16 @@ class Head(NamedTuple):
 
     Attributes:
         rows: see `name_map`; our paths begin with `head/`.
-        architecture: what the names of the model's classes there end with; of several, what we
-            write has the first.
-        options: arguments of our head that make it this one, see `families.head_options`.
-        says: arguments of our task that the config or the shapes tell: `"num_classes"`,
+        architecture: ending of the names of their model classes; of several, exports have the
+            first.
+        options: arguments that make our head this one, see `families.head_options`.
+        says: arguments of our task that follow from the config or from shapes: `"num_classes"`,
             `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`, and others of one format.
         dropout: key of the config with the rate of the head's dropout.
-        pooling: key of the config with the head's pooling, where the family leaves it to each
-            checkpoint; the names are ours, and configs without the key have that of `options`.
-        tied: dict, tensor -> the tensor that it is one with.
-        parts: prefixes of our paths; a checkpoint may lack each part as a whole, with a warning.
+        pooling: key of the config with the head's pooling, in families that leave it to each
+            checkpoint. The names are ours; configs without the key have that of `options`.
+        tied: dict, tensor -> the tensor that it is a copy of.
+        parts: prefixes of our paths. A checkpoint may lack any part as a whole, with a warning.
     """
 
     rows: tuple = ()
@@ -72,23 +72,23 @@ class Record(NamedTuple):
 
     Attributes:
         backbone: registered name of our class.
-        names: dict, what a config calls the family -> what the names of its classes begin with.
-            What we write has the first.
-        config: dict, their key -> our constructor's argument, the same value for both.
+        names: dict, name of the family in a config -> beginning of the names of its classes.
+            Exports have the first.
+        config: dict, their key -> the argument of our constructor with the same value.
         activation: their key of the activation, and a dict, their value -> ours.
-        fields: what else the config says.
-        fixed: dict, our arguments that have this value there and no key.
-        allowed: dict, their key -> tuple of the values that our backbone can have, the first for
-            configs without the key.
-        defaults: dict, their key -> its value where a config leaves it out, if it is not ours.
-        rows: of the backbone, see `name_map`.
+        fields: arguments that are computed from the config.
+        fixed: dict, our arguments without a key there -> their only value.
+        allowed: dict, their key -> tuple of the values that our backbone supports. Configs without
+            the key have the first.
+        defaults: dict, their key -> the default of their config, if it is not ours.
+        rows: those of the backbone, see `name_map`.
         counts: dict, letter in the rows -> attribute of the backbone.
         optional: prefixes of our paths that a checkpoint may lack, with a warning.
-        prefix: of the backbone's tensors in a checkpoint that holds a head too.
-        heads: dict, class name of our task -> `Head`; the more particular first.
-        tables: which tensors are not one of ours each, or `None`.
-        tokenizers: dict, value of `names` -> type of the model in the tokenizer.json of the
-            tokenizers that it has there, where the format ties the two.
+        prefix: beginning of the names of the backbone's tensors in a checkpoint with a head.
+        heads: dict, class name of our task -> `Head`, the more specific first.
+        tables: tensors that do not correspond to one of ours each, or `None`.
+        tokenizers: dict, value of `names` -> model type in the tokenizer.json of its tokenizers, if
+            the format ties tokenizers to families.
     """
 
     backbone: str
@@ -109,11 +109,11 @@ class Record(NamedTuple):
 
 
 def side_by_side(architecture="", **heads):
-    """Returns the head of several heads, each of which a checkpoint may lack.
+    """Returns a head made of several heads, any of which a checkpoint may lack.
 
     Args:
         architecture: see `Head`.
-        **heads: `Head`; our paths have their names after `head/`.
+        **heads: `Head`, whose names follow `head/` in our paths.
     """
     return Head(
         tuple(

@@ -11,7 +11,7 @@ from bert_keras.presets.families.record import Field, Record, Tables
 
 
 def _positions(config):
-    """Returns the usable positions: those up to the padding's id are no token's."""
+    """Returns the number of usable positions: those after the padding id."""
     return config["max_position_embeddings"] - config["pad_token_id"] - 1
 
 
@@ -54,14 +54,14 @@ _SEGMENT = "layers/segment_embedding/vars/0"
 
 
 def _with_padding(tensors, backbone):
-    """Adds the rows of positions that no token of a text has, and a segment's vector of zeros."""
+    """Adds the position rows up to that of padding, and a segment vector of zeros."""
     positions = tensors[_POSITIONS] if _POSITIONS in tensors else np.zeros((0, 0))
     padded = np.pad(positions, ((backbone.padding_id + 1, 0), (0, 0)))
     return tensors.updated({_POSITIONS: padded, _SEGMENT: np.zeros_like(padded[:1])})
 
 
 def _without_padding(arrays, backbone):
-    """Adds the vector of the only segment to each position, whose table begins with the first."""
+    """Adds the vector of the only segment to all positions, without the rows up to padding's."""
     positions = arrays[_POSITIONS][backbone.padding_id + 1 :] + arrays[_SEGMENT]
     return {name: x for name, x in arrays.items() if name != _SEGMENT} | {_POSITIONS: positions}
 
