@@ -1,6 +1,6 @@
-"""Scores of predictions, equal to the reference implementation of each.
+"""Scores of predictions, each equal to its reference implementation.
 
-Accuracy, F1, correlations and their like are in scikit-learn and scipy; here is what they lack.
+Only scores that scikit-learn and SciPy lack are here.
 """
 
 from bert_keras.answers.entity_tags import extract_entities as extract_entities

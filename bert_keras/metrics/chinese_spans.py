@@ -1,32 +1,29 @@
 """Exact match and F1 of Chinese answers, as CMRC 2018's official script computes them.
 
-Chinese has no spaces, so each Chinese character is a unit, and so is each word of other scripts.
-F1 is that of the longest run of units that answer and prediction share. DRCD's authors publish no
-script; figures for it (Chinese-BERT-wwm, CLUE) are computed by this one too.
+Chinese has no spaces, so each Chinese character is a unit, and so is each word of other scripts. F1
+counts the longest run of units that answer and prediction share. DRCD's authors publish no script;
+published results for it (Chinese-BERT-wwm, CLUE) use this one too.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from bert_keras.checks import require
 from bert_keras.metrics.spans import check_texts
 
-# The script's own list. It means to hold the ellipsis, but as two characters, which never match.
+# The script's own list, without the ellipsis, which it has as two characters that never match.
 _PUNCTUATION = "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』"
 _WITHOUT_PUNCTUATION = str.maketrans("", "", _PUNCTUATION)
 _CHINESE_OR_RUN = re.compile("[\u4e00-\u9fa5]|[^\u4e00-\u9fa5]+")
 
 
-# Penn Treebank's conventions for English words, in the order in which they apply, in lower case
-# and without the rules for characters of `_PUNCTUATION`: neither capitals nor those arrive here.
-
-
 def split_words(text: str) -> list[str]:
-    """Splits lower-case text of a script with spaces into words, as Penn Treebank does.
+    """Splits lower-case text of a script with spaces into words by Penn Treebank's rules.
 
     Double quotes become "``" and "''".
 
     Args:
-        text: a string, the part of an answer between two Chinese characters.
+        text: str, the part of an answer between two Chinese characters.
 
     Returns:
         List of words.
@@ -38,26 +35,21 @@ def split_words(text: str) -> list[str]:
         >>> split_words("it's 1,000 km.")
         ['it', "'s", '1,000', 'km', '.']
     """
-    try:
-        from nltk import word_tokenize
-    except ImportError as error:
-        raise ImportError(
-            "Words in Chinese answers are split by the package nltk, as the official script does: "
-            "`pip install nltk`. Or give `word_tokenize` a function of your own."
-        ) from error
-    return word_tokenize(text, preserve_line=True)
+    advice = "Or pass a function of your own as `word_tokenize`."
+    nltk = require("nltk", "split words in Chinese answers like the official script", advice=advice)
+    return nltk.word_tokenize(text, preserve_line=True)
 
 
 def segment(text: str, word_tokenize: Callable[[str], Iterable[str]] = split_words) -> list[str]:
-    """Splits an answer into units: Chinese characters one by one, other scripts by words.
+    """Splits an answer into units: Chinese characters, and words of other scripts.
 
-    The text is lower-cased and common Chinese and some ASCII punctuation removed first.
+    The text is lower-cased first, and common Chinese and some ASCII punctuation is removed.
 
     Args:
-        text: a string.
-        word_tokenize: function from a string without Chinese to a list of words. The official
-            script uses `nltk.word_tokenize`, which differs from the default only where a full
-            stop ends a sentence amid the text, and needs NLTK's sentence model.
+        text: str.
+        word_tokenize: function from a str without Chinese to a list of words. The official script
+            uses `nltk.word_tokenize`, which needs NLTK's sentence model. It differs from the
+            default only if a full stop ends a sentence within the text.
 
     Returns:
         List of strings.
@@ -74,7 +66,7 @@ def segment(text: str, word_tokenize: Callable[[str], Iterable[str]] = split_wor
 
 
 def _longest_common_run(first, second):
-    """Length of the longest run of equal items in two lists."""
+    """Returns the length of the longest run of equal items in two lists."""
     longest, ending = 0, {}
     places = {}
     for index, item in enumerate(second):
@@ -87,9 +79,9 @@ def _longest_common_run(first, second):
 
 
 def exact_match(answer: str, predicted: str) -> float:
-    """1.0 if both texts are equal in lower case and without punctuation, else 0.0.
+    """Returns 1.0 if both texts are equal in lower case and without punctuation, else 0.0.
 
-    White space within the text counts.
+    White space inside the texts counts.
 
     Example:
         >>> exact_match("《三国志》", "三国志")
@@ -105,10 +97,10 @@ def exact_match(answer: str, predicted: str) -> float:
 def common_run_f1(
     answer: str, predicted: str, word_tokenize: Callable[[str], Iterable[str]] = split_words
 ) -> float:
-    """F1 of the longest run of units that two texts share.
+    """Returns the F1 of the longest run of units that two texts share.
 
-    With `n` units in it, precision = n / units predicted, recall = n / units of the answer.
-    Unlike SQuAD's F1, order counts, and two texts without a unit score 0.
+    With `n` units in the run, precision = n / units predicted and recall = n / units of the answer.
+    Unlike in SQuAD's F1, the order counts, and two texts without units score 0.
 
     Args:
         answer: the right answer.
@@ -136,12 +128,12 @@ def cmrc_scores(
     predictions: Mapping[str, str],
     word_tokenize: Callable[[str], Iterable[str]] = split_words,
 ) -> dict[str, float]:
-    """Exact match and F1 over a data set as `cmrc2018_evaluate.py` computes them.
+    """Returns exact match and F1 over a data set as `cmrc2018_evaluate.py` computes them.
 
     A question without a prediction scores 0 and is counted as skipped.
 
     Args:
-        answers: dict from question id to the list of its right answers, one at least.
+        answers: dict from question id to a list of one or more right answers.
         predictions: dict from question id to the predicted text.
         word_tokenize: see `segment`.
 
@@ -150,7 +142,7 @@ def cmrc_scores(
         `skipped`, numbers of questions.
 
     Raises:
-        ValueError: on no questions, a question without answers, or texts that are not strings.
+        ValueError: there are no questions, a question has no answers, or a text is not a str.
 
     Example:
         >>> cmrc_scores({"q": ["光荣"]}, {"q": "光荣。"})["exact_match"]

@@ -7,18 +7,18 @@ from bert_keras.types import Array
 
 
 def cosine_similarity_matrix(queries: ArrayLike, documents: ArrayLike) -> Array:
-    """Cosine of the angle between each query and each document.
+    """Returns the cosine of the angle between each query and each document.
 
     Args:
         queries: float array `(num_queries, hidden_dim)`.
         documents: float array `(num_documents, hidden_dim)`.
 
     Returns:
-        A float array `(num_queries, num_documents)` from -1 to 1, in the inputs' precision but
-        at least float32; 0 where a vector is zero.
+        A float array `(num_queries, num_documents)` from -1 to 1, in the inputs' precision but at
+        least float32. Cosines of zero vectors are 0.
 
     Raises:
-        ValueError: on arrays that are not 2-D or of unequal width.
+        ValueError: the arrays are not 2-D, or their widths differ.
 
     Example:
         >>> cosine_similarity_matrix([[1.0, 0.0]], [[2.0, 0.0], [0.0, 3.0]]).tolist()

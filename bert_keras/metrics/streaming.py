@@ -1,10 +1,9 @@
 """Keras metrics for `compile(weighted_metrics=[...])`: F1, Matthews correlation, perplexity.
 
-Their means over batches are wrong, since they are not means over examples. These metrics add up
-counts or losses, so they equal scikit-learn's F1 and Matthews correlation of all examples at once.
+A mean of these scores over batches is not the score over all examples. These metrics add up counts
+or losses instead, so they equal scikit-learn's scores of all examples at once.
 
-Put all of them under `weighted_metrics`: under `metrics` Keras does not hand the weights on, and
-padding would count.
+Pass them as `weighted_metrics`: Keras does not pass weights to `metrics`, so padding would count.
 """
 
 from typing import Literal
@@ -17,23 +16,23 @@ from bert_keras.types import Dtype, Tensor
 
 
 def _weights_like(values, sample_weight, dtype):
-    """Weights of the values' shape: ones, or those given, one per value or per leading axes."""
+    """Returns weights of the values' shape: ones, or `sample_weight` broadcast from the left."""
     weights = ops.ones(ops.shape(values), dtype)
     if sample_weight is None:
         return weights
-    given = ops.cast(sample_weight, dtype)
-    if len(given.shape) > len(values.shape):  # (batch, 1) for values (batch,)
-        return ops.reshape(given, ops.shape(values))
-    missing = (1,) * (len(values.shape) - len(given.shape))
-    return weights * ops.reshape(given, tuple(ops.shape(given)) + missing)
+    sample_weight = ops.cast(sample_weight, dtype)
+    missing = len(values.shape) - len(sample_weight.shape)
+    if missing < 0:  # (batch, 1) for values (batch,)
+        return ops.reshape(sample_weight, ops.shape(values))
+    return weights * ops.reshape(sample_weight, tuple(ops.shape(sample_weight)) + (1,) * missing)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class TokenRate(keras.metrics.Mean):
-    """The share of tokens with label 1 over all batches; the base of `TokenAccuracy`.
+    """The share of tokens with label 1 over all batches. It is the base of `TokenAccuracy`.
 
-    Each token counts once. Keras's own means take that of a row first, so that a token of a short
-    batch counts more than one of a long batch, and scores move with how texts are sorted by length.
+    Each token counts once. Keras's own metrics average each row first, so that a token of a short
+    batch counts more than one of a long batch, and the score depends on how texts are batched.
 
     Call arguments:
         y_true: integer tensor `(batch, seq_len)`.
@@ -52,13 +51,13 @@ class TokenRate(keras.metrics.Mean):
         super().update_state(ops.reshape(values, (-1,)), ops.reshape(weights, (-1,)))
 
     def values_of(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        """Returns what is averaged, `(batch, seq_len)`."""
+        """Returns the values to average, `(batch, seq_len)`."""
         return y_true
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class TokenAccuracy(TokenRate):
-    """The share of tokens whose label is the likeliest class, over all batches; see `TokenRate`."""
+    """The share of tokens whose label is the likeliest class, over all batches. See `TokenRate`."""
 
     def __init__(self, name: str | None = "accuracy", dtype: Dtype = "float32") -> None:
         super().__init__(name=name, dtype=dtype)
@@ -70,10 +69,10 @@ class TokenAccuracy(TokenRate):
 
 
 class ConfusionMatrixMetric(keras.metrics.Metric):
-    """A metric that is a function of the confusion matrix; the base of those below.
+    """The base of metrics that are functions of the confusion matrix.
 
-    Labels outside 0 to `num_classes - 1`, such as the customary -100, count nowhere, and nor do
-    examples or positions of weight 0. Counts are float32: exact up to 16.7 million per cell.
+    Labels outside 0 to `num_classes - 1`, such as the usual -100, are ignored, and so are examples
+    and positions of weight 0. Counts are float32, which is exact up to 16.7 million per cell.
 
     Args:
         num_classes: number of classes.
@@ -82,7 +81,7 @@ class ConfusionMatrixMetric(keras.metrics.Metric):
 
     Call arguments:
         y_true: integer tensor of any shape, such as `(batch,)` or `(batch, seq_len)`.
-        y_pred: float tensor of that shape and `(num_classes,)`: logits or probabilities.
+        y_pred: float tensor of `y_true`'s shape plus `(num_classes,)`: logits or probabilities.
         sample_weight: optional tensor of `y_true`'s shape, or `(batch,)`.
     """
 
@@ -116,7 +115,7 @@ class ConfusionMatrixMetric(keras.metrics.Metric):
 
 
 def _divide(numerator, denominator):
-    """Quotient, 0 where the denominator is 0."""
+    """Returns the quotient, or 0 where the denominator is 0."""
     empty = denominator == 0
     return ops.where(empty, 0.0, numerator / ops.where(empty, 1.0, denominator))
 
@@ -125,8 +124,8 @@ def _divide(numerator, denominator):
 class SparseF1Score(ConfusionMatrixMetric):
     """F1 of integer labels, as `sklearn.metrics.f1_score` computes it over all examples.
 
-    `keras.metrics.F1Score` wants one-hot labels; its other averages are the same. Macro is over
-    all `num_classes`; a class that never occurs counts as 0.
+    `keras.metrics.F1Score` needs one-hot labels. The macro average is over all `num_classes`; a
+    class that never occurs counts as 0.
 
     Args:
         num_classes: number of classes.
@@ -172,11 +171,11 @@ class SparseF1Score(ConfusionMatrixMetric):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class MatthewsCorrelation(ConfusionMatrixMetric):
-    """Matthews correlation: how far predictions follow the truth beyond class frequencies.
+    """Matthews correlation: how far predictions agree with labels beyond class frequencies.
 
     With the confusion matrix's trace `c`, total `s`, rows `t` and columns `p`:
-    `(c s - t·p) / sqrt((s² - p·p) (s² - t·t))`; 1 is perfect, 0 is chance, and so is a constant
-    answer. GLUE scores CoLA by it.
+    `(c s - t·p) / sqrt((s² - p·p) (s² - t·t))`. A perfect score is 1; chance and constant
+    predictions score 0. GLUE uses it for CoLA.
 
     Args:
         num_classes: number of classes.
@@ -200,8 +199,8 @@ class MatthewsCorrelation(ConfusionMatrixMetric):
         super().__init__(num_classes, name=name, dtype=dtype)
 
     def result(self) -> Tensor:
-        # Class by class against the rest: right · rest - missed · wrong sums up to the formula's
-        # numerator, and unlike `c s - t·p` loses no digits in float32 where one class is rare.
+        # The sum over classes of `right * rest - missed * wrong` equals `c s - t·p`, but loses no
+        # digits in float32 if one class is rare.
         matrix = ops.convert_to_tensor(self.matrix)
         total = ops.sum(matrix)
         true, predicted = ops.sum(matrix, axis=1), ops.sum(matrix, axis=0)
@@ -218,10 +217,9 @@ class MatthewsCorrelation(ConfusionMatrixMetric):
 class MaskedPerplexity(keras.metrics.Metric):
     """Perplexity of a masked language model at its masked positions, over all batches.
 
-    The exp of the mean negative log-probability of the labels: a model that guesses evenly among
-    `n` tokens has perplexity `n`. It is not comparable with that of a left-to-right model. Sums
-    losses and weights, so batches may differ in size; the exp of a mean of batch losses would be
-    another. `nan` until a position has weight.
+    It is exp of the mean negative log-probability of the labels: a model that guesses evenly among
+    `n` tokens has perplexity `n`. It is not comparable with that of a left-to-right model. Losses
+    and weights are summed, so batches may differ in size. It is `nan` until a position has weight.
 
     Args:
         name: name in the logs.
@@ -250,7 +248,7 @@ class MaskedPerplexity(keras.metrics.Metric):
         labels = ops.cast(y_true, "int32")
         logits = ops.cast(y_pred, self.dtype)
         weights = _weights_like(labels, sample_weight, self.dtype)
-        # Padding may hold any label, and an invalid one gives nan on some backends: 0 × nan.
+        # Padding may have invalid labels, which give nan on some backends, and 0 × nan is nan.
         labels = ops.where(weights != 0, labels, 0)
         losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
         self.loss_sum.assign_add(ops.sum(weights * losses))

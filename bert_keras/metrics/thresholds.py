@@ -1,7 +1,9 @@
-"""The probability from which a label is predicted, tuned for each label's F1."""
+"""The probability above which a label is predicted, tuned for each label's F1."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from bert_keras.checks import refuse_first
 
 
 def tune_thresholds(
@@ -10,9 +12,9 @@ def tune_thresholds(
     """Finds each label's threshold with the best F1, for multi-label classification.
 
     A label is predicted where `scores >= threshold`. Tune on the dev set, then apply to the test
-    set. Candidates are the midpoints between neighbouring distinct scores of the label, its
-    lowest score (predict always), and `default`. Of several with the same F1, the nearest to
-    `default` wins, then the lower: a label without a true example keeps `default`.
+    set. Candidates are the midpoints between neighbouring distinct scores of the label, its lowest
+    score (which always predicts it), and `default`. Of equal candidates the nearest to `default`
+    wins, then the lower. A label without a true example keeps `default`.
 
     Args:
         true: array `(num_examples, num_labels)` of 0 and 1.
@@ -24,7 +26,7 @@ def tune_thresholds(
         A float64 array `(num_labels,)`.
 
     Raises:
-        ValueError: on unequal shapes, no examples, or scores that are not finite.
+        ValueError: the shapes differ, there are no examples, or a value is not allowed.
 
     Example:
         >>> tune_thresholds([[1], [1], [0]], [[0.5], [0.25], [0.0]]).tolist()
@@ -36,10 +38,8 @@ def tune_thresholds(
             "`true` and `scores` must both be (num_examples, num_labels), and not empty. "
             f"Received: true {true.shape}, scores {scores.shape}."
         )
-    if not np.isin(true, (0, 1)).all():
-        raise ValueError("`true` must hold only 0 and 1, one column per label.")
-    if not np.isfinite(scores).all():
-        raise ValueError("`scores` must be finite. Received: NaN or infinity.")
+    refuse_first(~np.isin(true, (0, 1)), true, "`true` must hold only 0 and 1 for each label")
+    refuse_first(~np.isfinite(scores), scores, "`scores` must be finite")
     columns = zip(true.T.astype(bool), scores.T, strict=True)
     return np.array([_best_threshold(labels, column, default) for labels, column in columns])
 
@@ -53,6 +53,6 @@ def _best_threshold(true, scores, default):
     below = np.searchsorted(scores[order], candidates, side="left")
     right = right_below[-1] - right_below[below]
     predicted = len(scores) - below
-    f1 = 2 * right / np.maximum(predicted + right_below[-1], 1)  # 0 where both are none
+    f1 = 2 * right / np.maximum(predicted + right_below[-1], 1)  # 0 if both are 0
     best = candidates[f1 == f1.max()]
     return best[np.argmin(np.abs(best - default))]

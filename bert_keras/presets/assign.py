@@ -1,4 +1,4 @@
-"""Assigns the arrays of a checkpoint to variables: each exactly once, or none at all."""
+"""Assigns a checkpoint's arrays to variables: each exactly once, or none at all."""
 
 import logging
 import os
@@ -14,19 +14,20 @@ _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
 
 
 def assign(variables, names, tensors, *, optional=(), unread=(), source="the checkpoint"):
-    """Assigns every variable its tensor, after checking that all names and shapes fit.
+    """Assigns every variable its tensor after checking that all names and shapes fit.
 
     Args:
         variables: dict, our path -> `keras.Variable`.
-        names: dict, our path -> `(tensor name, transform)`, see `name_map.expand`.
+        names: dict, our path -> `(tensor name, transform)`. See `name_map.expand`.
         tensors: `tensors.Tensors`, the checkpoint.
         optional: prefixes of our paths that may keep their initial values; a warning lists them.
-        unread: prefixes of our paths that may keep them without a warning, as nothing reads them.
-        source: str, the checkpoint's name in messages.
+        unread: prefixes of our paths that may keep their initial values without a warning, since
+            nothing reads them.
+        source: str, the name of the checkpoint in messages.
 
     Raises:
         ValueError: a variable has no tensor, a tensor has no variable, or a shape differs; then no
-            variable has changed. Or a tensor does not hold floats, which is found when it is read.
+            variable was changed. Or a tensor does not hold floats, which shows when it is read.
     """
     wanted = {path: names[path] for path in variables if path in names}
     missing = [path for path in variables if path not in names or wanted[path][0] not in tensors]
@@ -41,8 +42,8 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
                 wrong.append(f"{path} {tuple(variables[path].shape)} <- {name} {shape}")
     if required or unused or wrong:
         raise ValueError(
-            f"Every weight of the model must have exactly one tensor of its shape in {source}, and "
-            "every tensor a weight. No weight was changed.\n"
+            f"{source} must have exactly one tensor of the right shape for every weight of the "
+            "model, and no others. No weight was changed.\n"
             f"Weights without a tensor ({len(required)}): {_listed(required)}\n"
             f"Tensors without a weight ({len(unused)}): {_listed(unused)}\n"
             f"Shapes that differ ({len(wrong)}): {_listed(wrong)}\n"
@@ -55,16 +56,16 @@ def assign(variables, names, tensors, *, optional=(), unread=(), source="the che
                 found = f"{name!r} of dtype {array.dtype} in {source}"
                 raise ValueError(f"Weights must be floats. Received: {found}. Save it unquantized.")
             variables[path].assign(transformed(array, transform))
-    _LOG.debug("Of %s these became weights: %s", tensors, used.intersection(tensors))
+    _LOG.debug("Tensors of %s that became weights: %s", tensors, used.intersection(tensors))
     if initial := [path for path in missing if not path.startswith(tuple(unread))]:
         warn(
             f"{source} has no values for these weights. They start at random, as a new head does, "
-            f"and need training before they mean anything: {', '.join(initial)}."
+            f"and must be trained first: {', '.join(initial)}."
         )
 
 
 def warn(message):
-    """Warns at the line outside of this package that called it."""
+    """Warns at the line outside this package that led here."""
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -72,19 +73,19 @@ def warn(message):
 
 
 def by_path(weights):
-    """Returns a dict of weights by their relative paths."""
+    """Returns a dict of weights by relative path."""
     return {relative_path(weight): weight for weight in weights}
 
 
 def own_weights(task):
-    """Returns a task's weights without its backbone's, by paths that begin with `head/`."""
+    """Returns a task's weights except its backbone's, by paths that begin with `head/`."""
     backbone = {id(weight) for weight in task.backbone.weights}
     own = by_path(weight for weight in task.weights if id(weight) not in backbone)
     return {p if p.startswith("head/") else f"head/{p}": weight for p, weight in own.items()}
 
 
 def _listed(names, most=30):
-    """Returns the first `most` names in one line for a message."""
+    """Returns the first `most` names as one line for a message."""
     if not names:
         return "none"
     shown = ", ".join(names[:most])

@@ -1,7 +1,4 @@
-"""Opens a preset, whatever its format, as one object with one set of methods; saves ours.
-
-See `formats.checkpoint` for the methods.
-"""
+"""Opens presets of all formats as objects with the same methods, see `formats.checkpoint`."""
 
 import contextlib
 
@@ -13,7 +10,7 @@ from bert_keras.presets.resolve import CONFIG_FILES, resolve
 
 __all__ = ["export_to_huggingface", "load_backbone", "open_preset", "save_preset"]
 
-# The first that knows the config is taken: KerasHub's also has our own's key 'registered_name'.
+# The first that recognizes the config is used. KerasHub's also has our key 'registered_name'.
 _FORMATS = (keras_hub.KerasHubFolder, own.OwnFolder, huggingface.HuggingFaceFolder)
 
 
@@ -27,14 +24,14 @@ def open_preset(preset):
         An object with the methods that `bert_keras.presets.formats.checkpoint` lists.
 
     Raises:
-        ValueError: nothing is there, or its config is damaged or of no known format.
-        FileNotFoundError: a local folder that does not exist or holds no checkpoint.
+        ValueError: the source is unknown, or the config is damaged or of an unknown format.
+        FileNotFoundError: the local folder does not exist or has no checkpoint.
     """
     folder = resolve(preset)
     is_tf1 = tf1.holds_tf1(folder)
-    # Some folders hold TensorFlow's checkpoint and a copy of its config under the usual name.
+    # Some folders of TensorFlow checkpoints also have a copy of the config with the usual name.
     names = CONFIG_FILES[::-1] if is_tf1 else CONFIG_FILES
-    # One is there, or the name had not been resolved.
+    # One of them exists, or `resolve` would have raised.
     path = next(folder / name for name in names if (folder / name).is_file())
     config = read_json(path)
     for preset_format in (tf1.Tf1Folder,) if is_tf1 else _FORMATS:

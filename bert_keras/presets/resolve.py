@@ -1,9 +1,9 @@
-"""Finds the local folder of a checkpoint by its name or address.
+"""Finds or downloads the local folder of a checkpoint.
 
 `resolve` takes a registered name, a local folder, `hf://owner/name` or
-`kaggle://owner/model/framework/variation` and returns a folder with a config in it. It does not
-interpret the files. A source that is malformed or refused raises `ValueError`; one that cannot be
-found or downloaded raises `FileNotFoundError` or another `OSError`.
+`kaggle://owner/model/framework/variation` and returns a folder with a config. It raises
+`ValueError` for a malformed or refused source, and `FileNotFoundError` or another `OSError` for one
+that is missing or cannot be downloaded.
 """
 
 import contextlib
@@ -15,20 +15,21 @@ import pathlib
 import re
 from collections.abc import Iterable
 
+from bert_keras.checks import check_type, require
 from bert_keras.presets.registry import PRESETS, RegisteredPreset
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 CONFIG_FILES = ("config.json", "bert_config.json")
 
-# What is downloaded from a Hugging Face repository: the files of the layouts that can be read from
-# there, and nothing else (no pickles, no copies of the weights in other formats).
+# The only files that are downloaded from a Hugging Face repository: those of readable formats (no
+# pickles, no copies of the weights in other formats).
 _SETTINGS = ("config.json", "metadata.json", "preprocessor.json", "task.json")
 _EMBEDDINGS = ("modules.json", "sentence_bert_config.json", "*_Pooling/config.json")
 _SAFETENSORS = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 _HDF5 = ("model.weights.h5", "model_*.weights.h5", "model.weights.json", "task.weights.h5")
 DOWNLOADED_FILES = (*_SETTINGS, *TOKENIZER_FILES, *_EMBEDDINGS, *_SAFETENSORS, *_HDF5)
-# And of a repository that holds none of these weights: Google's TensorFlow 1 checkpoint.
+# The files of Google's TensorFlow 1 checkpoint, for repositories without these weights.
 _CHECKPOINTS = ("*.ckpt.index", "*.ckpt.data-*", "*.ckpt-*.index", "*.ckpt-*.data-*")
 DOWNLOADED_TF1_FILES = ("bert_config.json", "checkpoint", *_CHECKPOINTS)
 
@@ -37,7 +38,7 @@ _PICKLED_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle")
 _OTHER_WEIGHTS = ("*.h5", "*.msgpack", "*.onnx", "*.gguf", "*.ot", "*.tflite")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # One letter is a drive on Windows.
-# Names of owners, repositories and models: nothing that could climb out of a cache folder.
+# Names of owners, repositories and models. None may lead out of a cache folder.
 _NAME = r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]*"
 _HUGGING_FACE = re.compile(
     rf"hf://(?P<repository>{_NAME}/{_NAME})(@(?P<revision>{_NAME}(/{_NAME})*))?"
@@ -47,12 +48,11 @@ _LOCAL_WORKS = "A local folder with the same files works too."
 
 
 def resolve(source: str | os.PathLike) -> pathlib.Path:
-    """Returns the local folder of a checkpoint, downloading it first if necessary.
+    """Returns the local folder of a checkpoint, and downloads it if necessary.
 
-    Downloads go through `huggingface_hub` and `kagglehub`, with their caches, their environment
-    variables (`HF_ENDPOINT`, `HF_HOME`, `HF_TOKEN`, `HF_HUB_OFFLINE`, ...) and their progress bars;
-    a checkpoint that is in the cache is found there without a network. Pickled weights are neither
-    downloaded nor accepted.
+    Downloads use `huggingface_hub` and `kagglehub` with their caches, environment variables
+    (`HF_ENDPOINT`, `HF_HOME`, `HF_TOKEN`, `HF_HUB_OFFLINE`, ...) and progress bars. A cached
+    checkpoint needs no network. Pickled weights are neither downloaded nor accepted.
 
     Args:
         source: one of
@@ -67,13 +67,13 @@ def resolve(source: str | os.PathLike) -> pathlib.Path:
         `pathlib.Path` of a folder that exists and holds `config.json` or `bert_config.json`.
 
     Raises:
-        TypeError: if `source` is neither a string nor a path.
-        ValueError: if `source` is an unknown name or a malformed address, or if its weights are
-            there only in formats that are refused.
-        FileNotFoundError: if there is no such folder, repository or revision, no permission to
-            read it, no network to look for it, or no config in it.
-        OSError: if a download fails for another reason.
-        ImportError: if the package that downloads is not installed.
+        TypeError: `source` is neither a string nor a path.
+        ValueError: `source` is an unknown name or a malformed address, or it has weights only in
+            refused formats.
+        FileNotFoundError: the folder, repository or revision does not exist, may not be read or
+            cannot be reached, or has no config.
+        OSError: a download fails for another reason.
+        ImportError: the package that downloads is not installed.
 
     Example:
 
@@ -84,11 +84,7 @@ def resolve(source: str | os.PathLike) -> pathlib.Path:
     """
     if isinstance(source, os.PathLike):
         return _local_folder(os.fspath(source))
-    if not isinstance(source, str):
-        raise TypeError(
-            "A checkpoint must be named by a string or a path. Received: "
-            f"{source!r} of type {type(source).__name__}."
-        )
+    check_type("source", source, str, "a string or a path")
     if source in PRESETS:
         return _registered(source, PRESETS[source])
     if _SCHEME.match(source):
@@ -108,7 +104,7 @@ Tokenizer.resolve = staticmethod(resolve)
 
 
 def _suggestion(source: str) -> str:
-    """Suggests a registered name that is close to an unknown one."""
+    """Returns a suggestion for a name that is not registered."""
     if _HUGGING_FACE.fullmatch(f"hf://{source}"):
         return f" For a Hugging Face repository write 'hf://{source}'."
     name = source.lower().replace("-", "_")
@@ -117,7 +113,7 @@ def _suggestion(source: str) -> str:
 
 
 def _registered(name: str, preset: RegisteredPreset) -> pathlib.Path:
-    """Returns the folder of the preset's first available place."""
+    """Returns the folder of the first place of a preset that is available."""
     failures = []
     cause = None
     for place in preset.places:
@@ -166,11 +162,9 @@ def _local_folder(source: str) -> pathlib.Path:
     if os.path.isdir(folder):
         return _checked(folder, source)
     if os.path.exists(folder):
-        advice = (
-            "Load it with `keras.saving.load_model`."
-            if folder.suffix == ".keras"
-            else f"Give the folder that holds it: {str(folder.parent)!r}."
-        )
+        advice = f"Pass the folder that contains it: {str(folder.parent)!r}."
+        if folder.suffix == ".keras":
+            advice = "Load it with `keras.saving.load_model`."
         raise ValueError(
             f"A checkpoint must be a folder. Received: {source!r}, which is a file. {advice}"
         )
@@ -180,19 +174,9 @@ def _local_folder(source: str) -> pathlib.Path:
     )
 
 
-def _client(name: str, source: str):
-    """Returns the package that downloads."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"Downloading {source!r} needs the package {name}: `pip install {name}`. {_LOCAL_WORKS}"
-        ) from error
-
-
 def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib.Path:
     """Downloads a Hugging Face repository, or finds it in the cache."""
-    client = _client("huggingface_hub", source)
+    client = require("huggingface_hub", f"download {source!r}", advice=_LOCAL_WORKS)
 
     def download(patterns):
         options = {"revision": revision, "allow_patterns": list(patterns)}
@@ -202,14 +186,13 @@ def _hugging_face(source: str, repository: str, revision: str | None) -> pathlib
         folder = download(DOWNLOADED_FILES)
         if not _any_match(_names(folder), _READABLE_WEIGHTS):
             folder = download(DOWNLOADED_FILES + DOWNLOADED_TF1_FILES)
-    # The client's own HTTP library differs between its versions, so its errors have no one class.
+    # The client's HTTP library, and so the class of its errors, depends on its version.
     except Exception as error:
         raise _explained(error, source, repository, revision) from error
 
     names = _names(folder)
     if not _any_match(names, _READABLE_WEIGHTS):
-        # What was not downloaded is not in the folder: ask, to say what is there instead. Offline,
-        # say what can be said without.
+        # The error message lists files that were not downloaded, if the hub can be asked for them.
         with contextlib.suppress(Exception):
             names = client.HfApi().list_repo_files(repository, revision=revision)
     return _checked(folder, source, names)
@@ -238,17 +221,18 @@ def _explained(error, source: str, repository: str, revision: str | None) -> OSE
         if isinstance(error, kind):
             return FileNotFoundError(reason)
     return OSError(
-        f"A download must come to its end. {received}which failed with {type(error).__name__} "
-        f"({_first_line(error)}). Nothing half-written is used: try again. {_LOCAL_WORKS}"
+        f"A checkpoint must be downloaded completely. {received}which failed with "
+        f"{type(error).__name__} ({_first_line(error)}). Incomplete files are not used: try again. "
+        f"{_LOCAL_WORKS}"
     )
 
 
 def _kaggle(source: str, handle: str) -> pathlib.Path:
     """Downloads a Kaggle model, or finds it in the cache."""
-    client = _client("kagglehub", source)
+    client = require("kagglehub", f"download {source!r}", advice=_LOCAL_WORKS)
     try:
         folder = pathlib.Path(client.model_download(handle))
-    # As for Hugging Face; an error that carries an HTTP response says whether the model exists.
+    # As for Hugging Face. An error with an HTTP response says whether the model exists.
     except Exception as error:
         status = getattr(getattr(error, "response", None), "status_code", None)
         error_class = FileNotFoundError if status in (401, 403, 404) else OSError
@@ -262,12 +246,12 @@ def _kaggle(source: str, handle: str) -> pathlib.Path:
 
 
 def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = None) -> pathlib.Path:
-    """Returns the folder if it can be a checkpoint; `names` are its files if they are known."""
+    """Returns the folder if it can be a checkpoint. `names` are its files, if they are known."""
     names = _names(folder) if names is None else names
     if not any((folder / name).is_file() for name in CONFIG_FILES):
         raise FileNotFoundError(
             f"The folder of a checkpoint must hold {' or '.join(CONFIG_FILES)}. Received: "
-            f"{source!r}, which holds: {', '.join(sorted(names)[:20]) or 'nothing'}. Give the "
+            f"{source!r}, which holds: {', '.join(sorted(names)[:20]) or 'nothing'}. Pass the "
             "folder that the checkpoint was saved to."
         )
     if _any_match(names, _READABLE_WEIGHTS):
@@ -275,16 +259,16 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
     if pickles := _any_match(names, _PICKLED_WEIGHTS):
         raise ValueError(
             "Weights must be in a format that holds no code. Received: "
-            f"{source!r}, which has only {', '.join(pickles)}: reading a pickle runs whatever code "
-            "is in it. If you trust its origin, convert it once with `transformers`, in an "
-            "environment with nothing to lose, and load the new folder: "
+            f"{source!r}, which has only {', '.join(pickles)}: reading a pickle runs any code in "
+            "it. If you trust its origin, convert it once with `transformers` in an isolated "
+            "environment, and load the new folder: "
             "`AutoModelForPreTraining.from_pretrained(old).save_pretrained(new)`, or the class of "
-            "its task; `transformers` before 5 also wants `safe_serialization=True`."
+            "its task. `transformers` before 5 also needs `safe_serialization=True`."
         )
     if others := _any_match(names, _OTHER_WEIGHTS):
         raise ValueError(
-            "Weights must be in one of the formats safetensors, Keras (`*.weights.h5`) or "
-            f"TensorFlow 1 checkpoint. Received: {source!r}, which has only {', '.join(others)}. "
+            "Weights must be in the format of safetensors, Keras (`*.weights.h5`) or a TensorFlow "
+            f"1 checkpoint. Received: {source!r}, which has only {', '.join(others)}. "
             "Convert it with the library that wrote it."
         )
     return folder
@@ -302,6 +286,6 @@ def _any_match(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
 
 
 def _first_line(error: Exception) -> str:
-    """Returns the first line of an error's text; the whole of it is chained to ours."""
+    """Returns the first line of an error's text. The whole error is chained to ours."""
     lines = [line.strip() for line in str(error).splitlines()]
     return next(filter(None, lines), "").rstrip(".")

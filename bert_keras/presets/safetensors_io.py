@@ -1,9 +1,9 @@
-"""Reading and writing safetensors files, the weights format of Hugging Face checkpoints.
+"""Reads and writes safetensors files, the weights format of Hugging Face checkpoints.
 
 A safetensors file is a JSON header (name, dtype, shape and byte range of each tensor) followed by
-the raw bytes: unlike a pickle it holds no code, and one tensor can be read without the others. The
-`safetensors` package parses it and refuses headers that lie about sizes; this module adds sharded
-checkpoints, bfloat16 and errors that name the file and the way out.
+the raw bytes. Unlike a pickle it holds no code, and each tensor can be read alone. The
+`safetensors` package parses it and refuses headers with wrong sizes. This module adds sharded
+checkpoints, bfloat16, and errors that name the file and a remedy.
 """
 
 import errno
@@ -18,15 +18,15 @@ import safetensors.numpy
 
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import read_json, replacing, write_json
-from bert_keras.presets.tensors import Tensors, way_out
+from bert_keras.presets.tensors import Tensors, advice_for
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
-# Bytes of a file's tensors, as in Hugging Face's: what a server and a file system take in one.
+# Bytes of tensors per file, the limit of Hugging Face's files too.
 LARGEST_FILE = 5 * 10**9
 
-# The format's dtypes that NumPy has, and bfloat16, which `ml_dtypes` (a dependency of Keras) adds
-# to NumPy when it is imported: the safetensors package finds it there.
+# The format's dtypes that NumPy has, and bfloat16, which importing `ml_dtypes` (a dependency of
+# Keras) adds to NumPy, where the safetensors package finds it.
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _DTYPES |= {f"{k[0].upper()}{n}": f"{k}{n}" for k in ("int", "uint") for n in (64, 32, 16, 8)}
@@ -37,9 +37,9 @@ class SafetensorsCheckpoint(Tensors):
     """The tensors of a checkpoint by name, read through a memory map; no file stays open.
 
     Attributes:
-        shapes: dict from tensor name to shape, known without reading the tensor.
-        metadata: dict of strings, the free text of the file's header (of the first shard that has
-            some); Hugging Face writes `{"format": "pt"}`.
+        shapes: dict from tensor name to shape; it is known without reading the tensors.
+        metadata: dict of str, the free text in the header of the file, or of the first shard that
+            has some. Hugging Face writes `{"format": "pt"}`.
     """
 
     def __init__(self, places, shapes, metadata):
@@ -56,19 +56,19 @@ def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
 
     Args:
         source: a `.safetensors` file, a `.safetensors.index.json` file, or a folder that holds
-            `model.safetensors` or, for a checkpoint in several shards,
-            `model.safetensors.index.json`. The single file wins where both exist.
+            `model.safetensors` or, for a sharded checkpoint, `model.safetensors.index.json`. If
+            both exist, the single file is read.
 
     Returns:
         A `SafetensorsCheckpoint`. Arrays have the dtype of the file (float64, float32, float16,
-        integers or bool), except that bfloat16 arrives as float32, which holds each of its values
+        integers or bool), except that bfloat16 becomes float32, which holds each of its values
         exactly.
 
     Raises:
-        FileNotFoundError: if there is no such file, or no checkpoint in the folder.
-        ValueError: if a file is truncated or its header is wrong, if an index names a shard that
-            is missing or outside the folder or a tensor that its shard does not hold, or if a
-            tensor has a dtype that NumPy cannot hold (float8, float4).
+        FileNotFoundError: there is no such file, or no checkpoint in the folder.
+        ValueError: a file is truncated or its header is wrong; an index names a shard that is
+            missing or outside the folder, or a tensor that its shard does not hold; or NumPy has
+            no such dtype (float8, float4).
 
     Example:
 
@@ -90,8 +90,8 @@ def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
     for shard in sorted(set(tensor_to_shard.values())):
         shard_shapes, shard_metadata = _read_header(path.parent / shard)
         for name, shape in shard_shapes.items():
-            # The index decides where a tensor lives; one it forgot is still there to be read, so
-            # that nothing in the checkpoint goes unnoticed.
+            # The index decides about the place of a tensor. Tensors that it lacks are read too, so
+            # that nothing in the checkpoint is ignored.
             if tensor_to_shard.setdefault(name, shard) == shard:
                 shapes[name] = shape
         metadata = metadata or shard_metadata
@@ -99,8 +99,8 @@ def read_safetensors(source: str | os.PathLike) -> SafetensorsCheckpoint:
         if name not in shapes:
             raise ValueError(
                 f"Each shard of a checkpoint must hold the tensors that its index names. Received: "
-                f"{path}, which expects {name!r} in {shard}, where it is not. The files are not of "
-                "one checkpoint: download all of them again."
+                f"{path}, which expects {name!r} in {shard}, where it is not. The files do not "
+                "belong together: download all of them again."
             )
     places = {name: path.parent / tensor_to_shard[name] for name in shapes}
     return SafetensorsCheckpoint(places, shapes, metadata)
@@ -115,20 +115,20 @@ def write_safetensors(
 
     Args:
         path: the file to write; its folder must exist.
-        tensors: dict from tensor name to array, of a dtype that `read_safetensors` reads. Arrays
+        tensors: dict from tensor name to array of a dtype that `read_safetensors` reads. Arrays
             may have any memory layout; they are stored in C order.
-        metadata: dict of strings for the header. `transformers` loads a file only if it finds
-            `{"format": "pt"}` there.
+        metadata: dict of str for the header. `transformers` loads a file only if it has
+            `{"format": "pt"}`.
 
     Raises:
-        ValueError: if an array holds objects or text.
-        FileNotFoundError: if the folder does not exist.
-        OSError: if it cannot be written, see `bert_keras.engine.atomic_files.replacing`.
+        ValueError: an array holds objects or text.
+        FileNotFoundError: the folder does not exist.
+        OSError: the file cannot be written, see `bert_keras.engine.atomic_files.replacing`.
     """
     path = pathlib.Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            "A safetensors file must be written into a folder that exists. Received: "
+            "The folder of a safetensors file must exist. Received: "
             f"{str(path)!r}. Create {str(path.parent)!r} first."
         )
     arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
@@ -137,7 +137,7 @@ def write_safetensors(
     with replacing(path) as temporary:
         try:
             safetensors.numpy.save_file(arrays, temporary, metadata=metadata)
-        except safetensors.SafetensorError as error:  # It says so of a full disk too.
+        except safetensors.SafetensorError as error:  # It is also raised for a full disk.
             raise OSError(errno.EIO, str(error), temporary) from error
 
 
@@ -145,7 +145,7 @@ def write_checkpoint(folder, tensors, metadata=None):
     """Writes `model.safetensors`, or above 5 GB its index and shards, into an existing folder.
 
     Args:
-        folder: `Path`; what it holds of an earlier checkpoint, see `weights_files`, stays.
+        folder: `Path`. Files of an earlier checkpoint, see `weights_files`, are kept.
         tensors: dict from tensor name to array, see `write_safetensors`.
         metadata: dict of strings for each file's header.
     """
@@ -175,7 +175,7 @@ def weights_files(folder):
 
 
 def _locate(source: pathlib.Path) -> pathlib.Path:
-    """Returns the safetensors or index file that `source` is or holds."""
+    """Returns `source`, or the safetensors or index file in it."""
     if source.is_file():
         return source
     for name in (WEIGHTS_FILE, INDEX_FILE):
@@ -189,10 +189,10 @@ def _locate(source: pathlib.Path) -> pathlib.Path:
 
 
 def _read_header(path: pathlib.Path) -> tuple[dict, dict]:
-    """Returns the shape of each tensor, and the header's free text."""
+    """Returns the shape of each tensor and the free text of the header."""
     checkpoint = _open(path)
     shapes = {}
-    for name in checkpoint.keys():  # noqa: SIM118 (`safe_open` is no mapping)
+    for name in checkpoint.keys():  # noqa: SIM118 (`safe_open` is not a mapping)
         tensor = checkpoint.get_slice(name)
         if tensor.get_dtype() not in _DTYPES:
             raise ValueError(
@@ -211,7 +211,7 @@ def _open(path: pathlib.Path):
     except safetensors.SafetensorError as error:
         raise ValueError(
             f"A safetensors file must be whole and well-formed. Received: {path} with "
-            f"{path.stat().st_size} bytes: {error}. {way_out(path)}"
+            f"{path.stat().st_size} bytes: {error}. {advice_for(path)}"
         ) from error
 
 
@@ -223,21 +223,19 @@ def _read_index(path: pathlib.Path) -> dict[str, str]:
     )
     try:
         tensor_to_shard = read_json(path)["weight_map"]
-        names = set(tensor_to_shard) | set(tensor_to_shard.values())
+        shards = sorted(set(tensor_to_shard.values()))
+        "".join((*tensor_to_shard, *shards))  # All must be str.
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{rule}which is not. It is damaged: download it again.") from error
-    if not tensor_to_shard or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{rule}which names none. It is damaged: download it again.")
-    for shard in sorted(set(tensor_to_shard.values())):
+    problems = [] if shards else ["is empty. It is damaged: download it again"]
+    for shard in shards:
         # A hostile index must not make us read outside the folder, on any system.
         if shard != pathlib.PureWindowsPath(shard).name or not shard.endswith(".safetensors"):
-            raise ValueError(
-                f"{rule}which names the shard {shard!r}. Do not use this checkpoint unless you "
-                "trust its origin."
-            )
-        if not (path.parent / shard).is_file():
-            raise ValueError(
-                f"{rule}which names the shard {shard!r}, where there is no such file. The download "
-                "is incomplete: download it again."
-            )
+            advice = "Do not use this checkpoint unless you trust its origin"
+            problems.append(f"names the shard {shard!r}. {advice}")
+        elif not (path.parent / shard).is_file():
+            advice = "The download is incomplete: download it again"
+            problems.append(f"names the shard {shard!r}, which does not exist. {advice}")
+    for problem in problems[:1]:
+        raise ValueError(f"{rule}which {problem}.")
     return tensor_to_shard

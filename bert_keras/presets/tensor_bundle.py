@@ -1,12 +1,12 @@
 """Reading TensorFlow's checkpoint files, `*.index` and `*.data-*`, without TensorFlow.
 
 The data files hold the raw bytes of the tensors. The index is a table in LevelDB's format: blocks
-of entries, sorted by key, in which a key gives only what differs from the key before it. A key is a
-tensor's name, its value a small protocol buffer with dtype, shape, file, offset, size and checksum:
-`BundleEntryProto` in tensorflow/core/protobuf/tensor_bundle.proto.
+of entries that are sorted by key, where each key stores only the difference from the key before it.
+A key is a tensor's name, and its value a small protocol buffer with dtype, shape, file, offset,
+size and checksum: `BundleEntryProto` in tensorflow/core/protobuf/tensor_bundle.proto.
 
-Both files may come from anywhere: every number is checked against the files' sizes before it is
-used, and every tensor against its checksum when it is read.
+The files may be hostile: every number is checked against the files' sizes before it is used, and
+every tensor against its checksum when it is read.
 """
 
 import math
@@ -17,10 +17,11 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
-from bert_keras.presets.tensors import Tensors, way_out
-from bert_keras.tokenizers.protocol_buffers import DamagedError, Reader, damaged_if, fields
+from bert_keras.checks import require
+from bert_keras.presets.tensors import Tensors, advice_for
+from bert_keras.tokenizers.protocol_buffers import DamagedError, Reader, check_whole, fields
 
-# Much more than BERT-large with its optimizer's slots needs: 1,200 tensors, 60 KiB of index.
+# Much more than BERT-large with its optimizer's slots needs, 1,200 tensors and 60 KiB of index.
 _LARGEST_INDEX = 2**24
 _MOST_TENSORS = 2**16
 _LONGEST_NAME = 1024
@@ -38,7 +39,7 @@ _DTYPES[14] = np.dtype(ml_dtypes.bfloat16)
 
 
 class _Entry(NamedTuple):
-    """Where a tensor is: `dtype` is `None` for what NumPy cannot hold, such as strings."""
+    """The place of a tensor. `dtype` is `None` if NumPy cannot hold it, such as strings."""
 
     dtype: np.dtype | None
     shape: tuple[int, ...]
@@ -49,13 +50,12 @@ class _Entry(NamedTuple):
 
 
 class TensorBundle(Tensors):
-    """The tensors of a TensorFlow checkpoint by name, each read and verified when asked for."""
+    """The tensors of a TensorFlow checkpoint by name. Each is read and verified on access."""
 
     def read(self, name, place):
         if place.dtype is None:
             raise ValueError(
-                f"A tensor must hold numbers to be read. Received: {name!r} in {place.path}, "
-                "which holds something else."
+                f"A tensor must hold numbers. Received: {name!r} in {place.path}, which does not."
             )
         data = np.fromfile(place.path, np.uint8, count=place.size, offset=place.offset)
         if data.size != place.size or masked_crc32c(data) != place.checksum:
@@ -71,17 +71,17 @@ def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
     """Opens a TensorFlow checkpoint as a read-only mapping from tensor name to NumPy array.
 
     Args:
-        prefix: what its files' names begin with: `folder/bert_model.ckpt` for
-            `bert_model.ckpt.index` and `bert_model.ckpt.data-00000-of-00001`.
+        prefix: the path without the endings: `folder/bert_model.ckpt` for `bert_model.ckpt.index`
+            and `bert_model.ckpt.data-00000-of-00001`.
 
     Returns:
-        A `TensorBundle`. Arrays have the dtype of the file, except that bfloat16 arrives as
-        float32, which holds each of its values exactly.
+        A `TensorBundle`. Arrays have the dtype of the file, except that bfloat16 becomes float32,
+        which holds each of its values exactly.
 
     Raises:
         FileNotFoundError: there is no index, or a data file is missing.
-        ValueError: the index is damaged, too large, or of a kind that is not supported (big endian,
-            compressed, variables in slices); or it names bytes beyond the end of a data file.
+        ValueError: the index is damaged, too large, or of an unsupported kind (big endian,
+            compressed, variables in slices), or refers to bytes beyond the end of a data file.
 
     Example:
 
@@ -100,13 +100,13 @@ def read_tensor_bundle(prefix: str | os.PathLike) -> TensorBundle:
         )
     size = path.stat().st_size
     try:
-        damaged_if(size > _LARGEST_INDEX, f"more than {_LARGEST_INDEX} bytes are no index")
+        check_whole(size <= _LARGEST_INDEX, f"more than {_LARGEST_INDEX} bytes are no index")
         entries = _entries(_read_table(path.read_bytes()), prefix)
         return TensorBundle(entries, {name: entry.shape for name, entry in entries.items()})
     except DamagedError as error:
         raise ValueError(
             f"The index of a TensorFlow checkpoint must be whole and agree with its data files. "
-            f"Received: {path} with {size} bytes: {error}. {way_out(path)}"
+            f"Received: {path} with {size} bytes: {error}. {advice_for(path)}"
         ) from error
 
 
@@ -118,13 +118,7 @@ def masked_crc32c(data):
 
     Reference: https://datatracker.ietf.org/doc/html/rfc3720#appendix-B.4.
     """
-    try:
-        import google_crc32c
-    except ImportError as error:
-        raise ImportError(
-            "The checksums of a TensorFlow checkpoint need the package google-crc32c: `pip install "
-            "'bert_keras[tf1]'`."
-        ) from error
+    google_crc32c = require("google_crc32c", "verify a TensorFlow checkpoint", extra="tf1")
     crc = google_crc32c.value(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
@@ -134,17 +128,16 @@ def masked_crc32c(data):
 
 def _read_table(data):
     """Returns the table's keys and values, a dict of bytes."""
-    damaged_if(
-        len(data) < _FOOTER_SIZE or not data.endswith(_MAGIC), "its end is not that of an index"
-    )
+    has_end = len(data) >= _FOOTER_SIZE and data.endswith(_MAGIC)
+    check_whole(has_end, "its end is not that of an index")
     footer = Reader(data[-_FOOTER_SIZE:])
     _read_handle(footer)  # of a block about the table, which TensorFlow leaves empty
     table = {}
-    # One block lists the others: its values say where they are.
+    # The values of one block are the places of the others.
     for _, value in _read_block(data, *_read_handle(footer)):
         for name, entry in _read_block(data, *_read_handle(Reader(value))):
-            damaged_if(name in table, f"it lists {_text(name)!r} twice")
-            damaged_if(len(table) >= _MOST_TENSORS, f"it lists more than {_MOST_TENSORS} tensors")
+            check_whole(name not in table, f"it lists {_text(name)!r} twice")
+            check_whole(len(table) < _MOST_TENSORS, f"it lists more than {_MOST_TENSORS} tensors")
             table[name] = entry
     return table
 
@@ -154,25 +147,24 @@ def _read_handle(reader):
 
 
 def _read_block(data, offset, size):
-    """Yields the keys and values of a block, after checking its checksum."""
+    """Yields the keys and values of a block after verifying its checksum."""
     end = offset + size
-    damaged_if(end + _TRAILER_SIZE > len(data), f"a block at {offset} goes beyond its end")
+    check_whole(end + _TRAILER_SIZE <= len(data), f"a block at {offset} goes beyond its end")
     stored = int.from_bytes(data[end + 1 : end + _TRAILER_SIZE], "little")
-    if masked_crc32c(data[offset : end + 1]) != stored:  # the compression's byte belongs to it
-        raise DamagedError(f"the block at {offset} has another checksum than its own")
-    damaged_if(data[end] != 0, "it is compressed, which TensorFlow's own checkpoints are not")
+    computed = masked_crc32c(data[offset : end + 1])  # including the byte of the compression
+    check_whole(computed == stored, f"the block at {offset} has a wrong checksum")
+    check_whole(data[end] == 0, "it is compressed, which TensorFlow's own checkpoints are not")
     block = data[offset:end]
-    # After the entries: the places of keys written in full, for searches, and their number.
+    # After the entries: the places of keys that are written in full, and their number.
     num_restarts = int.from_bytes(block[-4:], "little")
-    damaged_if(size < 4 or 4 * (num_restarts + 1) > size, f"the block at {offset} is too short")
+    is_long_enough = size >= 4 and 4 * (num_restarts + 1) <= size
+    check_whole(is_long_enough, f"the block at {offset} is too short")
     reader = Reader(block[: size - 4 * (num_restarts + 1)])
     key = b""
     while reader.has_more():
         num_shared, num_new, value_size = reader.varint(), reader.varint(), reader.varint()
-        damaged_if(
-            num_shared > len(key) or num_shared + num_new > _LONGEST_NAME,
-            f"the block at {offset} has a name that cannot be",
-        )
+        is_possible = num_shared <= len(key) and num_shared + num_new <= _LONGEST_NAME
+        check_whole(is_possible, f"the block at {offset} has an impossible name")
         key = key[:num_shared] + reader.take(num_new)
         yield key, reader.take(value_size)
 
@@ -181,28 +173,24 @@ def _read_block(data, offset, size):
 
 
 def _entries(table, prefix):
-    """Returns an `_Entry` for each name, all of them within the data files' sizes."""
+    """Returns an `_Entry` for each name, all within the sizes of the data files."""
     header = dict(fields(table.pop(b"", b"")))
     num_shards, is_big_endian = header.get(1, 1), header.get(2, 0)
-    damaged_if(is_big_endian, "its numbers are big-endian, which is not supported")
-    damaged_if(
-        not isinstance(num_shards, int) or not 1 <= num_shards <= 99_999,
-        f"it asks for {num_shards} data files",
-    )
+    check_whole(not is_big_endian, "its numbers are big-endian, which is not supported")
+    is_possible = isinstance(num_shards, int) and 1 <= num_shards <= 99_999
+    check_whole(is_possible, f"it asks for {num_shards} data files")
     sizes = {}
     entries = {}
     for raw_name, value in table.items():
         name = _text(raw_name)
         shard, entry = _read_entry(name, value)
-        damaged_if(not 0 <= shard < num_shards, f"{name!r} is in data file {shard} of {num_shards}")
+        check_whole(0 <= shard < num_shards, f"{name!r} is in data file {shard} of {num_shards}")
         path = prefix.with_name(f"{prefix.name}.data-{shard:05d}-of-{num_shards:05d}")
         if path not in sizes:
             sizes[path] = _size_of(path)
-        damaged_if(
-            entry.offset + entry.size > sizes[path],
-            f"{name!r} is at the bytes {entry.offset} to {entry.offset + entry.size} of "
-            f"{path.name}, which has {sizes[path]}",
-        )
+        end = entry.offset + entry.size
+        place = f"{name!r} is at the bytes {entry.offset} to {end} of {path.name}"
+        check_whole(end <= sizes[path], f"{place}, which has {sizes[path]}")
         entries[name] = entry._replace(path=path)
     return entries
 
@@ -219,18 +207,16 @@ def _size_of(path):
 
 
 def _read_entry(name, value):
-    """Returns the number of the data file, and the entry that still lacks its path."""
+    """Returns the number of the data file, and the entry without its path."""
     single = dict(fields(value))
-    damaged_if(7 in single, f"{name!r} is stored in slices, which is not supported")
+    check_whole(7 not in single, f"{name!r} is stored in slices, which is not supported")
     dtype = _DTYPES.get(single.get(1, 0))
     shape = _read_shape(name, single.get(2, b""))
     shard, offset, size, checksum = (single.get(number, 0) for number in (3, 4, 5, 6))
-    damaged_if(
-        not all(isinstance(number, int) for number in (shard, offset, size, checksum)),
-        f"{name!r} has an entry that cannot be",
-    )
-    if dtype is not None and math.prod(shape) * dtype.itemsize != size:
-        raise DamagedError(f"{name!r} has the shape {shape} of {dtype.name} in {size} bytes")
+    are_ints = all(isinstance(number, int) for number in (shard, offset, size, checksum))
+    check_whole(are_ints, f"{name!r} has an impossible entry")
+    fits = dtype is None or math.prod(shape) * dtype.itemsize == size
+    check_whole(fits, f"{name!r} has the shape {shape} of {dtype} in {size} bytes")
     return shard, _Entry(dtype, shape, None, offset, size, checksum)
 
 
@@ -239,12 +225,10 @@ def _read_shape(name, value):
     for number, dimension in fields(value):
         if number == 2:
             shape.append(dict(fields(dimension)).get(1, 0))
-        elif dimension:
-            raise DamagedError(f"{name!r} has no known shape")
-    damaged_if(
-        len(shape) > _MOST_AXES or not all(isinstance(n, int) and n < 2**48 for n in shape),
-        f"{name!r} has a shape that cannot be",
-    )
+        else:
+            check_whole(not dimension, f"{name!r} has no known shape")
+    are_sizes = all(isinstance(n, int) and n < 2**48 for n in shape)
+    check_whole(len(shape) <= _MOST_AXES and are_sizes, f"{name!r} has an impossible shape")
     return tuple(shape)
 
 

@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint by name, whatever its format, each read when it is asked for."""
+"""The tensors of a checkpoint of any format, by name. Each is read on access."""
 
 from collections.abc import Mapping
 
@@ -6,17 +6,16 @@ GIT_LFS = b"version https://git-lfs"
 
 
 class Tensors(Mapping):
-    """A read-only mapping from tensor name to NumPy array. A subclass reads.
+    """A read-only mapping from tensor name to NumPy array. Subclasses define `read`.
 
-    Each access reads the tensor into a new array and keeps no copy, so that a checkpoint is never
-    in memory twice.
+    Each access reads the tensor into a new array, so that no checkpoint is twice in memory.
 
     Args:
-        places: dict, tensor name -> where it is, for `read`.
+        places: dict, tensor name -> its place, an argument of `read`.
         shapes: dict, tensor name -> shape.
 
     Attributes:
-        shapes: the same, known without reading.
+        shapes: the same; it is known without reading.
     """
 
     def __init__(self, places, shapes):
@@ -28,30 +27,30 @@ class Tensors(Mapping):
 
     @property
     def root(self):
-        """All tensors of the files, under the names there."""
+        """All tensors in the files, with the names in the files."""
         return self
 
     def original_name(self, name):
-        """Returns what a tensor is called in the files."""
+        """Returns the name of a tensor in the files."""
         return name
 
     def renamed(self, names):
-        """Returns some of the tensors under other names, of a dict, name there -> name here."""
+        """Returns tensors with new names, given as a dict from new to old name."""
         return _Renamed(self, names)
 
     def only(self, names):
-        """Returns those tensors of `names` that are here."""
+        """Returns the tensors with the given names, if they exist."""
         return self.renamed({name: name for name in names if name in self})
 
     def updated(self, arrays):
-        """Returns the tensors with those of a dict of arrays added, or in their places."""
+        """Returns the tensors with the arrays of a dict added or replaced."""
         return _Updated(self, arrays)
 
     def __getitem__(self, name):
         return self.read(name, self._places[name])
 
     def __contains__(self, name):
-        return name in self._places  # Mapping's own would read the tensor to find out.
+        return name in self._places  # `Mapping.__contains__` would read the tensor.
 
     def __iter__(self):
         return iter(self._places)
@@ -61,7 +60,7 @@ class Tensors(Mapping):
 
 
 class _Renamed(Tensors):
-    """Tensors of another mapping: their places are their names there."""
+    """Tensors of another mapping with new names."""
 
     def __init__(self, source, names):
         super().__init__(names, {name: source.shapes[place] for name, place in names.items()})
@@ -79,7 +78,7 @@ class _Renamed(Tensors):
 
 
 class _Updated(Tensors):
-    """Tensors of another mapping, some of which are given."""
+    """Tensors of another mapping, some replaced by arrays."""
 
     def __init__(self, source, arrays):
         shapes = {name: array.shape for name, array in arrays.items()}
@@ -90,10 +89,10 @@ class _Updated(Tensors):
         return self._arrays[name] if name in self._arrays else self._source[name]
 
 
-def way_out(path):
-    """Returns advice for a file that is damaged or of the wrong kind."""
+def advice_for(path):
+    """Returns what to do about a damaged file."""
     with open(path, "rb") as file:
         start = file.read(len(GIT_LFS))
     if start == GIT_LFS:
         return "It is a Git LFS pointer, not the file: run `git lfs pull` in its repository."
-    return "If it is damaged or was not copied to its end, download it again."
+    return "If it is damaged or incomplete, download it again."

@@ -1,4 +1,4 @@
-"""The application of a server: all protocols and the page, and when models load and end."""
+"""The application of a server: all protocols, the page, and the reloading of models."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from bert_keras.serving.server import Server, error_body
 from bert_keras.version import __version__
 
 PAGES = pathlib.Path(__file__).with_name("pages")
-# No script, style or picture from elsewhere; no other site may show the page in itself.
+# No scripts, styles or pictures from elsewhere, and no other site may embed the page.
 POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"
 
 
@@ -29,7 +29,7 @@ def make_app(models, settings, reload_every=None):
     Args:
         models: list of `Served` that have started.
         settings: `Settings`.
-        reload_every: float, seconds between two looks for changed files, or `None`.
+        reload_every: float, seconds between two checks for changed files, or `None`.
     """
     numbers, server = Numbers(models), Server(models, settings)
 
@@ -46,7 +46,7 @@ def make_app(models, settings, reload_every=None):
     )
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _mistaken)
+    app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _failed)
     for protocol in (huggingface, openai, text_embeddings, open_inference, answers):
         app.include_router(protocol.router(server))
@@ -77,7 +77,7 @@ async def _watch(models, seconds):
             try:
                 await model.reload_if_changed()
             except Exception:
-                logging.exception("%s could not be loaded again; the old one answers.", model.name)
+                logging.exception("%s could not be reloaded; the old model answers.", model.name)
 
 
 async def _refused(request: Request, error: Refusal):
@@ -92,7 +92,7 @@ async def _invalid(request: Request, error: RequestValidationError):
     return JSONResponse(body, 422)
 
 
-async def _mistaken(request: Request, error: HTTPException):
+async def _http_error(request: Request, error: HTTPException):
     body = error_body(request.url.path, error.status_code, error.detail)
     return JSONResponse(body, error.status_code, headers=error.headers)
 

@@ -1,4 +1,4 @@
-"""Gathers concurrent questions into batches of similar length."""
+"""Answers concurrent requests together, in batches of rows of similar length."""
 
 import asyncio
 import collections
@@ -10,15 +10,15 @@ from absl import logging
 
 
 class Overloaded(Exception):
-    """Too many rows are waiting; the client should try again after `seconds`."""
+    """The queue is full. `seconds` says when to ask again."""
 
     def __init__(self, seconds):
-        super().__init__(f"Too many texts wait for an answer. Ask again in {seconds} s.")
+        super().__init__(f"Too many texts are waiting for an answer. Ask again in {seconds} s.")
         self.seconds = seconds
 
 
 class Waiting(NamedTuple):
-    """A row that waits for its answer: what may share a batch has the same key."""
+    """A row that waits for its answer. Rows of one batch have the same key."""
 
     key: Any
     row: tuple
@@ -27,23 +27,22 @@ class Waiting(NamedTuple):
 
 
 class Batcher:
-    """One thread that answers, and a queue of bounded length before it.
+    """One thread that answers, with a queue of bounded length.
 
-    The oldest waiting row is answered next, together with the rows of its key that are closest to
-    it in length. Rows of clients that have disconnected are dropped. If a batch fails, its rows are
-    answered one by one, so that only the faulty row fails.
+    The oldest row is answered next, together with the rows of the same key that are nearest to it
+    in length. Rows whose client has left are dropped. If a batch fails, its rows are answered one
+    by one, so that a row that cannot be answered fails alone.
 
     Args:
-        answer: function of a key and a list of rows that returns a list of as many answers. It runs
-            in a thread of its own.
-        max_batch: int, rows of a batch.
-        wait: float, seconds that a batch waits for others where fewer rows are there than the batch
-            before it had.
-        max_waiting: int, rows that may wait.
+        answer: function of a key and a list of rows that returns as many answers. It runs in a
+            thread.
+        max_batch: int, the largest number of rows in a batch.
+        wait: float, seconds to wait for more rows if fewer are there than the last batch had.
+        max_waiting: int, the largest number of waiting rows.
         observe: function of the number of rows and the seconds of each batch, or `None`.
 
     Raises:
-        Overloaded: by `ask`, where more would wait than may.
+        Overloaded: by `ask`, if too many rows would wait.
     """
 
     def __init__(self, answer, max_batch=32, wait=0.003, max_waiting=1024, observe=None):
@@ -53,14 +52,14 @@ class Batcher:
         self.waiting = collections.deque()
         self._thread = futures.ThreadPoolExecutor(1)
         self._arrived, self._task, self._rate = asyncio.Event(), None, 100.0
-        self._last = 1  # Rows of the last batch: whoever asks alone need not wait for others.
+        self._last = 1  # Rows of the last batch. A single client need not wait for others.
         self._is_open = True
 
     async def ask(self, key, rows):
-        """Returns the answers to rows; when it is cancelled they free their places at once.
+        """Returns the answers to rows. Cancelling it frees their places at once.
 
         Args:
-            key: what tells the rows that can be answered together, hashable.
+            key: hashable; rows with the same key can share a batch.
             rows: list of tuples of str.
         """
         if len(self.waiting) + len(rows) > self.max_waiting:
@@ -80,7 +79,7 @@ class Batcher:
                 self.waiting = collections.deque(x for x in self.waiting if not x.answer.done())
 
     async def close(self):
-        """Answers what waits and what is being answered, and ends."""
+        """Answers the rows that wait or are being computed, then ends the thread."""
         self._is_open = False
         self._arrived.set()
         if self._task is not None:
@@ -101,19 +100,18 @@ class Batcher:
                 self._rate += 0.1 * (len(batch) / max(seconds, 1e-4) - self._rate)
                 try:
                     self.observe(len(batch), seconds)
-                except Exception:  # The next batch is answered all the same.
-                    logging.exception("A batch could not be counted.")
+                except Exception:  # The next batch is answered anyway.
+                    logging.exception("The metrics of a batch could not be recorded.")
 
     def _next(self):
-        """Takes a batch from what waits."""
+        """Takes a batch from the queue."""
         waiting = [each for each in self.waiting if not each.answer.done()]
         batch = []
         if waiting:
             first = waiting[0]
             alike = [each for each in waiting if each.key == first.key]
-            alike.sort(
-                key=lambda each: abs(each.length - first.length)
-            )  # Stable: the oldest first.
+            # The sort is stable: of equal lengths the oldest is first.
+            alike.sort(key=lambda each: abs(each.length - first.length))
             batch = alike[: self.max_batch]
         taken = set(map(id, batch))
         self.waiting = collections.deque(each for each in waiting if id(each) not in taken)

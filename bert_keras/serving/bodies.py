@@ -1,6 +1,6 @@
-"""The base class of JSON bodies: unknown fields are errors, and parsing stops at the first error.
+"""JSON bodies: unknown fields are refused, and reading stops at the first mistake.
 
-Otherwise a body of two megabytes of errors takes half a minute and two gigabytes.
+Otherwise the errors of a body of two megabytes of mistakes take half a minute and two gigabytes.
 """
 
 from typing import Annotated
@@ -15,7 +15,7 @@ ManyIds = Annotated[list[Ids], Field(fail_fast=True)]
 
 
 class Body(BaseModel):
-    """An object whose fields are all known."""
+    """An object without unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -23,5 +23,5 @@ class Body(BaseModel):
     @classmethod
     def _is_small(cls, fields):
         if isinstance(fields, dict) and len(fields) > MOST_FIELDS:
-            raise ValueError(f"At most {MOST_FIELDS} fields are known. Received: {len(fields)}.")
+            raise ValueError(f"At most {MOST_FIELDS} fields are allowed. Received: {len(fields)}.")
         return fields

@@ -1,4 +1,4 @@
-"""A connection that is closed when its client is too slow."""
+"""A connection that closes when its client keeps the server waiting."""
 
 import h11
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
@@ -6,10 +6,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class Connection(H11Protocol):
-    """HTTP over a connection that is cut some seconds after its client's turn began.
+    """HTTP over a connection that closes if its client does nothing for some seconds.
 
-    Uvicorn itself waits without end for the head of a request, and for an answer to be read;
-    `Guard` watches over bodies. An answer of which a part was read meanwhile gets the time again.
+    Uvicorn itself waits forever for the head of a request, and for an answer to be read. `Guard`
+    limits the time for bodies. A client that reads a part of an answer gets the same time again.
 
     Args:
         patience: float, seconds.
@@ -21,17 +21,17 @@ class Connection(H11Protocol):
         self._patience, self._timer, self._unread = patience, None, 0
 
     def connection_made(self, transport):
-        """Begins to wait for the first request."""
+        """Starts to wait for the first request."""
         super().connection_made(transport)
         self._watch()
 
     def connection_lost(self, exc):
-        """Ends the wait."""
+        """Stops waiting."""
         super().connection_lost(exc)
         self._stop()
 
     def handle_events(self):
-        """Reads what came, and stops to wait where it was a request."""
+        """Reads what arrived, and stops waiting if it was a request."""
         super().handle_events()
         self._watch()
 
@@ -41,19 +41,19 @@ class Connection(H11Protocol):
         self._watch()
 
     def resume_writing(self):
-        """Goes on where enough was read."""
+        """Continues once enough was read."""
         super().resume_writing()
         self._watch()
 
     def on_response_complete(self):
-        """Waits for what is left to be read, or for the next request."""
+        """Waits for the rest to be read, or for the next request."""
         super().on_response_complete()
         self._watch()
 
     def shutdown(self):
-        """Ends after the answer that is under way, whose head says so where it has not gone yet."""
+        """Closes after the current answer, whose head says so unless it was sent already."""
         super().shutdown()
-        # Uvicorn repeats in its answer that a request asked to close.
+        # Uvicorn copies a request's header "Connection: close" to its answer.
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.scope["headers"].append(CLOSE_HEADER)
 

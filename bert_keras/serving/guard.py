@@ -1,4 +1,4 @@
-"""Middleware that checks keys, and limits the size of bodies and the time to receive them."""
+"""Checks before the routes: API keys, and the size and the time of bodies."""
 
 import asyncio
 import base64
@@ -8,14 +8,14 @@ import json
 
 from bert_keras.serving.server import error_body
 
-# Who watches over the server needs no key.
+# Health checks need no key.
 OPEN = ("/health", "/v2/health/live", "/v2/health/ready")
-# Bodies of the largest size that may be held at once: many clients may send each a half one.
+# All bodies that are held at once may have the size of so many bodies of the largest size.
 MOST_BODIES = 64
 
 
 class Guard:
-    """An ASGI application around another: it reads the body first, and tells the metrics.
+    """An ASGI application around another. It reads the whole body first and records metrics.
 
     Args:
         app: ASGI application.
@@ -51,42 +51,39 @@ class Guard:
     def _refused(self, scope):
         headers = dict(scope["headers"])
         if self.settings.api_keys and scope["path"] not in OPEN:
-            given = _key_of(headers.get(b"authorization", b""))
-            # Each key is compared, so that time tells nothing.
-            same = [hmac.compare_digest(given, key.encode()) for key in self.settings.api_keys]
+            key = _key_of(headers.get(b"authorization", b""))
+            # Every key is compared, so that the time reveals nothing.
+            same = [hmac.compare_digest(key, each.encode()) for each in self.settings.api_keys]
             if not any(same):
                 return 401, "An API key is needed: the header `Authorization: Bearer KEY`."
-        length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self.settings.max_body:
-            return (
-                413,
-                f"A body has at most {self.settings.max_body} bytes. Received: {int(length)}.",
-            )
+        length, most = headers.get(b"content-length", b"0"), self.settings.max_body
+        if length.isdigit() and int(length) > most:
+            return 413, f"A body may have at most {most} bytes. Received: {int(length)}."
         return None
 
     async def _read(self, receive, body):
-        """Adds what comes to a bytearray, and returns why it is refused, or `None`."""
+        """Appends the body to a bytearray; returns why it is refused, or `None`."""
         try:
             async with asyncio.timeout(self.settings.deadline):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        return 499, "The client has gone."
+                        return 499, "The client has left."
                     body += message.get("body", b"")
                     self.held += len(message.get("body", b""))
                     if len(body) > self.settings.max_body:
-                        return 413, f"A body has at most {self.settings.max_body} bytes."
+                        return 413, f"A body may have at most {self.settings.max_body} bytes."
                     if self.held > MOST_BODIES * self.settings.max_body:
                         return 429, "The server holds too many bodies. Ask again in 1 s."
                     if not message.get("more_body"):
                         return None
         except TimeoutError:
-            return 408, f"The body did not come within {self.settings.deadline:g} s."
+            return 408, f"The body did not arrive within {self.settings.deadline:g} s."
 
 
 def _key_of(authorization):
     scheme, _, key = authorization.partition(b" ")
-    if scheme.lower() == b"basic":  # A browser asks its user for a password, which is the key.
+    if scheme.lower() == b"basic":  # A browser asks for a password, which is the key.
         with contextlib.suppress(ValueError):
             return base64.b64decode(key).partition(b":")[2]
     return key if scheme.lower() == b"bearer" else b""
@@ -104,7 +101,7 @@ def _replayed(body, receive):
 async def _respond(scope, send, status, message):
     content = json.dumps(error_body(scope["path"], status, message)).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    further = {401: (b"www-authenticate", b"Basic"), 429: (b"retry-after", b"1")}
-    headers += [further[status]] if status in further else []
+    more = {401: (b"www-authenticate", b"Basic"), 429: (b"retry-after", b"1")}
+    headers += [more[status]] if status in more else []
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

@@ -1,4 +1,4 @@
-"""Hugging Face's inference API, as `huggingface_hub.InferenceClient(model=url)` speaks it."""
+"""Hugging Face's inference API, for `huggingface_hub.InferenceClient(model=url)`."""
 
 import asyncio
 from typing import Any
@@ -8,19 +8,19 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from bert_keras.serving.bodies import Body
-from bert_keras.serving.rows import Refusal
+from bert_keras.serving.rows import check
 from bert_keras.serving.server import as_json
 
 
 class Options(Body):
-    """What holds whatever they say: models are loaded, and no answer comes from a cache."""
+    """Accepted and ignored: models are always loaded, and answers never come from a cache."""
 
     use_cache: bool | None = None
     wait_for_model: bool | None = None
 
 
 class Inference(Body):
-    """What a client posts: inputs of the model's task, and parameters of it."""
+    """Inputs and parameters of the model's task."""
 
     inputs: Any
     parameters: dict[str, Any] = Field({})
@@ -33,48 +33,42 @@ def router(server):
     """Returns the routes `/` and `/models/NAME`."""
     routes = APIRouter(tags=["Hugging Face inference"])
 
-    @routes.post("/models/{name:path}", summary="What the model's task is, by its name")
-    @routes.post("/", summary="What the model's task is, by the first model")
+    @routes.post("/models/{name:path}", summary="The answer of a model's task")
+    @routes.post("/", summary="The answer of the first model's task")
     async def infer(request: Request, body: Inference, name: str | None = None):
         served = server.find(name)
         answer = ANSWERS.get(served.method)
-        if answer is None:
-            raise Refusal(
-                422,
-                f"Hugging Face's API has no task like {served.method!r} of {served.name!r}. Ask "
-                f"/answers/{served.name}.",
-            )
-        if body.inputs is None or body.inputs == "" or body.inputs == []:
-            raise Refusal(422, "inputs: a text is needed. Received: nothing.")
+        check(
+            answer is not None,
+            f"Hugging Face's API has no task like {served.method!r} of {served.name!r}. Ask "
+            f"/answers/{served.name}.",
+        )
+        is_empty = body.inputs is None or body.inputs in ("", [])
+        check(not is_empty, "inputs: a text is needed. Received: nothing.")
 
         async def ask(method, rows, **options):
             return await server.ask(request, served, method, rows, **options)
 
-        # A client may send these beside the parameters too.
-        beside = {"normalize": body.normalize, "truncate": body.truncate}
-        parameters = {
-            key: value
-            for key, value in (*body.parameters.items(), *beside.items())
-            if value is not None
-        }
+        # Clients send these inside or outside the parameters.
+        outside = {"normalize": body.normalize, "truncate": body.truncate}
+        parameters = [*body.parameters.items(), *outside.items()]
+        parameters = {key: value for key, value in parameters if value is not None}
         return await as_json(await answer(ask, body.inputs, parameters, served))
 
     return routes
 
 
 def _check(parameters, *known):
-    """Raises where a parameter is not one of those that count."""
-    unknown = sorted(set(parameters) - set(known))
-    if unknown:
-        has = ", ".join(known) or "none"
-        raise Refusal(422, f"parameters: this task takes {has}. Received: {', '.join(unknown)}.")
+    """Raises if a parameter is unknown."""
+    unknown, has = ", ".join(sorted(set(parameters) - set(known))), ", ".join(known) or "none"
+    check(not unknown, f"parameters: this task takes {has}. Received: {unknown}.")
 
 
 def _flag(parameters, name, default):
-    """Returns a parameter that is true or false."""
+    """Returns a parameter that must be true or false."""
     value = parameters.get(name, default)
-    if not isinstance(value, bool):
-        raise Refusal(422, f"parameters.{name}: true or false is needed. Received: {value!r:.60}.")
+    is_flag = isinstance(value, bool)
+    check(is_flag, f"parameters.{name}: true or false is needed. Received: {value!r:.60}.")
     return value
 
 
@@ -87,15 +81,14 @@ def _texts(inputs, is_pair=False):
         rows = [[x[k] for k in keys if k in x] if isinstance(x, dict) else x for x in rows]
     rows = [tuple(x) if isinstance(x, (list, tuple)) else (x,) for x in rows]
     for place, row in enumerate(rows):
-        wrong = [type(text).__name__ for text in row if not isinstance(text, str)]
-        if wrong:
-            where = f"inputs[{place}]" if is_list else "inputs"
-            raise Refusal(422, f"{where}: a text is needed. Received: {wrong[0]}.")
+        wrong = next((type(text).__name__ for text in row if not isinstance(text, str)), None)
+        where = f"inputs[{place}]" if is_list else "inputs"
+        check(wrong is None, f"{where}: a text is needed. Received: {wrong}.")
     return rows, is_list
 
 
 def labels_of(answer):
-    """Returns a classifier's answer as a list of `{"label", "score"}`, the likeliest first."""
+    """Returns a classifier's answer as a list of `{"label", "score"}`, likeliest first."""
     if "probabilities" not in answer:
         scores = answer.get("scores", [answer.get("score")])
         return [{"label": f"LABEL_{i}", "score": score} for i, score in enumerate(scores)]
@@ -113,33 +106,35 @@ async def _classify(ask, inputs, parameters, served):
     _check(parameters, "top_k", "truncate", "truncation")
     rows, _ = _texts(inputs, is_pair=True)
     top_k = parameters.get("top_k")
-    if top_k is not None and (type(top_k) is not int or top_k < 1):
-        raise Refusal(422, f"parameters.top_k: a number from 1 is needed. Received: {top_k!r:.60}.")
-    # Of one text too a list of lists: clients take the first.
+    is_valid = top_k is None or (type(top_k) is int and top_k >= 1)
+    check(is_valid, f"parameters.top_k: an int from 1 is needed. Received: {top_k!r:.60}.")
+    # A single text gives a list of lists too: clients take the first.
     truncate = _flag(parameters, "truncate", True) and _flag(parameters, "truncation", True)
     answers = await ask("classify", rows, truncate=truncate)
     return [labels_of(x)[:top_k] for x in answers]
 
 
 async def _zero_shot(ask, inputs, parameters):
-    """Answers by a classifier of inference, whose label of what follows is "entailment"."""
+    """Answers zero-shot with a classifier of entailment that has the label "entailment"."""
     _check(parameters, "candidate_labels", "hypothesis_template", "multi_label")
     multi_label = _flag(parameters, "multi_label", False)
     template = parameters.get("hypothesis_template", "This example is {}.")
     names = parameters["candidate_labels"]
     names = names.split(",") if isinstance(names, str) else names
     are_names = isinstance(names, list) and names and all(isinstance(x, str) for x in names)
-    if not are_names or not isinstance(template, str) or "{}" not in template:
-        raise Refusal(422, "parameters: candidate_labels and a hypothesis_template with {} needed.")
+    is_template = isinstance(template, str) and "{}" in template
+    message = "parameters: candidate_labels and a hypothesis_template with {} are needed."
+    check(are_names and is_template, message)
     rows, _ = _texts(inputs)
-    if len(rows) != 1 or len(rows[0]) != 1:
-        raise Refusal(422, "inputs: zero-shot takes one text.")
+    check(len(rows) == len(rows[0]) == 1, "inputs: zero-shot classification takes one text.")
     [(text,)] = rows
     answers = await ask("classify", [(text, template.replace("{}", name)) for name in names])
     key = {str(name).lower(): name for name in answers[0].get("probabilities", {})}
-    if "entailment" not in key:
-        known = ", ".join(key)
-        raise Refusal(422, f"Zero-shot needs a label `entailment`. The model has: {known}.")
+    known = ", ".join(key)
+    check(
+        "entailment" in key,
+        f"Zero-shot classification needs a label `entailment`. The model has: {known}.",
+    )
     scores = np.array([answer["probabilities"][key["entailment"]] for answer in answers])
     if not multi_label:
         odds = scores / np.maximum(1 - scores, 1e-9)
@@ -150,8 +145,8 @@ async def _zero_shot(ask, inputs, parameters):
 
 async def _tag(ask, inputs, parameters, served):
     _check(parameters, "aggregation_strategy")
-    if parameters.get("aggregation_strategy", "simple") == "none":
-        raise Refusal(422, "parameters: tags are those of words, grouped: leave `none` out.")
+    is_grouped = parameters.get("aggregation_strategy", "simple") != "none"
+    check(is_grouped, "parameters: tags are grouped by words. Leave the strategy `none` out.")
     rows, is_list = _texts(inputs)
     found = [
         [
@@ -178,7 +173,7 @@ async def _fill_mask(ask, inputs, parameters, served):
 
 
 def _filled(rows, answers, served):
-    """Returns the candidates for the masks of texts as clients read them, with their sentences."""
+    """Returns the candidates for the masks of texts, with their sentences."""
     mask, tokenizer, found = served.mask_token, served.model.tokenizer, []
     ids = {token: id for id, token in enumerate(tokenizer.vocabulary)}
     for (text,), masks in zip(rows, answers, strict=True):
@@ -201,8 +196,8 @@ def _filled(rows, answers, served):
 
 async def _answer(ask, inputs, parameters, served):
     _check(parameters, "top_k")
-    if not isinstance(inputs, dict) or not {"question", "context"} <= inputs.keys():
-        raise Refusal(422, "inputs: an object with `question` and `context` is needed.")
+    is_question = isinstance(inputs, dict) and {"question", "context"} <= inputs.keys()
+    check(is_question, "inputs: an object with `question` and `context` is needed.")
     rows, _ = _texts([[inputs["question"], inputs["context"]]])
     [found] = await ask("answer", rows, top_k=parameters.get("top_k", 1))
     found = found if isinstance(found, list) else [found]
@@ -218,8 +213,8 @@ async def _embed(ask, inputs, parameters, served):
     normalize = _flag(parameters, "normalize", False)
     truncate = _flag(parameters, "truncate", True)
     if isinstance(inputs, dict):
-        if not isinstance(inputs.get("sentences"), list):
-            raise Refusal(422, "inputs: `source_sentence` and a list `sentences` are needed.")
+        has_list = isinstance(inputs.get("sentences"), list)
+        check(has_list, "inputs: `source_sentence` and a list `sentences` are needed.")
         rows, _ = _texts([inputs.get("source_sentence"), *inputs["sentences"]])
         vectors = unit(np.array(await ask("embed", rows, truncate=truncate)))
         return (vectors[1:] @ vectors[0]).tolist()

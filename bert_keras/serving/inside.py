@@ -1,22 +1,22 @@
-"""Explanations of answers: the words that speak for a label, and attention between words."""
+"""What happens inside a model: the words that speak for a label, and attention."""
 
 from bert_keras.plots import as_written, attention_of
-from bert_keras.serving.rows import Refusal
+from bert_keras.serving.rows import check
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.saliency import integrated_gradients
 from bert_keras.tasks.text_classifier import TextClassifier
 
-# Tokens of a row that is looked into: gradients take the memory of several passes, and attention
-# grows by the square.
+# The largest number of tokens in a row: gradients take the memory of several passes, and attention
+# grows with the square.
 MOST_TOKENS = 256
 
 
 def instruments_of(model):
-    """Returns what a model can show, a dict by the names of `INSTRUMENTS`.
+    """Returns which of `INSTRUMENTS` a model has, a dict by name.
 
-    A program has neither gradients nor attention: the task that it was made of shows them.
-    `"saliency"` goes with the labels' names, or their numbers as str, `"attention"` with the
-    numbers of layers and of heads.
+    `"saliency"` has the labels' names, or their numbers as str, and `"attention"` the numbers of
+    layers and heads. An exported program has neither gradients nor attention, so the task that it
+    was made from shows them.
     """
     model = _whole(model)
     found, backbone = {}, getattr(model, "backbone", None)
@@ -28,7 +28,7 @@ def instruments_of(model):
 
 
 def saliency(model, row, target=None):
-    """Returns what each word of a row adds to the logit of a label, see `integrated_gradients`.
+    """Returns what each word of a row adds to the logit of a label. See `integrated_gradients`.
 
     Args:
         model: a `TextClassifier`.
@@ -58,7 +58,7 @@ def saliency(model, row, target=None):
 
 
 def attention(model, row, layer, head=None):
-    """Returns the tokens of a row, and for each how much it looks at the others.
+    """Returns the tokens of a row and how much each attends to the others.
 
     Args:
         model: a task with a backbone.
@@ -77,7 +77,7 @@ INSTRUMENTS = {"saliency": saliency, "attention": attention}
 
 
 def _whole(model):
-    """Returns the task of which a program was made, where it is there."""
+    """Returns the task that a program was made from, if there is one."""
     return getattr(model, "whole", model)
 
 
@@ -89,5 +89,5 @@ def _check_tokens(model, row):
     preprocessor = model.preprocessor
     ids = preprocessor.tokenize(*([text] for text in row))
     [length] = preprocessor.packed_lengths(*ids)
-    if length > MOST_TOKENS:
-        raise Refusal(413, f"row: at most {MOST_TOKENS} tokens are drawn. Received: {length}.")
+    message = f"row: at most {MOST_TOKENS} tokens are shown. Received: {length}."
+    check(length <= MOST_TOKENS, message, 413)

@@ -1,10 +1,10 @@
-"""What a server counts, for Prometheus."""
+"""A server's metrics for Prometheus."""
 
 import prometheus_client
 
 
 class Numbers:
-    """Counters and histograms of a server, in a registry of their own.
+    """Counters and histograms of a server in their own registry.
 
     Args:
         models: list of `Served`.
@@ -17,20 +17,20 @@ class Numbers:
             "responses", "Responses by route and status", ["route", "status"], **options
         )
         self.seconds = prometheus_client.Histogram(
-            "response_seconds", "From the request to its response", ["route"], **options
+            "response_seconds", "Time from request to response", ["route"], **options
         )
         self.rows = prometheus_client.Histogram(
             "batch_rows",
-            "Rows that were answered together",
+            "Rows answered in one batch",
             ["model"],
             buckets=[2**n for n in range(9)],
             **options,
         )
         self.batch_seconds = prometheus_client.Histogram(
-            "batch_seconds", "What a batch took", ["model"], **options
+            "batch_seconds", "Time of a batch", ["model"], **options
         )
         self.waiting = prometheus_client.Gauge(
-            "waiting_rows", "Rows that wait for an answer", ["model"], **options
+            "waiting_rows", "Rows waiting for an answer", ["model"], **options
         )
         for model in models:
             self.waiting.labels(model.name).set_function(lambda x=model: len(x.batcher.waiting))
@@ -47,5 +47,5 @@ class Numbers:
         self.batch_seconds.labels(name).observe(seconds)
 
     def text(self):
-        """Returns all in Prometheus's format, bytes."""
+        """Returns all metrics in Prometheus's format, bytes."""
         return prometheus_client.generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol, version 2, as tritonclient speaks it, in JSON and in binary."""
+"""The Open Inference Protocol, version 2, in JSON and in binary, for tritonclient and others."""
 
 import json
 import struct
@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, ValidationError
 
 from bert_keras.serving.bodies import Body, Rows, Texts
-from bert_keras.serving.rows import METHODS, Refusal, check_number
+from bert_keras.serving.rows import METHODS, Refusal, check, check_number
 from bert_keras.serving.server import as_json
 from bert_keras.version import __version__
 
@@ -17,13 +17,13 @@ _LENGTH = "inference-header-content-length"
 
 
 class InputParameters(Body):
-    """How many of the bytes behind the JSON are a tensor's."""
+    """How many of the bytes after the JSON belong to a tensor."""
 
     binary_data_size: int | None = Field(None, ge=0)
 
 
 class Input(Body):
-    """A tensor of texts, in JSON or in bytes behind it."""
+    """A tensor of texts, in the JSON or in the bytes after it."""
 
     name: str
     datatype: Literal["BYTES"]
@@ -33,26 +33,26 @@ class Input(Body):
 
 
 class OutputParameters(Body):
-    """Whether a tensor comes in bytes behind the JSON; by itself as the whole question says."""
+    """Whether a tensor is sent as bytes after the JSON. The default is the request's."""
 
     binary_data: bool | None = None
 
 
 class Output(Body):
-    """The one tensor that is to come."""
+    """The only output."""
 
     name: Literal["answer"]
     parameters: OutputParameters = OutputParameters()
 
 
 class QuestionParameters(Body):
-    """Whether tensors come in bytes behind the JSON."""
+    """Whether tensors are sent as bytes after the JSON."""
 
     binary_data_output: bool = False
 
 
 class Inference(Body):
-    """The JSON of a question."""
+    """The JSON of a request."""
 
     id: str | None = None
     inputs: list[Input] = Field(max_length=2, fail_fast=True)
@@ -63,9 +63,9 @@ class Inference(Body):
 def router(server):
     """Returns the routes below `/v2`.
 
-    A model takes its fields as tensors BYTES `(n,)`: `text`, `question` and `context`; a classifier
-    of pairs `text` and `pair`. It returns `answer`, BYTES `(n,)` of JSON, and vectors of texts as
-    FP32 `(n, dim)`.
+    A model takes its fields as tensors BYTES `(n,)`: `text`, or `question` and `context`; a
+    classifier of pairs takes `text` and `pair`. It returns `answer`: BYTES `(n,)` of JSON, or
+    vectors as FP32 `(n, dim)`.
     """
     routes = APIRouter(prefix="/v2", tags=["Open Inference Protocol"])
 
@@ -73,7 +73,7 @@ def router(server):
     async def metadata():
         return {"name": "bert_keras", "version": __version__, "extensions": ["binary_tensor_data"]}
 
-    @routes.get("/health/live", summary="Whether it runs")
+    @routes.get("/health/live", summary="Whether the server runs")
     async def live():
         return {"live": True}
 
@@ -107,13 +107,13 @@ def router(server):
             fields = ("text", "pair")
         for tensor in question.inputs:
             columns[tensor.name], rest = _strings(tensor, rest, server.settings)
-        is_twice = len(columns) < len(question.inputs)
-        if is_twice or fields[0] not in columns or not columns.keys() <= set(fields):
-            raise Refusal(
-                422, f"inputs: {', '.join(fields)} are needed. Received: {', '.join(columns)}."
-            )
-        if len({len(column) for column in columns.values()}) != 1:
-            raise Refusal(422, "inputs: all need the same number of rows.")
+        is_repeated = len(columns) < len(question.inputs)
+        check(
+            not is_repeated and fields[0] in columns and columns.keys() <= set(fields),
+            f"inputs: {', '.join(fields)} are needed. Received: {', '.join(columns)}.",
+        )
+        lengths = {len(column) for column in columns.values()}
+        check(len(lengths) == 1, "inputs: all need the same number of rows.")
         rows = list(zip(*(columns[name] for name in fields if name in columns), strict=True))
         answers = await server.ask(request, served, served.method, rows)
         is_binary = question.outputs[0].parameters.binary_data
@@ -131,11 +131,11 @@ def router(server):
 
 
 def _parsed(body, length):
-    """Returns the `Inference` of a body, and the bytes behind it."""
+    """Returns the `Inference` of a body and the bytes after it."""
     length = str(len(body)) if length is None else length
     end = int(length) if length.isdecimal() and len(length) < 20 else -1
-    if not 0 <= end <= len(body):
-        raise Refusal(422, f"{_LENGTH}: 0 to {len(body)} are needed. Received: {length:.20}.")
+    message = f"{_LENGTH}: a number up to {len(body)} is needed. Received: {length:.20}."
+    check(0 <= end <= len(body), message)
     try:
         return Inference.model_validate_json(body[:end]), body[end:]
     except ValidationError as error:
@@ -145,25 +145,24 @@ def _parsed(body, length):
 
 
 def _strings(tensor, rest, settings):
-    """Returns the strings of a tensor, and what is left of the bytes behind the JSON."""
+    """Returns the strings of a tensor and the rest of the bytes after the JSON."""
     where, size = f"inputs.{tensor.name}", tensor.parameters.binary_data_size
-    if (size is None) == (tensor.data is None):
-        raise Refusal(422, f"{where}: `data` or `binary_data_size` is needed.")
-    if size is None:
-        values = [x for row in tensor.data for x in (row if isinstance(row, list) else [row])]
-    elif size > len(rest):
-        raise Refusal(422, f"{where}: {size} bytes behind the JSON needed, {len(rest)} received.")
+    is_binary, available = size is not None, len(rest)
+    check(is_binary == (tensor.data is None), f"{where}: `data` or `binary_data_size` is needed.")
+    if is_binary:
+        message = f"{where}: {size} bytes after the JSON are needed. Received: {available}."
+        check(size <= available, message)
+        values, rest = _unpacked(rest[:size], where), rest[size:]
     else:
-        values = _unpacked(rest[:size], where)
-        rest = rest[size:]
+        values = [x for row in tensor.data for x in (row if isinstance(row, list) else [row])]
     check_number(values, settings)
-    if np.prod(tensor.shape, dtype=object) != len(values):
-        raise Refusal(422, f"{where}: the shape {tensor.shape} holds {len(values)} texts.")
+    is_full = np.prod(tensor.shape, dtype=object) == len(values)
+    check(is_full, f"{where}: the shape {tensor.shape} does not fit {len(values)} texts.")
     return values, rest
 
 
 def _unpacked(raw, where):
-    """Returns the texts of bytes, before each of which its length stands."""
+    """Returns the texts of bytes, each of which is preceded by its length."""
     values, place = [], 0
     try:
         while place < len(raw):
@@ -171,9 +170,9 @@ def _unpacked(raw, where):
             place += 4 + length
             values.append(raw[place - length : place].decode())
     except (struct.error, UnicodeDecodeError) as error:
-        raise Refusal(422, f"{where}: UTF-8 behind lengths of 4 bytes is needed.") from error
-    if place != len(raw):
-        raise Refusal(422, f"{where}: the binary data ends too early.")
+        message = f"{where}: UTF-8 texts, each after its length in 4 bytes, are needed."
+        raise Refusal(422, message) from error
+    check(place == len(raw), f"{where}: the binary data ends too early.")
     return values
 
 

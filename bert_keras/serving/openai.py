@@ -1,4 +1,4 @@
-"""OpenAI's embeddings, as its client and those made for it speak them."""
+"""OpenAI's embeddings API, for its client and compatible ones."""
 
 import asyncio
 import base64
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 
 from bert_keras.serving.bodies import Body, Ids, ManyIds, Texts
 from bert_keras.serving.huggingface_api import unit
-from bert_keras.serving.rows import Refusal, check_number
+from bert_keras.serving.rows import check, check_number
 from bert_keras.serving.server import as_json
 
 
@@ -34,18 +34,17 @@ def router(server):
     @routes.post("/embeddings", summary="A vector of each text, of length 1")
     async def embeddings(request: Request, body: Embeddings):
         served = server.find(body.model, "embed")
-        tokenizer, given = served.model.tokenizer, body.input
-        if body.encoding_format not in ("float", "base64"):
-            raise Refusal(422, "encoding_format: `float` or `base64` is needed.")
-        given = (
-            [given] if isinstance(given, str) or (given and isinstance(given[0], int)) else given
-        )
-        check_number(given, server.settings)
-        texts, used = await asyncio.to_thread(_texts_of, tokenizer, given)
+        tokenizer, inputs = served.model.tokenizer, body.input
+        is_known = body.encoding_format in ("float", "base64")
+        check(is_known, "encoding_format: `float` or `base64` is needed.")
+        is_one = isinstance(inputs, str) or (inputs and isinstance(inputs[0], int))
+        inputs = [inputs] if is_one else inputs
+        check_number(inputs, server.settings)
+        texts, used = await asyncio.to_thread(_texts_of, tokenizer, inputs)
         vectors = np.array(await server.ask(request, served, "embed", [(x,) for x in texts]))
         if body.dimensions is not None:
-            if not 1 <= body.dimensions <= vectors.shape[1]:
-                raise Refusal(422, f"dimensions: 1 to {vectors.shape[1]} are needed.")
+            most = vectors.shape[1]
+            check(1 <= body.dimensions <= most, f"dimensions: an int from 1 to {most} is needed.")
             vectors = vectors[:, : body.dimensions]
         vectors = unit(vectors).astype("<f4")
         is_plain = body.encoding_format == "float"
@@ -64,20 +63,18 @@ def router(server):
     return routes
 
 
-def _texts_of(tokenizer, given):
-    """Returns texts, and the number of their tokens."""
-    texts = [x if isinstance(x, str) else _text_of(tokenizer, x) for x in given]
+def _texts_of(tokenizer, inputs):
+    """Returns texts and the total number of their tokens."""
+    texts = [x if isinstance(x, str) else _text_of(tokenizer, x) for x in inputs]
     return texts, sum(len(ids) for ids in tokenizer(texts))
 
 
 def _text_of(tokenizer, ids):
-    """Returns the text of ids, which must be read as just these ids again."""
-    if any(not 0 <= id < tokenizer.vocabulary_size for id in ids):
-        most = tokenizer.vocabulary_size - 1
-        raise Refusal(422, f"input: ids of the model's own tokenizer are needed, 0 to {most}.")
+    """Returns the text of ids, which must be tokenized to the same ids again."""
+    size = tokenizer.vocabulary_size
+    are_ids = all(0 <= id < size for id in ids)
+    check(are_ids, f"input: ids of the model's own tokenizer are needed, 0 to {size - 1}.")
     text = tokenizer.detokenize(ids)
-    if list(tokenizer(text)) != list(ids):
-        raise Refusal(
-            422, "input: these ids are no text's in the model's own tokenizer. Send text."
-        )
+    message = "input: the model's own tokenizer gives these ids for no text. Send the text."
+    check(list(tokenizer(text)) == list(ids), message)
     return text

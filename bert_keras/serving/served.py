@@ -1,4 +1,4 @@
-"""A model that a server has: its answers, the worker that computes them, and its newer versions."""
+"""A model on a server: its answers, the worker that computes them, and reloading."""
 
 import asyncio
 import os
@@ -7,11 +7,11 @@ from typing import NamedTuple
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
 from bert_keras.serving.inside import INSTRUMENTS
-from bert_keras.serving.rows import METHODS, Refusal
+from bert_keras.serving.rows import METHODS, check
 
 
 class Settings(NamedTuple):
-    """How a server gathers and refuses; times in seconds, a body in bytes."""
+    """Limits of a server; times in seconds, bodies in bytes, texts in characters."""
 
     max_batch: int = 32
     wait: float = 0.003
@@ -27,13 +27,12 @@ class Served:
 
     Args:
         name: str.
-        load: function that returns a task, or what `bert_keras.export.runtime.load` returns, whose
-            `tokenizer` is a `Tokenizer`.
-        source: str, path of what is loaded, whose changes `reload_if_changed` sees.
+        load: function that returns a task, or an `ExportedTask` whose `tokenizer` is a `Tokenizer`.
+        source: str, the path that `load` reads. `reload_if_changed` watches it.
         settings: `Settings`.
         observe: see `Batcher`.
-        pads_rows: bool, whether batches of a task are filled up to a power of two, for backends
-            that compile each number of rows.
+        pads_rows: bool, whether batches of a task are padded to a power of two, for backends that
+            compile each number of rows.
     """
 
     def __init__(self, name, load, source=None, settings=None, observe=None, pads_rows=False):
@@ -44,64 +43,65 @@ class Served:
         self.batcher = Batcher(self._answer, *limits, observe)
 
     def start(self):
-        """Loads the model, and has it answer a short and a longer text, which compiles.
+        """Loads the model and compiles it by answering a short and a longer text.
 
         Raises:
-            ValueError: it has no answer.
+            ValueError: the model has no answer.
         """
-        # Files that cannot be loaded are not tried again before they change.
+        # Files that fail to load are not retried until they change.
         self._state = state_of(self.source)
         self.model = self._load_warm()
 
     async def reload_if_changed(self):
-        """Loads the model again if its files changed; until then the old one answers."""
+        """Reloads the model if its files changed. Meanwhile the old one answers."""
         state = state_of(self.source)
         if state is not None and state != self._state:
             await asyncio.to_thread(self.start)
 
     @property
     def method(self):
-        """Name of the model's answer, a key of `METHODS`; of several the first."""
+        """The model's first answer, a key of `METHODS`."""
         return runtime.answers_of(self.model)[0]
 
     @property
     def mask_token(self):
-        """The token that `fill_mask` guesses."""
+        """The token that `fill_mask` replaces."""
         return self.model.tokenizer.mask_token
 
     @property
     def max_length(self):
-        """Tokens that the model reads at most, of a document in all its windows."""
+        """The largest number of tokens that the model reads, over all windows of a document."""
         longest, layout = _max_length(self.model), self.model.tokenizer.layout
-        further = (self.setting("num_windows") or 1) - 1
-        return longest + further * (self.setting("stride") or longest - layout.num_special(False))
+        more_windows = (self.setting("num_windows") or 1) - 1
+        stride = self.setting("stride") or longest - layout.num_special(False)
+        return longest + more_windows * stride
 
     def setting(self, name):
-        """Returns a setting of the task by its name, or `None`."""
+        """Returns a setting of the task by name, or `None`."""
         if isinstance(self.model, runtime.ExportedTask):
             return self.model.config.get(name)
         return getattr(self.model, name, None)
 
     def check_whole(self, rows):
-        """Raises `Refusal`, 413, where rows have more tokens than the model reads."""
+        """Raises `Refusal`, 413, if a row has more tokens than the model reads."""
         columns, most = zip(*map(list, rows), strict=True), self.max_length
         for place, encoded in enumerate(self.model.tokenizer.encode(*map(list, columns))):
-            if len(encoded.ids) > most:
-                raise Refusal(
-                    413,
-                    f"inputs[{place}]: at most {most} tokens, special ones included, without "
-                    f"`truncate`. Received: {len(encoded.ids)}.",
-                )
+            check(
+                len(encoded.ids) <= most,
+                f"inputs[{place}]: at most {most} tokens, special ones included, without "
+                f"`truncate`. Received: {len(encoded.ids)}.",
+                413,
+            )
 
     def has(self, method):
-        """Whether the model answers so."""
+        """Whether the model has an answer of this name."""
         return method in runtime.answers_of(self.model)
 
     async def ask(self, method, rows, **options):
-        """Returns the answers to rows, tuples of str, of one method or instrument."""
-        if method == "choose":  # Each choice is an example of its batch.
+        """Returns the answers of a method or an instrument to rows, a list of tuples of str."""
+        if method == "choose":  # Each choice is an example in its batch.
             options["batch_size"] = max(1, self.settings.max_batch // len(rows[0]))
-        # An instrument takes a row's time for each, so that others have their turns in between.
+        # An instrument gets one row at a time, so that other requests are answered in between.
         alike = rows[0] if method in INSTRUMENTS else len(rows[0])
         return await self.batcher.ask((method, alike, tuple(sorted(options.items()))), rows)
 
@@ -110,8 +110,8 @@ class Served:
         method = next(iter(runtime.answers_of(model)), None)
         if method is None:
             raise ValueError(
-                f"A model that is served answers by {', '.join(METHODS)}. Received: a "
-                f"{type(model).__name__} as {self.name!r}, without any of them."
+                f"A served model must have one of {', '.join(METHODS)}. Received: a "
+                f"{type(model).__name__} as {self.name!r}."
             )
         first = f"{model.tokenizer.mask_token} " if method == "fill_mask" else ""
         for length in (1, _max_length(model) // 8):
@@ -124,7 +124,7 @@ class Served:
         if method in INSTRUMENTS:
             return [INSTRUMENTS[method](self.model, rows[0], **dict(options))] * wanted
         if isinstance(self.model, runtime.ExportedTask):
-            # A call costs it little, and rows of all lengths together are padded to the longest.
+            # Small batches have less padding, and a call has little overhead.
             options = {"batch_size": 8, **dict(options)}
         elif self.pads_rows:
             rows = rows + rows[-1:] * (2 ** (wanted - 1).bit_length() - wanted)

@@ -1,4 +1,4 @@
-"""What all protocols share: the models by name, questions to them, and errors."""
+"""What all protocols share: models by name, questions to them, and errors."""
 
 import asyncio
 
@@ -6,9 +6,9 @@ from absl import logging
 from fastapi.responses import JSONResponse
 
 from bert_keras.serving.batcher import Overloaded
-from bert_keras.serving.rows import Refusal, check_rows
+from bert_keras.serving.rows import Refusal, check, check_rows
 
-# What a status is called in the bodies of errors.
+# Status -> its name in the bodies of errors.
 KINDS = {
     400: "validation",
     401: "unauthorized",
@@ -23,7 +23,7 @@ KINDS = {
 
 
 def error_body(path, status, message):
-    """Returns what the body of an error says, in the form of the path's protocol."""
+    """Returns the body of an error in the form of the path's protocol."""
     message = message[:1000].encode("utf-8", "backslashreplace").decode()
     kind = KINDS.get(status, "backend")
     if path.startswith("/v1/"):
@@ -32,12 +32,12 @@ def error_body(path, status, message):
 
 
 async def as_json(content):
-    """Returns a response of JSON, which is written beside the loop that all clients share."""
+    """Returns a JSON response, which a thread writes so that other clients need not wait."""
     return await asyncio.to_thread(JSONResponse, content)
 
 
 class Server:
-    """Models by name, and questions to them that end when the asker goes or the deadline is over.
+    """Models by name. A question ends when the client leaves or the deadline passes.
 
     Args:
         models: list of `Served`.
@@ -49,21 +49,19 @@ class Server:
         self.settings = settings
 
     def find(self, name=None, *methods):
-        """Returns the model of a name, or without one the first that has one of the methods.
+        """Returns the model of a name, or without a name the first that has one of the methods.
 
         Raises:
-            Refusal: 404, there is none; 422, it answers otherwise.
+            Refusal: 404, there is none; 422, it has none of the methods.
         """
-        if name is not None and name not in self.models:
-            raise Refusal(404, f"There is no model {name!r}. There are: {', '.join(self.models)}.")
+        known = ", ".join(self.models)
+        is_known = name is None or name in self.models
+        check(is_known, f"There is no model {name!r}. There are: {known}.", 404)
         candidates = [self.models[name]] if name is not None else list(self.models.values())
         fitting = [x for x in candidates if not methods or any(map(x.has, methods))]
-        if not fitting:
-            known = ", ".join(f"{x.name} ({x.method})" for x in self.models.values())
-            raise Refusal(
-                422,
-                f"This needs a model that answers by {' or '.join(methods)}. There are: {known}.",
-            )
+        known = ", ".join(f"{x.name} ({x.method})" for x in self.models.values())
+        wanted = " or ".join(methods)
+        check(fitting, f"This needs a model with the method {wanted}. There are: {known}.")
         return fitting[0]
 
     async def ask(self, request, served, method, rows, truncate=True, **options):
@@ -74,11 +72,11 @@ class Server:
             served: `Served`.
             method: str.
             rows: list of tuples of str.
-            truncate: bool, whether rows of more tokens than the model reads are cut, not refused.
-            **options: of the method.
+            truncate: bool, whether rows of too many tokens are truncated instead of refused.
+            **options: options of the method.
 
         Raises:
-            Refusal: the rows do not fit, too many wait, or the deadline is over.
+            Refusal: the rows do not fit, too many wait, or the deadline has passed.
         """
         check_rows(served, method, rows, self.settings, **options)
         if not truncate:
@@ -86,16 +84,12 @@ class Server:
         work = asyncio.ensure_future(served.ask(method, rows, **options))
         gone = asyncio.ensure_future(_is_gone(request))
         try:
-            await asyncio.wait(
-                {work, gone},
-                timeout=self.settings.deadline,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            deadline = self.settings.deadline
+            await asyncio.wait({work, gone}, timeout=deadline, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 return work.result()
-            if gone.done():
-                raise Refusal(499, "The client has gone.")
-            raise Refusal(504, f"There was no answer within {self.settings.deadline:g} s.")
+            check(not gone.done(), "The client has left.", 499)
+            raise Refusal(504, f"There was no answer within {deadline:g} s.")
         except Overloaded as error:
             raise Refusal(429, str(error), **{"Retry-After": str(error.seconds)}) from error
         except (ValueError, TypeError) as error:
@@ -104,7 +98,8 @@ class Server:
             raise
         except Exception as error:
             logging.exception("A model could not answer.")
-            raise Refusal(500, "The model could not answer; the server's log says why.") from error
+            message = "The model could not answer. The server's log says why."
+            raise Refusal(500, message) from error
         finally:
             work.cancel()
             gone.cancel()

@@ -1,17 +1,17 @@
-"""The routes of text-embeddings-inference: vectors, classes, and texts ranked for a query."""
+"""The routes of text-embeddings-inference: vectors, classes, and rankings for a query."""
 
 import numpy as np
 from fastapi import APIRouter, Request
 
 from bert_keras.serving.bodies import Body, Rows, Texts
 from bert_keras.serving.huggingface_api import labels_of, unit
-from bert_keras.serving.rows import Refusal
+from bert_keras.serving.rows import check
 from bert_keras.serving.server import as_json
 from bert_keras.version import __version__
 
 
 class Embed(Body):
-    """Texts to embed; without `truncate` those of more tokens than the model reads are refused."""
+    """Texts to embed. Without `truncate`, texts of too many tokens are refused."""
 
     inputs: str | Texts
     normalize: bool = True
@@ -19,14 +19,14 @@ class Embed(Body):
 
 
 class Predict(Body):
-    """A text, a pair, or a list of texts or of pairs, each a list, to classify."""
+    """A text, or a list of texts or of pairs, to classify."""
 
     inputs: str | Texts | Rows
     truncate: bool = True
 
 
 class Rerank(Body):
-    """A query, and texts to rank for it."""
+    """A query, and texts to rank."""
 
     query: str
     texts: Texts
@@ -59,14 +59,10 @@ def router(server):
     async def rerank(request: Request, body: Rerank):
         scores = await _scores(server, request, body)
         order = sorted(range(len(scores)), key=lambda place: -scores[place])
-        return [
-            {
-                "index": i,
-                "score": scores[i],
-                **({"text": body.texts[i]} if body.return_text else {}),
-            }
-            for i in order
-        ]
+        ranked = [{"index": i, "score": scores[i]} for i in order]
+        if body.return_text:
+            ranked = [{**x, "text": body.texts[x["index"]]} for x in ranked]
+        return ranked
 
     @routes.get("/info", summary="The models and the limits")
     async def info():
@@ -95,16 +91,16 @@ async def _scores(server, request, body):
         rows = [(body.query,), *((text,) for text in body.texts)]
         vectors = unit(np.array(await server.ask(request, served, "embed", rows, body.truncate)))
         return (vectors[1:] @ vectors[0]).tolist()
-    if served.setting("problem_type") == "regression" and served.setting("num_classes") > 1:
-        raise Refusal(
-            422,
-            f"Texts are ranked by one score; {served.name!r} gives {served.setting('num_classes')}."
-            " Serve one of one score, a classifier whose last label says yes, or a `TextEmbedder` "
-            "before it.",
-        )
+    has_scores = served.setting("problem_type") == "regression"
+    check(
+        not has_scores or served.setting("num_classes") == 1,
+        f"Ranking needs one score per text; {served.name!r} gives {served.setting('num_classes')}. "
+        "Serve a model with one score, a classifier whose last label means yes, or a "
+        "`TextEmbedder` before it.",
+    )
     rows = [(body.query, text) for text in body.texts]
     answers = await server.ask(request, served, "classify", rows, body.truncate)
-    # Of several labels the last is the one that says yes.
+    # The last of several labels means yes.
     return [
         list(x["probabilities"].values())[-1] if "probabilities" in x else x["score"]
         for x in answers

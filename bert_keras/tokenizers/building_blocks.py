@@ -1,22 +1,22 @@
-"""Parts of the `tokenizers` library that several kinds of tokenizers share."""
+"""Components of the `tokenizers` library that several kinds of tokenizers share."""
 
 import tokenizers
 from tokenizers import normalizers, processors
 
 
-def require(ids, **tokens):
-    """Raises `ValueError` unless the vocabulary holds the tokens; their names are arguments'."""
+def require_tokens(ids, **tokens):
+    """Raises `ValueError` unless the vocabulary holds the tokens, given by argument name."""
     missing = [f"{name}={token!r}" for name, token in tokens.items() if token not in ids]
     if missing:
         raise ValueError(
             f"The vocabulary must hold every special token. Missing: {', '.join(missing)}. "
-            f"Received: {len(ids)} tokens, the first are {list(ids)[:5]}. Name the vocabulary's "
-            "own special tokens, or check that this vocabulary is the one you mean."
+            f"Received: {len(ids)} tokens, the first are {list(ids)[:5]}. Pass the names of the "
+            "vocabulary's own special tokens, or check that it is the right vocabulary."
         )
 
 
 def bert_normalizer(lowercase, strip_accents, split_chinese):
-    """Returns BERT's cleaning of text."""
+    """Returns BERT's normalizer."""
     return normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=bool(split_chinese),
@@ -35,7 +35,7 @@ def bert_template(ids, cls_token, sep_token):
 
 
 def add_special_tokens(backend, tokens, mask_token):
-    """Adds tokens that are never split in text; the mask token includes the space before it."""
+    """Makes tokens of the vocabulary special in text. The mask includes a space before it."""
     known = [token for token in tokens if backend.token_to_id(token) is not None]
     if backend.token_to_id(mask_token) is not None:
         known.append(tokenizers.AddedToken(mask_token, lstrip=True))

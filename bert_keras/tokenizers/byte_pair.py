@@ -1,4 +1,4 @@
-"""RoBERTa's tokenizer: bytes, joined pair by pair in the order in which training joined them."""
+"""RoBERTa's tokenizer: bytes that are merged in pairs, in the order learned in training."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,9 @@ import keras
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors
 
-from bert_keras.checks import describe, is_int
+from bert_keras.checks import check_type, is_int
 from bert_keras.engine.atomic_files import read_json
-from bert_keras.tokenizers.building_blocks import add_special_tokens, require
+from bert_keras.tokenizers.building_blocks import add_special_tokens, require_tokens
 from bert_keras.tokenizers.saved import arguments_of
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import read_vocabulary
@@ -20,27 +20,27 @@ from bert_keras.types import Path
 class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
     """Splits text into the byte-level byte-pair tokens of GPT-2 and RoBERTa.
 
-    Text is split into words that include the space before them, and their bytes are written as 256
-    printable characters (a space is `Ġ`). Then neighbours are merged in the order in which training
-    merged them. Any text can be spelled: nothing is cleaned, and no token is unknown. Pairs of
-    texts are `<s> A </s></s> B </s>`, all in segment 0.
+    Text is split into words, each with the space before it. Their bytes are written as 256
+    printable characters (a space is `Ġ`), and neighbours are merged in the order in which training
+    merged them. Text is not cleaned, and nothing is unknown. Pairs of texts are `<s> A </s></s> B
+    </s>`, all in segment 0.
 
     Args:
         vocabulary: path of a vocab.json file, or a dict from token to id.
         merges: path of a merges.txt file, or a list of pairs of str or of `"first second"`.
-        add_prefix_space: bool, put a space before the first word, which makes it a word like all
-            others. `encode_words` does so in any case.
+        add_prefix_space: bool, put a space before the first word, so that it is tokenized like
+            all others. `encode_words` always does.
         cls_token: str.
         sep_token: str.
         pad_token: str.
-        mask_token: str; in text it includes the space before it.
+        mask_token: str; it includes the space before it.
         unknown_token: str; this and the mask may be absent from the vocabulary.
         model_max_length: int or None, the longest sequence of the model.
 
     Raises:
         TypeError: `merges` is neither a path nor a list.
-        ValueError: the vocabulary lacks a special token, a byte, or a merge's token, or its ids
-            do not run from 0 on.
+        ValueError: the vocabulary lacks a special token, a byte, or a token of a merge, or its ids
+            have gaps.
 
     Reference: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section
     2.2; Liu et al. 2019, https://arxiv.org/abs/1907.11692, section 4.4.
@@ -62,19 +62,18 @@ class BytePairTokenizer(Tokenizer, made_of="vocab.json"):
         arguments = arguments_of(locals())
         if not isinstance(vocabulary, dict):
             vocabulary = read_json(vocabulary)
-        if not isinstance(merges, (list, tuple, str, os.PathLike)):
-            raise TypeError(f"`merges` must be a path or a list. Received: {describe(merges)}.")
+        check_type("merges", merges, (list, tuple, str, os.PathLike), "a path or a list")
         if not isinstance(merges, (list, tuple)):
             merges = [line for line in read_vocabulary(merges) if line and line[:8] != "#version"]
         pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else merge for merge in merges]
-        require(vocabulary, cls_token=cls_token, sep_token=sep_token, pad_token=pad_token)
+        require_tokens(vocabulary, cls_token=cls_token, sep_token=sep_token, pad_token=pad_token)
         _check_vocabulary(vocabulary)
         try:
             backend = tokenizers.Tokenizer(models.BPE(vocabulary, pairs))
         except Exception as error:
             raise ValueError(
-                f"Merges must join two tokens of the vocabulary to a third. Received: {error}. Are "
-                "the two files of one tokenizer?"
+                f"Merges must join two tokens of the vocabulary to a third. Received: {error}. Do "
+                "both files belong to the same tokenizer?"
             ) from error
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
         backend.decoder = decoders.ByteLevel()

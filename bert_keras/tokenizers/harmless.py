@@ -1,11 +1,11 @@
-"""Refuses tokenizer.json files that would need time or memory out of proportion to the text."""
+"""Refuses a tokenizer.json that needs time or memory out of proportion to the text."""
 
 import math
 import re
 
-from bert_keras.checks import check_int
+from bert_keras.checks import check_int, refuse_first
 
-# Looking for the pieces of a word takes time with the cube of its length: 0.05 s at this one.
+# The time to split a word grows with the cube of its length: 0.05 s at this length.
 LONGEST_WORD = 1000
 _MOST_GROWTH = 64
 _CODE_POINTS = "".join(map(chr, range(0xD800)))
@@ -13,22 +13,20 @@ _CHUNK = 256
 
 
 def check_harmless(saved, backend):
-    """Raises `ValueError` if the settings of a tokenizer could exhaust a machine.
+    """Raises `ValueError` if the settings of a tokenizer would exhaust a machine.
 
     Args:
-        saved: dict, what the tokenizer.json says.
-        backend: the `tokenizers.Tokenizer` of it.
+        saved: dict, the content of the tokenizer.json.
+        backend: its `tokenizers.Tokenizer`.
     """
     if "max_input_chars_per_word" in saved["model"]:
         longest = saved["model"]["max_input_chars_per_word"]
-        check_int("max_input_chars_per_word", longest, 1, LONGEST_WORD, "Usual are 100 and 200.")
+        advice = "Common values are 100 and 200."
+        check_int("max_input_chars_per_word", longest, 1, LONGEST_WORD, advice)
     parts = [saved[name] for name in ("normalizer", "pre_tokenizer", "decoder")]
-    for pattern in (p for part in parts for p in _values(part, "Regex")):
-        if _repeats_a_repeat(pattern):
-            raise ValueError(
-                "A pattern must not repeat what is a repeat itself: it takes time that doubles "
-                f"with each character. Received: {pattern!r:.200}."
-            )
+    patterns = [pattern for part in parts for pattern in _values(part, "Regex")]
+    rule = "A pattern must not repeat a repeat, whose time doubles with each character"
+    refuse_first(list(map(_repeats_a_repeat, patterns)), patterns, rule)
     if (growth := max(map(_growth, parts))) > _MOST_GROWTH:
         raise ValueError(
             f"Text must not grow to more than {_MOST_GROWTH} times its length when it is "
@@ -42,7 +40,7 @@ def check_harmless(saved, backend):
 
 
 def _values(part, key):
-    """Yields all values of a key, at any depth."""
+    """Yields the values of a key at any depth."""
     for name, value in part.items() if isinstance(part, dict) else enumerate(part or ()):
         if name == key:
             yield value
@@ -51,13 +49,13 @@ def _values(part, key):
 
 
 def _growth(part):
-    """Returns how many times as long a text may become, by replacements and prefixes alone."""
+    """Returns by which factor replacements and prefixes may lengthen a text."""
     inserted = [*_values(part, "content"), *_values(part, "prepend")]
     return math.prod(max(1, len(text)) for text in inserted)
 
 
 def _repeats_a_repeat(pattern):
-    """Whether a group that is repeated without limit contains another unlimited repeat."""
+    """Whether a group with an open repeat contains another open repeat."""
     pattern = re.sub(r"\\.|\[(?:\\.|[^\]\\])+\]", "x", pattern, flags=re.DOTALL)
     pattern = re.sub(r"[*+]|\{\d*,\}", "\0", pattern)
     found = []

@@ -1,7 +1,7 @@
 """A tokenizer in KerasHub's files: tokenizer.json, preprocessor.json, and its vocabulary.
 
-The settings are used unchanged: by default, KerasHub's `BertTokenizer` keeps accents, whereas
-Google's code strips them whenever it lowercases.
+Settings are taken literally: KerasHub's `BertTokenizer` keeps accents by default, while Google's
+code strips them whenever it lowercases.
 """
 
 import os
@@ -10,14 +10,11 @@ from bert_keras.engine.atomic_files import read_json
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 
 ASSETS = os.path.join("assets", "tokenizer")
-# What a vocabulary is called there -> what the tokenizer is made of, see `read_tokenizer`.
-_MADE_OF = {
-    "vocabulary.txt": "vocab.txt",
-    "vocabulary.json": "vocab.json",
-    "vocabulary.spm": "model",
-}
+# The vocabulary's file -> what the tokenizer is made of, see `read_tokenizer`.
+_MADE_OF = {"vocabulary.txt": "vocab.txt", "vocabulary.json": "vocab.json"}
+_MADE_OF["vocabulary.spm"] = "model"
 KERAS_HUB_FILES = tuple(f"assets/tokenizer/{name}" for name in (*_MADE_OF, "merges.txt"))
-# Names there, ours, and what holds where a name is missing.
+# Their names -> our names and their defaults.
 _SETTINGS = {
     "lowercase": ("lowercase", False),
     "strip_accents": ("strip_accents", False),
@@ -28,12 +25,12 @@ _SETTINGS = {
 
 
 def is_keras_hub_folder(folder):
-    """Whether a folder holds a vocabulary where KerasHub puts it."""
+    """Whether a folder has a vocabulary in KerasHub's place."""
     return any(os.path.isfile(os.path.join(folder, ASSETS, name)) for name in _MADE_OF)
 
 
 def read_keras_hub_tokenizer(folder):
-    """Reads a preset folder of KerasHub into arguments of a maker of tokenizers.
+    """Reads a preset folder of KerasHub into the arguments of a tokenizer class.
 
     Args:
         folder: str.
@@ -43,7 +40,7 @@ def read_keras_hub_tokenizer(folder):
         settings: dict, the settings in the files.
 
     Raises:
-        ValueError: a file is damaged, or its kind of tokenizer is not supported.
+        ValueError: a file is damaged, or the tokenizer is of an unsupported kind.
     """
     path = os.path.join(folder, "tokenizer.json")
     saved, assets = read_serialized(path)[1], os.path.join(folder, ASSETS)
@@ -55,7 +52,7 @@ def read_keras_hub_tokenizer(folder):
         settings = {"vocabulary": vocabulary, "merges": os.path.join(assets, "merges.txt")}
         settings["add_prefix_space"] = bool(saved.get("add_prefix_space"))
     else:
-        # In KerasHub, only the file determines how text is cleaned.
+        # KerasHub cleans text only as the file says.
         settings = {"model": vocabulary, "lowercase": False, "strip_accents": False}
     path = os.path.join(folder, "preprocessor.json")
     if os.path.isfile(path) and (length := read_serialized(path)[1].get("sequence_length")):
@@ -67,16 +64,15 @@ def _word_piece(saved, path):
     suffix, is_split = saved.get("suffix_indicator", "##"), saved.get("split", True)
     if (suffix, is_split) != ("##", True):
         raise ValueError(
-            "KerasHub's tokenizer must be one that splits text into words, and whose pieces that "
-            f"continue a word begin with '##'. Received: suffix_indicator={suffix!r}, "
-            f"split={is_split!r} in {path}."
+            "KerasHub's tokenizer must split text into words, and pieces inside a word must begin "
+            f"with '##'. Received: suffix_indicator={suffix!r}, split={is_split!r} in {path}."
         )
     settings = {ours: saved.get(name, default) for name, (ours, default) in _SETTINGS.items()}
     return settings | {"added_tokens": saved.get("special_tokens") or ()}
 
 
 def read_serialized(path):
-    """Returns the class's name and the arguments that a settings file of KerasHub's holds.
+    """Returns the class name and the arguments in a settings file of KerasHub's.
 
     Args:
         path: str or path.

@@ -1,4 +1,4 @@
-"""The ids of the special tokens around texts, as a tokenizer.json defines them."""
+"""The special tokens around texts, as ids, read from a tokenizer.json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Layout(NamedTuple):
         before: tuple of int, ids before the first text.
         between: tuple of int, ids between the two texts of a pair.
         after: tuple of int, ids after the last text.
-        second_segment: int, 0 or 1, the segment id from the second text on.
+        second_segment: int, 0 or 1, the segment id of the second text and of what follows it.
     """
 
     before: tuple[int, ...]
@@ -27,7 +27,7 @@ class Layout(NamedTuple):
         return len(self.before) + len(self.after) + (len(self.between) if is_pair else 0)
 
     def of_ones(self) -> Layout:
-        """Returns the layout with 1 for every id, for flags that are packed as tokens are."""
+        """Returns the layout with 1 for every id, for flags that are packed like tokens."""
         return Layout(*((1,) * len(part) for part in self[:3]), self.second_segment)
 
 
@@ -64,14 +64,14 @@ def read_layout(saved: dict[str, Any] | None) -> Layout | None:
         ):
             return layout
     raise ValueError(
-        "The special tokens of a tokenizer.json must stand before and after a text and between the "
-        "two of a pair, the same for both, with segment 0 or, from the second text on, 1. "
-        f"Received: {single} and {pair}, pairs of id and segment."
+        "The special tokens of a tokenizer.json must be before and after a text and between two "
+        "texts, the same for single texts and pairs, with segment 0 or, from the second text on, "
+        f"1. Received: {single} and {pair}, pairs of id and segment."
     )
 
 
 def _flat(template, ids):
-    """Returns pairs of id, or name of the text, and segment."""
+    """Returns pairs of an id or a text's name, and a segment."""
     flat = []
     for item in template:
         ((kind, part),) = item.items()

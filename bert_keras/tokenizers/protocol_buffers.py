@@ -1,16 +1,16 @@
-"""Reading and writing the bytes of protocol buffers; nothing is read beyond their end."""
+"""Reads and writes the bytes of protocol buffers, never beyond their end."""
 
 import struct
 
 
 class DamagedError(ValueError):
-    """What is wrong with the bytes; the reader's caller knows which file they are of."""
+    """The bytes are damaged. The caller adds the name of the file."""
 
 
-def damaged_if(is_wrong, what):
-    """Raises `DamagedError` with `what` is wrong with the bytes, if something is."""
-    if is_wrong:
-        raise DamagedError(what)
+def check_whole(holds, problem):
+    """Raises `DamagedError` with the problem unless a condition holds."""
+    if not holds:
+        raise DamagedError(problem)
 
 
 def fields(message):
@@ -20,12 +20,11 @@ def fields(message):
         message: bytes.
 
     Raises:
-        DamagedError: it is no message, or not whole.
+        DamagedError: it is not a message, or not whole.
 
     Reference: https://protobuf.dev/programming-guides/encoding.
     """
-    if not isinstance(message, bytes):
-        raise DamagedError("a number is where a message must be")
+    check_whole(isinstance(message, bytes), "a number is where a message must be")
     reader = Reader(message)
     while reader.has_more():
         number, wire_type = divmod(reader.varint(), 8)
@@ -36,7 +35,7 @@ def fields(message):
         elif wire_type in (1, 5):
             yield number, int.from_bytes(reader.take(8 if wire_type == 1 else 4), "little")
         else:
-            raise DamagedError(f"a field has the type {wire_type}")
+            check_whole(False, f"a field has the type {wire_type}")
 
 
 def field(number, value):
@@ -61,20 +60,19 @@ class Reader:
         self._position = 0
 
     def has_more(self):
-        """Whether there is something left."""
+        """Whether there are more bytes."""
         return self._position < len(self._data)
 
     def take(self, count):
         """Returns the next `count` bytes."""
         end = self._position + count
-        if end > len(self._data):
-            raise DamagedError("an entry goes beyond its block")
+        check_whole(end <= len(self._data), "an entry goes beyond its block")
         taken = self._data[self._position : end]
         self._position = end
         return taken
 
     def varint(self):
-        """Returns the next int, seven bits a byte, the lowest first, at most 64 bits."""
+        """Returns the next int of at most 64 bits: seven bits per byte, the lowest first."""
         value = 0
         for shift in range(0, 70, 7):
             (byte,) = self.take(1)

@@ -1,4 +1,4 @@
-"""Reads tokenizers from the files of Hugging Face, Google, KerasHub and SentencePiece."""
+"""Tokenizers in the files of Hugging Face, Google, KerasHub and SentencePiece."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import pathlib
 
 import tokenizers
 
-from bert_keras.checks import check_bool, check_choice, check_int, check_number, describe, is_int
+from bert_keras.checks import check_choice, check_int, check_number, check_type, is_int
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.tokenizers import vocabulary
 from bert_keras.tokenizers.keras_hub_settings import (
@@ -18,12 +18,12 @@ from bert_keras.tokenizers.layout import Layout
 
 TOKENIZER_FILE = "tokenizer.json"
 SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
-# Files that hold a vocabulary, and files with settings of the tokenizer.
+# Files with a vocabulary, and the files next to them with settings.
 VOCABULARY_FILES = (TOKENIZER_FILE, "vocab.txt", "vocab.json", *SENTENCE_PIECE_FILES)
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 _OTHERS = ("merges.txt", "added_tokens.json", *KERAS_HUB_FILES)
 TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, *_OTHERS)
-# Usual names of the roles, for vocabularies without settings.
+# The usual tokens of each role, for files that name none.
 ROLES = {
     "cls_token": ("[CLS]", "<s>"),
     "sep_token": ("[SEP]", "</s>"),
@@ -32,7 +32,7 @@ ROLES = {
     "unknown_token": ("[UNK]", "<unk>"),
 }
 ARGUMENTS = (*ROLES, "model_max_length")
-# Where tokenizer.json has what the makers' arguments and tokenizer_config.json say.
+# Argument -> section, type and key in tokenizer.json.
 _PLACES = (
     ("lowercase", "normalizer", "BertNormalizer", "lowercase"),
     ("strip_accents", "normalizer", "BertNormalizer", "strip_accents"),
@@ -49,7 +49,7 @@ _FLAGS = {
     "add_prefix_space": "add_prefix_space",
 }
 _BERT_PARTS = ["BertNormalizer", "BertPreTokenizer"]
-# Hugging Face writes 1e30 where no length is known.
+# Hugging Face writes 1e30 for an unknown length.
 _ENDLESS = 1_000_000
 
 
@@ -58,12 +58,11 @@ def read_tokenizer(source, overrides):
 
     Args:
         source: str or path.
-        overrides: dict, arguments of `Tokenizer` and its makers that replace those in the files.
+        overrides: dict, arguments of `Tokenizer` and its subclasses that override the files.
 
     Returns:
-        made_of: str, its source: "tokenizer.json", "vocab.txt", "vocab.json" or "model".
-        settings: dict, the settings from the files and `overrides`, which include the maker's
-            arguments.
+        made_of: str, "tokenizer.json", "vocab.txt", "vocab.json" or "model".
+        settings: dict, the settings of the files and `overrides`, with the class's arguments.
     """
     source = pathlib.Path(source)
     if not source.exists():
@@ -99,17 +98,17 @@ def read_tokenizer(source, overrides):
 
 
 def arguments_of(settings):
-    """Returns those of the settings that are arguments of `Tokenizer`: roles and length."""
+    """Returns the settings that are arguments of `Tokenizer`: roles and length."""
     return {name: settings[name] for name in ARGUMENTS if name in settings}
 
 
 def roles_of(settings):
-    """Returns the roles that settings name a token for, a dict."""
+    """Returns the roles with a token in the settings, a dict."""
     return {role: settings[role] for role in ROLES if settings.get(role) is not None}
 
 
 def refuse(names, kind):
-    """Raises `ValueError` if a tokenizer does not support a setting."""
+    """Raises `ValueError` if there are settings that a tokenizer does not have."""
     if names:
         raise ValueError(
             f"{sorted(names)} mean nothing to this tokenizer, {kind}. Leave them out, or change "
@@ -121,7 +120,7 @@ def open_backend(path):
     """Returns the `tokenizers.Tokenizer` of a tokenizer.json."""
     saved = read_json(path)
     vocab, added = saved.get("model", {}).get("vocab"), saved.get("added_tokens") or []
-    # The library would count through all ids below the largest.
+    # The library would allocate all ids below the largest.
     if isinstance(vocab, dict) and max(vocab.values(), default=-1) >= len(vocab) + len(added):
         raise ValueError(
             f"Ids must run from 0 without a gap. Received: {len(vocab)} tokens with ids up to "
@@ -137,11 +136,11 @@ def open_backend(path):
 
 
 def write_saved(folder, tokenizer, input_names):
-    """Writes the files that Hugging Face's library needs beside a tokenizer.json."""
+    """Writes the files that Hugging Face's library needs next to a tokenizer.json."""
     settings, normalizer = tokenizer.settings, tokenizer.settings["normalizer"] or {}
     roles = {role: getattr(tokenizer, role) for role in ROLES}
     saved = {_their_name(role): token for role, token in roles.items() if token is not None}
-    # This class takes tokenizer.json as it stands; BERT's own reads old files too.
+    # This class takes tokenizer.json literally; BERT's own also reads older files.
     saved["tokenizer_class"] = "PreTrainedTokenizerFast"
     if settings["model"]["type"] == "WordPiece":
         vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokenizer.vocabulary)
@@ -153,8 +152,8 @@ def write_saved(folder, tokenizer, input_names):
     if tokenizer.model_max_length is not None:
         saved["model_max_length"] = tokenizer.model_max_length
     added = [token["content"] for token in settings["added_tokens"] if token["special"]]
-    if further := [token for token in added if token not in roles.values()]:
-        saved["additional_special_tokens"] = further
+    if others := [token for token in added if token not in roles.values()]:
+        saved["additional_special_tokens"] = others
     if input_names is not None and "segment_ids" not in input_names:
         saved["model_input_names"] = ["input_ids", "attention_mask"]
     write_json(os.path.join(folder, "tokenizer_config.json"), saved)
@@ -171,12 +170,12 @@ def _vocabulary_file(folder):
     alone = " but merges.txt, alone no vocabulary" if (folder / "merges.txt").is_file() else ""
     raise FileNotFoundError(
         f"A tokenizer needs one of {VOCABULARY_FILES}. Received: {folder}, which holds none{alone}"
-        ". A task for ready inputs alone takes `preprocessor=None`."
+        ". For a task that takes only ready inputs, pass `preprocessor=None`."
     )
 
 
 def _read_configs(folder):
-    """Returns the settings in the JSON files beside a vocabulary, as arguments of the makers."""
+    """Returns the settings of the JSON files next to a vocabulary, by argument name."""
     config, tokens, model = (
         next((read_json(folder / name) for name in names if (folder / name).is_file()), {})
         for names in (*((name,) for name in _SETTINGS), ("config.json", "bert_config.json"))
@@ -184,22 +183,22 @@ def _read_configs(folder):
     path = folder / _SETTINGS[0]
     if config.get("word_tokenizer_type", "basic") != "basic":
         raise ValueError(
-            "Words must be found by BERT's rules, spaces and punctuation. Received: "
+            "Words must be split by BERT's rules, at spaces and punctuation. Received: "
             f"word_tokenizer_type={config['word_tokenizer_type']!r} in {folder}. Split the text "
-            "into words by that tool, and load vocab.txt alone to cut the words into pieces."
+            "into words with that tool, and load vocab.txt alone to split words into pieces."
         )
     settings = {"num_rows": model.get("vocab_size")}
     settings |= {"made_for": f"{config.get('tokenizer_class')} {model.get('model_type')}".lower()}
-    for ours, theirs in _FLAGS.items():
-        value = config.get(theirs)
-        settings[ours] = check_choice(f"{theirs}` in `{path}", value, (None, True, False))
-    if config.get("keep_accents") is not None:  # What ALBERT's say, and BERT's the other way.
-        settings["strip_accents"] = not check_bool("keep_accents", config["keep_accents"])
+    flags = {theirs: config.get(theirs) for theirs in (*_FLAGS.values(), "keep_accents")}
+    for theirs, value in flags.items():
+        check_choice(f"{theirs}` in `{path}", value, (None, True, False))
+    settings |= {ours: flags[theirs] for ours, theirs in _FLAGS.items()}
+    if flags["keep_accents"] is not None:  # ALBERT's opposite of `strip_accents`.
+        settings["strip_accents"] = not flags["keep_accents"]
     for role in ROLES:
         token = config.get(_their_name(role)) or tokens.get(_their_name(role))
         settings[role] = token.get("content", token) if isinstance(token, dict) else token
-        if not isinstance(settings[role], (str, type(None))):
-            raise ValueError(f"{path} must name a token as {role}. Received: {describe(token)}.")
+        check_type(f"{role}` in `{path}", settings[role], (str, type(None)), "a token")
     length = config.get("model_max_length")
     if length is not None and check_number(f"model_max_length` in `{path}", length, 1) < _ENDLESS:
         settings["model_max_length"] = int(length)
@@ -207,19 +206,19 @@ def _read_configs(folder):
 
 
 def _read_added(path):
-    """Returns the further tokens of older folders, a dict from token to id."""
+    """Returns the added tokens of older folders, a dict from token to id."""
     ids = read_json(path) if path.is_file() else {}
     return {token: check_int(f"{token}` in `{path}", id, 0, 2**24) for token, id in ids.items()}
 
 
 def _check_end(num_tokens, num_rows, path):
     """Raises `ValueError` if a vocab.txt is truncated."""
-    # A table may be filled up to a multiple of 8, 64, ...
+    # A table may be padded to a multiple of 8, 64, ...
     if is_int(num_rows) and num_rows - num_tokens >= max(num_rows & -num_rows, 8):
         raise ValueError(
-            f"A vocabulary must be whole. Received: {path} with {num_tokens} tokens, where the "
-            f"files beside it know of {num_rows}. Download it again. If it is right all the same, "
-            "name the file in place of its folder."
+            f"A vocabulary must be whole. Received: {path} with {num_tokens} tokens, where other "
+            f"files in the folder have {num_rows}. Download it again. If it is right, pass the "
+            "file instead of its folder."
         )
 
 
@@ -231,13 +230,13 @@ def _joined(ids, lines, path):
             raise ValueError(
                 f"The vocabularies of one folder must agree. Received: id {id} is {tokens[id]!r} "
                 f"in vocab.txt, and {token!r} in {path}. Remove the one that the weights were not "
-                "trained with: transformers reads the JSON file."
+                "trained with. Transformers reads the JSON file."
             )
     return [tokens.get(id) for id in range(max(tokens, default=-1) + 1)]
 
 
 def _changed(path, lines_path, settings, overrides):
-    """Returns the backend of a tokenizer.json, changed as the settings say."""
+    """Returns the backend of a tokenizer.json with the settings applied."""
     backend = open_backend(path)
     saved = json.loads(backend.to_str())
     model = saved["model"]
@@ -255,7 +254,7 @@ def _changed(path, lines_path, settings, overrides):
         _joined(ids, lines, path)
         if has_lines:
             _check_end(len(lines), len(model["vocab"]), lines_path)
-        # Repeated lines are not in the vocabularies that others make of them.
+        # Other libraries leave repeated lines out of the tokenizer.json.
         missing = set(range(len(lines))) - set(ids.values())
         is_changed |= bool(missing)
         for id in sorted(missing):

@@ -1,4 +1,4 @@
-"""Reading of SentencePiece files, which are protocol buffers."""
+"""Reads SentencePiece files, which are protocol buffers."""
 
 import struct
 
@@ -9,7 +9,7 @@ from bert_keras.tokenizers.protocol_buffers import fields
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 _SCORE, _MODEL_TYPE, _CHARSMAP = 2, (_TRAINER, 3), (_NORMALIZER, 2)
-# Settings that the `tokenizers` library cannot express, and the values they must have.
+# Settings that the `tokenizers` library does not support -> the values they must have.
 _FIXED = {
     (_TRAINER, 24): ("treat_whitespace_as_suffix", 0),
     (_TRAINER, 35): ("byte_fallback", 0),
@@ -28,7 +28,7 @@ def read_sentence_pieces(path):
 
     Returns:
         pieces: list of (str, float), the pieces and their scores by id.
-        normalizer: how characters are normalized, tried on all of them; None for not at all.
+        normalizer: the normalizer of characters, tested on all of them, or None.
 
     Raises:
         ValueError: the file is damaged, its model is of another type, or has settings that are not
@@ -38,7 +38,7 @@ def read_sentence_pieces(path):
     """
     with open(path, "rb") as file:
         data = file.read()
-    pieces, said = [], {}
+    pieces, settings = [], {}
     try:
         for field, value in fields(data):
             part = dict(fields(value))
@@ -46,27 +46,26 @@ def read_sentence_pieces(path):
                 score = struct.unpack("<f", part.get(_SCORE, 0).to_bytes(4, "little"))[0]
                 pieces.append((part[1].decode("utf-8"), score))
             else:
-                said |= {(field, number): value for number, value in part.items()}
-        normalizer = normalizers.Precompiled(said[_CHARSMAP]) if said.get(_CHARSMAP) else None
+                settings |= {(field, number): value for number, value in part.items()}
+        table = settings.get(_CHARSMAP)
+        normalizer = normalizers.Precompiled(table) if table else None
         if normalizer is not None:
             normalizer.normalize_str("".join(map(chr, range(0xD800))))
     except KeyboardInterrupt:
         raise
-    # The library panics at a damaged table of characters, which is no `Exception`.
+    # On a damaged table of characters the library panics, which is not an `Exception`.
     except BaseException as error:
         raise ValueError(
             f"A SentencePiece file must be whole. Received: {path} ({error!r}). Download it again."
         ) from error
-    kind, advice = said.get(_MODEL_TYPE, 1), "Convert it to a tokenizer.json."
-    if kind != 1:
-        raise ValueError(
-            f"A SentencePiece model must be of type UNIGRAM. Received: {_KINDS.get(kind, kind)} in "
-            f"{path}, which cuts words by another rule. {advice}"
-        )
+    kind = settings.get(_MODEL_TYPE, 1)
+    problems = [] if kind == 1 else [("be of type UNIGRAM", _KINDS.get(kind, kind))]
     for key, (name, value) in _FIXED.items():
-        if said.get(key, value) != value:
-            raise ValueError(
-                f"A SentencePiece model must have {name}={bool(value)}. Received: {name}="
-                f"{bool(said[key])} in {path}, which would cut otherwise. {advice}"
-            )
+        if (found := settings.get(key, value)) != value:
+            problems.append((f"have {name}={bool(value)}", f"{name}={bool(found)}"))
+    for rule, found in problems[:1]:
+        raise ValueError(
+            f"A SentencePiece model must {rule}. Received: {found} in {path}, which splits text by "
+            "other rules. Convert it to a tokenizer.json."
+        )
     return pieces, normalizer

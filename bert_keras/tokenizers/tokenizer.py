@@ -1,4 +1,4 @@
-"""Text to token ids and back, as a tokenizer.json says."""
+"""Text to token ids and back, as defined by a tokenizer.json."""
 
 from __future__ import annotations
 
@@ -19,43 +19,42 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from bert_keras.checks import as_texts, check_int, check_pairs, describe
+from bert_keras.checks import as_texts, check_int, check_pairs, check_type
 from bert_keras.engine.atomic_files import of_one_state, reading, write_text
 from bert_keras.other_names import WithOtherNames
 from bert_keras.tokenizers import saved as files
-from bert_keras.tokenizers.building_blocks import bert_template, require
+from bert_keras.tokenizers.building_blocks import bert_template, require_tokens
 from bert_keras.tokenizers.harmless import check_harmless
 from bert_keras.tokenizers.layout import read_layout
 from bert_keras.tokenizers.vocabulary import without_line
 from bert_keras.types import Array, Path, Texts, TokenizerOptions
 
-# The library's results take many times the memory of the arrays made of them.
+# The library's results take many times the memory of the arrays made from them.
 TEXTS_AT_ONCE = 2048
-# Before the name of a token that no text is to hold, see `plain`.
+# Starts the name of a token that must not be found in text, see `plain`.
 _HIDDEN = "\0"
 _CHINESE = (
     "[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0002fa1f]"
 )
 _BETWEEN_CHINESE = re.compile(f"(?<={_CHINESE}) (?={_CHINESE})")
-# The subclasses, by the file that each is made of.
+# File -> the subclass that is made from it.
 _MAKERS = {}
 
 
 class Encoding(NamedTuple):
-    """One text, or pair of texts, as a model sees it, special tokens included unless left out.
+    """A text, or a pair of texts, as a model sees it.
 
-    All fields are lists of the same length, one entry per piece.
+    All fields are lists of the same length with one entry per piece, including special tokens
+    unless they are left out.
 
     Fields:
         ids: int, the id in the vocabulary.
         pieces: str, the piece itself.
-        offsets: (start, end), characters of the original text, or of the piece's own word for
-            `encode_words`: `text[start:end]` is what the piece represents. (0, 0) for special
-            tokens. If several pieces are the bytes of one character, each has the offsets of the
-            whole character.
-        word_ids: int, the index of the piece's word, counted from 0 in each text. None for special
-            tokens.
-        segment_ids: int, 0, or 1 for the second text if the tokenizer has segments.
+        offsets: (start, end), the characters `text[start:end]` of the original text that the piece
+            stands for, or of its word for `encode_words`. (0, 0) for special tokens. Pieces that
+            are parts of one character all have the offsets of that character.
+        word_ids: int, the index of the piece's word, from 0 in each text. None for special tokens.
+        segment_ids: int, 0, or 1 for the second text of a pair if the tokenizer has segments.
     """
 
     ids: list[int]
@@ -73,7 +72,7 @@ def _role_id(role: str, meaning: str) -> property:
         if token not in tokenizer._ids:
             raise ValueError(
                 f"The vocabulary must hold a `{role}`. Received: {tokenizer.vocabulary_size} tokens"
-                f" without {token or files.ROLES[role]}. Add one, or name the one that it has: "
+                f" without {token or files.ROLES[role]}. Add one, or pass the name that it has: "
                 f"`Tokenizer.load(folder, {role}=...)`."
             )
         return tokenizer._ids[token]
@@ -85,35 +84,36 @@ def _role_id(role: str, meaning: str) -> property:
 class Tokenizer(WithOtherNames):
     """Turns text into the tokens of a model's vocabulary, and ids back into text.
 
-    Its tokenizer.json, the only file it is saved as, defines how text is cleaned, split into words
-    and cut into pieces, and which special tokens surround it. `WordPieceTokenizer`,
-    `BytePairTokenizer` and `UnigramTokenizer` make tokenizers from a vocabulary; `load` reads those
-    of other libraries. The `tokenizers` library does the work. It runs a batch on all cores unless
-    the environment variable `TOKENIZERS_PARALLELISM` is `false`. A call never changes a tokenizer,
-    so threads may share it.
+    One file, tokenizer.json, defines how text is cleaned, split into words and pieces, and
+    surrounded by special tokens. `WordPieceTokenizer`, `BytePairTokenizer` and `UnigramTokenizer`
+    make tokenizers from a vocabulary; `load` reads the files of other libraries. The `tokenizers`
+    library does the work. It runs a batch on all cores unless the environment variable
+    `TOKENIZERS_PARALLELISM` is `false`. A call never changes a tokenizer, so threads may share it.
 
     Args:
-        backend: a `tokenizers.Tokenizer`, whose truncation and padding are switched off. None makes
-            a tokenizer without a vocabulary, which `load_assets` must load before use.
-        cls_token: str, opens every sequence. Roles that are None are found: by the post-processor,
-            by the model's unknown token, by the usual names (`[PAD]`, `<pad>`, `[MASK]`, ...).
-        sep_token: str, closes every text.
-        pad_token: str, fills a batch.
-        mask_token: str, replaces a masked token; may be missing if its id is not used.
-        unknown_token: str, replaces what the vocabulary cannot spell; may be missing if the
-            vocabulary can spell everything.
-        model_max_length: int, the longest sequence of the model it was made for, or None.
+        backend: a `tokenizers.Tokenizer`, whose truncation and padding are switched off. None
+            makes a tokenizer that `load_assets` must fill before use.
+        cls_token: str, the first token of every sequence. A role that is None is found by the
+            post-processor, by the model's unknown token, or by its usual names (`[PAD]`, `<pad>`,
+            `[MASK]`, ...).
+        sep_token: str, the token after every text.
+        pad_token: str, the token that pads a batch.
+        mask_token: str, the token that hides a word. It may be absent as long as its id is not
+            used.
+        unknown_token: str, the token for text that the vocabulary cannot spell. It may be absent if
+            the vocabulary spells everything.
+        model_max_length: int, the longest sequence of the model that it was made for, or None.
 
     Attributes:
         layout: `Layout`, the special tokens around texts.
-        settings: dict, the contents of tokenizer.json without the vocabulary, with a checksum of
+        settings: dict, the content of tokenizer.json without the vocabulary, but with a checksum of
             merges and scores: tokenizers with equal vocabularies and settings give equal tokens.
 
     Raises:
-        TypeError: `backend` is something else.
-        ValueError: a role is missing or another than in the layout, no special tokens stand around
-            texts (WordPiece gets BERT's), ids have gaps, or padding or truncation are set otherwise
-            than on the right with `pad_token`.
+        TypeError: `backend` is of another type.
+        ValueError: a role is missing or differs from the layout, there are no special tokens around
+            texts (WordPiece gets BERT's), ids have gaps, or padding or truncation are not on the
+            right with `pad_token`.
 
     Example:
 
@@ -152,9 +152,8 @@ class Tokenizer(WithOtherNames):
         self.model_max_length = model_max_length
         if model_max_length is not None:
             self.model_max_length = check_int("model_max_length", model_max_length)
-        if not isinstance(backend, (tokenizers.Tokenizer, type(None))):
-            rule = "`backend` must be a `tokenizers.Tokenizer`; `Tokenizer.load` reads files"
-            raise TypeError(f"{rule}. Received: {describe(backend)}.")
+        kinds, advice = (tokenizers.Tokenizer, type(None)), "`Tokenizer.load` reads files."
+        check_type("backend", backend, kinds, "a `tokenizers.Tokenizer`", advice)
         if backend is not None:
             self._use(backend)
 
@@ -170,15 +169,15 @@ class Tokenizer(WithOtherNames):
                 named = _named_token(role, model, layout, self._vocabulary)
                 found = [name for name in (named, *names) if name in self._ids]
                 setattr(self, role, found[0] if found else None)
-        # The others may be missing, as long as nobody asks for their ids.
+        # The others may be missing as long as their ids are not used.
         needed = ("cls_token", "sep_token", "pad_token", "unknown_token")
         needed = needed if model["type"] == "WordPiece" else needed[:3]
-        require(self._ids, **{role: getattr(self, role) for role in needed})
+        require_tokens(self._ids, **{role: getattr(self, role) for role in needed})
         unknown = model.get("unk_token")
         if model["type"] in ("WordPiece", "WordLevel") and unknown not in model["vocab"]:
             raise ValueError(
-                "The token of what the vocabulary lacks must be one of its own. Received: "
-                f"unk_token {unknown!r:.100}, not in the vocabulary."
+                "The unknown token must be in the vocabulary. Received: "
+                f"unk_token {unknown!r:.100}, which is not."
             )
         if self.unknown_token not in self._ids:
             self.unknown_token = None
@@ -194,12 +193,12 @@ class Tokenizer(WithOtherNames):
             backend.decoder = tokenizers.decoders.WordPiece(model["continuing_subword_prefix"])
         parts = ("normalizer", "pre_tokenizer", "post_processor", "added_tokens")
         scores = [score for _, score in model["vocab"]] if model["type"] == "Unigram" else []
-        # The library may read the last digit of what it wrote as another.
+        # The library may change the last digit of a score when it reads what it wrote.
         scores = np.array(scores, "float32").tolist()
         numbers = json.dumps([model.get("merges"), scores]).encode()
-        said = {key: model[key] for key in model.keys() - {"vocab", "merges"}}
-        said["sha256"] = hashlib.sha256(numbers).hexdigest()
-        self.settings = {part: saved[part] for part in parts} | {"model": said}
+        rest = {key: model[key] for key in model.keys() - {"vocab", "merges"}}
+        rest["sha256"] = hashlib.sha256(numbers).hexdigest()
+        self.settings = {part: saved[part] for part in parts} | {"model": rest}
         self.layout = layout
         self.__dict__.pop("continues_word", None)
         self.__dict__.pop("_word_backend", None)
@@ -209,31 +208,31 @@ class Tokenizer(WithOtherNames):
         if name not in ("settings", "layout", "_vocabulary", "_ids", "_backend"):
             return super().__getattr__(name)
         raise ValueError(
-            "This tokenizer has no vocabulary yet: its config does not carry one. Call "
-            "`load_assets(folder)` first. A model is copied with it by `copy.deepcopy`, while "
-            "`keras.models.clone_model` makes a new one of the config."
+            "This tokenizer has no vocabulary yet, because a config does not hold one. Call "
+            "`load_assets(folder)` first. To copy a model with its vocabulary use `copy.deepcopy`; "
+            "`keras.models.clone_model` makes a new model from the config."
         )
 
     @property
     def has_vocabulary(self) -> bool:
-        """Whether the tokenizer can be used: one made from a config waits for its vocabulary."""
+        """Whether the tokenizer has a vocabulary. One made from a config has none yet."""
         return "_backend" in vars(self)
 
     @property
     def vocabulary(self) -> list[str]:
-        """List of str, a copy; the index is the id."""
+        """The tokens, a new list of str; the index is the id."""
         return list(self._vocabulary)
 
     @property
     def vocabulary_size(self) -> int:
-        """Number of ids, the rows that an embedding table needs."""
+        """The number of ids, which is the number of rows that an embedding table needs."""
         return len(self._vocabulary)
 
     @functools.cached_property
     def continues_word(self) -> NDArray[np.bool_] | None:
-        """Bool `(vocabulary_size,)`, tokens that continue a word, such as those with `##`.
+        """Bool `(vocabulary_size,)`, whether each token continues a word, such as those with `##`.
 
-        None where the vocabulary does not tell and the text must.
+        None if that depends on the text, not on the vocabulary.
         """
         prefix = self.settings["model"].get("continuing_subword_prefix")
         if self.settings["model"]["type"] != "WordPiece" or not prefix:
@@ -256,13 +255,13 @@ class Tokenizer(WithOtherNames):
     def id_to_token(self, id: int) -> str:
         """Returns the token of an id; raises a ValueError if there is none."""
         if not 0 <= id < len(self._vocabulary):
-            raise ValueError(f"An id must lie in [0, {len(self._vocabulary)}). Received: {id}.")
+            raise ValueError(f"An id must be in [0, {len(self._vocabulary)}). Received: {id}.")
         return self._vocabulary[id]
 
     def readable(self, id: int) -> str:
         """Returns the token of an id in readable form: `é` for the bytes `Ã©`, without `▁`.
 
-        `##` is kept, as are tokens that would become empty or that are half a character.
+        `##` is kept. A token that would become empty, or is half a character, is not changed.
         """
         token = self.id_to_token(id)
         if self.settings["model"]["type"] == "WordPiece":
@@ -270,15 +269,15 @@ class Tokenizer(WithOtherNames):
         text = self._backend.decode([id], skip_special_tokens=False).strip()
         return token if "\ufffd" in text else text or token
 
-    cls_token_id = _role_id("cls_token", "opens every sequence")
-    sep_token_id = _role_id("sep_token", "closes every text")
-    pad_token_id = _role_id("pad_token", "fills a batch")
-    mask_token_id = _role_id("mask_token", "hides a word in pre-training")
-    unknown_token_id = _role_id("unknown_token", "stands for what the vocabulary cannot spell")
+    cls_token_id = _role_id("cls_token", "starts every sequence")
+    sep_token_id = _role_id("sep_token", "ends every text")
+    pad_token_id = _role_id("pad_token", "pads a batch")
+    mask_token_id = _role_id("mask_token", "hides a word in pretraining")
+    unknown_token_id = _role_id("unknown_token", "replaces what the vocabulary cannot spell")
 
     @property
     def special_token_ids(self) -> list[int]:
-        """List of the ids of the special tokens that the vocabulary holds, sorted."""
+        """The sorted ids of the special tokens in the vocabulary."""
         return sorted({self._ids[token] for token in self._role_tokens() if token in self._ids})
 
     def _role_tokens(self):
@@ -291,7 +290,7 @@ class Tokenizer(WithOtherNames):
     @overload
     def __call__(self, texts: Texts) -> list[list[int]]: ...
     def __call__(self, texts):
-        """Returns the ids of a text, or of each of a column of texts, without special tokens.
+        """Returns the ids of a text, or of each text in a column, without special tokens.
 
         Args:
             texts: str, or a list, array or column of str.
@@ -304,19 +303,19 @@ class Tokenizer(WithOtherNames):
         return [encoding.ids for encoding in self._run(as_texts(texts), fast=True)]
 
     def flat_ids(self, texts: Texts, word_starts: bool = False) -> tuple[Array, ...]:
-        """Tokenizes a column of texts into one flat array, the quick way to arrays.
+        """Tokenizes a column of texts into one flat array, which is faster than lists.
 
         Args:
             texts: list, array or column of str.
-            word_starts: bool, also tell where words begin.
+            word_starts: bool, also return where words start.
 
         Returns:
-            ids: int32 `(total,)`, the ids of all texts one after the other, no special tokens.
+            ids: int32 `(total,)`, the concatenated ids of all texts, without special tokens.
             lengths: int64 `(num_texts,)`, the number of ids of each text.
-            starts: bool `(total,)`, whether a word begins at this token; if `word_starts`.
+            starts: bool `(total,)`, whether a word starts at each token; only if `word_starts`.
         """
         texts = as_texts(texts)
-        # Where the vocabulary tells, word ids, which cost a quarter of the time, need not.
+        # Word ids cost a quarter of the time, so the vocabulary is used if it is enough.
         by_text = word_starts and self.continues_word is None
         ids, lengths, starts = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, bool)]
         for begin in range(0, len(texts), TEXTS_AT_ONCE):
@@ -336,7 +335,7 @@ class Tokenizer(WithOtherNames):
     @overload
     def tokenize(self, text: Texts) -> list[list[str]]: ...
     def tokenize(self, text):
-        """Returns the pieces of a text, or of each of a column of texts, as str."""
+        """Returns the pieces of a text, or of each text in a column, as str."""
         if isinstance(text, str):
             return self.tokenize([text])[0]
         return [encoding.tokens for encoding in self._run(as_texts(text))]
@@ -350,12 +349,12 @@ class Tokenizer(WithOtherNames):
         self, text: Texts, pair: Texts | None = None, special_tokens: bool = True
     ) -> list[Encoding]: ...
     def encode(self, text, pair=None, special_tokens=True):
-        """Returns everything known about a text or a pair: an `Encoding`.
+        """Returns the `Encoding` of a text or a pair, or of each in a column.
 
         Args:
             text: str, or a list, array or column of str.
             pair: str or column of str of the same length, or None.
-            special_tokens: bool, whether special tokens stand around the texts.
+            special_tokens: bool, whether to add special tokens around the texts.
 
         Returns:
             An `Encoding`, or a list of them for a column.
@@ -377,24 +376,19 @@ class Tokenizer(WithOtherNames):
         self, words: Sequence[Sequence[str]], special_tokens: bool = True
     ) -> list[Encoding]: ...
     def encode_words(self, words, special_tokens=True):
-        """Returns the `Encoding` of a text that comes as words, or of each of a list of such texts.
+        """Returns the `Encoding` of a text given as words, or of each in a list of such texts.
 
-        `word_ids` are indices of the words, even if a word contains spaces or punctuation, and
-        offsets count characters within the word. A word without tokens (empty, or only control
-        characters) has no pieces. If spaces are parts of tokens, every word is read as if it
-        followed a space.
+        `word_ids` count the given words, even if a word contains spaces or punctuation, and offsets
+        count characters within the word. A word that is empty, or has only control characters, has
+        no pieces. If spaces are parts of tokens, every word is tokenized as after a space.
 
         Args:
             words: list of str, or a list of such lists.
-            special_tokens: bool, whether special tokens stand around the texts.
+            special_tokens: bool, whether to add special tokens around the texts.
         """
         if not isinstance(words, (list, tuple)) and hasattr(words, "tolist"):
             words = words.tolist()
-        if not isinstance(words, (list, tuple)):
-            raise TypeError(
-                "`words` must be a list of str or a list of such lists. Received: "
-                f"{describe(words)}."
-            )
+        check_type("words", words, (list, tuple), "a list of str or a list of such lists")
         if not words or isinstance(words[0], str):
             as_texts(words, "words")
             return self.encode_words([words], special_tokens)[0]
@@ -409,20 +403,20 @@ class Tokenizer(WithOtherNames):
 
     def _run(self, texts, special_tokens=False, are_words=False, fast=False):
         backend = self._word_backend if are_words else self._backend
-        # The fast variant leaves out pieces, words and offsets, which cost a quarter of the time.
+        # The fast variant skips pieces, words and offsets, which cost a quarter of the time.
         encode_batch = backend.encode_batch_fast if fast else backend.encode_batch
         options = {"is_pretokenized": are_words, "add_special_tokens": special_tokens}
         try:
             return encode_batch(texts, **options)
         except TypeError:
-            # All are str by now: what the library refuses are lone surrogates.
+            # All are str by now, so the library refused lone surrogates.
             return encode_batch(_without_surrogates(texts), **options)
-        except BaseException as error:  # A panic of the library is no `Exception`.
+        except BaseException as error:  # A panic of the library is not an `Exception`.
             if type(error).__name__ != "PanicException":
                 raise
             raise ValueError(
-                f"A text must be one that this tokenizer's settings can cut. Received: {error!s} "
-                "Leave the text out, or use another tokenizer.json."
+                "This tokenizer's settings fail on one of the texts. Received: "
+                f"{error!s} Leave the text out, or use another tokenizer.json."
             ) from error
 
     @overload
@@ -432,10 +426,10 @@ class Tokenizer(WithOtherNames):
     @overload
     def detokenize(self, ids: NDArray[Any]) -> Any: ...
     def detokenize(self, ids):
-        """Returns the text of ids: their pieces joined, without special tokens and padding.
+        """Joins the pieces of ids to a text, without `[CLS]`, `[SEP]` and padding.
 
-        Cleaning cannot be undone (case, accents, spaces). Chinese characters, each of which is a
-        word to BERT, are joined without spaces.
+        Case, accents and spaces that normalization removed are not restored. There is no space
+        between Chinese characters, each of which is a word to BERT.
 
         Args:
             ids: list or array of int, or a batch of them.
@@ -454,7 +448,7 @@ class Tokenizer(WithOtherNames):
         return _BETWEEN_CHINESE.sub("", text) if is_wordpiece else text
 
     def plain(self) -> Tokenizer:
-        """Returns the tokenizer for text in which no token is special: `[SEP]` is characters.
+        """Returns a tokenizer to which `[SEP]` and all other special tokens in text are characters.
 
         Ids, roles and layout are the same.
         """
@@ -465,7 +459,7 @@ class Tokenizer(WithOtherNames):
         vocabulary = saved["model"]["vocab"]
         for token in special:
             content, id = token["content"], token["id"]
-            # As a piece of Unigram's it would be found in text: it gets a name that no text has.
+            # Unigram would find the piece in text, so it gets a name that no text contains.
             if isinstance(vocabulary, list) and id < len(vocabulary):
                 vocabulary[id][0] = _HIDDEN + content
             elif content not in vocabulary:
@@ -480,7 +474,7 @@ class Tokenizer(WithOtherNames):
 
     # Files
 
-    # How the name of a preset is found, see `bert_keras.presets.resolve`.
+    # `bert_keras.presets.resolve` replaces this.
     resolve = staticmethod(os.fspath)
 
     @classmethod
@@ -499,13 +493,12 @@ class Tokenizer(WithOtherNames):
     def load(cls, source: Path, **overrides: Unpack[TokenizerOptions]) -> Tokenizer:
         """Reads a tokenizer from a folder or file of Google's, Hugging Face's, KerasHub's or ours.
 
-        tokenizer.json chooses the tokenizer; without it vocab.txt makes a WordPiece tokenizer,
+        A tokenizer.json defines the tokenizer. Without it, vocab.txt makes a WordPiece tokenizer,
         vocab.json with merges.txt a byte-pair one, and a SentencePiece file a Unigram one. Roles
         and settings come, in this order, from `overrides`, tokenizer_config.json,
-        special_tokens_map.json, tokenizer.json. If none of them says whether WordPiece lowercases
-        (Google's folders), this follows from the folder's name if it is one of Google's
-        (`uncased_L-...`, `cased_L-...`, `chinese_L-...`), otherwise from the vocabulary: without
-        upper-case letters, it was made from lowercased text.
+        special_tokens_map.json and tokenizer.json. If none of them says whether WordPiece
+        lowercases, Google's folder names do (`uncased_L-...`, `cased_L-...`, `chinese_L-...`), or
+        else the vocabulary: one without upper-case letters was made from lowercased text.
 
         Args:
             source: path of a folder or of one of these files.
@@ -517,8 +510,8 @@ class Tokenizer(WithOtherNames):
 
         Raises:
             FileNotFoundError: there is no vocabulary, or no merges.txt beside a vocab.json.
-            ValueError: a file is damaged, files of one folder disagree, a role is missing or not
-                the one around texts, or an override means nothing to this tokenizer.
+            ValueError: a file is damaged, files of one folder disagree, a role is missing or
+                differs from the layout, or this tokenizer does not have an override.
         """
         with reading(source):
             return cls._loaded(source, overrides)
@@ -537,7 +530,7 @@ class Tokenizer(WithOtherNames):
                 tokenizer._take(files.roles_of(settings), settings.get("added_ids", {}))
         else:
             tokenizer = Tokenizer(**settings)
-        require(tokenizer._ids, **files.roles_of(overrides))
+        require_tokens(tokenizer._ids, **files.roles_of(overrides))
         if in_text:
             known = [token for token in tokenizer._role_tokens() if token in tokenizer._ids]
             tokenizer._backend.add_special_tokens(known)
@@ -546,11 +539,11 @@ class Tokenizer(WithOtherNames):
 
     @classmethod
     def _settings_for(cls, name):
-        """Returns what follows from the names that configs give the tokenizer and the model."""
+        """Returns settings that follow from the names of the tokenizer and the model in configs."""
         return {}
 
     def _take(self, roles, added):
-        """Takes what files beside a vocabulary say: tokens that go on where it ends, and roles."""
+        """Adds the tokens of the files next to a vocabulary, and checks their roles."""
         new = [token for token in sorted(added, key=added.get) if token not in self._ids]
         self._backend.add_special_tokens(new)
         self._use(self._backend)
@@ -560,7 +553,7 @@ class Tokenizer(WithOtherNames):
         if others:
             raise ValueError(
                 "The files beside a vocabulary must name its own special tokens, and add tokens by "
-                f"the ids that follow. Received: {others}. Convert all to a tokenizer.json."
+                f"the ids that follow. Received: {others}. Convert them to a tokenizer.json."
             )
 
     def save(self, folder: Path, input_names: Iterable[str] | None = None) -> None:
@@ -570,7 +563,7 @@ class Tokenizer(WithOtherNames):
 
         Args:
             folder: str or path, made when missing.
-            input_names: names of the inputs of the model it is for, so that Hugging Face's makes no
+            input_names: names of the model's inputs, so that Hugging Face's tokenizer makes no
                 others; None for all.
         """
         os.makedirs(folder, exist_ok=True)
@@ -578,11 +571,11 @@ class Tokenizer(WithOtherNames):
         files.write_saved(folder, self, input_names)
 
     def save_assets(self, folder: Path) -> None:
-        """Writes tokenizer.json, all that the config lacks, into an existing folder."""
+        """Writes tokenizer.json, which has everything that the config lacks, into a folder."""
         write_text(os.path.join(folder, files.TOKENIZER_FILE), self.to_json())
 
     def to_json(self) -> str:
-        """Returns the text of its tokenizer.json."""
+        """Returns the text of the tokenizer.json."""
         return self._backend.to_str(pretty=True)
 
     def load_assets(self, folder: Path) -> None:
@@ -592,12 +585,12 @@ class Tokenizer(WithOtherNames):
             self._use(files.open_backend(path))
 
     def get_config(self) -> dict[str, Any]:
-        """Returns roles and `model_max_length`; the rest travels as an asset."""
+        """Returns roles and `model_max_length`; everything else is in the asset."""
         return {name: getattr(self, name) for name in files.ARGUMENTS}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Tokenizer:
-        """Makes a `Tokenizer` from `get_config`'s dict; it waits for its asset."""
+        """Makes a `Tokenizer` from `get_config`'s dict. `load_assets` must fill it."""
         return Tokenizer(None, **config)
 
 
@@ -609,8 +602,7 @@ def _tokens(saved):
     pairs += [(token["content"], token["id"]) for token in saved["added_tokens"]]
     pairs = [(token.removeprefix(_HIDDEN), id) for token, id in pairs]
     ids, tokens = dict(pairs), {id: token for token, id in pairs}
-    # An id may be any number: no more are looked at than there can be.
-    missing = [id for id in range(len(tokens)) if id not in tokens]
+    missing = [id for id in range(len(tokens)) if id not in tokens]  # An id may be huge.
     if missing:
         raise ValueError(
             f"Ids must run from 0 without a gap. Received: no token for {missing[:5]}."
@@ -622,7 +614,7 @@ def _tokens(saved):
 
 
 def _named_token(role, model, layout, tokens):
-    """Returns the token that a tokenizer.json itself names for a role, or None."""
+    """Returns the token of a role in a tokenizer.json, or None."""
     if role == "unknown_token":
         id = model.get("unk_id")
         return model.get("unk_token") if id is None else tokens[id]
@@ -636,8 +628,8 @@ def _check_layout(layout, cls_id, sep_id):
     if cls_id not in before or sep_id not in after:
         raise ValueError(
             "The `post_processor` of a tokenizer.json must put `cls_token` and `sep_token` around "
-            f"texts. Received: {layout}, and the ids {cls_id} and {sep_id}. Name its own tokens, "
-            "or set one, such as `processors.RobertaProcessing`."
+            f"texts. Received: {layout}, and the ids {cls_id} and {sep_id}. Pass the names of its "
+            "own tokens, or set a post-processor, such as `processors.RobertaProcessing`."
         )
 
 
@@ -646,7 +638,7 @@ def _check_sides(saved, pad_token):
     sides = {"Right", padding.get("direction", "Right"), truncation.get("direction", "Right")}
     if len(sides) > 1 or padding.get("pad_token", pad_token) != pad_token:
         raise ValueError(
-            f"Texts are cut and filled up on the right, with {pad_token!r}. Received a "
+            f"Texts are truncated and padded on the right, with {pad_token!r}. Received: a "
             f"tokenizer.json with {padding=} and {truncation=}. Remove both from the file."
         )
 
@@ -656,10 +648,10 @@ def _encodings(found):
 
 
 def replace_surrogates(text):
-    """Replaces lone surrogates, which UTF-8 cannot hold, with U+FFFD, one character for one.
+    """Replaces each lone surrogate, which UTF-8 cannot encode, with U+FFFD.
 
-    BERT's text cleaning drops U+FFFD, so such characters vanish from the pieces while the offsets
-    of everything else stay what they were.
+    BERT's normalizer drops U+FFFD, so such characters disappear from the pieces, but the offsets of
+    all other pieces stay the same.
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

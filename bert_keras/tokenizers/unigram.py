@@ -1,4 +1,4 @@
-"""XLM-R's, CamemBERT's and ALBERT's tokenizer: the most probable way to cut a text into pieces."""
+"""XLM-R's, CamemBERT's and ALBERT's tokenizer: the most probable split of a text into pieces."""
 
 from typing import Literal, NamedTuple
 
@@ -19,8 +19,8 @@ class _Kind(NamedTuple):
 
     Fields:
         begins: tuple of str, the file's first pieces.
-        first: tuple of str, the tokens that take the first ids instead.
-        last: tuple of str, the tokens with the ids after all other pieces.
+        first: tuple of str, the tokens that replace them.
+        last: tuple of str, the tokens after all other pieces.
         single, pair: str, the special tokens around a text and a pair.
     """
 
@@ -45,30 +45,30 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
     """Splits text into the pieces of a SentencePiece model of the Unigram type.
 
     Characters are normalized as the file says, spaces become `▁` in front of words, and every word
-    is cut into the pieces whose probabilities have the largest product. Pairs of texts are
-    `<s> A </s></s> B </s>`, all of them segment 0.
+    is split into the pieces whose probabilities have the largest product. Pairs of texts are
+    `<s> A </s></s> B </s>`, all in segment 0.
 
-    ALBERT's has BERT's layout and segments. Before what the file says it turns two backquotes or
-    quotes into `"`, strips accents, and lowercases; and no piece of it ends with a digit and a
-    comma, which become two pieces, though the file has such.
+    ALBERT's tokenizer has BERT's layout and segments. Before the file's normalization it turns two
+    backquotes or quotes into `"`, strips accents, and lowercases. Pieces that end with a digit and
+    a comma are not used, so that the comma becomes a piece of its own.
 
-    The pieces are the same as SentencePiece's, with two exceptions: ties between equally probable
-    cuts, and combining marks after characters that they do not join. There they are those of the
-    `tokenizers` library, as in Hugging Face's tokenizer.
+    The pieces equal SentencePiece's own except for ties between equally probable splits, and for
+    combining marks after characters that they do not join. There the `tokenizers` library, and so
+    Hugging Face's tokenizer, differs.
 
     Args:
         model: path of a SentencePiece file, such as sentencepiece.bpe.model.
-        ids: `"xlm_roberta"`, `"camembert"` or `"albert"`, which ids the file's pieces have in the
-            checkpoints: XLM-R puts `<s> <pad> </s> <unk>` first, CamemBERT five of its own, some
-            not used; both add `<mask>` as the last. ALBERT's are the file's. `None` takes ALBERT's
-            where the file begins as its own does, else XLM-R's.
+        ids: `"xlm_roberta"`, `"camembert"` or `"albert"`, the family whose checkpoints define the
+            ids. XLM-R puts `<s> <pad> </s> <unk>` first, CamemBERT seven tokens of its own, some
+            unused; both add `<mask>` at the end. ALBERT has the file's ids. `None` means ALBERT if
+            the file begins like its own, else XLM-R.
         model_max_length: int or None, the longest sequence of the model.
-        lowercase: bool, for ALBERT alone: lowercase the text, by default.
-        strip_accents: bool, for ALBERT alone: strip accents, by default.
+        lowercase: bool, for ALBERT only: lowercase the text. The default is `True`.
+        strip_accents: bool, for ALBERT only: strip accents. The default is `True`.
 
     Raises:
-        ValueError: the file is damaged, its model is of another type, has settings that this
-            tokenizer has not, or begins with other pieces than those of `ids`.
+        ValueError: the file is damaged, its model is of another type or has unsupported settings,
+            or its first pieces are not those of `ids`.
 
     Reference: Kudo 2018, https://arxiv.org/abs/1804.10959; Conneau et al. 2020,
     https://arxiv.org/abs/1911.02116; `preprocess_text` and `encode_pieces` in
@@ -92,7 +92,7 @@ class UnigramTokenizer(Tokenizer, made_of="model"):
         if begins[: len(kind.begins)] != kind.begins:
             raise ValueError(
                 f"The pieces of ids={ids!r} begin with {kind.begins}. Received: {begins} in "
-                f"{model}, whose ids are laid out otherwise. Convert it to a tokenizer.json."
+                f"{model}, which has other ids. Convert it to a tokenizer.json."
             )
         first = [(token, -100.0 if token == "<unk>NOTUSED" else 0.0) for token in kind.first]
         scores = [*first, *pieces[len(kind.begins) :], *((token, 0.0) for token in kind.last)]

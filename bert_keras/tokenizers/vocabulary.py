@@ -1,4 +1,4 @@
-"""Reading, checking and writing of vocab.txt: one token a line, the line number is the id."""
+"""Reads, checks and writes vocab.txt: one token per line, and the line number is the id."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Set
 
-from bert_keras.checks import describe
+from bert_keras.checks import as_texts, check_not_empty, refuse_first
 from bert_keras.engine.atomic_files import write_text
 from bert_keras.types import Path
 
@@ -17,8 +17,8 @@ _GOOGLE_FOLDER = re.compile(r"(uncased|cased|chinese|multilingual)_L-\d+_H-\d+_A
 def read_vocabulary(path: Path) -> list[str]:
     """Reads a vocab.txt file.
 
-    Only `"\\n"` (or `"\\r\\n"`) ends a line: the Chinese vocabulary has the token U+2028, at which
-    `str.splitlines` would split. Tokens are not stripped.
+    Only `"\\n"` and `"\\r\\n"` end a line: the Chinese vocabulary has the token U+2028, at which
+    `str.splitlines` would split. Nothing is stripped from tokens.
 
     Args:
         path: str or path of a UTF-8 file, with or without a byte order mark.
@@ -31,10 +31,10 @@ def read_vocabulary(path: Path) -> list[str]:
     """
     if os.path.isdir(path):
         raise ValueError(
-            "A vocabulary must be a list or a file, such as vocab.txt. Received the folder "
-            f"{os.fspath(path)}. Folders are read by `Tokenizer.from_preset(folder)`."
+            "A vocabulary must be a list or a file, such as vocab.txt. Received: the folder "
+            f"{os.fspath(path)}. Read a folder with `Tokenizer.from_preset(folder)`."
         )
-    if os.path.exists(path) and not os.path.isfile(path):  # Such as a pipe, which never ends.
+    if os.path.exists(path) and not os.path.isfile(path):  # A pipe, for example, never ends.
         raise ValueError(f"A vocabulary must be an ordinary file. Received: {os.fspath(path)}.")
     with open(path, "rb") as file:
         raw = file.read()
@@ -45,8 +45,7 @@ def read_vocabulary(path: Path) -> list[str]:
             f"A vocabulary file must be UTF-8 text. Received: {os.fspath(path)}, invalid at byte "
             f"{error.start} ({error.reason})."
         ) from error
-    if not text:
-        raise ValueError(f"A vocabulary file must not be empty. Received: {os.fspath(path)}.")
+    check_not_empty(text, f"A vocabulary file must not be empty: {os.fspath(path)}")
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
@@ -54,16 +53,16 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def write_vocabulary(path: Path, vocabulary: Iterable[str]) -> None:
-    """Writes the tokens to a vocab.txt file: UTF-8, one a line, `"\\n"` after each."""
+    """Writes the tokens to a vocab.txt file in UTF-8, each followed by `"\\n"`."""
     write_text(path, "".join(f"{token}\n" for token in vocabulary))
 
 
 def numbered(vocabulary: Path | Iterable[str]) -> dict[str, int]:
-    """Returns the ids of a vocabulary's tokens, or says what is wrong with it.
+    """Returns the ids of a vocabulary's tokens, and checks them.
 
-    A token that occurs twice keeps its last id, as in Google's `load_vocab`, because a checkpoint
-    trained with such a file was trained with that id; a warning names the lines. Earlier copies get
-    a line break and their line number appended, so that each id has a token.
+    A repeated token keeps its last id, as in Google's `load_vocab`, because a checkpoint with such
+    a file was trained with that id; a warning names the lines. The earlier ones become the token, a
+    line end and the number of their line, so that every id has a token.
 
     Args:
         vocabulary: list or tuple of str, or the path of a vocab.txt.
@@ -72,30 +71,23 @@ def numbered(vocabulary: Path | Iterable[str]) -> dict[str, int]:
         A dict of str to int.
 
     Raises:
-        TypeError: an entry is not a str, or it is a set, which has no order.
-        ValueError: an entry holds a line end.
+        TypeError: an entry is not a str, or the vocabulary is a set, which has no order.
+        ValueError: an entry contains a line end.
     """
     if isinstance(vocabulary, (str, os.PathLike)):
         vocabulary = read_vocabulary(vocabulary)
     if isinstance(vocabulary, (Set, Mapping)):
         found = f"a {type(vocabulary).__name__}"
         raise TypeError(f"`vocabulary` must have an order, that of the ids. Received: {found}.")
-    tokens = list(vocabulary)
-    for index, token in enumerate(tokens):
-        if not isinstance(token, str):
-            found = f"vocabulary[{index}] is {describe(token)}"
-            raise TypeError(f"`vocabulary` must hold str only. Received: {found}.")
-        if "\n" in token or token.endswith("\r"):
-            raise ValueError(
-                "A token must not hold a line end, vocab.txt could not keep it. Received: "
-                f"vocabulary[{index}] = {token!r}."
-            )
+    tokens = as_texts(list(vocabulary), "vocabulary")
+    ends_line = ["\n" in token or token.endswith("\r") for token in tokens]
+    refuse_first(ends_line, tokens, "A token must not contain a line end")
     ids = {token: index for index, token in enumerate(tokens)}
     twice = [index for index, token in enumerate(tokens) if ids[token] != index]
     if twice:
         warnings.warn(
-            f"The vocabulary repeats {len(twice)} token(s) further down; the later one counts. "
-            f"Repeated lines: {[index + 1 for index in twice[:10]]}.",
+            f"The vocabulary repeats {len(twice)} token(s). The last line of each counts. Repeated "
+            f"lines: {[index + 1 for index in twice[:10]]}.",
             stacklevel=4,
         )
     return ids | {f"{tokens[index]}\n{index}": index for index in twice}
@@ -107,10 +99,10 @@ def without_line(token: str) -> str:
 
 
 def looks_lowercased(vocabulary: Iterable[str]) -> bool:
-    """Tells whether a vocabulary was made from lowercased text: no token has an upper case letter.
+    """Whether a vocabulary was made from lowercased text: no token has an upper-case letter.
 
-    Tokens in brackets such as `[CLS]`, `[unused1]` or `<S>` do not count. True for Google's uncased
-    and Chinese vocabularies, False for the cased and the multilingual cased ones.
+    Tokens in brackets such as `[CLS]`, `[unused1]` or `<S>` are ignored. The result is True for
+    Google's uncased and Chinese vocabularies, and False for the cased and multilingual cased ones.
     """
     return not any(
         token != token.lower() and not (token[0] in "[<" and token[-1] in "]>")

@@ -11,7 +11,7 @@ from bert_keras.tokenizers.building_blocks import (
     add_special_tokens,
     bert_normalizer,
     bert_template,
-    require,
+    require_tokens,
 )
 from bert_keras.tokenizers.harmless import LONGEST_WORD
 from bert_keras.tokenizers.saved import arguments_of
@@ -19,41 +19,31 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import numbered
 from bert_keras.types import Path
 
-_BERT = {
-    "unknown_token": "[UNK]",
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "pad_token": "[PAD]",
-    "mask_token": "[MASK]",
-}
-_MPNET = {
-    "unknown_token": "[UNK]",
-    "cls_token": "<s>",
-    "sep_token": "</s>",
-    "pad_token": "<pad>",
-    "mask_token": "<mask>",
-}
+_BERT = {"unknown_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+_BERT |= {"pad_token": "[PAD]", "mask_token": "[MASK]"}
+_MPNET = {"unknown_token": "[UNK]", "cls_token": "<s>", "sep_token": "</s>"}
+_MPNET |= {"pad_token": "<pad>", "mask_token": "<mask>"}
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
     """Splits text into the WordPiece tokens of a BERT vocabulary.
 
-    Control characters are dropped, every CJK character becomes a word of its own, text is
-    lowercased and stripped of accents if asked, then split at white space and around each
-    punctuation sign. Every word is cut into the longest pieces that the vocabulary holds, from left
-    to right (`"unaffable"` gives `un ##aff ##able`); a word that cannot be cut becomes `[UNK]`.
+    Control characters are dropped, every CJK character becomes a word, and text is optionally
+    lowercased and stripped of accents. Then it is split at white space and around punctuation.
+    Every word is split from left to right into the longest pieces in the vocabulary (`"unaffable"`
+    gives `un ##aff ##able`); a word that cannot be split becomes `[UNK]`.
 
-    The pieces are the same as those of Google's tokenization.py, tested with every character of
-    Unicode, with four exceptions, which Hugging Face's tokenizer shares: a
-    capital sigma at the end of a word becomes `σ` where Python writes `ς`; private use characters
-    are dropped; U+2B820 to U+2B91F, rare Chinese characters, are not set apart; and characters that
-    entered Unicode after the library's tables (version 8) are neither punctuation nor accents.
+    The pieces equal those of Google's tokenization.py for every character of Unicode, except for
+    four cases in which the `tokenizers` library, and so Hugging Face's tokenizer, differs: capital
+    sigma at the end of a word becomes `σ` instead of `ς`; private use characters are dropped; the
+    rare Chinese characters U+2B820 to U+2B91F do not become words; and characters that are newer
+    than the library's Unicode tables (version 8) are neither punctuation nor accents.
 
     Args:
         vocabulary: path of a vocab.txt file, or a list of str where the index is the id.
         lowercase: bool, lowercase the text.
-        strip_accents: bool, or None for "as `lowercase` says", which is BERT's rule.
+        strip_accents: bool, or None for the value of `lowercase`, which is BERT's rule.
         split_chinese: bool, put spaces around CJK characters.
         unknown_token: str. Roles that are `None` have BERT's names, `[UNK]`, `[CLS]`, `[SEP]`,
             `[PAD]` and `[MASK]`, and in MPNet's vocabulary, which begins with `<s>`, `<pad>`,
@@ -62,18 +52,18 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         sep_token: str. In MPNet's vocabulary it stands twice between the texts of a pair.
         pad_token: str.
         mask_token: str; may be absent from the vocabulary as long as nobody asks for its id.
-        added_tokens: list of str, further tokens of the vocabulary that are never split in text,
-            such as the `[E1]` of relation extraction.
-        special_tokens_in_text: bool, take `[MASK]`, `[SEP]` and the others in text for the tokens
-            they name, as BERT's reference does. False reads them as ordinary characters.
-        max_characters_per_word: int, longer words become `unknown_token`. Google's code says 200,
-            Hugging Face's 100; at most 1,000.
-        model_max_length: int or None, the longest sequence the checkpoint takes; kept for
-            preprocessing, not applied here.
+        added_tokens: list of str, more tokens of the vocabulary that are never split in text, such
+            as `[E1]` for relation extraction.
+        special_tokens_in_text: bool, whether `[MASK]`, `[SEP]` and the others are special tokens
+            in text, as in BERT's reference. False reads them as ordinary characters.
+        max_characters_per_word: int, at most 1,000; longer words become `unknown_token`. Google's
+            code has 200, Hugging Face's 100.
+        model_max_length: int or None, the longest sequence that the checkpoint takes. It is kept
+            for preprocessing and not applied here.
 
     Raises:
         TypeError: an entry of the vocabulary is not a str.
-        ValueError: the vocabulary lacks a special token, or an entry holds a line end.
+        ValueError: the vocabulary lacks a special token, or an entry contains a line end.
 
     Reference: Devlin et al. 2019, https://arxiv.org/abs/1810.04805; Wu et al. 2016,
     https://arxiv.org/abs/1609.08144, section 4.1.
@@ -103,7 +93,9 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         }
         cls_token, sep_token, mask_token = map(roles.get, ("cls_token", "sep_token", "mask_token"))
         required = {role: token for role, token in roles.items() if role != "mask_token"}
-        require(ids, **required, **{f"added_tokens[{i}]": t for i, t in enumerate(added_tokens)})
+        require_tokens(
+            ids, **required, **{f"added_tokens[{i}]": t for i, t in enumerate(added_tokens)}
+        )
         longest = check_int("max_characters_per_word", max_characters_per_word, 1, LONGEST_WORD)
         unknown_token = roles["unknown_token"]
         backend = tokenizers.Tokenizer(
@@ -117,7 +109,7 @@ class WordPieceTokenizer(Tokenizer, made_of="vocab.txt"):
         if is_mpnet and sep_token == "</s>":
             cls, sep = ((token, ids[token]) for token in (cls_token, sep_token))
             backend.post_processor = processors.RobertaProcessing(sep, cls, add_prefix_space=False)
-            # The mask takes the space before it along.
+            # The mask includes the space before it.
             add_special_tokens(backend, never_split, mask_token if special_tokens_in_text else "")
         else:
             never_split += [mask_token] if special_tokens_in_text and mask_token in ids else []

@@ -515,10 +515,10 @@ def test_integer_weights_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"registered_name": 5}, r"task\.json must say by 'registered_name'"),
-        ({"config": [1]}, r"task\.json must say by 'registered_name'"),
-        ({"preprocessor": "x"}, r"task\.json must say by 'registered_name'"),
-        ({"preprocessor": {"registered_name": "x"}}, r"task\.json must say by 'registered_name'"),
+        ({"registered_name": 5}, r"task\.json must have a 'registered_name'"),
+        ({"config": [1]}, r"task\.json must have a 'registered_name'"),
+        ({"preprocessor": "x"}, r"task\.json must have a 'registered_name'"),
+        ({"preprocessor": {"registered_name": "x"}}, r"task\.json must have a 'registered_name'"),
         ({"preprocessor": {"registered_name": "x", "config": {}}}, "'x', which is not registered"),
         ({"config": {"head_options": {"colour": "red"}}}, "`head_options` must be one of"),
     ],

@@ -433,7 +433,7 @@ class TestHuggingFace:
     )
     def test_without_the_client_the_error_says_what_to_install(self, monkeypatch, client, source):
         monkeypatch.setitem(sys.modules, client, None)
-        with pytest.raises(ImportError, match=f"pip install {client}"):
+        with pytest.raises(ImportError, match=f"pip install {client.replace('_', '-')}"):
             resolve(source)
 
 

@@ -209,7 +209,7 @@ def test_padding_and_truncation_on_the_left_are_refused(tmp_path, settings):
     for section, values in settings.items():
         saved[section] |= values
     write_json(tmp_path / "tokenizer.json", saved)
-    with pytest.raises(ValueError, match="cut and filled up on the right"):
+    with pytest.raises(ValueError, match="truncated and padded on the right"):
         WordPieceTokenizer.load(tmp_path)
 
 

@@ -1,15 +1,15 @@
-"""The base classes of opened presets, and how they use the record of a family.
+"""The base classes of opened presets, and how a family's record is read.
 
 An opened preset has
 
-- `folder`: where its files are;
+- `folder`: the path of its files;
 - `backbone_class(base)`: the backbone's class, which derives from `base`;
 - `backbone(base, **overrides)`: a new backbone of the preset's family, with initial weights;
 - `load_backbone_weights(backbone, task=None)`;
-- `filling()`: a context that refuses models larger than the tensors can fill;
-- `task_name()`: the registered name of the task whose head the preset holds, or `None`;
-- `task_arguments(task)`: constructor arguments that the preset holds for a task, given as its class
-  or the class's name;
+- `filling()`: a context that refuses to make a model which is larger than the tensors;
+- `task_name()`: the registered name of the task whose head the preset has, or `None`;
+- `task_arguments(task)`: the constructor arguments in the preset for a task, given as its class or
+  the class's name;
 - `load_head_weights(task)`;
 - `tokenizer()`: the tokenizer of the folder;
 - `preprocessor_config(task)`: the saved preprocessor's config, or `None`.
@@ -31,7 +31,7 @@ from bert_keras.presets.families.record import Head
 from bert_keras.presets.name_map import expand, transformed_shape
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
-# What a config may say of how a head pools.
+# The values of a config for a head's pooling.
 POOLINGS = ("cls", "mean")
 
 
@@ -42,7 +42,7 @@ class Preset:
         folder: `Path`.
         config: dict, its parsed config.
         path: `Path` of the config, for messages.
-        name: str, what the user calls the preset.
+        name: str, the user's name of the preset.
     """
 
     def __init__(self, folder, config, path, name):
@@ -55,7 +55,7 @@ class Preset:
         """Returns a new backbone with initial weights, of a class that derives from `base`.
 
         Raises:
-            ValueError: the config lacks a size, or asks for something the family does not have.
+            ValueError: the config lacks a size, or has a setting that the family does not support.
         """
         cls = self.backbone_class(base)
         with contextlib.nullcontext() if overrides else reading(self.path):
@@ -65,7 +65,7 @@ class Preset:
         """Returns the backbone's class, which must derive from `base`.
 
         Raises:
-            ValueError: nothing, or a class of another kind, is registered under its name.
+            ValueError: its name is not registered, or the class does not derive from `base`.
         """
         return self.registered_class(self.registered_name, base)
 
@@ -73,7 +73,7 @@ class Preset:
         """Returns the class of a registered name, which must derive from `base`.
 
         Raises:
-            ValueError: nothing, or a class of another kind, is registered under its name.
+            ValueError: the name is not registered, or the class does not derive from `base`.
         """
         found = keras.saving.get_registered_object(name)
         if found is None:
@@ -86,23 +86,23 @@ class Preset:
         return found
 
     def filling(self):
-        """Returns a context that refuses models larger than the tensors can fill."""
+        """Returns a context that refuses to make a model which is larger than the tensors."""
         return filled_by(self.source, lambda: sum(map(math.prod, self.tensors.shapes.values())))
 
     def tokenizer(self):
-        """Returns the tokenizer whose files are in the folder."""
+        """Returns the tokenizer of the folder."""
         return Tokenizer.load(self.folder)
 
     def preprocessor_config(self, task):
-        """Returns `None`: only our own format has a preprocessor of ours."""
+        """Returns `None`: only our own format saves a preprocessor."""
         return None
 
 
 class Checkpoint(Preset):
-    """A folder of another library, read by the family's record.
+    """A folder of another library, which is read with the family's record.
 
-    A subclass says how its tensors are called (`kinds`) and read (`_read_backbone`, `_read_head`),
-    whose head is there (`_is_of`), and what its config says of labels.
+    A subclass defines the names of the tensors (`kinds`), how they are read (`_read_backbone`,
+    `_read_head`), which task's head there is (`_is_of`), and how the config describes labels.
     """
 
     def __init__(self, folder, config, path, name, record):
@@ -114,13 +114,11 @@ class Checkpoint(Preset):
 
     def _backbone_arguments(self, cls):
         record, config = self.record, {**self.record.defaults, **self.config}
-        given = {theirs: ours for theirs, ours in record.config.items() if theirs in config}
-        arguments = {**record.fixed, **{ours: config[theirs] for theirs, ours in given.items()}}
-        optional = {
-            n for n, p in inspect.signature(cls).parameters.items() if p.default is not p.empty
-        }
-        required = [theirs for theirs, ours in record.config.items() if ours not in optional]
-        if missing := [theirs for theirs in required if theirs not in given]:
+        named = {ours: config[theirs] for theirs, ours in record.config.items() if theirs in config}
+        arguments, parameters = {**record.fixed, **named}, inspect.signature(cls).parameters
+        optional = {name for name, x in parameters.items() if x.default is not x.empty}
+        missing = [x for x, ours in record.config.items() if ours not in named.keys() | optional]
+        if missing:
             raise ValueError(
                 f"{self.path} lacks {missing}, without which the model's shape is unknown."
             )
@@ -136,26 +134,26 @@ class Checkpoint(Preset):
                 arguments[field.argument] = field.read(config)
             except (TypeError, KeyError, AttributeError) as error:
                 raise ValueError(
-                    f"{self.path} must say what {field.argument} is. It does not ({error!r}). "
-                    "Download it again, or write it there."
+                    f"{self.path} must define {field.argument}. It does not ({error!r}). Download "
+                    "it again, or add the value."
                 ) from error
         return arguments
 
     def _check_one_of(self, name, value, values):
-        advice = f"{self.registered_name} has no others."
+        advice = f"{self.registered_name} supports no others."
         check_choice(f"{name}` in `{self.path}", value, values, advice)
 
     def load_backbone_weights(self, backbone, task=None):
-        """Assigns every backbone weight its tensor; a missing pooler stays initial, with a warning.
+        """Assigns every backbone weight its tensor. A missing pooler only gets a warning.
 
         Args:
-            backbone: what `backbone` returned.
-            task: the task on it, or `None`; one that does not read the pooler needs no warning.
+            backbone: the result of `backbone`.
+            task: its task, or `None`. There is no warning if the task does not read the pooler.
 
         Raises:
             FileNotFoundError: a file of the checkpoint is missing.
-            ValueError: a file is damaged, or a name or a shape does not fit; both lists are
-                printed. No weight was changed.
+            ValueError: a file is damaged, or a name or a shape does not fit. The message lists both
+                sides, and no weight was changed.
         """
         is_read = task is None or task.reads_pooled_output
         counts = {key: getattr(backbone, name) for key, name in self.record.counts.items()}
@@ -172,32 +170,30 @@ class Checkpoint(Preset):
         return tensors if tables is None else tables.read(tensors, backbone)
 
     def task_name(self):
-        """Returns the registered name of the task whose head the checkpoint holds, or `None`."""
+        """Returns the registered name of the task whose head the checkpoint has, or `None`."""
         found = (task for task in self.record.heads if self._is_of(task))
         return next((f"bert_keras>{task}" for task in found), None)
 
     def task_arguments(self, task):
-        """Returns the task's arguments in the checkpoint: head, labels, problem type, dropout."""
+        """Returns the arguments of a task in the checkpoint: head, labels, problem, dropout."""
         kind = kind_of(task, self.record.heads)
         head = self.record.heads.get(kind)
         if head is None or not self._has_head(kind):
             return {}
-        said = {name: getattr(self, f"_{name}")(head) for name in head.says}
+        arguments = {name: getattr(self, f"_{name}")(head) for name in head.says}
         if "pooling" in head.options:
-            said.setdefault("pooling", head.options["pooling"])
-            said["head_options"] = {
-                name: value
-                for name, value in head.options.items()
-                if name not in ("pooling", "dropout")
-            }
-        return {name: value for name, value in said.items() if value is not None}
+            options = dict(head.options)
+            arguments.setdefault("pooling", options.pop("pooling"))
+            options.pop("dropout", None)
+            arguments["head_options"] = options
+        return {name: value for name, value in arguments.items() if value is not None}
 
     def load_head_weights(self, task):
-        """Assigns the head's weights; if the checkpoint has none, warns and keeps the initial ones.
+        """Assigns the head's weights if the checkpoint has them, or warns.
 
         Raises:
             FileNotFoundError: a file of the checkpoint is missing.
-            ValueError: a file is damaged, or a part of the head is missing or of another shape.
+            ValueError: a file is damaged, or a part of the head is missing or has another shape.
         """
         kind = kind_of(task, self.record.heads)
         head, names = self.record.heads.get(kind, Head()), self._head_names(kind)
@@ -213,16 +209,16 @@ class Checkpoint(Preset):
         return expand(rows, self.kinds, **counts)
 
     def _has_head(self, task_class_name):
-        """Whether all tensors of a task's head are there."""
+        """Whether all tensors of a task's head exist."""
         names = self._head_names(task_class_name)
         tensors = self._read_head(task_class_name, names)
         return bool(names) and all(name in tensors for name, _ in names.values())
 
     def _is_of(self, task_class_name):
-        """Whether the checkpoint is of that task."""
+        """Whether the checkpoint was saved from the task."""
         return self._has_head(task_class_name)
 
-    # Backbone and head in one file: the attribute `tensors`, all `Tensors` by the record's names.
+    # These methods are for backbone and head in one file, `self.tensors`, with the record's names.
 
     def _read_backbone(self, backbone):
         """Returns the tensors of the backbone."""
@@ -230,7 +226,7 @@ class Checkpoint(Preset):
         return tensors.only(name for name in tensors if _module(name) not in heads)
 
     def _read_head(self, task_class_name, names):
-        """Returns the head's tensors by `names`, and what no other head accounts for."""
+        """Returns the head's tensors in `names`, and those that belong to no other head."""
         tensors, own = self.tensors, self._modules_of([task_class_name])
         known = {n for task in self.record.heads for n, _ in self._head_names(task).values()}
         known = known.union(*(head.tied for head in self.record.heads.values()))
@@ -241,7 +237,7 @@ class Checkpoint(Preset):
         names = [name for task in tasks for name, _ in self._head_names(task).values()]
         return {_module(name) for name in names}
 
-    # What a head says, see `Head.says`
+    # Arguments of a head, see `Head.says`
 
     def _num_classes(self, head):
         name, transform = self._expanded(head.rows)["head/dense/kernel"]
@@ -269,7 +265,7 @@ def written_config(record, backbone, there):
         there: str, the library's name.
 
     Raises:
-        ValueError: a setting of the backbone has no counterpart there.
+        ValueError: the library does not support a setting of the backbone.
     """
     ours = backbone.get_config()
     config = {theirs: ours[name] for theirs, name in record.config.items()}
@@ -285,16 +281,16 @@ def written_config(record, backbone, there):
     for name, value in record.fixed.items():
         if ours[name] != value:
             raise ValueError(
-                f"{type(backbone).__name__} has {name}={value!r} in {there}, and no other. "
-                f"Received: {ours[name]!r}, so that it would give other numbers there. To see how "
-                f"far they are off, and to export it all the same, save the model as a preset and "
-                f"load it with {name}={value!r} (a task with backbone={{{name!r}: {value!r}}})."
+                f"{type(backbone).__name__} always has {name}={value!r} in {there}. Received: "
+                f"{ours[name]!r}, so it would give different numbers there. To see how different "
+                f"they are, and to export it anyway, save the model as a preset and load it with "
+                f"{name}={value!r} (a task with backbone={{{name!r}: {value!r}}})."
             )
     return config
 
 
 def check_head(task, head, there):
-    """Raises `ValueError` if a task's head computes something other than the head of a record.
+    """Raises `ValueError` if a task's head computes something else than a record's head.
 
     Args:
         task: a `Task`.
@@ -304,7 +300,7 @@ def check_head(task, head, there):
     plain = {"hidden_activation": None, "dropout_first": False, "norm": False, "use_bias": True}
     for name in ("activation", "layer_norm_epsilon"):
         plain[name] = getattr(task.backbone, name)
-    # Of heads side by side it is that of masked tokens which has options.
+    # In `Pretraining` the options are those of the head of masked tokens.
     own = getattr(task.head, "masked_lm", task.head)
     for name, value in {**head.options, **plain, **head.options}.items():
         found = getattr(own, name, value)
@@ -314,15 +310,15 @@ def check_head(task, head, there):
             options = "" if name == "pooling" else " in `head_options`"
             raise ValueError(
                 f"{there} has a head with {name}={value!r} for a {type(task).__name__} of this "
-                f"family. Received: {name}={found!r}, which has no counterpart there. Export its "
+                f"family. Received: {name}={found!r}, which has no counterpart there. Export the "
                 f"backbone instead, or train with {name}={value!r}{options}."
             )
 
 
 def refuse(what, known, there):
-    """Raises `ValueError`: something has no counterpart in another library."""
+    """Raises `ValueError`, since something has no counterpart in another library."""
     raise ValueError(
-        f"{what} has no counterpart in {there}. These have: {known}. Export its backbone instead."
+        f"{what} has no counterpart in {there}. These have: {known}. Export the backbone instead."
     )
 
 
@@ -332,20 +328,20 @@ def _module(name):
 
 
 def weights_of(backbone):
-    """Returns a dict of a backbone's weights by their paths, its adapters left out."""
+    """Returns a dict of a backbone's weights by path, without its adapters."""
     adapters = {id(weight) for weight in backbone.adapter_weights}
     return by_path(weight for weight in backbone.weights if id(weight) not in adapters)
 
 
 def paths_taken(task, saved):
-    """Returns the paths of a task's head weights in a saved head.
+    """Returns which weights of a task's head come from which weights of a saved head.
 
     Args:
         task: a task.
-        saved: class name of the task that was saved, or `None`.
+        saved: class name of the saved task, or `None`.
 
     Returns:
-        A dict, relative path of the weight -> path there.
+        A dict from the relative path of the weight to the path in the saved head.
     """
     is_own = kind_of(task, [saved]) == saved
     prefixes = {"head/": "head/"} if is_own else task.takes_head_of.get(saved, {})

@@ -24,7 +24,7 @@ from bert_keras.presets.safetensors_io import read_safetensors, weights_files, w
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
 
 _THERE = "Hugging Face transformers"
-# Buffers that old files hold, and the endings of the first PyTorch port, from before 2019.
+# Buffers in old files, and the endings of the first PyTorch port, before 2019.
 _NOT_WEIGHTS = (".position_ids", ".token_type_ids")
 _OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 _PROBLEM_TYPES = {
@@ -49,15 +49,15 @@ class HuggingFaceFolder(Checkpoint):
 
     def __init__(self, folder, config, path, name):
         found = {name: record for record in records("HUGGING_FACE") for name in record.names}
-        # The oldest configs have no type: those of the first family.
+        # The oldest configs have no type and belong to the first family.
         model_type = config.get("model_type", next(iter(found)))
         check_choice(f"model_type` in `{path}", model_type, found)
         super().__init__(folder, config, path, name, found[model_type])
         self._check_one_of("quantization_config", config.get("quantization_config"), (None,))
         self._check_one_of("problem_type", config.get("problem_type"), (None, *_PROBLEM_TYPES))
-        self._held = held = config.get("architectures") or []
-        if not isinstance(held, list) or not all(isinstance(name, str) for name in held):
-            raise ValueError(f"`architectures` in `{path}` must be names. Received: {held!r}.")
+        self._architectures = names = config.get("architectures") or []
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"`architectures` in `{path}` must be names. Received: {names!r}.")
 
     @staticmethod
     def recognizes(config):
@@ -66,7 +66,7 @@ class HuggingFaceFolder(Checkpoint):
 
     @functools.cached_property
     def tensors(self):
-        """The tensors under the bare model's own names, whatever the file calls them."""
+        """The tensors with the names of the bare model, whatever their names in the file."""
         checkpoint, names = read_safetensors(self.folder), {}
         for name in checkpoint:
             canonical = name.removeprefix(self.record.prefix)
@@ -82,7 +82,7 @@ class HuggingFaceFolder(Checkpoint):
                 names[canonical] = name
         for head in self.record.heads.values():
             for name, original in head.tied.items():
-                # Of tensors that are one, a file may hold either.
+                # A file may have only one of two tied tensors.
                 if name in names and original not in names:
                     names[original] = names.pop(name)
         return checkpoint.renamed(names)
@@ -100,11 +100,13 @@ class HuggingFaceFolder(Checkpoint):
 
     def _is_of(self, task_class_name):
         head = self.record.heads.get(task_class_name)
-        return head is not None and any(name.endswith(head.architecture) for name in self._held)
+        return head is not None and any(
+            name.endswith(head.architecture) for name in self._architectures
+        )
 
     def _read_head(self, task_class_name, names):
         tensors = super()._read_head(task_class_name, names)
-        # `classifier` is in the heads of several tasks, at one place: the architecture says whose.
+        # Heads of several tasks have a `classifier`; the architecture says whose it is.
         is_anothers = not self._is_of(task_class_name) and any(
             self._is_of(other) and self._head_names(other).items() & names.items()
             for other in self.record.heads
@@ -112,11 +114,11 @@ class HuggingFaceFolder(Checkpoint):
         return tensors.only(()) if is_anothers else tensors
 
     def _problem_type(self, head):
-        said = _PROBLEM_TYPES.get(self.config.get("problem_type"))
-        return said or super()._problem_type(head)
+        problem_type = _PROBLEM_TYPES.get(self.config.get("problem_type"))
+        return problem_type or super()._problem_type(head)
 
     def _label_names(self, head):
-        """Returns the labels' names in their order, or `None` where there are none to use."""
+        """Returns the labels' names in order, or `None` if there are no usable ones."""
         labels = self.config.get("id2label") or {}
         if not isinstance(labels, dict) or set(labels) != set(map(str, range(len(labels)))):
             raise ValueError(
@@ -124,14 +126,14 @@ class HuggingFaceFolder(Checkpoint):
                 f"names. Received: {labels!r}."
             )
         names = [labels[str(number)] for number in range(len(labels))]
-        # LABEL_0, LABEL_1 ... stand for "no names given".
+        # LABEL_0, LABEL_1, ... mean that no names were given.
         if names == [f"LABEL_{i}" for i in range(len(names))]:
             return None
         if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
             return names if len(names) == self._num_classes(head) else None
         warn(
-            f"{self.path} has labels that are not different names, {names}, so numbers stand for "
-            "the classes. Pass `label_names` to name them."
+            f"{self.path} has labels that are not different names, {names}, so classes are "
+            "numbers. Pass `label_names` to name them."
         )
         return None
 
@@ -139,21 +141,21 @@ class HuggingFaceFolder(Checkpoint):
 def export_to_huggingface(
     model, folder, dtype=None, card=None, described=None, write_settings=None
 ):
-    """Writes a folder that `transformers.AutoModel...from_pretrained` loads, its adapters merged.
+    """Writes a folder that `transformers.AutoModel...from_pretrained` loads, with merged adapters.
 
     Args:
-        model: a backbone of a family that has a record of this format, or a task, whose head and
-            labels go along.
-        folder: str or path, made when missing. All files are replaced, or on an error none.
+        model: a backbone of a family with a record of this format, or a task, which is exported
+            with its head and labels.
+        folder: str or path, made when missing. Either all files are replaced, or on an error none.
         card: dict, see `presets.card`, or `None`.
-        described: the task whose card and tokenizer go along, or `None` for `model`.
-        dtype: of the weights in the file: `"float32"`, `"float16"` or `"bfloat16"`; `None` keeps
-            the variables'.
-        write_settings: function of the folder as it is written, which adds files; or `None`.
+        described: the task whose card and tokenizer are written, or `None` for `model`.
+        dtype: `"float32"`, `"float16"` or `"bfloat16"`, the dtype of the weights in the file;
+            `None` keeps that of the variables.
+        write_settings: function of the new folder that adds files, or `None`.
 
     Raises:
-        ValueError: the family, the task, its head or the activation has no counterpart there, or a
-            weight is too large for the dtype.
+        ValueError: transformers does not support the family, the task, its head or the activation,
+            or a weight is too large for the dtype.
     """
     check_choice("dtype", dtype, (None, "float32", "float16", "bfloat16"))
     check_not_quantized(model)
@@ -177,7 +179,7 @@ def export_to_huggingface(
         check_head(task, head, _THERE)
         config |= _labels(task, head)
         if head.options.get("pooling", "pooler") != "pooler":
-            # There the model of this head has no pooler.
+            # In transformers the model of this head has no pooler.
             variables = {k: v for k, v in variables.items() if not k.startswith(record.optional)}
         variables |= own_weights(task)
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
@@ -187,8 +189,8 @@ def export_to_huggingface(
     if without_place := [path for path in variables if path not in names]:
         raise ValueError(
             f"Hugging Face's {config['architectures'][0]} has no place for these weights of the "
-            f"{type(model).__name__}: {without_place}. Without them it would answer "
-            "otherwise. Use `save_to_preset`, or make the task without them (a CRF by crf=False)."
+            f"{type(model).__name__}: {without_place}. Without them its answers would differ. Use "
+            "`save_to_preset`, or make the task without them (a CRF with crf=False)."
         )
     of_backbone, of_head = {}, {}
     for path, variable in variables.items():
@@ -203,7 +205,7 @@ def export_to_huggingface(
     config["dtype"] = str(next(iter(tensors.values())).dtype)
     library = "transformers" if write_settings is None else "sentence-transformers"
     readme = card_of(described, folder, card, library, _code(head, tokenizer))
-    # Of a backbone alone an older tokenizer may be its own.
+    # A tokenizer in the folder may belong to a backbone that is saved alone.
     theirs = () if task is None and tokenizer is None else TOKENIZER_FILES
     with replacing_files(folder, stale=(*weights_files(folder), "task.json", *theirs)) as new:
         write_checkpoint(new, tensors, metadata={"format": "pt"})
@@ -217,7 +219,7 @@ def export_to_huggingface(
 
 
 def _code(head, tokenizer):
-    """Returns what loads a folder by transformers."""
+    """Returns the code that loads the folder with transformers."""
     ending = "" if head.architecture == "Model" else head.architecture
     lines = ["import transformers", ""]
     if tokenizer is not None:
@@ -226,24 +228,24 @@ def _code(head, tokenizer):
 
 
 def _labels(task, head):
-    """Returns what their config says of a task: labels, problem, dropout."""
-    config, said = task.get_config(), {}
+    """Returns the settings of a task in their config: labels, problem, dropout, pooling."""
+    config, settings = task.get_config(), {}
     if "num_classes" in head.says:
         names = config["label_names"] or [f"LABEL_{i}" for i in range(config["num_classes"])]
-        said["id2label"] = {str(i): name for i, name in enumerate(names)}
-        said["label2id"] = {name: i for i, name in enumerate(names)}
+        settings["id2label"] = {str(i): name for i, name in enumerate(names)}
+        settings["label2id"] = {name: i for i, name in enumerate(names)}
     if "problem_type" in head.says:
         theirs = {ours: name for name, ours in _PROBLEM_TYPES.items()}
-        said["problem_type"] = theirs[config["problem_type"]]
+        settings["problem_type"] = theirs[config["problem_type"]]
     if "dropout" in head.says:
-        said[head.dropout] = config["dropout"]
+        settings[head.dropout] = config["dropout"]
     if "pooling" in head.says:
-        said[head.pooling] = config["pooling"]
-    return said
+        settings[head.pooling] = config["pooling"]
+    return settings
 
 
 def _converted(array, dtype, path):
-    """Returns the weight `path` in another dtype, which must hold it."""
+    """Returns the weight `path` in another dtype, which must be able to hold it."""
     if dtype is None:
         return array
     with np.errstate(over="ignore"):

@@ -7,10 +7,10 @@
 | `task.json`, `task.weights.h5` | for a task: its class and arguments, the weights of its head |
 | `tokenizer.json`, `preprocessor.json`, `assets/tokenizer/vocabulary.txt` | the tokenizer |
 
-Weights are named by paths inside an HDF5 file, made from the classes of layers; the first layer of
-a class has no number. Leading underscores, which differ between versions of Keras, are ignored.
-Queries, keys and values have an axis for the heads and one for the width of a head; ours have one
-for both. The dtype of a saved preset is ignored: pass `dtype`.
+Names of weights are paths in an HDF5 file, made from the layers' classes, of which the first has no
+number. Leading underscores, which depend on Keras's version, are ignored. Queries, keys and values
+have two axes for heads and width, for which we have one. The precision of a saved preset is not
+used: pass `dtype`.
 
 Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 """
@@ -34,17 +34,16 @@ TASK, METADATA, PREPROCESSOR = "task.json", "metadata.json", "preprocessor.json"
 WEIGHTS, TASK_WEIGHTS = "model.weights.h5", "task.weights.h5"
 INDEX = "model.weights.json"
 FILES = (TASK, METADATA, PREPROCESSOR, WEIGHTS, TASK_WEIGHTS, INDEX)
-# A classifier's activation -> our `problem_type`; ours gives logits, and applies it in
-# `probabilities`.
+# A classifier's activation -> our `problem_type`. We apply it to the logits in `probabilities`.
 _PROBLEM_TYPES = {"linear": "single_label", "softmax": "single_label", "sigmoid": "multi_label"}
-# Settings of the masking there -> ours.
+# Their settings of the masking -> ours.
 MASKING = {
     "mask_selection_rate": "rate",
     "mask_selection_length": "max_predictions",
     "mask_token_rate": "mask_share",
     "random_token_rate": "random_share",
 }
-# Where labels' names stand in metadata.json, of which KerasHub has none.
+# Our key for the labels' names in metadata.json. KerasHub has none.
 LABELS = "label_names"
 KINDS = {
     "embedding": [("embeddings", "/vars/0", None)],
@@ -86,14 +85,14 @@ class KerasHubFolder(Checkpoint):
 
     def _read_backbone(self, backbone):
         tensors = self.tensors
-        # Merging the axes of heads and width would hide other numbers of heads.
+        # Merging the axes of heads and width would hide a wrong number of heads.
         for name, shape in tensors.shapes.items():
             is_query = name.endswith("query_dense/vars/0")
             if is_query and len(shape) == 3 and shape[1] != backbone.num_heads:
                 raise ValueError(
-                    f"The weights in {self.folder} are those of {shape[1]} heads: {name} has the "
-                    f"shape {shape}. Received num_heads={backbone.num_heads}. Does config.json "
-                    "belong to these weights?"
+                    f"The weights in {self.folder} have {shape[1]} heads: {name} has the shape "
+                    f"{shape}. Received: num_heads={backbone.num_heads}. Does config.json belong "
+                    "to these weights?"
                 )
         return tensors
 
@@ -105,7 +104,7 @@ class KerasHubFolder(Checkpoint):
         path = self.folder / TASK_WEIGHTS
         has_head = self._is_of(task_class_name) and path.is_file()
         tensors = _H5Tensors([path] if has_head else [])
-        # Training leaves the optimizer's state there.
+        # After training the file also has the optimizer's state.
         return tensors.only(name for name in tensors if not name.startswith("optimizer/"))
 
     def _is_of(self, task_class_name):
@@ -138,8 +137,7 @@ class KerasHubFolder(Checkpoint):
 
     def _masking(self, head):
         saved = _read(self.folder / PREPROCESSOR)[1]
-        said = {ours: saved[theirs] for theirs, ours in MASKING.items() if theirs in saved}
-        return said or None
+        return {ours: saved[theirs] for theirs, ours in MASKING.items() if theirs in saved} or None
 
     def _label_names(self, head):
         path = self.folder / METADATA
@@ -148,31 +146,31 @@ class KerasHubFolder(Checkpoint):
 
 
 def _read(path):
-    """Returns the class and the arguments in a file, `(None, {})` where there is none."""
+    """Returns the class and the arguments in a file, or `(None, {})` if it does not exist."""
     return read_serialized(path) if path.is_file() else (None, {})
 
 
 def _canonical(name):
-    """Returns a path in a weights file without what differs between versions of Keras."""
+    """Returns a path in a weights file that is the same for all versions of Keras."""
     return without_first("/".join(part.lstrip("_") for part in name.split("/")))
 
 
 def without_first(name):
-    """Returns the path in a weights file: the first layer of a class has no number."""
+    """Returns the path without the number 0, which the first layer of a class does not have."""
     return name.replace("_0/", "/")
 
 
 class _H5Tensors(Tensors):
-    """The arrays of Keras weights files by their paths.
+    """The arrays of Keras weights files by path.
 
-    Paths have no leading underscores and begin with `layers`, whatever version of Keras wrote them.
+    Paths have no leading underscores and begin with `layers` for all versions of Keras.
     """
 
     def __init__(self, files):
         super().__init__({}, {})
         for file in files:
             with _opened(file) as opened:
-                # Visits what lies in the file itself: no link, within it or to another.
+                # `visititems` does not follow links, inside the file or to others.
                 opened.visititems(lambda name, item, file=file: self._note(file, name, item))
 
     def _note(self, file, name, item):
@@ -180,10 +178,10 @@ class _H5Tensors(Tensors):
             return
         if item.is_virtual or item.external:
             raise ValueError(f"{file} takes {name!r} from another file, which is not allowed.")
-        if item.nbytes > file.stat().st_size:  # Where nothing is stored zeros would be read.
-            raise ValueError(f"{file} has not all the values of {name!r}, {item.shape}.")
+        if item.nbytes > file.stat().st_size:  # Values that are not stored would be read as 0.
+            raise ValueError(f"{file} does not have all values of {name!r}, {item.shape}.")
         canonical = _canonical(name)
-        # Before Keras 3 the first part was called otherwise.
+        # Before Keras 3 the first part had another name.
         canonical = canonical.replace("layer_checkpoint_dependencies/", "layers/", 1)
         if canonical in self._places:
             raise ValueError(
@@ -209,13 +207,13 @@ def _opened(file):
             yield opened
     except (OSError, RuntimeError, KeyError) as error:
         raise ValueError(
-            f"{file} with {file.stat().st_size} bytes is damaged or no HDF5 file ({error}). "
+            f"{file} with {file.stat().st_size} bytes is damaged or not an HDF5 file ({error}). "
             "Download or save the preset again."
         ) from error
 
 
 def _model_files(folder):
-    """Returns the paths of the files with the backbone's weights, all of which exist."""
+    """Returns the paths of the files with the backbone's weights, which must exist."""
     path, index = folder / WEIGHTS, folder / INDEX
     if path.is_file():
         return [path]
@@ -229,7 +227,7 @@ def _model_files(folder):
         # A hostile index must not make us read outside the folder, on any system.
         is_name = isinstance(shard, str) and shard == pathlib.PureWindowsPath(shard).name
         if not is_name or not shard.endswith(".weights.h5"):
-            raise ValueError(f"{index} names the weights file {shard!r}, which cannot be.")
+            raise ValueError(f"{index} names the weights file {shard!r}, which is not allowed.")
         if not (folder / shard).is_file():
             raise FileNotFoundError(
                 f"The preset folder {folder} lacks {shard}, which {index.name} names. The download "

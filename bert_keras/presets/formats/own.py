@@ -47,7 +47,7 @@ class OwnFolder(Preset):
         return cls.from_config({**self.config["config"], **overrides})
 
     def load_backbone_weights(self, backbone, task=None):
-        """Assigns every weight its tensor, see `Checkpoint.load_backbone_weights`."""
+        """Assigns every weight its tensor. See `Checkpoint.load_backbone_weights`."""
         weights = weights_of(backbone)
         tensors = self._tensors(lambda name: not name.startswith("head/"))
         assign(weights, _same(weights), tensors, source=self.source)
@@ -57,12 +57,12 @@ class OwnFolder(Preset):
         return self._task and self._task["registered_name"]
 
     def task_arguments(self, task):
-        """Returns the saved task's arguments that hold for the head, or the part of it, here."""
+        """Returns the saved task's arguments that apply to this task's head."""
         if self._is_of(task):
             return dict(self._task["config"])
         takes = self._saved in task.takes_head_of and inspect.signature(task).parameters
-        said = self._task["config"] if takes else {}
-        return {name: said[name] for name in ("head_options",) if name in said and name in takes}
+        name, config = "head_options", self._task["config"] if takes else {}
+        return {name: config[name]} if name in config and name in takes else {}
 
     def preprocessor_config(self, task):
         """Returns the saved preprocessor as Keras serialized it, or `None`."""
@@ -72,7 +72,7 @@ class OwnFolder(Preset):
         return self._saved is not None and kind_of(task, [self._saved]) == self._saved
 
     def load_head_weights(self, task):
-        """Assigns the head, or the part of it that is there; the rest stays, with a warning.
+        """Assigns the saved weights of the head, and warns about the others.
 
         Raises:
             ValueError: a file is damaged, or a name or a shape does not fit.
@@ -103,8 +103,8 @@ def _check_serialized(saved, path):
     kinds = {"registered_name": str, "config": dict}
     if not isinstance(saved, dict) or any(type(saved.get(k)) is not kinds[k] for k in kinds):
         raise ValueError(
-            f"{path} must say by 'registered_name', a string, and 'config', an object, what it "
-            f"holds. Received: {describe(saved)}. Save the preset again."
+            f"{path} must have a 'registered_name', a string, and a 'config', an object. "
+            f"Received: {describe(saved)}. Save the preset again."
         )
 
 
@@ -113,21 +113,21 @@ def _same(paths):
 
 
 def save_preset(model, folder, card=None):
-    """Writes a backbone, or a task with its backbone and tokenizer, its adapters merged.
+    """Writes a backbone, or a task with its backbone and tokenizer, with merged adapters.
 
     Args:
         model: a `Backbone` or a `Task`.
-        folder: str or path, made when missing. All files are replaced, or on an error none.
+        folder: str or path, made when missing. Either all files are replaced, or on an error none.
         card: dict, see `presets.card`, or `None`.
 
     Raises:
-        ValueError: the preprocessor's class is not registered, so that it could not be read again.
+        ValueError: the preprocessor's class is not registered, so it could not be loaded again.
     """
     check_not_quantized(model)
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
     config = backbone.get_config()
-    # How a backbone was trained, in how much memory, belongs to no preset.
+    # `remat` belongs to a training, not to the weights.
     config.pop("remat", None)
     # Being frozen belongs to a task, not to the weights.
     configs = {"config.json": _serialized(backbone, {**config, "trainable": True})}
@@ -139,15 +139,15 @@ def save_preset(model, folder, card=None):
         name = keras.saving.get_registered_name(type(preprocessor))
         if tokenizer is not None and keras.saving.get_registered_object(name) is None:
             raise ValueError(
-                f"A preprocessor's class must be registered. Received: {name}. Decorate it by "
+                f"A preprocessor's class must be registered. Received: {name}. Decorate it with "
                 "`keras.saving.register_keras_serializable`."
             )
         saved = config.pop("preprocessor")
-        # What was frozen by hand trains again, as all that the preset's next user makes of it.
+        # Weights that were frozen by hand are trainable again for the next user.
         config = {k: v for k, v in config.items() if k not in ("backbone", "frozen_weights")}
         configs["task.json"] = {**_serialized(model, config), "preprocessor": saved}
     readme = card_of(model, folder, card, "bert_keras")
-    # Of files that an older preset had, those of its tokenizer would speak for a new task.
+    # The tokenizer of an older preset must not be read as that of the new task.
     stale = (*weights_files(folder), "task.json", *(TOKENIZER_FILES if len(configs) == 2 else ()))
     with replacing_files(folder, stale=stale) as new:
         arrays = {p: keras.ops.convert_to_numpy(weight.value) for p, weight in weights.items()}

@@ -1,11 +1,11 @@
-"""The files of sentence-transformers, which define how a checkpoint embeds a sentence.
+"""The files of sentence-transformers, which say how a checkpoint makes a sentence's vector.
 
-They are stored beside a checkpoint in Hugging Face's layout:
+They are next to a checkpoint in Hugging Face's layout:
 
-| file | what is read of it |
+| file | what is read |
 |---|---|
-| `modules.json` | the modules in their order: `Transformer`, `Pooling`, and maybe `Normalize` |
-| `1_Pooling/config.json` | the pooling: one flag a mode until version 5, then `pooling_mode` |
+| `modules.json` | the modules in order: `Transformer`, `Pooling`, and maybe `Normalize` |
+| `1_Pooling/config.json` | the pooling: one flag per mode before version 5, then `pooling_mode` |
 | `sentence_bert_config.json` | `max_seq_length`; newer versions keep it with the tokenizer |
 
 Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.html
@@ -30,20 +30,20 @@ _PACKAGE = "sentence_transformers.models"
 
 
 def read_settings(folder, modules_matter=True):
-    """Returns the settings of a folder's embeddings, `{}` if it has no `modules.json`.
+    """Returns the settings of a folder's embeddings, or `{}` if it has no `modules.json`.
 
     Args:
         folder: path of the folder.
-        modules_matter: bool, `False` where pooling and normalisation are chosen by the user, so
-            that modules unknown here are no error.
+        modules_matter: bool, `False` if the user chooses pooling and normalization, so that unknown
+            modules are not an error.
 
     Returns:
-        A dict: `pooling`, a str, and `normalize`, a bool, if `modules_matter`; and `max_length`, an
-        int, where it is given.
+        A dict with `pooling`, a str, and `normalize`, a bool, if `modules_matter`, and with
+        `max_length`, an int, if the folder has one.
 
     Raises:
-        ValueError: a file is damaged, or the embeddings are made by other modules than pooling and
-            normalisation (dense layers, several poolings side by side).
+        ValueError: a file is damaged, or there are modules besides pooling and normalization (dense
+            layers, several poolings).
     """
     folder = Path(folder)
     if not (folder / "modules.json").is_file():
@@ -58,7 +58,7 @@ def read_settings(folder, modules_matter=True):
 
 
 def _read_modules(folder):
-    """Returns pooling and normalisation, and the place of the transformer's own settings."""
+    """Returns pooling and normalization, and the folder of the transformer's own settings."""
     modules = read_json(folder / "modules.json", list)
     try:
         kinds = [module["type"].rpartition(".")[2] for module in modules]
@@ -70,8 +70,8 @@ def _read_modules(folder):
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise ValueError(
             f"{folder / 'modules.json'} makes embeddings with the modules {kinds}. Supported: "
-            "Transformer, Pooling and, at the end, Normalize. Give both `pooling` and `normalize` "
-            "to leave its modules aside."
+            "Transformer, Pooling and, at the end, Normalize. Pass both `pooling` and `normalize` "
+            "to ignore its modules."
         )
     return {"pooling": _read_pooling(folder, paths[1]), "normalize": len(kinds) == 3}, paths[0]
 
@@ -85,8 +85,8 @@ def _read_pooling(folder, name):
     modes = [modes] if isinstance(modes, str) else modes
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise ValueError(
-            f"{path} asks for the pooling {modes}. Supported: one of {sorted(_POOLINGS)}. Give "
-            "both `pooling` and `normalize` to choose others than it was trained with."
+            f"{path} has the pooling {modes}. Supported: one of {sorted(_POOLINGS)}. Pass both "
+            "`pooling` and `normalize` to use others than in its training."
         )
     return _POOLINGS[modes[0]]
 
@@ -99,9 +99,9 @@ def _inside(folder, name):
 
 
 def write_settings(folder, pooling, normalize, max_length, hidden_dim):
-    """Writes the files for sentence-transformers into a folder that holds a checkpoint.
+    """Writes the files for sentence-transformers into the folder of a checkpoint.
 
-    The form is that of versions before 5, which all versions read.
+    Their format is that of versions before 5, which all versions read.
 
     Args:
         folder: path of an existing folder.
@@ -111,7 +111,7 @@ def write_settings(folder, pooling, normalize, max_length, hidden_dim):
         hidden_dim: int, width of the vectors.
 
     Raises:
-        ValueError: the pooling has no counterpart there.
+        ValueError: sentence-transformers does not have the pooling.
     """
     theirs = {ours: name for name, ours in _POOLINGS.items()}
     check_choice("pooling", pooling, theirs, "sentence-transformers has no others.")
@@ -126,5 +126,5 @@ def write_settings(folder, pooling, normalize, max_length, hidden_dim):
     pooling = {"word_embedding_dimension": hidden_dim, **flags}
     write_json(folder / "1_Pooling" / "config.json", pooling)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length})
-    # Last: the other files are read only where this one is.
+    # This file is last, since the others are read only if it exists.
     write_json(folder / "modules.json", listed)

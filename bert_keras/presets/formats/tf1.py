@@ -6,7 +6,7 @@
 | `bert_model.ckpt.index` | names, shapes and places of the tensors |
 | `bert_model.ckpt.data-00000-of-00001` | the tensors; there may be several such files |
 | `vocab.txt` | the vocabulary; whether text is lowercased follows from the folder's name |
-| `checkpoint` | in a folder that a training wrote: which of several checkpoints is the last |
+| `checkpoint` | after a training: the name of the last of several checkpoints |
 
 Reference: https://github.com/google-research/bert.
 """
@@ -19,12 +19,10 @@ from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tensor_bundle import read_tensor_bundle
 
 _OTHER_WEIGHTS = ("*.safetensors", "*.weights.h5")
-# What training leaves in a checkpoint: counters and the optimizers' slots, of Google's own Adam and
-# of TensorFlow's.
+# Tensors of a training: counters, and the slots of Google's own Adam and of TensorFlow's.
 _COUNTERS = ("global_step", "beta1_power", "beta2_power")
 _SLOT_ENDINGS = ("/adam_m", "/adam_v", "/Adam", "/Adam_1")
-# Kernels are stored as they are here, `(input, output)`, except those of the heads that
-# Google's scripts write out by hand.
+# Kernels have our layout, `(input, output)`, except in heads that Google's scripts write by hand.
 _KINDS = {
     "embedding": [("embeddings", "", None)],
     "norm": [("gamma", "/gamma", None), ("beta", "/beta", None)],
@@ -49,21 +47,21 @@ class Tf1Folder(Checkpoint):
 
     @functools.cached_property
     def tensors(self):
-        """The checkpoint without what only its training needed."""
+        """The tensors of the checkpoint without those of its training."""
         tensors = read_tensor_bundle(_prefix_of_checkpoint(self.folder))
         if "_CHECKPOINTABLE_OBJECT_GRAPH" in tensors:
             raise ValueError(
-                "A checkpoint of Google's BERT must be TensorFlow 1's, with names like "
+                "A checkpoint of Google's BERT must be from TensorFlow 1, with names like "
                 f"bert/embeddings/word_embeddings. Received: {self.folder}, an object-based "
-                "checkpoint of TensorFlow 2, whose names are like "
-                f"{next(iter(sorted(tensors)))!r}. Convert it with the library that wrote it."
+                f"checkpoint of TensorFlow 2 with names like {next(iter(sorted(tensors)))!r}. "
+                "Convert it with the library that wrote it."
             )
         kept = (name for name in tensors if not name.endswith(_SLOT_ENDINGS))
         return tensors.only(name for name in kept if name not in _COUNTERS)
 
 
 def holds_tf1(folder):
-    """Whether a folder's weights are a TensorFlow checkpoint and no other format's.
+    """Whether a folder has weights only as a TensorFlow checkpoint.
 
     Args:
         folder: `Path`.
@@ -74,10 +72,9 @@ def holds_tf1(folder):
 
 
 def _prefix_of_checkpoint(folder):
-    """Returns the common prefix of the checkpoint's file names.
+    """Returns the path of the checkpoint without the endings of its files.
 
-    If there are several checkpoints, the file `checkpoint` names the one to use; otherwise it is
-    `bert_model.ckpt`.
+    Of several checkpoints it is the one in the file `checkpoint`, or else `bert_model.ckpt`.
     """
     names = sorted(path.name.removesuffix(".index") for path in folder.glob("*.index"))
     if len(names) == 1:
