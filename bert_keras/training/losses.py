@@ -31,8 +31,24 @@ class WeightedLoss(keras.losses.Loss):
         return super().get_config() | {name: getattr(self, name) for name in self.settings}
 
 
+class SmoothedLoss(WeightedLoss):
+    """A `WeightedLoss` of labels that may be smoothed, see `SparseCrossentropy`."""
+
+    settings = ("label_smoothing",)
+
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        reduction: str | None = "mean_with_sample_weight",
+        **kwargs: Unpack[LossOptions],
+    ) -> None:
+        super().__init__(reduction=reduction, **kwargs)
+        check_rates(label_smoothing=label_smoothing)
+        self.label_smoothing = label_smoothing
+
+
 @keras.saving.register_keras_serializable(package="bert_keras")
-class SparseCrossentropy(WeightedLoss):
+class SparseCrossentropy(SmoothedLoss):
     """Cross-entropy of integer labels with label smoothing, averaged by weight.
 
     With `p = softmax(logits)`, `n` classes, label `y` and smoothing `s`:
@@ -65,18 +81,6 @@ class SparseCrossentropy(WeightedLoss):
         [Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7.
     """
 
-    settings = ("label_smoothing",)
-
-    def __init__(
-        self,
-        label_smoothing: float = 0.0,
-        reduction: str | None = "mean_with_sample_weight",
-        **kwargs: Unpack[LossOptions],
-    ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
-        check_rates(label_smoothing=label_smoothing)
-        self.label_smoothing = label_smoothing
-
     def call(self, y_true, y_pred):
         loss = _crossentropy(y_true, y_pred)
         if not self.label_smoothing:
@@ -86,7 +90,7 @@ class SparseCrossentropy(WeightedLoss):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class SigmoidCrossentropy(WeightedLoss):
+class SigmoidCrossentropy(SmoothedLoss):
     """Cross-entropy of the labels 0 and 1 at each position, averaged by weight.
 
     With a logit `x`, `p = 1 / (1 + exp(-x))` and a label `y`, which smoothing `s` turns into
@@ -104,18 +108,6 @@ class SigmoidCrossentropy(WeightedLoss):
         y_pred: float, `(batch, ...)`, logits.
         sample_weight: float, `(batch, ...)`, or `None` for 1 everywhere.
     """
-
-    settings = ("label_smoothing",)
-
-    def __init__(
-        self,
-        label_smoothing: float = 0.0,
-        reduction: str | None = "mean_with_sample_weight",
-        **kwargs: Unpack[LossOptions],
-    ) -> None:
-        super().__init__(reduction=reduction, **kwargs)
-        check_rates(label_smoothing=label_smoothing)
-        self.label_smoothing = label_smoothing
 
     def call(self, y_true, y_pred):
         labels = (1 - self.label_smoothing) * ops.cast(y_true, y_pred.dtype)
