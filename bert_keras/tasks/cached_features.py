@@ -222,7 +222,7 @@ class FeatureData(TaskData):
     """The data of a `HeadTask`, encoded already."""
 
     def is_whole(self, x):
-        """Returns `False` for the batches that Keras evaluates during `fit`; `encode` checks `x`."""
+        """Returns `False` for what Keras evaluates during `fit`; `encode` checks all else."""
         return isinstance(x, EncodedFeatures) or not self.task.recipe.is_running
 
     def split(self, x, y, sample_weight, share):
