@@ -16,7 +16,6 @@ import numpy as np
 
 from bert_keras.engine.prediction import Prediction
 from bert_keras.inputs import PADDING_MASK
-from bert_keras.preprocessing.batching import BucketedBatches
 from bert_keras.tasks.encoded_examples import EncodedExamples, take
 from bert_keras.tasks.joint_task import JointTask
 from bert_keras.tasks.task import Task
@@ -24,7 +23,6 @@ from bert_keras.tasks.task_data import TaskData
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.token_classifier import TokenClassifier
 from bert_keras.tasks.user_columns import split_off_end
-from bert_keras.tasks.wrapped_datasets import PreparedBatches
 from bert_keras.types import Data, Dtype, Labels, Verbose, Weights
 
 FEATURES = "features"
@@ -224,8 +222,8 @@ class FeatureData(TaskData):
     """The data of a `HeadTask`, encoded already."""
 
     def is_whole(self, x):
-        """Whether `x` is none of our batches, as `fit` evaluates; `encode` refuses the rest."""
-        return not isinstance(x, (BucketedBatches, PreparedBatches))
+        """Returns `False` for what Keras evaluates during `fit`; `encode` checks all else."""
+        return isinstance(x, EncodedFeatures) or not self.task.recipe.is_running
 
     def split(self, x, y, sample_weight, share):
         """Returns the features to train on and those at the end."""
