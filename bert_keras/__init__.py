@@ -90,9 +90,9 @@ def _hint(name):
     """Returns a sentence on where the package has that name, or its own name for it, or `""`."""
     if "_keras" not in globals() or name.startswith("_"):
         return ""
-    for room in (training, layers, heads, metrics, __getattr__("datasets")):
-        if hasattr(room, name):
-            return f" Here it is `{room.__name__}.{name}`."
+    for package in (training, layers, heads, metrics, __getattr__("datasets")):
+        if hasattr(package, name):
+            return f" Here it is `{package.__name__}.{name}`."
     return _renamed_class(name)
 
 

@@ -263,7 +263,7 @@ def test_what_is_no_column_is_refused_with_the_remedy(classifier, x, y, error, r
 
 @pytest.mark.parametrize("loss", ["mse", "binary_crossentropy", "categorical_crossentropy"])
 def test_a_loss_of_scores_is_refused_where_labels_are_classes(loss):
-    with pytest.raises(ValueError, match="takes labels of the shape of the scores"):
+    with pytest.raises(ValueError, match="whose labels have the shape of the scores"):
         tiny_classifier().compile("adam", loss=loss)
     tiny_classifier(num_classes=1, problem_type="regression").compile("adam", loss="mse")
 

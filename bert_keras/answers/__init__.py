@@ -1,4 +1,4 @@
-"""From arrays to what a person reads: labels, tags and entities, spans, tokens.
+"""Turns a model's arrays into answers for people: labels, tags and entities, spans, tokens.
 
 NumPy is all that this package needs, and it imports nothing else of `bert_keras`: an exported
 folder holds a copy beside its `runtime.py`. So imports inside it are relative.

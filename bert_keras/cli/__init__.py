@@ -1,1 +1,1 @@
-"""From a command to an answer."""
+"""A room: the command line, `bert-keras`. It begins in `main.py`."""

@@ -1,4 +1,4 @@
-"""Raw text to pre-training data and vocabularies, by any number of processes."""
+"""A room: raw text to pre-training data and vocabularies, by any number of processes."""
 
 from bert_keras.corpora.imported_records import import_records as import_records
 from bert_keras.corpora.pretraining_batches import PretrainingBatches as PretrainingBatches

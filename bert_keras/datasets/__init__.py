@@ -1,4 +1,4 @@
-"""Readers of data sets in the formats in which their authors published them."""
+"""A room: readers of data sets in the formats in which their authors published them."""
 
 from bert_keras.datasets.choice_questions import MultipleChoiceExamples as MultipleChoiceExamples
 from bert_keras.datasets.choice_questions import read_multiple_choice as read_multiple_choice

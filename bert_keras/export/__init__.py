@@ -1,1 +1,1 @@
-"""Models for other runtimes: programs, folders that answer without Keras, and KerasHub."""
+"""A room: models for other runtimes, folders that answer without Keras, and KerasHub presets."""

@@ -1,4 +1,7 @@
-"""The mathematics. Layers whose arguments are plain values leave `get_config` to Keras."""
+"""Keras layers, from embeddings and attention to the encoder, and the CRF of taggers.
+
+Layers whose arguments are plain values have the `get_config` that Keras derives.
+"""
 
 from bert_keras.layers.attention import SelfAttention as SelfAttention
 from bert_keras.layers.attention_pooling import AttentionPooling as AttentionPooling

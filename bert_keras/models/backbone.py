@@ -1,4 +1,4 @@
-"""The base class of all backbones, and what all other code may ask of them."""
+"""The base class of all backbones, and the attributes that other code may use."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -20,8 +20,8 @@ class Backbone(Adaptable, BuiltModel):
 
     The constructor of a subclass passes all its arguments on to this one by name, which checks them
     and sets them as attributes. It then makes the layers `embeddings`, `encoder` and, if the family
-    has one, `pooler`, and calls `self.build()` as its last line. Arguments whose names BERT does
-    not have must be checked by the subclass.
+    has one, `pooler`, and calls `self.build()` as its last line. A subclass
+    must check those of its arguments that `models.arguments` does not check.
 
     Args:
         name: str, or `None`.
@@ -46,7 +46,7 @@ class Backbone(Adaptable, BuiltModel):
         `num_layers + 1` floats `(batch, seq_len, hidden_dim)`, embeddings first, and `attentions`,
         a tuple of `num_layers` floats `(batch, num_heads, seq_len, seq_len)`.
 
-    Attributes: all that other code may ask of a backbone:
+    Attributes. Other code uses no others:
         input_names: names of the inputs that it takes.
         vocabulary_size: int, rows of the token table.
         hidden_dim: int, width of the hidden states.

@@ -1,8 +1,8 @@
-"""A model's doors to rooms that are imported when a program first uses them.
+"""Methods of every model that write presets and exports. Each imports its code when it is called.
 
 Writing presets and exporting need modules that a model does not need to train or to predict, and
-some of them need further packages. This is the one list of the library's deferred imports;
-`tests/test_imports.py` holds it.
+some of them need further packages. No other module of the library may import a room;
+`tests/test_imports.py` checks this.
 """
 
 from typing import Any, Literal

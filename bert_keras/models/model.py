@@ -27,7 +27,7 @@ class BuiltModel(Doors, SafeModel, WithOtherNames):
     - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that
       are already built, and calls `self.build()` as the last line of `__init__`. A further subclass
       that adds layers creates and builds them in its own `build`, before `super().build()`.
-    - Loading therefore never has to guess shapes, and weights never meet an unbuilt layer.
+    - Loading therefore never has to guess shapes or to build layers.
     - NumPy inputs are checked before any compute; tensors are not.
 
     A subclass sets `input_names`, has a method `check_arrays(inputs)`, and keeps each constructor

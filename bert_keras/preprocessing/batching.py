@@ -159,8 +159,8 @@ class BucketedBatches(keras.utils.PyDataset):
 
     The epoch advances when every batch has been read between `on_epoch_begin` and `on_epoch_end`;
     the second event alone is not enough, since Keras also sends it before the first epoch.
-    `fit` shuffles the order of the batches once more by Python's global `random`;
-    `fit(shuffle=False)` leaves the order to this class, and loses nothing. The first two batches
+    `keras.Model.fit` shuffles the batches again with Python's global `random`. Pass
+    `fit(shuffle=False)` to keep the order of this class, which is random too. The first two batches
     differ in length if any batches do: on TensorFlow, Keras treats an axis on which the two agree
     as one that never changes.
 
@@ -277,8 +277,8 @@ class BucketedBatches(keras.utils.PyDataset):
         longest = np.empty(len(batches), np.int64)
         for index, (rows, _) in enumerate(batches):
             longest[index] = self.lengths[rows].max()
-        # The longest batch first and the shortest second: every axis that varies does so there. Any
-        # other two may agree in an axis in which a third differs, if a length stands for a shape.
+        # The longest batch first and the shortest second: every axis that varies in the data set
+        # differs between these two. Two arbitrary batches could agree on it by chance.
         for place, extreme in zip(range(len(batches)), (np.argmax, np.argmin), strict=False):
             found = place + int(extreme(longest[place:]))
             batches[place], batches[found] = batches[found], batches[place]

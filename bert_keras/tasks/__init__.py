@@ -14,10 +14,14 @@ encoded rows                             encoded_examples.py  made by the task's
   v  rows of similar length together     task_data.py         TaskData.batches
 batches                                  ../preprocessing/batching.py   BucketedBatches
   |
-  v  one batch                           encoded_examples.py  EncodedExamples.rows
+  v  one batch                           encoded_examples.py  EncodedExamples.rows, called by
+  |                                                           BucketedBatches as `make_inputs`
 {token_ids, segment_ids, padding_mask}   ../preprocessing/packing.py    pack
   |
-  v  one step                            text_classifier.py   TextClassifier.call
+  v  optimizer of this run               ../training/recipe.py          Recipe.schedule
+  v  Keras's loop, in whole steps        ../engine/safe_model.py        SafeModel.fit
+  v  one step                            task.py              Task.train_step
+  |                                      text_classifier.py   TextClassifier.call
 hidden states                            ../models/backbone.py          Backbone.call
   |
   v

@@ -13,7 +13,7 @@ def head_for(task, head_class, name="head", **options):
 
 
 def head_of(task, pooling, head_options):
-    """Returns how a task's head pools, and its other options, by default those of the family.
+    """Returns the pooling and the other options of a task's head, by default the family's.
 
     Args:
         task: a `Task` with its backbone.
@@ -83,8 +83,8 @@ def fitting(preprocessor, backbone, needed_roles=()):
 def check_tokenizer(tokenizer, backbone, needed_roles=()):
     """Raises `ValueError` if a tokenizer belongs to another checkpoint.
 
-    Also if it lacks a role that the task needs, such as `"mask_token"`. A tokenizer that waits for
-    its vocabulary passes.
+    It also raises if the tokenizer lacks a role that the task needs, such as `"mask_token"`. A
+    tokenizer without a vocabulary, which `load_assets` will fill, is accepted.
     """
     if not tokenizer.has_vocabulary:
         return

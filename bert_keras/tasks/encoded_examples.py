@@ -75,7 +75,7 @@ class EncodedExamples:
         """
         return BucketedBatches(
             self.lengths,
-            self.rows,
+            make_inputs=self.rows,
             labels=self.labels,
             sample_weight=self.sample_weight,
             batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
@@ -198,8 +198,7 @@ def check_class_weight(class_weight, num_classes=None):
 def buckets_of(max_length: int) -> tuple[int, ...]:
     """Returns the lengths that batches are padded to: finer on PyTorch, which compiles nothing.
 
-    They depend on no data, so that one call of `evaluate` compiles few lengths that another did
-    not.
+    They do not depend on the data, so that calls of `evaluate` share most compiled lengths.
     """
     is_torch = keras.backend.backend() == "torch"
     return length_buckets(max_length, step=4, first=4) if is_torch else length_buckets(max_length)

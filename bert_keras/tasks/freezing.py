@@ -34,7 +34,7 @@ def frozen_weights(backbone, frozen):
 
 @contextlib.contextmanager
 def without_gradients(weights):
-    """Within it, PyTorch computes no gradients of these weights; other backends never do.
+    """A context in which PyTorch computes no gradients of these weights; other backends never do.
 
     Args:
         weights: list of `keras.Variable`.

@@ -20,7 +20,7 @@ from bert_keras.types import Path
 
 
 class SavedTask:
-    """What a task does with files. A class to inherit from beside `keras.Model`, see `Task`."""
+    """Mixin of `Task`: saving, loading and presets."""
 
     def save_assets(self, folder: Path) -> None:
         """Writes the tokenizer into a `.keras` file's assets."""
@@ -139,8 +139,8 @@ def _make_task(cls, preset, load_weights, arguments):
         source.load_backbone_weights(backbone, task)
     if changed:
         warnings.warn(
-            f"The preset's head was made with other {changed} than asked for, so the head "
-            "starts at random and needs training.",
+            f"The preset's head has other {changed} than requested, so the new head starts at "
+            "random and needs training.",
             stacklevel=4,
         )
     else:

@@ -43,8 +43,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
 
     A subclass makes `self.head`, defines its loss and metrics (`default_loss`, `default_metrics`)
     and its labels (`encode_labels`), and answers as a person would read it. A task whose texts do
-    not each become one row of token ids overrides `encode_texts`. The way of the data, from what
-    the user gave to batches, is `self.data`, a `TaskData`.
+    not each become one row of token ids overrides `encode_texts`. `self.data`, a
+    `TaskData`, turns what the user passes into batches.
 
     `fit`, `evaluate` and `predict` take
 
@@ -267,7 +267,7 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         self.compile_with(self.recipe.make_optimizer(self) if self.recipe.is_own else optimizer)
 
     def compile_with(self, optimizer: Any) -> None:
-        """Compiles with another optimizer and everything else as `compile` was asked."""
+        """Compiles with another optimizer and the other arguments of the last `compile`."""
         super().compile(optimizer=optimizer, **self.recipe.arguments(self))
 
     def get_compile_config(self) -> dict[str, Any]:
@@ -332,8 +332,8 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
             **kwargs: `verbose`, `validation_steps`, `validation_freq`, see `keras.Model.fit`.
 
         Returns:
-            A `keras.callbacks.History`. Its `loss` is Keras's mean over batches; the metrics are
-            means over examples by weight.
+            A `keras.callbacks.History`. Its `loss` is Keras's mean over batches; its metrics are
+            weighted means over examples.
 
         Raises:
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
@@ -346,18 +346,18 @@ class Task(SavedTask, AdaptedTask, BuiltModel):
         if validation_split and validation_data is None and self.data.is_whole(x):
             train, validation_data = self.data.split(x, y, sample_weight, validation_split)
             x, y, sample_weight = train
-        data = self.data.for_training(
+        arguments = self.data.for_training(
             x, y, sample_weight, batch_size, class_weight, shuffle, initial_epoch
         )
         if validation_data is not None:
             size = validation_batch_size or batch_size
-            data["validation_data"] = self.data.for_validation(validation_data, size)
-        self.recipe.schedule(self, data["x"], steps_per_epoch, epochs, initial_epoch)
+            arguments["validation_data"] = self.data.for_validation(validation_data, size)
+        self.recipe.schedule(self, arguments["x"], steps_per_epoch, epochs, initial_epoch)
         callbacks = self.recipe.callbacks(self, callbacks, steps_per_epoch is not None)
-        data |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
+        arguments |= {"epochs": epochs, "initial_epoch": initial_epoch, "callbacks": callbacks}
         self.recipe.is_running = True
         try:
-            return super().fit(steps_per_epoch=steps_per_epoch, **data, **kwargs)
+            return super().fit(steps_per_epoch=steps_per_epoch, **arguments, **kwargs)
         finally:
             self.recipe.is_running = False
 

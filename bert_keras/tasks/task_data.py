@@ -1,4 +1,4 @@
-"""The way of a task's data: what the user gave, then encoded rows, then batches."""
+"""Turns what the user passes to a task into encoded rows, and rows into batches."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -31,10 +31,10 @@ from bert_keras.tasks.user_columns import (
 from bert_keras.tasks.wrapped_datasets import PreparedBatches, Stream, wrapped
 from bert_keras.types import Data, Labels, Weights
 
-# Tokens trained on in the time in which JAX compiles a step for one more length, times the square
-# of the width: both grow alike with the number of layers. Measured on two cores, see
-# docs/benchmarks.md; a GPU computes more in that time. TensorFlow gains nothing from fewer lengths,
-# and PyTorch compiles nothing.
+# What it costs to compile a step for one more length: the number of tokens that JAX could train on
+# in that time, times `hidden_dim ** 2`. The number of layers cancels out. Measured on two cores,
+# see docs/benchmarks.md; a GPU computes more in that time. TensorFlow gains nothing from fewer
+# lengths, and PyTorch compiles nothing.
 COMPILATION = {"jax": 1e9}
 # Tokens in a batch that PyTorch predicts on the CPU, see docs/benchmarks.md.
 TOKENS_AT_ONCE = 2048
@@ -116,8 +116,7 @@ class TaskData:
                 f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
             )
         if not isinstance(x, dict):
-            if task.preprocessor is None:
-                self.check_has_preprocessor()
+            self.check_has_preprocessor()
             x, y = self.columns(x, y)
             check_same_length(x, y, sample_weight)
             return task.encode_texts(x, y, sample_weight, training)
@@ -151,8 +150,8 @@ class TaskData:
                 worth compiling on JAX; `None` for all lengths of `examples`.
         """
         task, backend = self.task, keras.backend.backend()
-        # XLA would compile a smaller last batch anew, which costs more than rows of weight 0. Not
-        # in `evaluate`: Keras's mean of the losses counts rows, not weights.
+        # For XLA, rows of weight 0 in the last batch cost less than compiling a smaller shape.
+        # `evaluate` must not pad: Keras averages the losses of batches by rows, not by weights.
         pads = backend != "torch" and shuffle and task.ignores_weight_0()
         batches = examples.batches(
             batch_size,
@@ -164,7 +163,7 @@ class TaskData:
         )
         cost = COMPILATION.get(backend, 0)
         if num_epochs and cost and not (batches.unpadded or examples.keeps_buckets):
-            # By epoch 0 in any case: a run that is continued keeps the lengths it began with.
+            # Always chosen from epoch 0, so that a continued run keeps the lengths it began with.
             price = cost / (task.backbone.hidden_dim**2 * examples.sequences_per_row)
             batches.buckets = buckets_worth_compiling(
                 batches.batches, batches.buckets, num_epochs, price

@@ -1,4 +1,4 @@
-"""Columns of texts and labels, in whatever people hold them, as lists."""
+"""Turns columns of texts and labels of any library, such as NumPy or pandas, into lists."""
 
 from collections.abc import Sequence
 

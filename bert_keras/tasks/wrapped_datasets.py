@@ -46,7 +46,7 @@ def wrapped(data, x, training=True):
         return Stream(x, prepare)
     if share.shares > 1:
         raise ValueError(
-            "Processes take their rows of batches that Python makes. Received: a "
+            "Processes can share only batches that pass through Python. Received: a "
             f"{type(x).__name__}, of unknown length. Pass texts or arrays, a PyDataset, or a "
             "dataset that knows its length."
         )
@@ -62,7 +62,7 @@ def _can_be_read_here(x):
 
 
 class _Prepare:
-    """Function that returns a batch as a model takes it; errors name the batch's number."""
+    """Turns a batch of a data set into a batch for the model; errors name the batch's number."""
 
     def __init__(self, data, training, share):
         self.data, self.training, self.share, self.number = data, training, share, 0
@@ -107,7 +107,7 @@ def _column(x):
     """
     if isinstance(x, str):
         raise TypeError(
-            f"It is no batch but one example, {x:.80}. Batch the dataset: `.batch(32)`."
+            f"It must be a batch. Received one example, {x:.80}. Batch the dataset: `.batch(32)`."
         )
     if is_text(x) or _is_rows(x):
         return as_column(x)
@@ -195,7 +195,7 @@ def _batches(dataset):
 def _num_batches(dataset):
     if hasattr(dataset, "cardinality") and int(dataset.cardinality()) == -1:
         raise ValueError(
-            "A dataset of texts must end. Received one that repeats: `.take(n)` of it."
+            "A dataset of texts must end. Received one that repeats. Pass `dataset.take(n)`."
         )
     try:
         return len(dataset)

@@ -31,7 +31,8 @@ OF_PROBABILITIES = {
         "sparse_categorical_crossentropy",
     )
 }
-# Those that take labels of the shape of the scores; every loss by name does, see `_of_logits`.
+# Losses whose labels have the shape of the scores. That includes each loss that is still a name,
+# because `_of_logits` turns the names of the others into objects.
 OF_SCORES = (str, *(cls for name, cls in OF_PROBABILITIES.items() if "sparse" not in name))
 # The arguments of `Task.compile` that configure the optimizer.
 DEFAULTS = {
@@ -115,9 +116,9 @@ class Recipe:
             loss = task.default_loss(self.label_smoothing)
         elif isinstance(loss, OF_SCORES) and isinstance(task.default_loss(0.0), SparseCrossentropy):
             raise ValueError(
-                "This task's labels are numbers of classes, and its outputs a score for each. "
-                f"Received: loss={loss!r}, which takes labels of the shape of the scores. Leave it "
-                "out for cross-entropy; a head for numbers has problem_type='regression'."
+                "This task's labels are class indices, and its outputs have one score per class. "
+                f"Received: loss={loss!r}, whose labels have the shape of the scores. Leave it out "
+                "for cross-entropy; to predict numbers, use problem_type='regression'."
             )
         elif self.label_smoothing:
             raise ValueError(
@@ -173,7 +174,7 @@ class Recipe:
         return WarmupDecay(asked["learning_rate"], total_steps, **shape)
 
     def begin(self, initial_epoch, sort_window=None, num_epochs=None):
-        """Notes that a run begins, or that one is continued, with its order and its lengths."""
+        """Starts a run with a new seed and window, or keeps those of the run that is continued."""
         if initial_epoch == 0:
             self._random_state, self.num_epochs = None, num_epochs
         if initial_epoch == 0 or self.seed is None:
@@ -307,7 +308,7 @@ def _of_all_devices(loss, share):
 
 
 def _check_adds_up(task):
-    """Raises `ValueError` if an optimizer would take one device's gradients for all."""
+    """Raises `ValueError` if an optimizer would not add up the gradients of all devices."""
     optimizer = task.optimizer
     limits = ("clipnorm", "clipvalue", "global_clipnorm")
     clips = any(getattr(inner_optimizer(task), name, None) is not None for name in limits)
@@ -320,8 +321,8 @@ def _check_adds_up(task):
         )
     if is_torch and optimizer is not inner_optimizer(task):
         raise ValueError(
-            "In float16 PyTorch's processes would disagree on which steps are left out. Received: "
-            "dtype='mixed_float16'. Use 'mixed_bfloat16', which every card that is fast in it has."
+            "With float16, PyTorch's processes would skip different steps. Received: "
+            "dtype='mixed_float16'. Use 'mixed_bfloat16'."
         )
 
 

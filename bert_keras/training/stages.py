@@ -39,7 +39,7 @@ def layer_wise_decay(
     Reference:
         [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.4, where the top layer
         has multiplier 1, not `rate`; the convention here is that of
-        [ELECTRA](https://arxiv.org/abs/2003.10555), where the pooler stands above it.
+        [ELECTRA](https://arxiv.org/abs/2003.10555), which has the multiplier 1 above that layer.
     """
     if not (is_number(rate) and 0 < rate <= 1):
         raise ValueError(f"`rate` must be above 0 and at most 1. Received: {rate!r}.")

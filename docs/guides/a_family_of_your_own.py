@@ -139,7 +139,8 @@ for ours, theirs, kind, *_ in distilbert.HUGGING_FACE.rows:
     print(f"{ours:46}{theirs:44}{kind}")
 
 # %% [markdown]
-# In the package, a family takes four steps and no other edit: the class, `models/NAME.py`; the record,
+# In the package, a family takes four steps: the class, `models/NAME.py`; the record,
 # `presets/families/NAME_record.py`, which the tuple in that folder's `__init__.py` lists; the name of
-# the class in `bert_keras/__init__.py`; and a test, `tests/models/test_NAME.py`. The shared tests then
-# compare every head with transformers, reading and writing.
+# the class in `bert_keras/__init__.py` and `__init__.pyi`; and a test, `tests/models/test_NAME.py`,
+# with `tests/golden/NAME_backbone.json`. The shared tests then compare every head with transformers,
+# reading and writing. A row in `docs/family_pages.py` and a page in each language put it on the site.
