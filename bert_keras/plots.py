@@ -17,18 +17,19 @@ texts. With `path` the figure is also written to a file. Figures are closed in p
 notebook shows them once.
 """
 
+from __future__ import annotations
+
 import contextlib
 import html
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 import tokenizers
 from keras import ops
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from bert_keras.checks import require
@@ -36,6 +37,9 @@ from bert_keras.engine.atomic_files import replacing
 from bert_keras.tasks.saliency import Saliency
 from bert_keras.tasks.task import Task
 from bert_keras.types import Array, Path, Texts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Pictures of longer texts are unreadable.
 MOST_TOKENS = 28

@@ -37,6 +37,8 @@ PATHS = {name_of(path): path for path in sorted((ROOT / "bert_keras").rglob("*.p
 def statements(nodes):
     """Yields statements that run at import, also those inside `if`, `try` and `with`."""
     for node in nodes:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
         yield node
         if isinstance(node, (ast.If, ast.Try, ast.With)):
             yield from statements(n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt))
@@ -96,6 +98,17 @@ def test_only_engine_imports_the_inside_of_keras():
     for name in PATHS:
         inside = [other for other in EVER[name] if other.startswith("keras.src")]
         assert not inside or name.startswith("bert_keras.engine."), (name, inside)
+
+
+# The server needs its extra as a whole; modules of answers import one another by relative names.
+FREE = ("bert_keras.serving.", "bert_keras.answers")
+
+
+def test_a_package_of_an_extra_is_imported_where_it_is_needed():
+    required = {"bert_keras", "absl", "keras", "ml_dtypes", "numpy", "safetensors", "tokenizers"}
+    for name, modules in AT_IMPORT.items():
+        roots = {module.split(".")[0] for module in modules} - sys.stdlib_module_names
+        assert roots <= required or name.startswith(FREE), (name, roots - required)
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])

@@ -1,6 +1,7 @@
 """LoRA: a dense layer that can train two small matrices in place of its kernel."""
 
 from types import MappingProxyType
+from typing import Any
 
 import keras
 import numpy as np
@@ -41,12 +42,13 @@ class AdaptableDense(keras.layers.Dense):
     # `None` without an adapter.
     lora_a = lora_b = lora_scale = None
 
-    def __init__(self, units: int, cut_axis: int = 1, **kwargs) -> None:
-        super().__init__(units, **kwargs)
+    def __init__(self, units: int, *args: Any, cut_axis: int = 1, **kwargs: Any) -> None:
+        super().__init__(units, *args, **kwargs)
         self.cut_axis = cut_axis
 
     def get_config(self):
-        return {**super().get_config(), "cut_axis": self.cut_axis}
+        config = super().get_config()
+        return config if self.cut_axis else {**config, "cut_axis": 0}
 
     @property
     def has_adapter(self):

@@ -43,8 +43,9 @@ class SelfAttention(keras.layers.Layer):
         attention_mask: bool, broadcastable to `(batch, num_heads, seq_len, seq_len)`, `True` where
             a query (third axis) may attend to a key (fourth axis); `None` allows all.
         return_attentions: bool, whether the probabilities are returned too.
-        attention_bias: float, broadcastable to the same shape, added to the scores, or `None`.
         training: bool, whether dropout is active.
+        attention_bias: float, broadcastable to the same shape as the mask, added to the scores, or
+            `None`.
 
     Returns:
         `(output, attentions)`: float `(batch, seq_len, hidden_dim)`, and float
@@ -94,8 +95,8 @@ class SelfAttention(keras.layers.Layer):
         hidden_states: Tensor,
         attention_mask: Tensor | None = None,
         return_attentions: bool = False,
-        attention_bias: Tensor | None = None,
         training: bool | None = None,
+        attention_bias: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         query = self._split_heads(self.query(hidden_states))
         key = self._split_heads(self.key(hidden_states))

@@ -231,6 +231,7 @@ def _check_labels(labels, exists):
     num_choices = exists.shape[1]
     inside = (labels >= 0) & (labels < num_choices)
     inside &= exists[np.arange(len(labels)), np.clip(labels, 0, num_choices - 1)]
-    count = exists[np.argmin(inside)].sum()
-    rule = f"A label must be the position of one of the example's choices, from 0 to {count - 1}"
-    refuse_first(~inside, labels, rule)
+    if not inside.all():
+        count = exists[np.argmin(inside)].sum()
+        choices = f"one of the example's choices, from 0 to {count - 1}"
+        refuse_first(~inside, labels, f"A label must be the position of {choices}")

@@ -116,7 +116,8 @@ class TaskData:
                 f"{type(task).__name__} needs labels to train or to be evaluated. Received: y=None."
             )
         if not isinstance(x, dict):
-            self.check_has_preprocessor()
+            if task.preprocessor is None:
+                self.check_has_preprocessor()
             x, y = self.columns(x, y)
             check_same_length(x, y, sample_weight)
             return task.encode_texts(x, y, sample_weight, training)

@@ -12,6 +12,7 @@ import numpy as np
 from bert_keras import distribution
 from bert_keras.engine.tensorflow_data import is_data_loader
 from bert_keras.preprocessing.batching import BucketedBatches
+from bert_keras.tasks.encoded_examples import EncodedExamples
 from bert_keras.tasks.user_columns import as_column, check_is_dataset, is_text
 
 
@@ -29,10 +30,15 @@ def wrapped(data, x, training=True):
         training: bool, whether texts come with labels.
 
     Raises:
-        TypeError: `x` yields nothing.
+        TypeError: `x` yields nothing, or is for a `HeadTask`.
         ValueError: processes cannot share its batches.
     """
     check_is_dataset(x)
+    if isinstance(x, EncodedExamples):
+        raise TypeError(
+            "What `encode_features` returned is for a `HeadTask`. Received: it, for a "
+            f"{type(data.task).__name__}. Pass it to `HeadTask(task).fit`."
+        )
     share = distribution.share_of(data.task) if training else distribution.Share()
     prepare = _Prepare(data, training, share)
     if isinstance(x, keras.utils.PyDataset):

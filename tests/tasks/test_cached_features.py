@@ -118,6 +118,8 @@ def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_pat
     )
     task.backbone.call = counted
     features = bert_keras.encode_features(task, TEXTS, LABELS, verbose=0)
+    with pytest.raises(TypeError, match=r"HeadTask\(task\)\.fit"):
+        task.fit(features, verbose=0)
     head = bert_keras.HeadTask(task)
     head.fit(features, epochs=3, callbacks=[told], verbose=0)
     assert "end of an epoch" not in read[:-3] and read[-3:] == ["end of an epoch"] * 3

@@ -219,7 +219,7 @@ def test_the_head_of_another_task_is_not_taken_for_its_own(tmp_path):
         ((CONTEXTS, [["a"], [], ["b"]]), [0, 0, 0], r"at least one choice.*\[\] at the index 1"),
         (CONTEXTS, [0, 0, 0], "tuple of contexts"),
         (random_inputs(), [0, 4, 0], "from 0 to 3.*Received 4 at the index 1"),
-        ({"token_ids": np.ones((3, 4), int)}, [0, 0, 0], "3 axes"),
+        ({"token_ids": np.ones((3, 4), int)}, [0, 0, 0], r"\(batch, num_choices, seq_len\)"),
     ],
 )
 def test_examples_that_do_not_fit_are_refused(x, y, message):
