@@ -105,7 +105,16 @@ FREE = ("bert_keras.serving.", "bert_keras.answers")
 
 
 def test_a_package_of_an_extra_is_imported_where_it_is_needed():
-    required = {"bert_keras", "absl", "keras", "ml_dtypes", "numpy", "safetensors", "tokenizers"}
+    required = {
+        "bert_keras",
+        "absl",
+        "h5py",
+        "keras",
+        "ml_dtypes",
+        "numpy",
+        "safetensors",
+        "tokenizers",
+    }
     for name, modules in AT_IMPORT.items():
         roots = {module.split(".")[0] for module in modules} - sys.stdlib_module_names
         assert roots <= required or name.startswith(FREE), (name, roots - required)
