@@ -173,7 +173,7 @@ def refuse_first(wrong, values, rule, advice="", places=None):
 
 
 def refuse_smoothing(rate, rule):
-    """Raises `ValueError` if labels are to be smoothed where they cannot be.
+    """Raises `ValueError` if `label_smoothing` is set where labels cannot be smoothed.
 
     Args:
         rate: float, the `label_smoothing`.

@@ -41,7 +41,7 @@ LEAST_ROWS = 512
 
 
 def has_fused_attention(query, dropout=None):
-    """Returns whether attention is to be computed by `fused_attention`.
+    """Returns whether `fused_attention` computes the attention.
 
     Args:
         query: float tensor, `(batch, seq_len, num_heads, head_dim)`.
