@@ -6,7 +6,7 @@ import pathlib
 
 import tokenizers
 
-from bert_keras.checks import check_choice, check_int, check_number, check_type, is_int
+from bert_keras.checks import check_choice, check_int, check_number, describe, is_int
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.tokenizers import vocabulary
 from bert_keras.tokenizers.keras_hub_settings import (
@@ -198,7 +198,10 @@ def _read_configs(folder):
     for role in ROLES:
         token = config.get(_their_name(role)) or tokens.get(_their_name(role))
         settings[role] = token.get("content", token) if isinstance(token, dict) else token
-        check_type(f"{role}` in `{path}", settings[role], (str, type(None)), "a token")
+        if not isinstance(settings[role], (str, type(None))):
+            raise ValueError(
+                f"`{role}` in {path} must be a token. Received: {describe(settings[role])}."
+            )
     length = config.get("model_max_length")
     if length is not None and check_number(f"model_max_length` in `{path}", length, 1) < _ENDLESS:
         settings["model_max_length"] = int(length)
