@@ -101,6 +101,8 @@ def _replayed(body, receive):
 async def _respond(scope, send, status, message):
     content = json.dumps(error_body(scope["path"], status, message)).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    # Known at once: the connection may end before the last chunk, since the body is not read.
+    headers.append((b"content-length", str(len(content)).encode()))
     more = {401: (b"www-authenticate", b"Basic"), 429: (b"retry-after", b"1")}
     headers += [more[status]] if status in more else []
     await send({"type": "http.response.start", "status": status, "headers": headers})
