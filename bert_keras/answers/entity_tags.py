@@ -198,7 +198,7 @@ def extract_entities(tags: Sequence[str], scheme: str | None = None) -> list[tup
     """Reads the entities from one sentence's tags.
 
     Without a scheme any mixture of prefixes is read as conlleval does: `B` and `S` start an
-    entity, and so do `I` and `E` after `O`, after a finished entity, or after another type. So
+    entity, as do `I` and `E` after `O`, after a finished entity, or after another type. So
     `I-PER` right after `O` is an entity of one word. With a scheme, only sequences that the
     scheme allows are entities; in IOB2 that `I-PER` is none.
 

@@ -48,7 +48,7 @@ def read_conll(
     Daily, Weibo and CoNLL-U:
 
     - Fields are separated by tabs if the first word's line has one, else by spaces and tabs.
-    - A line of white space ends a sentence, and so does a line that begins with `-DOCSTART-`.
+    - A line of white space or one that begins with `-DOCSTART-` ends a sentence.
     - A line that begins with `#` and has as many fields as the first word's line is a word: tweets
       have `#\tO`. With another number of fields it is a comment if white space, another `#` or
       nothing follows (`# text = ...`), if it is `#begin` or `#end` of CoNLL-2012 or `#name=value`,

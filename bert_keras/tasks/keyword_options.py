@@ -28,6 +28,8 @@ from bert_keras.types import (
 
 
 class CompileOptions(TypedDict, total=False):
+    """Options of `Task.compile` that the recipe or Keras takes."""
+
     learning_rate: float
     weight_decay: float
     warmup: float
@@ -46,27 +48,37 @@ class CompileOptions(TypedDict, total=False):
 
 
 class AllCompileOptions(CompileOptions, total=False):
+    """Options of `compile`, those in its signature included."""
+
     label_smoothing: float
     weighted_metrics: Any
 
 
 class FitOptions(TypedDict, total=False):
+    """Options of `Task.fit` that Keras takes."""
+
     verbose: Verbose
     validation_steps: int | None
     validation_freq: int
 
 
 class RunOptions(TypedDict, total=False):
+    """Options of `predict`, and of `evaluate`, that Keras takes."""
+
     verbose: Verbose
     steps: int | None
     callbacks: Sequence[keras.callbacks.Callback] | None
 
 
 class EvaluateOptions(RunOptions, total=False):
+    """Options of `Task.evaluate` that Keras takes."""
+
     return_dict: bool
 
 
 class TaskOptions(LayerOptions, total=False):
+    """Options of every task's constructor."""
+
     lora_rank: int | None
     lora_alpha: float | None
     lora_targets: Sequence[Projection]
@@ -74,6 +86,8 @@ class TaskOptions(LayerOptions, total=False):
 
 
 class PresetOptions(TaskOptions, PreprocessorOptions, total=False):
+    """Options of every task's `from_preset`."""
+
     load_weights: bool
     preprocessor: TextPreprocessor | None
     backbone: dict[str, Any]
@@ -81,18 +95,24 @@ class PresetOptions(TaskOptions, PreprocessorOptions, total=False):
 
 
 class _ClassifierOptions(PresetOptions, total=False):
+    """Options that classifiers share."""
+
     num_classes: int
     label_names: Sequence[str] | None
     dropout: float | None
 
 
 class TextClassifierOptions(_ClassifierOptions, total=False):
+    """Options of `TextClassifier.from_preset`."""
+
     problem_type: ProblemType
     pooling: Pooling | None
     head_options: HeadOptions | None
 
 
 class LongTextClassifierOptions(_ClassifierOptions, total=False):
+    """Options of `LongTextClassifier.from_preset`."""
+
     problem_type: ProblemType
     pooling: Pooling | None
     num_windows: int
@@ -101,11 +121,15 @@ class LongTextClassifierOptions(_ClassifierOptions, total=False):
 
 
 class TokenClassifierOptions(_ClassifierOptions, total=False):
+    """Options of `TokenClassifier.from_preset`."""
+
     crf: bool
     stride: int | None
 
 
 class QuestionAnsweringOptions(PresetOptions, total=False):
+    """Options of `QuestionAnswering.from_preset`."""
+
     stride: int
     max_question_length: int
     max_answer_length: int
@@ -116,17 +140,23 @@ class QuestionAnsweringOptions(PresetOptions, total=False):
 
 
 class MultipleChoiceOptions(PresetOptions, total=False):
+    """Options of `MultipleChoice.from_preset`."""
+
     dropout: float | None
     pooling: Pooling | None
     head_options: HeadOptions | None
 
 
 class TextEmbedderOptions(PresetOptions, total=False):
+    """Options of `TextEmbedder.from_preset`."""
+
     pooling: Pooling
     normalize: bool
     objective: Objective
 
 
 class MaskedLMOptions(PresetOptions, total=False):
+    """Options of `MaskedLM.from_preset`."""
+
     masking: Masking | dict[str, Any] | None
     head_options: dict[str, Any] | None

@@ -33,7 +33,7 @@ class SeveralMasks:
 
     The last is the divergence between normal distributions around the scores, with the variance 1/2
     for which the squared error is a negative log-likelihood. The paper's equation adds the losses
-    of both passes; its authors' code averages them, and so does this class. A step takes twice as
+    of both passes; its authors' code and this class average them. A step takes twice as
     long.
 
     With `dropout_samples=k` (multi-sample dropout), the head draws `k` masks over its input from
