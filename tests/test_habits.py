@@ -408,7 +408,7 @@ def test_what_is_no_backbone_of_ours_is_told_by_its_package():
 def test_a_folder_without_a_tokenizer_says_how_to_do_without(tmp_path, classifier):
     classifier.backbone.save_to_preset(tmp_path)
     for cls in (bert_keras.TextClassifier, bert_keras.WordPieceTokenizer):
-        with pytest.raises(FileNotFoundError, match="takes `preprocessor=None`"):
+        with pytest.raises(FileNotFoundError, match="pass `preprocessor=None`"):
             cls.from_preset(tmp_path)
     with pytest.raises(ValueError, match=r"Tokenizer\.from_preset\(folder\)"):
         bert_keras.WordPieceTokenizer(tmp_path)

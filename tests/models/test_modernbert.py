@@ -186,7 +186,7 @@ def test_outputs_equal_transformers_in_both_spellings_of_a_config(seed, tmp_path
         ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "Received:.*yarn"),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 9.0}}, "Received:.*9.0"),
         ({"rope_scaling": {"type": "linear"}}, "linear"),
-        ({"rope_parameters": 7}, "must say what global_rotary_base is"),
+        ({"rope_parameters": 7}, "must define global_rotary_base"),
         ({"global_rope_theta": 9.0, "local_rope_theta": None}, "local_rotary_base"),
         ({"local_attention": None}, "local_attention"),
     ],
@@ -219,5 +219,5 @@ def test_settings_without_weights_must_be_in_the_config(tmp_path, left_out, miss
         part.pop(left_out, None)
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "model.safetensors").write_bytes(b"never read")
-    with pytest.raises(ValueError, match=f"must say what {missing} is"):
+    with pytest.raises(ValueError, match=f"must define {missing}"):
         bert_keras.ModernBertBackbone.from_preset(tmp_path)
