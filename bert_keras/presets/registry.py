@@ -1,7 +1,6 @@
 """The registered presets: names of well-known checkpoints, and where to find each.
 
-Only checkpoints in the safetensors format are listed. Pickles (`pytorch_model.bin`) are refused,
-because unpickling a file runs the code in it.
+Only checkpoints in the safetensors format are listed.
 """
 
 from typing import NamedTuple

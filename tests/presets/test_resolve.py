@@ -31,7 +31,7 @@ def checkpoint(tmp_path):
         "README.md": "# A model",
         "1_Pooling/config.json": "{}",
     }
-    copies = ("pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx")
+    copies = ("weights.pt", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx")
     write_files(folder, files | dict.fromkeys(copies, "weights in another format"))
     weights = {"a": np.arange(5000, dtype="float32"), "b": np.ones((3, 3), "float32")}
     write_safetensors(folder / "model.safetensors", weights, {"format": "pt"})
@@ -147,8 +147,8 @@ class TestLocal:
         ("missing", "error", "message"),
         [
             (["config"], FileNotFoundError, r"config\.json or bert_config\.json.*vocab\.txt"),
-            (["model"], ValueError, r"pytorch_model\.bin.*safe_serialization=True"),
-            (["model", "pytorch_model"], ValueError, r"only flax_model\.msgpack, tf_model\.h5"),
+            (["model"], ValueError, r"only weights\.pt.*safe_serialization=True"),
+            (["model", "weights"], ValueError, r"only flax_model\.msgpack, tf_model\.h5"),
         ],
     )
     def test_an_incomplete_folder_is_refused_with_a_list_of_its_files(
@@ -365,11 +365,11 @@ class TestHuggingFace:
             resolve("hf://owner/name")
         assert raised.value.__cause__ is not None
 
-    def test_a_repository_that_has_only_a_pickle_is_refused(self, hub, checkpoint):
+    def test_a_repository_that_has_only_another_pickle_is_refused(self, hub, checkpoint):
         (checkpoint / "model.safetensors").unlink()
-        with pytest.raises(ValueError, match=r"only pytorch_model\.bin.*safe_serialization=True"):
+        with pytest.raises(ValueError, match=r"only weights\.pt.*safe_serialization=True"):
             resolve("hf://owner/name")
-        assert not [request for request in hub.requests if request.endswith("pytorch_model.bin")]
+        assert not [request for request in hub.requests if request.endswith("weights.pt")]
 
     def test_the_error_of_a_repository_without_a_config_lists_its_files(self, hub, checkpoint):
         shutil.rmtree(checkpoint)

@@ -17,7 +17,6 @@ An opened preset has
 
 import contextlib
 import inspect
-import math
 import re
 
 import keras
@@ -87,7 +86,7 @@ class Preset:
 
     def filling(self):
         """Returns a context that refuses to make a model which is larger than the tensors."""
-        return filled_by(self.source, lambda: sum(map(math.prod, self.tensors.shapes.values())))
+        return filled_by(self.source, lambda: self.tensors.num_values)
 
     def tokenizer(self):
         """Returns the tokenizer of the folder."""

@@ -1,4 +1,8 @@
-"""Hugging Face's checkpoint folder: `config.json`, `model.safetensors`, tokenizer files."""
+"""Hugging Face's checkpoint folder: `config.json`, weights, tokenizer files.
+
+Weights are read from `model.safetensors`, or where there is none from `pytorch_model.bin`; both may
+be in shards with an index. They are written as safetensors.
+"""
 
 import functools
 
@@ -21,6 +25,7 @@ from bert_keras.presets.formats.checkpoint import (
 )
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
+from bert_keras.presets.torch_pickle import read_torch
 from bert_keras.tokenizers.saved import TOKENIZER_FILES
 
 _THERE = "Hugging Face transformers"
@@ -67,7 +72,7 @@ class HuggingFaceFolder(Checkpoint):
     @functools.cached_property
     def tensors(self):
         """The tensors with the names of the bare model, whatever their names in the file."""
-        checkpoint, names = read_safetensors(self.folder), {}
+        checkpoint, names = _read_weights(self.folder), {}
         for name in checkpoint:
             canonical = name.removeprefix(self.record.prefix)
             for old, new in _OLD_ENDINGS.items():
@@ -136,6 +141,13 @@ class HuggingFaceFolder(Checkpoint):
             "numbers. Pass `label_names` to name them."
         )
         return None
+
+
+def _read_weights(folder):
+    """Returns the tensors in a folder's files, if possible from safetensors."""
+    if any(folder.glob("model*.safetensors")) or not any(folder.glob("pytorch_model*")):
+        return read_safetensors(folder)
+    return read_torch(folder)
 
 
 def export_to_huggingface(
