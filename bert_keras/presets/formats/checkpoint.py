@@ -143,7 +143,10 @@ class Checkpoint(Preset):
         check_choice(f"{name}` in `{self.path}", value, values, advice)
 
     def load_backbone_weights(self, backbone, task=None):
-        """Assigns every backbone weight its tensor. A missing pooler only gets a warning.
+        """Assigns every backbone weight its tensor.
+
+        A missing pooler only gets a warning, and so do tensors of parts that neither the backbone
+        nor a head of its family has.
 
         Args:
             backbone: the result of `backbone`.
@@ -155,18 +158,19 @@ class Checkpoint(Preset):
                 sides, and no weight was changed.
         """
         is_read = task is None or task.reads_pooled_output
+        tensors, known = self._read_backbone(backbone), self._names_of_heads()
+        left_out = [name for name in self.tensors if name not in tensors and name not in known]
+        if self.record.tables is not None:
+            tensors = self.record.tables.read(tensors, backbone)
         counts = {key: getattr(backbone, name) for key, name in self.record.counts.items()}
         assign(
             weights_of(backbone),
             self._expanded(self.record.rows, **counts),
-            self._backbone_tensors(backbone),
+            tensors,
+            left_out=left_out,
             source=self.source,
             **{"optional" if is_read else "unread": self.record.optional},
         )
-
-    def _backbone_tensors(self, backbone):
-        tensors, tables = self._read_backbone(backbone), self.record.tables
-        return tensors if tables is None else tables.read(tensors, backbone)
 
     def task_name(self):
         """Returns the registered name of the task whose head the checkpoint has, or `None`."""
@@ -220,21 +224,19 @@ class Checkpoint(Preset):
     # These methods are for backbone and head in one file, `self.tensors`, with the record's names.
 
     def _read_backbone(self, backbone):
-        """Returns the tensors of the backbone."""
-        tensors, heads = self.tensors, self._modules_of(self.record.heads)
-        return tensors.only(name for name in tensors if _module(name) not in heads)
+        """Returns the tensors of the backbone: those in the modules that the rows name."""
+        modules = {_module(theirs) for _, theirs, *_ in self.record.rows}
+        return self.tensors.only(name for name in self.tensors if _module(name) in modules)
 
     def _read_head(self, task_class_name, names):
-        """Returns the head's tensors in `names`, and those that belong to no other head."""
-        tensors, own = self.tensors, self._modules_of([task_class_name])
-        known = {n for task in self.record.heads for n, _ in self._head_names(task).values()}
-        known = known.union(*(head.tied for head in self.record.heads.values()))
-        known -= {name for name, _ in names.values()}
-        return tensors.only(n for n in tensors if _module(n) in own and n not in known)
+        """Returns the tensors in `names`."""
+        return self.tensors.only(name for name, _ in names.values())
 
-    def _modules_of(self, tasks):
-        names = [name for task in tasks for name, _ in self._head_names(task).values()]
-        return {_module(name) for name in names}
+    def _names_of_heads(self):
+        """Returns the names that tensors of the family's heads may have."""
+        heads = self.record.heads
+        found = {name for task in heads for name, _ in self._head_names(task).values()}
+        return found.union(*(head.tied for head in heads.values()))
 
     # Arguments of a head, see `Head.says`
 

@@ -73,8 +73,9 @@ class HuggingFaceFolder(Checkpoint):
     def tensors(self):
         """The tensors with the names of the bare model, whatever their names in the file."""
         checkpoint, names = _read_weights(self.folder), {}
+        wrapper = self._wrapper(checkpoint)
         for name in checkpoint:
-            canonical = name.removeprefix(self.record.prefix)
+            canonical = name.removeprefix(wrapper).removeprefix(self.record.prefix)
             for old, new in _OLD_ENDINGS.items():
                 if canonical.endswith(old):
                     canonical = canonical.removesuffix(old) + new
@@ -91,6 +92,14 @@ class HuggingFaceFolder(Checkpoint):
                 if name in names and original not in names:
                     names[original] = names.pop(name)
         return checkpoint.renamed(names)
+
+    def _wrapper(self, checkpoint):
+        """Returns what a wrapper put before all names, such as `module.` or `_orig_mod.`."""
+        rows = {ours: f"{theirs}.weight" for ours, theirs, *_ in self.record.rows}
+        table = rows["embeddings/token_embedding"]
+        first = next((name for name in checkpoint if name.endswith(f".{table}")), table)
+        wrapper = first.removesuffix(table).removesuffix(self.record.prefix)
+        return wrapper if all(name.startswith(wrapper) for name in checkpoint) else ""
 
     def load_head_weights(self, task):
         head = self.record.heads.get(kind_of(task, self.record.heads), Head())
@@ -131,16 +140,26 @@ class HuggingFaceFolder(Checkpoint):
                 f"names. Received: {labels!r}."
             )
         names = [labels[str(number)] for number in range(len(labels))]
-        # LABEL_0, LABEL_1, ... mean that no names were given.
-        if names == [f"LABEL_{i}" for i in range(len(names))]:
-            return None
-        if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
-            return names if len(names) == self._num_classes(head) else None
+        if _are_numbers(names):
+            labels = self.config.get("label2id") or {}
+            by_number = {number: name for name, number in labels.items()}
+            names = [by_number.get(number) for number in range(len(labels))]
+            if _are_numbers(names):
+                return None
+        num_classes = self._num_classes(head)
+        are_different = all(isinstance(name, str) for name in names) and len({*names}) == len(names)
+        if are_different and len(names) == num_classes:
+            return names
         warn(
-            f"{self.path} has labels that are not different names, {names}, so classes are "
-            "numbers. Pass `label_names` to name them."
+            f"{self.path} has labels that are not different names for the {num_classes} classes of "
+            f"its head, {names}, so classes are numbers. Pass `label_names` to name them."
         )
         return None
+
+
+def _are_numbers(names):
+    """Whether labels are LABEL_0, LABEL_1, ..., which means that no names were given."""
+    return names == [f"LABEL_{i}" for i in range(len(names))]
 
 
 def _read_weights(folder):
