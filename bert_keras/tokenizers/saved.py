@@ -21,6 +21,7 @@ SENTENCE_PIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
 # Files with a vocabulary, and the files next to them with settings.
 VOCABULARY_FILES = (TOKENIZER_FILE, "vocab.txt", "vocab.json", *SENTENCE_PIECE_FILES)
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
+_MODEL_CONFIGS = ("config.json", "bert_config.json", "albert_config.json")
 _OTHERS = ("merges.txt", "added_tokens.json", *KERAS_HUB_FILES)
 TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, *_OTHERS)
 # The usual tokens of each role, for files that name none.
@@ -178,7 +179,7 @@ def _read_configs(folder):
     """Returns the settings of the JSON files next to a vocabulary, by argument name."""
     config, tokens, model = (
         next((read_json(folder / name) for name in names if (folder / name).is_file()), {})
-        for names in (*((name,) for name in _SETTINGS), ("config.json", "bert_config.json"))
+        for names in (*((name,) for name in _SETTINGS), _MODEL_CONFIGS)
     )
     path = folder / _SETTINGS[0]
     if config.get("word_tokenizer_type", "basic") != "basic":

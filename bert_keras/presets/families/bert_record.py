@@ -132,7 +132,7 @@ HUGGING_FACE = Record(
 )
 
 
-def _scopes(rows, prefix=""):
+def scopes(rows, prefix=""):
     """Returns rows with TensorFlow's scopes as names."""
     return tuple(
         (ours, prefix + theirs.replace("layer.{i}", "layer_{i}").replace(".", "/"), kind)
@@ -140,7 +140,7 @@ def _scopes(rows, prefix=""):
     )
 
 
-_MASKED_LM_TF1 = Head(_scopes(_MASKED_LM.rows))
+_MASKED_LM_TF1 = Head(scopes(_MASKED_LM.rows))
 # Heads that are not layers in Google's scripts have kernels `(output, input)`.
 _NEXT_SENTENCE_TF1 = Head((("head/dense", "cls/seq_relationship/output", "by_hand"),))
 TF1 = Record(
@@ -149,7 +149,7 @@ TF1 = Record(
     config={**SIZES, **TABLES},
     # "gelu" is the approximation, as in `modeling.gelu`. Hugging Face's is exact.
     activation=("hidden_act", {"gelu": "gelu_tanh"} | {n: n for n in ("relu", "tanh", "linear")}),
-    rows=_scopes(ROWS, "bert/"),
+    rows=scopes(ROWS, "bert/"),
     heads={
         "QuestionAnswering": Head((("head/dense", "cls/squad/output", "by_hand"),)),
         "TextClassifier": Head(
