@@ -47,6 +47,7 @@ _FLAGS = {
     "strip_accents": "strip_accents",
     "split_chinese": "tokenize_chinese_chars",
     "add_prefix_space": "add_prefix_space",
+    "split_punctuation": "split_by_punct",
 }
 _BERT_PARTS = ["BertNormalizer", "BertPreTokenizer"]
 # Hugging Face writes 1e30 for an unknown length.
