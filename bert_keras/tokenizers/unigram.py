@@ -1,4 +1,4 @@
-"""The most probable split of text into pieces: the tokenizer of XLM-R, CamemBERT, ALBERT, DeBERTa."""
+"""The tokenizer of XLM-R, CamemBERT, ALBERT and DeBERTa: the most probable split into pieces."""
 
 from typing import Literal, NamedTuple
 

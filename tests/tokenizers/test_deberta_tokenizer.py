@@ -28,7 +28,7 @@ def model():
 
 
 @pytest.mark.parametrize(
-    ("do_lower_case", "split_by_punct"), itertools.product([False, True], repeat=2)
+    ("do_lower_case", "split_by_punct"), list(itertools.product([False, True], repeat=2))
 )
 def test_spm_model_alone_gives_hugging_faces_tokens(tmp_path, model, do_lower_case, split_by_punct):
     (tmp_path / "spm.model").write_bytes(model)
