@@ -1,5 +1,6 @@
 """Tokenizers in the files of Hugging Face, Google, KerasHub and SentencePiece."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -49,6 +50,7 @@ _FLAGS = {
     "add_prefix_space": "add_prefix_space",
     "split_punctuation": "split_by_punct",
 }
+_FURTHER = ("extra_special_tokens", "additional_special_tokens")
 _BERT_PARTS = ["BertNormalizer", "BertPreTokenizer"]
 # Hugging Face writes 1e30 for an unknown length.
 _ENDLESS = 1_000_000
@@ -71,11 +73,10 @@ def read_tokenizer(source, overrides):
     if is_keras_hub_folder(source):
         made_of, settings = read_keras_hub_tokenizer(source)
         return made_of, settings | overrides
-    config, path, added = {}, source, {}
+    config, path = {}, source
     if source.is_dir():
         config, path = _read_configs(source), _vocabulary_file(source)
-        added = _read_added(source / "added_tokens.json")
-    settings = {"added_ids": added} | config | overrides
+    settings = {"further_tokens": [], "added_ids": {}} | config | overrides
     if path.suffix == ".model":
         return "model", settings | {"model": path}
     if path.name == "vocab.json":
@@ -86,11 +87,14 @@ def read_tokenizer(source, overrides):
     if path.suffix == ".json":
         lines_path = path.with_name("vocab.txt") if source.is_dir() else None
         backend = _changed(path, lines_path, settings, overrides)
+        own = [token["content"] for token in json.loads(backend.to_str())["added_tokens"]]
+        missing = [token for token in settings["further_tokens"] if token.content not in own]
+        add_further_tokens(backend, missing, settings["added_ids"])
         return TOKENIZER_FILE, arguments_of(settings) | {"backend": backend}
     lines = vocabulary.read_vocabulary(path)
-    settings = {"added_tokens": [token for token in added if token not in lines]} | settings
-    settings["vocabulary"] = _joined(added, lines, path.with_name("added_tokens.json"))
-    _check_end(len(settings["vocabulary"]), settings.get("num_rows"), path)
+    settings["vocabulary"] = lines
+    joined = _joined(settings["added_ids"], lines, path.with_name("added_tokens.json"))
+    _check_end(len(joined), settings.get("num_rows"), path)
     if "lowercase" not in settings:
         named = vocabulary.named_lowercased(source)
         looked = vocabulary.looks_lowercased(settings["vocabulary"])
@@ -114,6 +118,26 @@ def refuse(names, kind):
         raise ValueError(
             f"{sorted(names)} mean nothing to this tokenizer, {kind}. Leave them out, or change "
             "its tokenizer.json."
+        )
+
+
+def add_further_tokens(backend, tokens, ids):
+    """Adds tokens to a backend and checks their ids.
+
+    Args:
+        backend: `tokenizers.Tokenizer`.
+        tokens: list of `tokenizers.AddedToken`; one with an id already keeps it.
+        ids: dict, the ids that the files name, by token.
+
+    Raises:
+        ValueError: a token has another id than the files name.
+    """
+    backend.add_tokens(tokens)
+    others = {token: id for token, id in ids.items() if backend.token_to_id(token) != id}
+    if others:
+        raise ValueError(
+            "The files beside a vocabulary must add tokens by the ids that follow. Received: "
+            f"{others}. Convert them to a tokenizer.json."
         )
 
 
@@ -203,16 +227,56 @@ def _read_configs(folder):
             raise ValueError(
                 f"`{role}` in {path} must be a token. Received: {describe(settings[role])}."
             )
+    added = _read_added(folder, config, tokens, roles_of(settings))
+    settings["further_tokens"], settings["added_ids"] = added
     length = config.get("model_max_length")
     if length is not None and check_number(f"model_max_length` in `{path}", length, 1) < _ENDLESS:
         settings["model_max_length"] = int(length)
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _read_added(path):
-    """Returns the added tokens of older folders, a dict from token to id."""
-    ids = read_json(path) if path.is_file() else {}
-    return {token: check_int(f"{token}` in `{path}", id, 0, 2**24) for token, id in ids.items()}
+def _read_added(folder, config, special, roles):
+    """Returns the tokens that files add to a vocabulary, and the ids that the files name.
+
+    Newer folders describe added tokens in tokenizer_config.json, older ones in added_tokens.json
+    and special_tokens_map.json, which then do not count.
+    """
+    path, old_path = folder / _SETTINGS[0], folder / "added_tokens.json"
+    decoder = config.get("added_tokens_decoder") or {}
+    lists = [files.get(name) for files in (config, {} if decoder else special) for name in _FURTHER]
+    further = next(filter(None, lists), [])
+    further = [*further.values()] if isinstance(further, dict) else further
+    is_dict = isinstance(decoder, dict) and all(map(str.isdecimal, decoder))
+    if not (is_dict and isinstance(further, list)):
+        raise ValueError(
+            f"`added_tokens_decoder` in {path} must be a dict from ids, and `{_FURTHER[1]}` must be "
+            f"a list. Received: {describe(further if is_dict else decoder)}. Correct the file."
+        )
+    further = {t.content: t for t in (_added_token(token, path, special=True) for token in further)}
+    if decoder:
+        tokens = {int(id): _added_token(decoder[id], path) for id in decoder}
+        ids = {token.content: id for id, token in tokens.items()}
+        tokens = further | {token.content: token for token in tokens.values()}
+    else:
+        path, ids = old_path, read_json(old_path) if old_path.is_file() else {}
+        usual = {*itertools.chain(*ROLES.values()), *roles.values()}
+        tokens = {token: tokenizers.AddedToken(token) for token in ids if token not in usual}
+        tokens |= further
+    ids = {token: check_int(f"{token}` in `{path}", id, 0, 2**24) for token, id in ids.items()}
+    return sorted(tokens.values(), key=lambda token: ids.get(token.content, 2**24)), ids
+
+
+def _added_token(token, path, **flags):
+    """Returns the `tokenizers.AddedToken` of a str or of a dict with `content` and flags."""
+    saved = {"content": token} if isinstance(token, str) else token
+    names = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
+    is_dict = isinstance(saved, dict) and isinstance(saved.get("content"), str)
+    if not is_dict or not all(type(saved[name]) is bool for name in names[1:] if name in saved):
+        raise ValueError(
+            f"An added token in {path} must be a str, or a dict with the str `content` and the "
+            f"bools {names[1:]}. Received: {describe(token)}. Correct it."
+        )
+    return tokenizers.AddedToken(**{name: saved[name] for name in names if name in saved} | flags)
 
 
 def _check_end(num_tokens, num_rows, path):

@@ -574,8 +574,8 @@ class Tokenizer(WithOtherNames):
             files.refuse(overrides.keys() - known.keys(), f"a {maker.__name__}")
             settings = maker._settings_for(settings.get("made_for", "")) | settings
             tokenizer = maker(**{name: settings[name] for name in settings if name in known})
-            if made_of != "vocab.txt":
-                tokenizer._take(files.roles_of(settings), settings.get("added_ids", {}))
+            roles = {} if made_of == "vocab.txt" else files.roles_of(settings)
+            tokenizer._take(roles, settings)
         else:
             tokenizer = Tokenizer(**settings)
         require_tokens(tokenizer._ids, **files.roles_of(overrides))
@@ -590,18 +590,16 @@ class Tokenizer(WithOtherNames):
         """Returns settings that follow from the names of the tokenizer and the model in configs."""
         return {}
 
-    def _take(self, roles, added):
+    def _take(self, roles, settings):
         """Adds the tokens of the files next to a vocabulary, and checks their roles."""
-        new = [token for token in sorted(added, key=added.get) if token not in self._ids]
-        self._backend.add_special_tokens(new)
+        further, ids = settings.get("further_tokens", []), settings.get("added_ids", {})
+        files.add_further_tokens(self._backend, further, ids)
         self._use(self._backend)
-        others = {token: id for token, id in added.items() if self._ids[token] != id}
-        held = {role: getattr(self, role) or token for role, token in roles.items()}
-        others |= {role: token for role, token in roles.items() if held[role] != token}
+        others = {r: token for r, token in roles.items() if (getattr(self, r) or token) != token}
         if others:
             raise ValueError(
-                "The files beside a vocabulary must name its own special tokens, and add tokens by "
-                f"the ids that follow. Received: {others}. Convert them to a tokenizer.json."
+                "The files beside a vocabulary must name its own special tokens. Received: "
+                f"{others}. Convert them to a tokenizer.json."
             )
 
     def save(self, folder: Path, input_names: Iterable[str] | None = None) -> None:
