@@ -90,6 +90,7 @@ class TokenizerOptions(TypedDict, total=False):
     lowercase: bool
     strip_accents: bool | None
     split_chinese: bool
+    split_characters: bool
     split_punctuation: bool
     added_tokens: Sequence[str]
     special_tokens_in_text: bool

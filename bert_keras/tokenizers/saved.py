@@ -7,7 +7,14 @@ import pathlib
 
 import tokenizers
 
-from bert_keras.checks import check_choice, check_int, check_number, describe, is_int
+from bert_keras.checks import (
+    check_choice,
+    check_int,
+    check_number,
+    describe,
+    is_int,
+    refuse_first,
+)
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.tokenizers import vocabulary
 from bert_keras.tokenizers.keras_hub_settings import (
@@ -93,6 +100,14 @@ def read_tokenizer(source, overrides):
         return TOKENIZER_FILE, arguments_of(settings) | {"backend": backend}
     lines = vocabulary.read_vocabulary(path)
     settings["vocabulary"] = lines
+    if not any(line.startswith("##") for line in lines):
+        found = [line for line in lines if len(line) > 1 and line[0] == "▁"]
+        refuse_first(
+            [True] * len(found),
+            found,
+            f"The tokens of {path} must not be pieces of SentencePiece",
+            "Load its SentencePiece file, or convert the tokenizer to a tokenizer.json.",
+        )
     joined = _joined(settings["added_ids"], lines, path.with_name("added_tokens.json"))
     _check_end(len(joined), settings.get("num_rows"), path)
     if "lowercase" not in settings:
@@ -206,13 +221,19 @@ def _read_configs(folder):
         for names in (*((name,) for name in _SETTINGS), ("config.json", "bert_config.json"))
     )
     path = folder / _SETTINGS[0]
-    if config.get("word_tokenizer_type", "basic") != "basic":
+    words, pieces = (config.get(f"{part}_tokenizer_type") for part in ("word", "subword"))
+    if words not in (None, "basic") or pieces not in (None, "wordpiece", "character"):
         raise ValueError(
-            "Words must be split by BERT's rules, at spaces and punctuation. Received: "
-            f"word_tokenizer_type={config['word_tokenizer_type']!r} in {folder}. Split the text "
-            "into words with that tool, and load vocab.txt alone to split words into pieces."
+            "Words must be split by BERT's rules, at spaces and punctuation, and words into "
+            f"WordPiece tokens or characters. Received: word_tokenizer_type={words!r} and "
+            f"subword_tokenizer_type={pieces!r} in {folder}. Split the text into words with that "
+            "tool, and load vocab.txt alone, with lowercase=False and split_chinese=False, to "
+            "tokenize words with `encode_words`. For mecab the tool is the package fugashi, with "
+            "the dictionary unidic-lite."
         )
-    settings = {"num_rows": model.get("vocab_size")}
+    settings = {"num_rows": model.get("vocab_size"), "split_characters": pieces == "character"}
+    if config.get("tokenizer_class") == "BertJapaneseTokenizer":
+        config = {"do_lower_case": False} | config | {"tokenize_chinese_chars": False}
     settings |= {"made_for": f"{config.get('tokenizer_class')} {model.get('model_type')}".lower()}
     flags = {theirs: config.get(theirs) for theirs in (*_FLAGS.values(), "keep_accents")}
     for theirs, value in flags.items():
@@ -249,8 +270,8 @@ def _read_added(folder, config, special, roles):
     is_dict = isinstance(decoder, dict) and all(map(str.isdecimal, decoder))
     if not (is_dict and isinstance(further, list)):
         raise ValueError(
-            f"`added_tokens_decoder` in {path} must be a dict from ids, and `{_FURTHER[1]}` must be "
-            f"a list. Received: {describe(further if is_dict else decoder)}. Correct the file."
+            f"In {path} `added_tokens_decoder` must be a dict from ids, and `{_FURTHER[1]}` a list."
+            f" Received: {describe(further if is_dict else decoder)}. Correct the file."
         )
     further = {t.content: t for t in (_added_token(token, path, special=True) for token in further)}
     if decoder:

@@ -35,8 +35,10 @@ from bert_keras.types import Array, Path, Texts, TokenizerOptions
 TEXTS_AT_ONCE = 2048
 # Starts the name of a token that must not be found in text, see `plain`.
 _HIDDEN = "\0"
+# Characters that BERT splits: not the letters and the half-width kana among full-width forms.
 _CHINESE = (
-    "[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0002fa1f]"
+    "[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff0f\uff1a-\uff20"
+    "\uff3b-\uff40\uff5b-\uff65\U00020000-\U0002fa1f]"
 )
 _BETWEEN_CHINESE = re.compile(f"(?<={_CHINESE}) (?={_CHINESE})")
 # File -> the subclass that is made from it.

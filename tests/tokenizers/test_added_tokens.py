@@ -132,7 +132,7 @@ def test_a_piece_with_an_added_token_s_name_is_no_piece_of_other_words(tmp_path)
     ("config", "message"),
     [
         ({"additional_special_tokens": [3]}, "must be a str, or a dict .* Received: 3"),
-        ({"additional_special_tokens": 3}, r"must be a list\. Received: 3"),
+        ({"additional_special_tokens": 3}, r"` a list\. Received: 3"),
         ({"extra_special_tokens": [{"lstrip": True}]}, "the str `content`"),
         ({"added_tokens_decoder": {"0": {"content": "[PAD]", "lstrip": 1}}}, "the bools"),
         ({"added_tokens_decoder": ["a"]}, r"must be a dict from ids.* Received: \["),
