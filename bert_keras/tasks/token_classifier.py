@@ -59,10 +59,12 @@ class TokenClassifier(Task):
     its tag; its other pieces, `[CLS]`, `[SEP]` and padding have weight 0.
 
     Sentences are lists of words (for Chinese, of characters), or plain texts, which the tokenizer
-    splits at white space and around punctuation. Sentences longer than the preprocessor's
-    `max_length` are read in overlapping windows, in training too: each word counts once, in the
-    window where it has the most context. `fit(class_weight={number: float})` gives words with rare
-    tags more weight; with a CRF, sentences that contain them, and weights must be above 0.
+    splits at white space and around punctuation. Where a script puts no spaces between words, and
+    the tokenizer does not separate them either, every token is a word. Sentences longer than the
+    preprocessor's `max_length` are read in overlapping windows, in training too: each word counts
+    once, in the window where it has the most context. `fit(class_weight={number: float})` gives
+    words with rare tags more weight; with a CRF, sentences that contain them, and weights must be
+    above 0.
 
     With `crf=True` the tags of a sentence are scored together by a `LinearChainCRF` over its words.
     The loss is then the negative log-likelihood, divided by the number of words. It needs the

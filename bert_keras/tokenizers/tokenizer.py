@@ -377,20 +377,11 @@ class Tokenizer(WithOtherNames):
             check_pairs(texts, pairs)
             texts = list(zip(texts, pairs, strict=True))
         found = self._run(texts, special_tokens)
-        return [self._with_words(*each) for each in zip(found, texts, strict=True)]
-
-    def _with_words(self, encoding, texts):
-        """Returns an `Encoding` whose words are those of `number_words`."""
-        [encoding], sequences = _encodings([encoding]), encoding.sequence_ids
-        for number, text in enumerate([texts] if isinstance(texts, str) else texts):
-            places = [i for i, s in enumerate(sequences) if s == number]
-            if self.continues_word is None and places:
-                words, offsets = ([row[i] for i in places] for row in (encoding[3], encoding[2]))
-                for i, word in zip(
-                    places, number_words(text, words, offsets).tolist(), strict=True
-                ):
-                    encoding.word_ids[i] = word
-        return encoding
+        encodings = _encodings(found)
+        for encoding, e, text in zip(encodings, found, texts, strict=True):
+            if self.continues_word is None:
+                _number_words(encoding, e.sequence_ids, (text,) if isinstance(text, str) else text)
+        return encodings
 
     @overload
     def encode_words(self, words: Sequence[str], special_tokens: bool = True) -> Encoding: ...
@@ -432,14 +423,12 @@ class Tokenizer(WithOtherNames):
         Words are tokenized as `encode_words` does. If it puts a space before every word, a text
         begins with one too.
         """
-        run = functools.partial(self._run, backend=self._word_backend)
+
+        def encode(batch, are_words):
+            return self._run(batch, are_words=are_words, backend=self._word_backend)
+
         separates_words = self.continues_word is not None
-        return encode_sentences(
-            lambda batch, are_words: run(batch, are_words=are_words),
-            sentences,
-            separates_words,
-            self._needs_space,
-        )
+        return encode_sentences(encode, sentences, separates_words, self._needs_space)
 
     @functools.cached_property
     def _word_backend(self):
@@ -596,7 +585,8 @@ class Tokenizer(WithOtherNames):
         """Adds the tokens of the files next to a vocabulary, and checks their roles."""
         further, ids = settings.get("further_tokens", []), settings.get("added_ids", {})
         files.add_further_tokens(self._backend, further, ids)
-        self._use(self._backend)
+        if further:
+            self._use(self._backend)
         others = {r: token for r, token in roles.items() if (getattr(self, r) or token) != token}
         if others:
             raise ValueError(
@@ -693,6 +683,15 @@ def _check_sides(saved, pad_token):
 
 def _encodings(found):
     return [Encoding(e.ids, e.tokens, e.offsets, e.word_ids, e.type_ids) for e in found]
+
+
+def _number_words(encoding, sequences, texts):
+    """Changes the `word_ids` of an `Encoding` to those of `number_words`."""
+    for number, text in enumerate(texts):
+        places = [place for place, sequence in enumerate(sequences) if sequence == number]
+        words, offsets = ([row[i] for i in places] for row in (encoding.word_ids, encoding.offsets))
+        for place, word in zip(places, number_words(text, words, offsets).tolist(), strict=True):
+            encoding.word_ids[place] = word
 
 
 def replace_surrogates(text):
