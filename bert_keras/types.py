@@ -90,6 +90,8 @@ class TokenizerOptions(TypedDict, total=False):
     lowercase: bool
     strip_accents: bool | None
     split_chinese: bool
+    split_characters: bool
+    split_punctuation: bool
     added_tokens: Sequence[str]
     special_tokens_in_text: bool
     max_characters_per_word: int
