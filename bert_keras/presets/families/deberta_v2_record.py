@@ -9,44 +9,49 @@ from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families.record import Field, Head, Record, Tables
 
 _POSITIONS, _DISTANCE = "max_position_embeddings", "max_relative_positions"
-_HAS_POSITIONS, _TERMS, _NORM = "position_biased_input", "pos_att_type", "norm_rel_ebd"
-_BUCKETS, _ACTIVATION = "position_buckets", "conv_act"
-_THEIRS = {ours: theirs for theirs, ours in reversed(bert.ACTIVATIONS.items())}
+_HAS_POSITIONS = "position_biased_input"
+
+
+def _field(argument, key, default, read, write):
+    return Field(
+        argument,
+        lambda config: read(config.get(key, default)),
+        lambda arguments: {key: write(arguments[argument])},
+    )
 
 
 def _heads(config):
     """Returns the number of heads; the widths of heads and of the pooler must follow from it."""
     width, heads = config["hidden_size"], config["num_attention_heads"]
     for key, times in (("attention_head_size", heads), ("pooler_hidden_size", 1)):
-        if key in config:
-            rule = f"The width by `{key}`"
-            check_choice(rule, config[key] * times, (width,), "It must be `hidden_size`.")
+        found = config[key] * times if key in config else width
+        check_choice(f"The width by `{key}`", found, (width,), "Others are not supported.")
     return heads
 
 
-def _terms(config):
-    """Returns the terms, which are a list or, as in released files, a string such as "p2c|c2p"."""
-    terms = config[_TERMS] or []
-    return [x.strip() for x in terms.lower().split("|")] if isinstance(terms, str) else terms
+def _terms(terms):
+    """Returns the terms as a list. Released files have a string such as "p2c|c2p"."""
+    return [x.strip() for x in terms.lower().split("|")] if isinstance(terms, str) else terms or []
 
 
-def _convolution_activation(config):
-    name = config[_ACTIVATION]
-    return bert.ACTIVATIONS[check_choice(_ACTIVATION, name, bert.ACTIVATIONS)]
+def _positions(config):
+    return config.get(_POSITIONS, 512) if config.get(_HAS_POSITIONS, True) else None
 
 
-def _write_lengths(arguments):
+def _distance(config):
+    distance = config.get(_DISTANCE, -1)
+    return distance if distance > 0 else config.get(_POSITIONS, 512)
+
+
+def _lengths(arguments):
     positions, distance = arguments["max_sequence_length"], arguments["max_distance"]
     has_positions = positions is not None
-    return {
-        _HAS_POSITIONS: has_positions,
-        _POSITIONS: positions if has_positions else distance,
-        _DISTANCE: distance,
-    }
+    rows = positions if has_positions else distance
+    return {_HAS_POSITIONS: has_positions, _POSITIONS: rows, _DISTANCE: distance}
 
 
-def _without_copies(tensors, backbone):
-    """Leaves out tensors that are not used: v3's table before sharing, positions, a norm."""
+def _without_unused(tensors, backbone):
+    """Leaves out what v3 shared in training, and a table or norm that the config turns off."""
     unused = ["embeddings.word_embeddings._weight", "embeddings.position_embeddings._weight"]
     if backbone.max_sequence_length is None:
         unused.append("embeddings.position_embeddings.weight")
@@ -55,60 +60,49 @@ def _without_copies(tensors, backbone):
     return tensors.only(name for name in tensors if name not in unused)
 
 
-# The released heads for masked tokens have these names.
-_LM_HEAD = {"dense": "transform.dense", "LayerNorm": "transform.LayerNorm"}
-_OTHER_NAMES = {"lm_predictions.lm_head.bias": "cls.predictions.bias"} | {
-    f"lm_predictions.lm_head.{theirs}.{end}": f"cls.predictions.{name}.{end}"
-    for theirs, name in _LM_HEAD.items()
-    for end in ("weight", "bias")
-}
 _MASKED_LM = bert.HUGGING_FACE.heads["MaskedLM"]
-_POOLED = {
-    "rows": bert.hidden_and_dense("pooler.dense", "classifier"),
-    "options": {"pooling": "cls", "hidden_activation": "gelu"},
-    "dropout": "cls_dropout",
+# Released heads have other names than those that transformers writes.
+_RELEASED = {"lm_predictions.lm_head.bias": "cls.predictions.bias"} | {
+    f"lm_predictions.lm_head.{name}": f"cls.predictions.transform.{name}"
+    for name in ("dense.weight", "dense.bias", "LayerNorm.weight", "LayerNorm.bias")
 }
+_MULTIPLE_CHOICE = Head(
+    bert.hidden_and_dense("pooler.dense", "classifier"),
+    "ForMultipleChoice",
+    {"pooling": "cls", "hidden_activation": "gelu"},
+    ("dropout",),
+    "cls_dropout",
+)
+_DETECTOR = bert.hidden_and_dense("mask_predictions.dense", "mask_predictions.classifier")
 
 HUGGING_FACE = Record(
     backbone="bert_keras>DebertaV2Backbone",
     names={"deberta-v2": "DebertaV2"},
     config={
         **bert.SIZES,
+        "conv_act": "convolution_activation",
+        "conv_kernel_size": "convolution_size",
         "embedding_size": "embedding_dim",
         "layer_norm_eps": "layer_norm_epsilon",
-        "type_vocab_size": "num_segments",
         "relative_attention": "relative_attention",
         "share_att_key": "share_projections",
-        "conv_kernel_size": "convolution_size",
+        "type_vocab_size": "num_segments",
     },
     activation=("hidden_act", bert.ACTIVATIONS),
     fields=(
-        Field("num_heads", _heads, lambda sizes: {}),
-        Field("relative_terms", _terms, lambda sizes: {_TERMS: list(sizes["relative_terms"])}),
-        Field(
-            "max_sequence_length",
-            lambda config: config[_POSITIONS] if config[_HAS_POSITIONS] else None,
-            _write_lengths,
+        Field("num_heads", _heads, lambda arguments: {}),
+        Field("max_sequence_length", _positions, _lengths),
+        Field("max_distance", _distance, lambda arguments: {}),
+        _field("relative_terms", "pos_att_type", None, _terms, list),
+        _field(
+            *("num_buckets", "position_buckets", -1),
+            lambda count: count if count > 0 else None,
+            lambda count: count or -1,
         ),
-        Field(
-            "max_distance",
-            lambda config: config[_DISTANCE if config[_DISTANCE] > 0 else _POSITIONS],
-            lambda sizes: {},
-        ),
-        Field(
-            "num_buckets",
-            lambda config: config[_BUCKETS] if config[_BUCKETS] > 0 else None,
-            lambda sizes: {_BUCKETS: sizes["num_buckets"] or -1},
-        ),
-        Field(
-            "relative_norm",
-            lambda config: "layer_norm" in config[_NORM].lower(),
-            lambda sizes: {_NORM: "layer_norm" if sizes["relative_norm"] else "none"},
-        ),
-        Field(
-            "convolution_activation",
-            _convolution_activation,
-            lambda sizes: {_ACTIVATION: _THEIRS.get(*[sizes["convolution_activation"]] * 2)},
+        _field(
+            *("relative_norm", "norm_rel_ebd", "none"),
+            lambda names: "layer_norm" in names.lower(),
+            lambda has_norm: "layer_norm" if has_norm else "none",
         ),
     ),
     allowed={
@@ -117,17 +111,7 @@ HUGGING_FACE = Record(
         "pooler_dropout": (0, 0.0),
         "pooler_hidden_act": ("gelu",),
     },
-    defaults={
-        "relative_attention": False,
-        "share_att_key": False,
-        _ACTIVATION: "tanh",
-        _BUCKETS: -1,
-        _DISTANCE: -1,
-        _HAS_POSITIONS: True,
-        _NORM: "none",
-        _POSITIONS: 512,
-        _TERMS: None,
-    },
+    defaults={"relative_attention": False, "share_att_key": False},
     rows=(
         *bert.ROWS[:4],
         ("embeddings/projection", "embeddings.embed_proj", "kernel"),
@@ -135,42 +119,33 @@ HUGGING_FACE = Record(
         ("encoder/relative_vectors/norm", "encoder.LayerNorm", "norm"),
         ("encoder/layer_0/convolution", "encoder.conv.conv", "dense"),
         ("encoder/layer_0/convolution/norm", "encoder.conv.LayerNorm", "norm"),
+        *(
+            (ours, f"{theirs}_proj" if ".self." in theirs else theirs, kind)
+            for ours, theirs, kind in bert.ROWS[4:-1]
+        ),
         *bert.block_rows(
-            "encoder.layer.{i}",
+            "encoder.layer.{i}.attention.self",
             {
-                "attention/query": "attention.self.query_proj",
-                "attention/key": "attention.self.key_proj",
-                "attention/value": "attention.self.value_proj",
-                "attention/position_key": "attention.self.pos_key_proj",
-                "attention/position_query": "attention.self.pos_query_proj",
-                "attention/output": "attention.output.dense",
-                "attention_norm": "attention.output.LayerNorm",
-                "feed_forward/intermediate": "intermediate.dense",
-                "feed_forward/output": "output.dense",
-                "feed_forward_norm": "output.LayerNorm",
+                "attention/position_key": "pos_key_proj",
+                "attention/position_query": "pos_query_proj",
             },
         ),
     ),
     optional=(),
     prefix="deberta.",
     heads={
-        "MaskedLM": _MASKED_LM._replace(tied={**_MASKED_LM.tied, **_OTHER_NAMES}),
-        "MultipleChoice": Head(architecture="ForMultipleChoice", says=("dropout",), **_POOLED),
+        "MaskedLM": _MASKED_LM._replace(tied=_MASKED_LM.tied | _RELEASED),
+        "MultipleChoice": _MULTIPLE_CHOICE,
         "QuestionAnswering": bert.QUESTION_ANSWERING,
         "ReplacedTokenDetector": Head(
-            (
-                *bert.hidden_and_dense("mask_predictions.dense", "mask_predictions.classifier"),
-                ("head/layer_norm", "mask_predictions.LayerNorm", "norm"),
-            ),
+            (*_DETECTOR, ("head/layer_norm", "mask_predictions.LayerNorm", "norm")),
             "ForPreTraining",
             {"from_first": True},
         ),
-        "TextClassifier": Head(
-            architecture="ForSequenceClassification",
-            says=(*bert.CLASSES, "problem_type"),
-            **_POOLED,
+        "TextClassifier": _MULTIPLE_CHOICE._replace(
+            architecture="ForSequenceClassification", says=(*bert.CLASSES, "problem_type")
         ),
         "TokenClassifier": bert.TOKEN_CLASSIFIER._replace(says=bert.CLASSES[:2], dropout=None),
     },
-    tables=Tables(_without_copies, lambda arrays, backbone: arrays),
+    tables=Tables(_without_unused, lambda arrays, backbone: arrays),
 )
