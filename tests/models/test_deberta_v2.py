@@ -14,7 +14,7 @@ from checks import (
 from keras import ops
 
 import bert_keras
-from bert_keras.models.deberta_v2 import rows_of_distances
+from bert_keras.layers.disentangled_attention import rows_of_distances
 from bert_keras.presets.assign import own_weights, relative_path
 from bert_keras.presets.families import record_of
 from bert_keras.presets.formats.huggingface import _KINDS
@@ -22,23 +22,10 @@ from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
 
 # A checkpoint of v3, with fewer buckets than tokens.
-V3 = {
-    "vocab_size": 50,
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 28,
-    "max_position_embeddings": 32,
-    "max_relative_positions": -1,
-    "norm_rel_ebd": "layer_norm",
-    "pos_att_type": "p2c|c2p",
-    "position_biased_input": False,
-    "position_buckets": 8,
-    "relative_attention": True,
-    "share_att_key": True,
-    "type_vocab_size": 0,
-    "initializer_range": 0.3,
-}
+V3 = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
+V3 |= {"intermediate_size": 28, "max_position_embeddings": 32, "initializer_range": 0.3}
+V3 |= {"relative_attention": True, "pos_att_type": "p2c|c2p", "share_att_key": True}
+V3 |= {"position_buckets": 8, "norm_rel_ebd": "layer_norm", "position_biased_input": False}
 OWN_KEYS = {"share_att_key": False, "norm_rel_ebd": "none"}
 CONFIGS = {
     "v3": {},
