@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_keras.engine import kernels
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import SelfAttention, attend
 from bert_keras.layers.dropout import Dropout
@@ -114,8 +115,8 @@ class DisentangledAttention(SelfAttention):
     the vector of the distance `i - j`, `K` and `Q` project it to a key and to a query, and `f` is
     the number of terms. The second term is "c2p", content to position, the third "p2c".
 
-    Vectors are projected for the `2 * seq_len + 1` distances of a sequence. The original code
-    projects the whole table, and drops a row for all of its distances at once in training.
+    Only vectors of distances that occur are projected. The original code projects the whole table,
+    so that distances with the same row also have the same dropout mask.
 
     Args:
         num_heads, hidden_dim, dropout, initializer_range: see `SelfAttention`.
@@ -191,7 +192,7 @@ class DisentangledAttention(SelfAttention):
             mask = ops.logical_and(of_queries == attention_mask, of_queries > 0)
         options = (mask, self.dropout, return_attentions, training, bias, scale)
         context, attentions = attend(query, key, value, *options)
-        context = ops.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
+        context = kernels.reshape(context, (*ops.shape(hidden_states)[:2], self.hidden_dim))
         return self.output_dense(context), attentions
 
     def _relative_scores(self, query, key, vectors):
@@ -210,9 +211,10 @@ class DisentangledAttention(SelfAttention):
 def _by_distance(content, positions):
     """Returns `content[b, i] . positions[j - i + seq_len]` for each head.
 
-    `positions[j]` would be a plain product. Each row of that is moved by its number, which takes no
-    gather: in the flat product the row `i` begins after `i (2 seq_len + 1)` numbers, and what is
-    asked for `2 seq_len` numbers after what the row before was asked for.
+    One matrix product gives `2 * seq_len + 1` columns. Row `i` needs `seq_len` of them, from column
+    `seq_len - i` on. In the flat product these begin `2 * seq_len` numbers apart, so that slices
+    and reshapes select them. PyTorch would export a gather by computed positions for one length
+    only.
 
     Args:
         content: float, `(batch, seq_len, num_heads, head_dim)`.

@@ -40,8 +40,8 @@ class DebertaV2Backbone(Backbone):
     - The largest v2 checkpoints add a convolution of the embeddings to the first layer's output,
       see `ConvolutionBlock`.
 
-    Without a position table any length can be computed. Beyond `max_distance` tokens, which no
-    checkpoint was trained for, there is a warning.
+    Without a position table, the model computes sequences of any length. It warns of more than
+    `max_distance` tokens, for which checkpoints were not trained.
 
     Args:
         vocabulary_size: int, number of token ids.
@@ -167,9 +167,9 @@ class DebertaV2Backbone(Backbone):
         length = np.shape(inputs[TOKEN_IDS])[-1]
         if self.max_sequence_length is None and length > self.max_distance:
             warnings.warn(
-                f"Received sequences of {length} tokens. DeBERTa computes any length, but was "
-                f"trained with at most {self.max_distance}: beyond, all distances are alike and "
-                "answers may be poor. Truncate texts, or cut long documents into windows.",
+                f"Sequences should have at most {self.max_distance} tokens, as in training. "
+                f"Received: {length}. The model computes them, but longer distances are all alike. "
+                "Truncate texts, or cut long documents into windows.",
                 stacklevel=2,
             )
 
@@ -225,7 +225,7 @@ class ConvolutionBlock(EncoderBlock):
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class TokenConvolution(keras.layers.Layer):
-    """Adds what stands around each token to a block's output.
+    """Adds a convolution of a block's input to the block's output.
 
     `LayerNorm(output_i + activation(Dropout(b + sum over o of W_o x_(i + o))))`, where `o` goes
     from `-(size // 2)` to `size // 2` and tokens of other texts and padding count as 0.
