@@ -36,6 +36,7 @@ else:
     from bert_keras.engine.keras_file import load_model
     from bert_keras.models.albert import AlbertBackbone
     from bert_keras.models.bert import BertBackbone
+    from bert_keras.models.deberta_v2 import DebertaV2Backbone
     from bert_keras.models.distilbert import DistilBertBackbone
     from bert_keras.models.electra import ElectraBackbone
     from bert_keras.models.modernbert import ModernBertBackbone

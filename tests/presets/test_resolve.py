@@ -94,6 +94,8 @@ class TestRegistry:
         }
         # As RoBERTa without segments, with the table of 12 heads for 32 buckets.
         mpnet = count(30527, 12, 768, 514, 0) + 32 * 12
+        # Without positions, segments and pooler, with a table of 512 distances and its norm.
+        deberta = count(128100, 12, 768, 512, 0, False) + 2 * 768
         modern = {
             "modernbert_mini_en_gutenberg": (8192, 4, 256, 683),
             "modernbert_base_en_cased": (50368, 22, 768, 1152),
@@ -102,6 +104,7 @@ class TestRegistry:
         counted = {name: count(*size) for name, size in sizes.items()}
         counted |= {name: count_without_biases(*size) for name, size in modern.items()}
         counted["mpnet_base_en_uncased"] = mpnet
+        counted["deberta_v3_base_en_cased"] = deberta
         assert counted == {name: preset.parameters for name, preset in PRESETS.items()}
 
 
