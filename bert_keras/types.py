@@ -127,6 +127,12 @@ class HeadOptions(TypedDict, total=False):
     dropout_first: bool
 
 
+class DenseOptions(TypedDict, total=False):
+    units: int
+    activation: str
+    use_bias: bool
+
+
 class Entity(TypedDict):
     type: str
     text: str

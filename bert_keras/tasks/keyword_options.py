@@ -14,6 +14,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.types import (
     Combination,
     Decay,
+    DenseOptions,
     Frozen,
     HeadOptions,
     LayerOptions,
@@ -152,6 +153,7 @@ class TextEmbedderOptions(PresetOptions, total=False):
 
     pooling: Pooling
     normalize: bool
+    projection: DenseOptions | None
     objective: Objective
 
 

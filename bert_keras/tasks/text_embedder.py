@@ -1,6 +1,6 @@
 """Texts as vectors whose cosine measures how similar the texts are."""
 
-from typing import Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
 import numpy as np
@@ -17,7 +17,6 @@ from bert_keras.checks import (
     refuse_first,
     refuse_smoothing,
 )
-from bert_keras.engine.atomic_files import of_one_state
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.retrieval import cosine_similarity_matrix
@@ -37,6 +36,7 @@ from bert_keras.types import (
     AsArray,
     Card,
     Data,
+    DenseOptions,
     FileDtype,
     Frozen,
     Hit,
@@ -80,6 +80,8 @@ class TextEmbedder(Task):
         preprocessor: a `TextPreprocessor`, or `None` for ready inputs only.
         pooling: `"mean"` over the real tokens, `"cls"`, `"max"`, or `"pooler"`.
         normalize: bool, whether vectors have length 1.
+        projection: dict with `units`, and maybe `activation` and `use_bias`, for a dense layer
+            after the pooling, see `EmbeddingHead`; `None` for none.
         objective: `"ranking"`, `"similarity"` or `"triplet"`.
         frozen: `None`, `"embeddings"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
@@ -89,10 +91,15 @@ class TextEmbedder(Task):
         training: bool, whether dropout is active.
 
     Returns:
-        float32 `(batch, hidden_dim)` or `(batch, num_texts, hidden_dim)`.
+        float32 `(batch, dim)` or `(batch, num_texts, dim)`, where `dim` is `hidden_dim`, or the
+        `units` of the projection.
 
     Raises:
-        ValueError: `pooling`, `normalize`, `objective` or `frozen` is unknown.
+        ValueError: `pooling`, `normalize`, `projection`, `objective` or `frozen` is unknown.
+
+    A folder of sentence-transformers brings its pooling, dense layer, normalization and longest
+    sequence along, from `modules.json` and the files beside it. Arguments of `from_preset` come
+    before them.
 
     Example:
     ```python
@@ -106,9 +113,15 @@ class TextEmbedder(Task):
         [Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084).
     """
 
+    head_arguments = ("projection",)
     has_classes = False
     text_answer = TextAnswer("vectors", None, (1,))
     needs_labels = False  # Only similarity has scores.
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_preset(cls, preset: Path, **kwargs: Unpack[TextEmbedderOptions]) -> Self: ...
 
     def __init__(
         self,
@@ -116,6 +129,7 @@ class TextEmbedder(Task):
         preprocessor: TextPreprocessor | None = None,
         pooling: Pooling = "mean",
         normalize: bool = True,
+        projection: DenseOptions | None = None,
         objective: Objective = "ranking",
         frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
@@ -123,15 +137,18 @@ class TextEmbedder(Task):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         check_choice("objective", objective, tuple(OBJECTIVES))
         check_bool("normalize", normalize)
-        if frozen == "backbone":
+        if frozen == "backbone" and projection is None:
             raise ValueError(
                 "`frozen` must be None, 'embeddings' or a number of layers: all weights of an "
-                "embedder are in its backbone. Received: 'backbone', which leaves nothing to train."
+                "embedder without `projection` are in its backbone. Received: 'backbone', which "
+                "leaves nothing to train."
             )
         self.pooling = pooling
         self.normalize = normalize
         self.objective = objective
-        self.head = EmbeddingHead(pooling, normalize, dtype=self.dtype_policy, name="head")
+        settings = (pooling, normalize, projection)
+        self.head = EmbeddingHead(*settings, dtype=self.dtype_policy, name="head")
+        self.projection = self.head.projection
         self.build()
         self.compile()
 
@@ -140,7 +157,12 @@ class TextEmbedder(Task):
             return self._vectors(inputs, training)
         num_texts = ops.shape(inputs[TOKEN_IDS])[1]
         vectors = self._vectors(merge_groups(inputs), training)
-        return ops.reshape(vectors, (-1, num_texts, self.backbone.hidden_dim))
+        return ops.reshape(vectors, (-1, num_texts, self.dim))
+
+    @property
+    def dim(self) -> int:
+        """The number of values in a vector."""
+        return self.projection["units"] if self.projection else self.backbone.hidden_dim
 
     def _vectors(self, inputs, training):
         outputs = self.backbone_outputs(inputs, training=training)
@@ -243,8 +265,7 @@ class TextEmbedder(Task):
             **kwargs: `verbose`, `steps`, `callbacks`, see `keras.Model.predict`.
 
         Returns:
-            float32 array `(num_examples, hidden_dim)`, or for columns
-            `(num_examples, num_texts, hidden_dim)`.
+            float32 array `(num_examples, dim)`, or for columns `(num_examples, num_texts, dim)`.
 
         Raises:
             TypeError, ValueError: texts or inputs do not fit; before any compute.
@@ -254,14 +275,14 @@ class TextEmbedder(Task):
             _check_equally_long(x)
             return np.stack([predict(column, batch_size, **kwargs) for column in x], axis=1)
         if is_empty(x):
-            return np.zeros((0, self.backbone.hidden_dim), "float32")
+            return np.zeros((0, self.dim), "float32")
         if not isinstance(x, dict) or np.ndim(x.get(TOKEN_IDS)) != 3:
             return predict(x, batch_size, **kwargs)
         # Once it has seen inputs of two ranks, TensorFlow's graph knows neither.
         self.check_inputs(x)
         merged = {key: np.reshape(array, (-1, np.shape(array)[-1])) for key, array in x.items()}
         vectors = predict(merged, batch_size, **kwargs)
-        return vectors.reshape(*np.shape(x[TOKEN_IDS])[:2], self.backbone.hidden_dim)
+        return vectors.reshape(*np.shape(x[TOKEN_IDS])[:2], self.dim)
 
     def embed(
         self, texts: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
@@ -274,7 +295,7 @@ class TextEmbedder(Task):
             verbose: see `keras.Model.predict`.
 
         Returns:
-            float32 array `(num_texts, hidden_dim)`; for a str `(hidden_dim,)`.
+            float32 array `(num_texts, dim)`; for a str `(dim,)`.
 
         Raises:
             TypeError: something is not text.
@@ -283,7 +304,7 @@ class TextEmbedder(Task):
             return self.embed([texts], batch_size, verbose)[0]
         texts = as_texts(as_column(texts, "texts"))
         if not texts:
-            return np.zeros((0, self.backbone.hidden_dim), "float32")
+            return np.zeros((0, self.dim), "float32")
         return self.predict(texts, batch_size=batch_size, verbose=verbose)
 
     @overload
@@ -356,41 +377,14 @@ class TextEmbedder(Task):
         if is_text(texts) or len(texts) == 0:
             return self.embed(texts, batch_size, verbose)
         vectors = np.asarray(texts)
-        if vectors.dtype.kind != "f" or vectors.shape[-1] != self.backbone.hidden_dim:
+        if vectors.dtype.kind != "f" or vectors.shape[-1] != self.dim:
             raise ValueError(
-                f"Vectors must be floats of width {self.backbone.hidden_dim}, as `embed` returns "
+                f"Vectors must be floats of width {self.dim}, as `embed` returns "
                 f"them. Received: dtype {vectors.dtype}, shape {vectors.shape}."
             )
         return vectors
 
     # Files
-
-    @classmethod
-    @of_one_state
-    def from_preset(cls, preset: Path, **kwargs: Unpack[TextEmbedderOptions]) -> Self:
-        """Returns an embedder on the backbone and the tokenizer of a preset, see `Task`.
-
-        A folder of sentence-transformers brings its pooling, its normalisation and its longest
-        sequence along, from `modules.json` and the files beside it.
-
-        Args:
-            preset: str or path, see `Task.from_preset`.
-            **kwargs: see `Task.from_preset`; they come before what the preset says.
-
-        Returns:
-            A `TextEmbedder`.
-
-        Raises:
-            ValueError: see `Task.from_preset`; or the folder's embeddings need other modules than
-                pooling and normalisation.
-        """
-        source = presets.open_preset(preset)
-        is_ours = source.task_name() == keras.saving.get_registered_name(cls)
-        if not is_ours:
-            modules_matter = not {"pooling", "normalize"} <= set(kwargs)
-            settings = sentence_transformers.read_settings(source.folder, modules_matter)
-            kwargs = {**settings, **kwargs}
-        return super().from_preset(preset, **kwargs)
 
     def export_to_huggingface(
         self, folder: Path, dtype: FileDtype | None = None, card: Card | None = None
@@ -412,8 +406,7 @@ class TextEmbedder(Task):
             longest = self.preprocessor.max_length
 
         def write_settings(new):
-            width = self.backbone.hidden_dim
-            sentence_transformers.write_settings(new, self.pooling, self.normalize, longest, width)
+            sentence_transformers.write_settings(new, self, longest)
 
         presets.export_to_huggingface(self.backbone, folder, dtype, card, self, write_settings)
 
