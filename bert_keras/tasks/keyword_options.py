@@ -4,7 +4,7 @@
 preprocessor and of the preset, and the task's own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 import keras
@@ -154,6 +154,9 @@ class TextEmbedderOptions(PresetOptions, total=False):
     pooling: Pooling
     normalize: bool
     projection: DenseOptions | None
+    prompts: Mapping[str, str] | None
+    default_prompt: str | None
+    include_prompt: bool
     objective: Objective
 
 

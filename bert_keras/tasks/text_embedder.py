@@ -1,5 +1,6 @@
 """Texts as vectors whose cosine measures how similar the texts are."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 import keras
@@ -7,6 +8,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
+from bert_keras.answers.prompts import check_prompts, prompt_text
 from bert_keras.checks import (
     as_texts,
     check_bool,
@@ -82,6 +84,10 @@ class TextEmbedder(Task):
         normalize: bool, whether vectors have length 1.
         projection: dict with `units`, and maybe `activation` and `use_bias`, for a dense layer
             after the pooling, see `EmbeddingHead`; `None` for none.
+        prompts: dict, name -> text, that `embed` puts before texts; `None` for none.
+        default_prompt: the name of the prompt of `embed` without `prompt`; `None` for none.
+        include_prompt: bool, whether `embed` pools the prompt's tokens too, if it pools by `"mean"`
+            or `"max"`. The special tokens before a prompt are left out with it.
         objective: `"ranking"`, `"similarity"` or `"triplet"`.
         frozen: `None`, `"embeddings"`, or an int, see `Task`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
@@ -95,16 +101,18 @@ class TextEmbedder(Task):
         `units` of the projection.
 
     Raises:
-        ValueError: `pooling`, `normalize`, `projection`, `objective` or `frozen` is unknown.
+        ValueError: `pooling`, `normalize`, `projection`, `objective` or `frozen` is unknown, or a
+            prompt is not a str.
 
-    A folder of sentence-transformers brings its pooling, dense layer, normalization and longest
-    sequence along, from `modules.json` and the files beside it. Arguments of `from_preset` come
-    before them.
+    A folder of sentence-transformers brings its pooling, dense layer, normalization, prompts and
+    longest sequence along, from `modules.json` and the files beside it. Arguments of `from_preset`
+    come before them. As there, white space around a text is removed.
 
     Example:
     ```python
     embedder = bert_keras.TextEmbedder.from_preset("minilm_l6_en_uncased")
     embedder.embed(["A man is eating.", "Someone eats."]).shape  # (2, 384)
+    embedder.embed("Who eats?", prompt="query")  # with the words that the checkpoint asks for
     embedder.semantic_search("Who eats?", ["A man is eating.", "It rains."], top_k=1)
     embedder.fit((["A man is eating."], ["Someone eats."]))
     ```
@@ -130,6 +138,9 @@ class TextEmbedder(Task):
         pooling: Pooling = "mean",
         normalize: bool = True,
         projection: DenseOptions | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt: str | None = None,
+        include_prompt: bool = True,
         objective: Objective = "ranking",
         frozen: Frozen | None = None,
         **kwargs: Unpack[TaskOptions],
@@ -137,6 +148,9 @@ class TextEmbedder(Task):
         super().__init__(backbone, preprocessor=preprocessor, frozen=frozen, **kwargs)
         check_choice("objective", objective, tuple(OBJECTIVES))
         check_bool("normalize", normalize)
+        self.prompts = check_prompts(prompts, default_prompt)
+        self.default_prompt = default_prompt
+        self.include_prompt = check_bool("include_prompt", include_prompt)
         if frozen == "backbone" and projection is None:
             raise ValueError(
                 "`frozen` must be None, 'embeddings' or a number of layers: all weights of an "
@@ -214,7 +228,7 @@ class TextEmbedder(Task):
         """Returns texts, or rows of texts, as rows of token ids, see `Task`."""
         columns = list(x) if is_columns(x) else [x]
         labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
-        columns = [as_texts(column) for column in columns]
+        columns = [[text.strip() for text in as_texts(column)] for column in columns]
         _check_equally_long(columns)
         ids, _ = self.preprocessor.tokenize(
             [text for row in zip(*columns, strict=True) for text in row]
@@ -285,12 +299,20 @@ class TextEmbedder(Task):
         return vectors.reshape(*np.shape(x[TOKEN_IDS])[:2], self.dim)
 
     def embed(
-        self, texts: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+        self,
+        texts: str | Texts,
+        prompt: str | None = None,
+        batch_size: int | None = None,
+        verbose: Verbose = 0,
     ) -> NDArray[np.float32]:
-        """Returns the vectors of texts.
+        """Returns the vectors of texts, after the prompt that the checkpoint was trained with.
 
         Args:
             texts: a str, or a column of str.
+            prompt: what goes before each text: a name in `prompts`, usually `"query"` or
+                `"document"`; or a text such as `"query: "`; or `""` for nothing. `None` takes
+                `default_prompt`. An embedder without prompts takes `"query"` and `"document"` for
+                nothing.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
@@ -299,13 +321,40 @@ class TextEmbedder(Task):
 
         Raises:
             TypeError: something is not text.
+            ValueError: there is no prompt of that name.
         """
         if isinstance(texts, str):
-            return self.embed([texts], batch_size, verbose)[0]
-        texts = as_texts(as_column(texts, "texts"))
+            return self.embed([texts], prompt, batch_size, verbose)[0]
+        prompt = prompt_text(prompt, self.prompts, self.default_prompt)
+        texts = [prompt + text for text in as_texts(as_column(texts, "texts"))]
         if not texts:
             return np.zeros((0, self.dim), "float32")
+        if prompt and self._skips_prompt:
+            return self._embed_after(prompt, texts, batch_size)
         return self.predict(texts, batch_size=batch_size, verbose=verbose)
+
+    @property
+    def _skips_prompt(self):
+        return not self.include_prompt and self.pooling in ("mean", "max")
+
+    def _embed_after(self, prompt, texts, batch_size):
+        """Returns the vectors of texts that begin with a prompt, pooled without its tokens."""
+        self.data.check_has_preprocessor()
+        num_skipped = len(self.tokenizer.layout.before) + len(self.tokenizer(prompt.strip()))
+        examples = self.data.encode(texts, training=False)
+        vectors = np.zeros((len(texts), self.dim), "float32")
+        for rows, length in examples.batches(batch_size, shuffle=False).batches:
+            inputs = examples.rows(rows, length)
+            outputs = self.backbone.predict_on_batch(inputs)
+            mask = np.array(inputs[PADDING_MASK])
+            mask[:, :num_skipped] = 0
+            vectors[rows] = ops.convert_to_numpy(self.head(outputs, padding_mask=mask))
+        return vectors
+
+    def answer_config(self) -> dict[str, Any]:
+        """Returns what an exported folder needs to know of the prompts."""
+        skips = {"skips_prompt": self._skips_prompt}
+        return {"prompts": self.prompts, "default_prompt": self.default_prompt, **skips}
 
     @overload
     def semantic_search(
@@ -337,6 +386,8 @@ class TextEmbedder(Task):
     def semantic_search(self, queries, documents, top_k=5, batch_size=None, verbose=0):
         """Finds the documents nearest to each query, by cosine.
 
+        Texts get the prompts `"query"` and `"document"` where the embedder has them.
+
         Args:
             queries: a str, a column of str, or vectors of `embed`.
             documents: a column of str, or vectors of `embed`: worth keeping where the documents
@@ -360,8 +411,8 @@ class TextEmbedder(Task):
                 "`documents` must be a column of str, or vectors. Received: "
                 f"{describe(documents)}. Pass [document] to search a single one."
             )
-        found_by = self._as_vectors(queries, batch_size, verbose)
-        found = self._as_vectors(documents, batch_size, verbose)
+        found_by = self._as_vectors(queries, "query", batch_size, verbose)
+        found = self._as_vectors(documents, "document", batch_size, verbose)
         answers = [
             [{"index": int(i), "score": float(row[i])} for i in best]
             for row, best in _nearest(np.atleast_2d(found_by), found, top_k)
@@ -373,9 +424,10 @@ class TextEmbedder(Task):
                     hit["text"] = texts[hit["index"]]
         return answers[0] if found_by.ndim == 1 else answers
 
-    def _as_vectors(self, texts, batch_size, verbose):
+    def _as_vectors(self, texts, prompt, batch_size, verbose):
         if is_text(texts) or len(texts) == 0:
-            return self.embed(texts, batch_size, verbose)
+            prompt = prompt if prompt in self.prompts else None
+            return self.embed(texts, prompt, batch_size, verbose)
         vectors = np.asarray(texts)
         if vectors.dtype.kind != "f" or vectors.shape[-1] != self.dim:
             raise ValueError(

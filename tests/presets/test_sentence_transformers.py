@@ -186,3 +186,88 @@ def test_lowercasing_keeps_accents_as_they_were():
             [*VOCABULARY, "é"], lowercase=False, strip_accents=strips
         )
         assert tokenizer.lowercased()("É") == tokenizer("e" if strips else "é")
+
+
+PROMPTS = {"query": "a b: ", "document": "", "search.code": "g"}
+
+
+def add_prompts(folder, **config):
+    config = {"prompts": PROMPTS, "default_prompt_name": "query", **config}
+    write_json(folder / "config_sentence_transformers.json", config)
+
+
+def test_prompts_go_before_texts(folder):
+    bare = bert_keras.TextEmbedder.from_preset(folder)
+    add_prompts(folder)
+    before = {
+        None: "a b:",
+        "query": "a b:",
+        "document": "",
+        "search.code": "g",
+        "h: ": "h:",
+        "": "",
+    }
+    for embedder in written(bert_keras.TextEmbedder.from_preset(folder), folder):
+        assert embedder.prompts == PROMPTS
+        for prompt, text in before.items():
+            expected = bare.embed([f"{text} c d", f"{text} h"])
+            found = embedder.embed([" c d", "h "], prompt=prompt)
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+        np.testing.assert_allclose(embedder.embed("h"), bare.embed("a b: h"), atol=1e-6)
+        hit = embedder.semantic_search("h", ["c"])[0]
+        expected = bare.semantic_search("a b: h", ["c"])[0]
+        assert hit["score"] == pytest.approx(expected["score"], abs=1e-6)
+
+
+def test_an_embedder_without_prompts_takes_the_usual_names():
+    embedder = tiny_embedder()
+    for prompt in ("query", "document"):
+        np.testing.assert_array_equal(embedder.embed(TEXTS, prompt), embedder.embed(TEXTS))
+
+
+def test_white_space_around_a_text_is_removed():
+    vocabulary = {x: i for i, x in enumerate(("<s>", "<pad>", "</s>", "<unk>", *"abĠ"))}
+    tokenizer = bert_keras.BytePairTokenizer(vocabulary, [])
+    assert tokenizer(" a ") != tokenizer("a")
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
+    embedder = bert_keras.TextEmbedder(tiny_backbone(), preprocessor)
+    np.testing.assert_array_equal(embedder.embed(["\n a b "]), embedder.embed(["a b"]))
+
+
+@pytest.mark.parametrize("mode", ["mean", "max", "cls"])
+def test_tokens_of_a_prompt_that_is_not_pooled_are_left_out(folder, mode):
+    add_prompts(folder)
+    write_json(folder / "1_Pooling/config.json", {"pooling_mode": mode, "include_prompt": False})
+    for embedder in written(bert_keras.TextEmbedder.from_preset(folder), folder):
+        found = embedder.embed(["c d", "h g f e"])
+        for text, vector in zip(["a b: c d", "a b: h g f e"], found, strict=True):
+            outputs = embedder.backbone(embedder.preprocessor(text))
+            tokens = keras.ops.convert_to_numpy(outputs["sequence_output"])[0]
+            pooled = {"mean": tokens[4:].mean(0), "max": tokens[4:].max(0), "cls": tokens[0]}
+            np.testing.assert_allclose(vector, pooled[mode], atol=1e-5)
+        bare = embedder.predict(TEXTS, verbose=0)
+        np.testing.assert_allclose(embedder.embed(TEXTS, prompt=""), bare, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"prompts": {"query": 1}}, "`prompts` must be a dict"),
+        ({"prompts": ["query: "]}, "`prompts` must be a dict"),
+        ({"prompts": {"query": None}}, "`prompts` must be a dict"),
+        ({"default_prompt_name": "passage"}, "`default_prompt` must be one of"),
+    ],
+)
+def test_prompts_of_another_form_are_refused(folder, config, message):
+    add_prompts(folder, **config)
+    (folder / "model.safetensors").write_bytes(b"not read yet")
+    with pytest.raises(ValueError, match=message):
+        bert_keras.TextEmbedder.from_preset(folder)
+
+
+@pytest.mark.parametrize("prompt", ["passage", "search_query", 1])
+def test_an_unknown_prompt_is_refused(prompt):
+    with pytest.raises(ValueError, match=r"one of \['query', 'document', 'search.code'\]"):
+        tiny_embedder(prompts=PROMPTS).embed("a", prompt=prompt)
+    with pytest.raises(ValueError, match="`prompt` must be a name"):
+        tiny_embedder().embed("a", prompt=prompt)

@@ -7,6 +7,7 @@ Their files are next to a checkpoint in Hugging Face's layout:
 | `modules.json` | `Transformer` and `Pooling`, and then `Dense`, `Normalize`, or both |
 | `1_Pooling/config.json` | the pooling: one flag per mode before version 5, then `pooling_mode` |
 | `2_Dense/` | a dense layer: `config.json` with its activation, `model.safetensors` |
+| `config_sentence_transformers.json` | `prompts` and `default_prompt_name` |
 | `sentence_bert_config.json` | `max_seq_length`, `do_lower_case`; old names have other families |
 
 Old folders have the checkpoint in `0_Transformer/`.
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import keras
 
+from bert_keras.answers.prompts import check_prompts
 from bert_keras.checks import check_choice, check_int
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
@@ -45,6 +47,8 @@ _ACTIVATIONS = {
     "gelu": "torch.nn.modules.activation.GELU",
     "silu": "torch.nn.modules.activation.SiLU",
 }
+PROMPTS_FILE = "config_sentence_transformers.json"
+_PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 _PACKAGE = "sentence_transformers.models"
 _ROWS = (("head/dense", "linear", "dense"),)
 
@@ -85,8 +89,12 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         """
         if not _is_embedder(task):
             return super().task_arguments(task, chosen)
+        path = self.root / PROMPTS_FILE
+        config = read_json(path, dict) if path.is_file() else {}
+        settings = {ours: config.get(theirs) for theirs, ours in _PROMPTS.items()}
+        check_prompts(*settings.values())
         if {"pooling", "normalize"} <= set(chosen):
-            return {}
+            return settings
         modules = self._modules()
         kinds, folders = tuple(kind for kind, _ in modules), [folder for _, folder in modules]
         has_dense = kinds[2:3] == ("Dense",)
@@ -97,7 +105,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
                 "Supported: Transformer, Pooling, and then Dense, Normalize, or both. Pass both "
                 "`pooling` and `normalize` to ignore its modules."
             )
-        settings = {"pooling": _pooling(folders[1]), "normalize": kinds[-1] == "Normalize"}
+        settings |= {**_pooling(folders[1]), "normalize": kinds[-1] == "Normalize"}
         if has_dense:
             self._dense = folders[2]
             settings["projection"] = _projection(self._dense)
@@ -143,7 +151,10 @@ def _pooling(folder):
             f"{path} has the pooling {modes}. Supported: one of {sorted(_POOLINGS)}. Pass both "
             "`pooling` and `normalize` to use others than in its training."
         )
-    return _POOLINGS[modes[0]]
+    return {
+        "pooling": _POOLINGS[modes[0]],
+        "include_prompt": config.get("include_prompt", True),
+    }
 
 
 def _projection(folder):
@@ -195,10 +206,13 @@ def write_settings(folder, task, max_length):
     paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
     flags = {flag: mode == theirs[task.pooling] for flag, mode in _OLD_FLAGS.items()}
     (folder / paths[1]).mkdir(exist_ok=True)
-    write_json(folder / paths[1] / "config.json", {"word_embedding_dimension": width, **flags})
+    pooling = {"word_embedding_dimension": width, **flags, "include_prompt": task.include_prompt}
+    write_json(folder / paths[1] / "config.json", pooling)
     if task.projection:
         _write_dense(folder / paths[2], task, width)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length})
+    prompts = {theirs: getattr(task, ours) for theirs, ours in _PROMPTS.items()}
+    write_json(folder / PROMPTS_FILE, {**prompts, "similarity_fn_name": "cosine"})
     # This file is last, since the others are read only if it exists.
     listed = [
         {"idx": i, "name": str(i), "path": path, "type": f"{_PACKAGE}.{kind}"}
