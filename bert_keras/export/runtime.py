@@ -189,6 +189,7 @@ class ExportedTask:
             rows = [self._row(*self._cut(*ids)) for ids in zip(*columns, strict=True)]
             logits = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
         logits = np.reshape(logits, (-1, len(names)))
+        logits = answers.activated(logits, self.config.get("activation", "linear"))
         return answers.class_answers(logits, self.config["problem_type"], names, threshold)
 
     def tag(self, sentences: str | Texts, batch_size: int = 32) -> Any:

@@ -24,6 +24,7 @@ from bert_keras.types import (
     PreprocessorOptions,
     ProblemType,
     Projection,
+    ScoreActivation,
     Verbose,
 )
 
@@ -107,6 +108,15 @@ class TextClassifierOptions(_ClassifierOptions, total=False):
     """Options of `TextClassifier.from_preset`."""
 
     problem_type: ProblemType
+    pooling: Pooling | None
+    head_options: HeadOptions | None
+
+
+class RerankerOptions(PresetOptions, total=False):
+    """Options of `Reranker.from_preset`."""
+
+    activation: ScoreActivation
+    dropout: float | None
     pooling: Pooling | None
     head_options: HeadOptions | None
 

@@ -103,8 +103,8 @@ def _make_task(cls, preset, load_weights, arguments):
     given = _routed(cls, source.backbone_class(Backbone), arguments)
     with reading(source.folder):
         saved = source.task_arguments(cls, arguments)
-    changed = _changed(cls, saved, arguments)
-    left_out = {"name"}
+    changed = _changed(cls, saved, {**cls.decided_arguments, **arguments})
+    left_out = {"name", *cls.decided_arguments}
     if {"num_classes", "label_names"} & set(changed):
         left_out |= {"num_classes", "label_names"}
         # A regression's scores are not classes, so the default type of problem takes its place.

@@ -185,7 +185,8 @@ class Checkpoint(Preset):
         head = self.record.heads.get(kind)
         if head is None or not self._has_head(kind):
             return {}
-        arguments = {name: getattr(self, f"_{name}")(head) for name in head.says}
+        names = [name for name in head.says if name != "activation" or _has_activation(task)]
+        arguments = {name: getattr(self, f"_{name}")(head) for name in names}
         if "pooling" in head.options:
             options = dict(head.options)
             arguments.setdefault("pooling", options.pop("pooling"))
@@ -326,6 +327,10 @@ def refuse(what, known, there):
     raise ValueError(
         f"{what} has no counterpart in {there}. These have: {known}. Export the backbone instead."
     )
+
+
+def _has_activation(task):
+    return isinstance(task, type) and "activation" in inspect.signature(task).parameters
 
 
 def _module(name):

@@ -24,7 +24,8 @@ from bert_keras.checks import check_choice, check_int
 from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.presets.assign import assign, own_weights
 from bert_keras.presets.families import kind_of
-from bert_keras.presets.formats.huggingface import HuggingFaceFolder
+from bert_keras.presets.formats.huggingface import SENTENCES_FILE, HuggingFaceFolder
+from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, write_checkpoint
 from bert_keras.tokenizers.saved import read_sentence_settings
@@ -39,15 +40,6 @@ _OLD_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-_ACTIVATIONS = {
-    "linear": "torch.nn.modules.linear.Identity",
-    "tanh": "torch.nn.modules.activation.Tanh",
-    "sigmoid": "torch.nn.modules.activation.Sigmoid",
-    "relu": "torch.nn.modules.activation.ReLU",
-    "gelu": "torch.nn.modules.activation.GELU",
-    "silu": "torch.nn.modules.activation.SiLU",
-}
-PROMPTS_FILE = "config_sentence_transformers.json"
 _PROMPTS = {"prompts": "prompts", "default_prompt_name": "default_prompt"}
 _PACKAGE = "sentence_transformers.models"
 _ROWS = (("head/dense", "linear", "dense"),)
@@ -89,7 +81,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         """
         if not _is_embedder(task):
             return super().task_arguments(task, chosen)
-        path = self.root / PROMPTS_FILE
+        path = self.root / SENTENCES_FILE
         config = read_json(path, dict) if path.is_file() else {}
         settings = {ours: config.get(theirs) for theirs, ours in _PROMPTS.items()}
         check_prompts(*settings.values())
@@ -171,20 +163,6 @@ def _projection(folder):
     }
 
 
-def read_activation(name, path):
-    """Returns our name of an activation that a file names by its class in PyTorch.
-
-    Raises:
-        ValueError: it is none of those that are supported.
-    """
-    # Modules of PyTorch have moved, their classes have kept their names.
-    known = {theirs.rpartition(".")[2]: ours for ours, theirs in _ACTIVATIONS.items()}
-    package, _, kind = str(name).rpartition(".")
-    supported = kind if package.partition(".")[0] == "torch" else name
-    check_choice(f"activation` in `{path}", supported, known, "PyTorch has these activations.")
-    return known[kind]
-
-
 def write_settings(folder, task, max_length):
     """Writes the files for sentence-transformers into the folder of an embedder's backbone.
 
@@ -212,7 +190,7 @@ def write_settings(folder, task, max_length):
         _write_dense(folder / paths[2], task, width)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length})
     prompts = {theirs: getattr(task, ours) for theirs, ours in _PROMPTS.items()}
-    write_json(folder / PROMPTS_FILE, {**prompts, "similarity_fn_name": "cosine"})
+    write_json(folder / SENTENCES_FILE, {**prompts, "similarity_fn_name": "cosine"})
     # This file is last, since the others are read only if it exists.
     listed = [
         {"idx": i, "name": str(i), "path": path, "type": f"{_PACKAGE}.{kind}"}
@@ -225,10 +203,10 @@ def _write_dense(folder, task, width):
     projection = task.projection
     folder.mkdir(exist_ok=True)
     advice = "sentence-transformers has these."
-    check_choice("projection['activation']", projection["activation"], _ACTIVATIONS, advice)
+    check_choice("projection['activation']", projection["activation"], TORCH_NAMES, advice)
     config = {"in_features": width, "out_features": projection["units"]}
     config["bias"] = projection["use_bias"]
-    config["activation_function"] = _ACTIVATIONS[projection["activation"]]
+    config["activation_function"] = TORCH_NAMES[projection["activation"]]
     write_json(folder / "config.json", config)
     names = expand(_ROWS, HuggingFaceFolder.kinds)
     tensors = {}
