@@ -39,6 +39,20 @@ def test_scores_are_activated_logits_in_every_format(activation, tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+def test_scores_are_those_of_transformers_outputs(tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    reranker = tiny_reranker()
+    reranker.export_to_huggingface(tmp_path)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    with torch.no_grad():
+        inputs = tokenizer(QUERIES, TEXTS, padding=True, return_tensors="pt")
+        expected = torch.sigmoid(model(**inputs).logits[:, 0]).numpy()
+    assert model.config.sentence_transformers == {"activation_fn": SIGMOID}
+    np.testing.assert_allclose(reranker.score(QUERIES, TEXTS), expected, atol=1e-5)
+
+
 def test_texts_are_ranked_for_a_query():
     reranker = tiny_reranker()
     scores = reranker.score("a b", TEXTS)
@@ -123,6 +137,12 @@ def test_a_classifier_of_a_cross_encoder_gives_its_outputs_and_says_so(tmp_path)
     classifier.export_to_huggingface(tmp_path)
     saved = json.loads((tmp_path / "config.json").read_text())
     assert saved["sentence_transformers"] == {"activation_fn": IDENTITY}
+
+
+def test_the_files_of_an_embedder_do_not_stay_beside_a_reranker(tmp_path):
+    bert_keras.TextEmbedder(tiny_backbone(), tiny_preprocessor()).export_to_huggingface(tmp_path)
+    tiny_reranker().export_to_huggingface(tmp_path)
+    assert not list(tmp_path.glob("modules.json")) + list(tmp_path.glob("*sentence*"))
 
 
 def test_an_unknown_activation_is_refused_and_other_classes_get_a_new_head(tmp_path):

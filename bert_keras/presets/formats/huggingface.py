@@ -22,7 +22,7 @@ from bert_keras.presets.formats.checkpoint import (
 from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
-from bert_keras.tokenizers.saved import TOKENIZER_FILES
+from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 
 _THERE = "Hugging Face transformers"
 # What sentence-transformers adds: prompts of embedders, and the activation of cross-encoders.
@@ -239,7 +239,9 @@ def export_to_huggingface(
     readme = card_of(described, folder, card, library, _code(head, tokenizer))
     # A tokenizer in the folder may belong to a backbone that is saved alone.
     theirs = () if task is None and tokenizer is None else TOKENIZER_FILES
-    with replacing_files(folder, stale=(*weights_files(folder), "task.json", *theirs)) as new:
+    # Nor may sentence-transformers' files of an embedder stay beside another model.
+    stale = ("task.json", "modules.json", SENTENCES_FILE, *SENTENCE_FILES, *theirs)
+    with replacing_files(folder, stale=(*weights_files(folder), *stale)) as new:
         write_checkpoint(new, tensors, metadata={"format": "pt"})
         write_json(new / "config.json", config)
         if tokenizer is not None:
