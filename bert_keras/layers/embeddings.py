@@ -5,6 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
+from bert_keras.engine.direct_call import DirectCall
 from bert_keras.layers.dropout import Dropout
 from bert_keras.layers.initializer import bert_dense, bert_initializer
 from bert_keras.layers.layer_norm import LayerNorm
@@ -12,7 +13,7 @@ from bert_keras.types import LayerOptions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class BertEmbeddings(keras.layers.Layer):
+class BertEmbeddings(DirectCall, keras.layers.Layer):
     """Sums a token, a segment and a position vector, normalizes the sum, and applies dropout.
 
     `output = Dropout(LayerNorm(token[id] + segment[segment_id] + position[i]))`, section 3 and
