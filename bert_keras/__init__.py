@@ -54,6 +54,7 @@ else:
     from bert_keras.tasks.question_answering import QuestionAnswering
     from bert_keras.tasks.replaced_token_detection import ReplacedTokenDetection
     from bert_keras.tasks.replaced_token_detector import ReplacedTokenDetector
+    from bert_keras.tasks.reranker import Reranker
     from bert_keras.tasks.saliency import Saliency, integrated_gradients
     from bert_keras.tasks.span_boundary import SpanBoundary
     from bert_keras.tasks.task import Task

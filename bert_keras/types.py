@@ -51,6 +51,7 @@ Truncation: TypeAlias = Literal[
     "longest_first", "only_first", "only_second", "head", "tail", "head_tail"
 ]
 Decay: TypeAlias = Literal["linear", "cosine", "polynomial", "constant"]
+ScoreActivation: TypeAlias = Literal["sigmoid", "linear", "tanh"]
 Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE2", "IOBES", "BIOES", "BMES", "BILOU"]
 Verbose: TypeAlias = Literal["auto"] | int
 Combination: TypeAlias = Literal["mean", "max", "self_attention"]
@@ -127,6 +128,12 @@ class Card(TypedDict, total=False):
 class HeadOptions(TypedDict, total=False):
     hidden_activation: str | None
     dropout_first: bool
+
+
+class DenseOptions(TypedDict, total=False):
+    units: int
+    activation: str
+    use_bias: bool
 
 
 class Entity(TypedDict):

@@ -189,6 +189,7 @@ class ExportedTask:
             rows = [self._row(*self._cut(*ids)) for ids in zip(*columns, strict=True)]
             logits = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
         logits = np.reshape(logits, (-1, len(names)))
+        logits = answers.activated(logits, self.config.get("activation", "linear"))
         return answers.class_answers(logits, self.config["problem_type"], names, threshold)
 
     def tag(self, sentences: str | Texts, batch_size: int = 32) -> Any:
@@ -244,11 +245,21 @@ class ExportedTask:
             for texts in choices
         ]
 
-    def embed(self, texts: str | Texts, batch_size: int = 32) -> NDArray[np.float32]:
+    def embed(
+        self, texts: str | Texts, prompt: str | None = None, batch_size: int = 32
+    ) -> NDArray[np.float32]:
         """Returns the vectors of texts, see `bert_keras.TextEmbedder.embed`."""
         self._check("embed", batch_size=batch_size)
         if isinstance(texts, str):
-            return self.embed([texts], batch_size)[0]
+            return self.embed([texts], prompt, batch_size)[0]
+        prompts, default = self.config.get("prompts", {}), self.config.get("default_prompt")
+        before = answers.prompt_text(prompt, prompts, default)
+        if before and self.config.get("skips_prompt"):
+            raise ValueError(
+                "This program pools all tokens, but its task pools those after the prompt. "
+                f"Received: the prompt {before[:60]!r}. Pass prompt='', or ask the task itself."
+            )
+        texts = [x if not isinstance(x, str) else (before + x).strip() for x in _column(texts)]
         rows = [self._row(self._cut(ids)[0]) for ids in self._ids(texts)]
         vectors = [outputs["logits"] for outputs in self._outputs(rows, batch_size)]
         return np.array(vectors, "float32").reshape(

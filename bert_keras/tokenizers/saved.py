@@ -32,6 +32,9 @@ _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 _MODEL_CONFIGS = ("config.json", "bert_config.json", "albert_config.json")
 _OTHERS = ("merges.txt", "added_tokens.json", *KERAS_HUB_FILES)
 TOKENIZER_FILES = (*VOCABULARY_FILES, *_SETTINGS, *_OTHERS)
+# The file in which sentence-transformers says how it reads texts. Old folders name their family.
+_FAMILIES = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+SENTENCE_FILES = tuple(f"sentence_{family}_config.json" for family in _FAMILIES)
 # The usual tokens of each role, for files that name none.
 ROLES = {
     "cls_token": ("[CLS]", "<s>"),
@@ -116,6 +119,20 @@ def read_tokenizer(source, overrides):
         looked = vocabulary.looks_lowercased(settings["vocabulary"])
         settings["lowercase"] = looked if named is None else named
     return "vocab.txt", settings
+
+
+def read_sentence_settings(folder):
+    """Returns sentence-transformers' settings of an encoder's folder, `{}` if there are none."""
+    paths = (pathlib.Path(folder) / name for name in SENTENCE_FILES)
+    path = next((path for path in paths if path.is_file()), None)
+    return {} if path is None else read_json(path, dict)
+
+
+def lowercases_first(folder):
+    """Whether sentence-transformers lowercases texts before a folder's tokenizer reads them."""
+    name = "do_lower_case"
+    value = read_sentence_settings(folder).get(name)
+    return check_choice(f"{name}` in `{folder}", value, (None, True, False))
 
 
 def arguments_of(settings):

@@ -511,6 +511,22 @@ class Tokenizer(WithOtherNames):
         plain._backend = tokenizers.Tokenizer.from_str(json.dumps(saved))
         return plain
 
+    def lowercased(self) -> Tokenizer:
+        """Returns a tokenizer that lowercases texts first and treats accents like this one."""
+        saved = json.loads(self._backend.to_str())
+        normalizer = saved["normalizer"] or {"type": "Sequence", "normalizers": []}
+        if normalizer["type"] == "BertNormalizer":
+            strips = normalizer["strip_accents"]
+            strips = normalizer["lowercase"] if strips is None else strips
+            saved["normalizer"] = normalizer | {"lowercase": True, "strip_accents": strips}
+        else:
+            steps = normalizer.get("normalizers", [normalizer])
+            steps = [{"type": "Lowercase"}, *steps]
+            saved["normalizer"] = {"type": "Sequence", "normalizers": steps}
+        lowercased = copy.copy(self)
+        lowercased._use(tokenizers.Tokenizer.from_str(json.dumps(saved)))
+        return lowercased
+
     # Files
 
     # `bert_keras.presets.resolve` replaces this.
@@ -535,7 +551,8 @@ class Tokenizer(WithOtherNames):
         A tokenizer.json defines the tokenizer. Without it, vocab.txt makes a WordPiece tokenizer,
         vocab.json with merges.txt a byte-pair one, and a SentencePiece file a Unigram one. Roles
         and settings come, in this order, from `overrides`, tokenizer_config.json,
-        special_tokens_map.json and tokenizer.json. If none of them says whether WordPiece
+        special_tokens_map.json and tokenizer.json; `do_lower_case` of sentence-transformers
+        lowercases what the tokenizer of a folder reads. If none of them says whether WordPiece
         lowercases, Google's folder names do (`uncased_L-...`, `cased_L-...`, `chinese_L-...`), or
         else the vocabulary: one without upper-case letters was made from lowercased text.
 
@@ -574,6 +591,8 @@ class Tokenizer(WithOtherNames):
             known = [token for token in tokenizer._role_tokens() if token in tokenizer._ids]
             tokenizer._backend.add_special_tokens(known)
             tokenizer._use(tokenizer._backend)
+        if "lowercase" not in overrides and files.lowercases_first(source):
+            tokenizer = tokenizer.lowercased()
         return tokenizer.plain() if in_text is False else tokenizer
 
     @classmethod

@@ -101,7 +101,11 @@ TOKEN_CLASSIFIER = Head(
 QUESTION_ANSWERING = Head((("head/dense", "qa_outputs", "dense"),), "ForQuestionAnswering")
 MULTIPLE_CHOICE = Head(CLASSIFIER, "ForMultipleChoice", POOLER, ("dropout",), DROPOUT)
 TEXT_CLASSIFIER = Head(
-    CLASSIFIER, "ForSequenceClassification", POOLER, (*CLASSES, "problem_type"), DROPOUT
+    CLASSIFIER,
+    "ForSequenceClassification",
+    POOLER,
+    (*CLASSES, "problem_type", "activation"),
+    DROPOUT,
 )
 
 _MASKED_LM = masked_lm(
@@ -229,7 +233,7 @@ def hub_masked_lm(activation):
 
 def hub_text_classifier(rows, options):
     """Returns the head of a classifier from the rows of its layers and our options."""
-    says = ("num_classes", "label_names", "problem_type", "dropout")
+    says = ("num_classes", "label_names", "problem_type", "dropout", "activation")
     return Head(rows, ("TextClassifier", "Classifier"), options, says, "dropout")
 
 

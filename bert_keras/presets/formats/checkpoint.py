@@ -8,8 +8,9 @@ An opened preset has
 - `load_backbone_weights(backbone, task=None)`;
 - `filling()`: a context that refuses to make a model which is larger than the tensors;
 - `task_name()`: the registered name of the task whose head the preset has, or `None`;
-- `task_arguments(task)`: the constructor arguments in the preset for a task, given as its class or
-  the class's name;
+- `task_arguments(task, chosen=())`: the constructor arguments in the preset for a task, given as
+  its class or the class's name; those that the user has `chosen` need not be read;
+- `max_length(task)`: the longest sequence that the preset sets for a task, or `None`;
 - `load_head_weights(task)`;
 - `tokenizer()`: the tokenizer of the folder;
 - `preprocessor_config(task)`: the saved preprocessor's config, or `None`.
@@ -96,6 +97,10 @@ class Preset:
         """Returns `None`: only our own format saves a preprocessor."""
         return None
 
+    def max_length(self, task):
+        """Returns `None`: the tokenizer's own limit holds."""
+        return None
+
 
 class Checkpoint(Preset):
     """A folder of another library, which is read with the family's record.
@@ -177,13 +182,14 @@ class Checkpoint(Preset):
         found = (task for task in self.record.heads if self._is_of(task))
         return next((f"bert_keras>{task}" for task in found), None)
 
-    def task_arguments(self, task):
+    def task_arguments(self, task, chosen=()):
         """Returns the arguments of a task in the checkpoint: head, labels, problem, dropout."""
         kind = kind_of(task, self.record.heads)
         head = self.record.heads.get(kind)
         if head is None or not self._has_head(kind):
             return {}
-        arguments = {name: getattr(self, f"_{name}")(head) for name in head.says}
+        names = [name for name in head.says if name != "activation" or _has_activation(task)]
+        arguments = {name: getattr(self, f"_{name}")(head) for name in names}
         if "pooling" in head.options:
             options = dict(head.options)
             arguments.setdefault("pooling", options.pop("pooling"))
@@ -299,6 +305,7 @@ def check_head(task, head, there):
         there: str, the library's name.
     """
     plain = {"hidden_activation": None, "dropout_first": False, "norm": False, "use_bias": True}
+    plain["projection"] = None
     for name in ("activation", "layer_norm_epsilon"):
         plain[name] = getattr(task.backbone, name)
     # In `Pretraining` the options are those of the head of masked tokens.
@@ -308,7 +315,7 @@ def check_head(task, head, there):
         if name == "pooling" and head.pooling and found in POOLINGS:
             continue
         if name != "dropout" and found != value:
-            options = "" if name == "pooling" else " in `head_options`"
+            options = "" if name in ("pooling", "projection") else " in `head_options`"
             raise ValueError(
                 f"{there} has a head with {name}={value!r} for a {type(task).__name__} of this "
                 f"family. Received: {name}={found!r}, which has no counterpart there. Export the "
@@ -321,6 +328,10 @@ def refuse(what, known, there):
     raise ValueError(
         f"{what} has no counterpart in {there}. These have: {known}. Export the backbone instead."
     )
+
+
+def _has_activation(task):
+    return isinstance(task, type) and "activation" in inspect.signature(task).parameters
 
 
 def _module(name):

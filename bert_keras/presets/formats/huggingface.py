@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.checks import check_choice
-from bert_keras.engine.atomic_files import replacing_files, write_json, write_text
+from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.card import README, card_of
@@ -23,12 +23,15 @@ from bert_keras.presets.formats.checkpoint import (
     refuse,
     written_config,
 )
+from bert_keras.presets.formats.torch_names import TORCH_NAMES, read_activation
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.safetensors_io import read_safetensors, weights_files, write_checkpoint
 from bert_keras.presets.torch_pickle import read_torch
-from bert_keras.tokenizers.saved import TOKENIZER_FILES
+from bert_keras.tokenizers.saved import SENTENCE_FILES, TOKENIZER_FILES
 
 _THERE = "Hugging Face transformers"
+# What sentence-transformers adds: prompts of embedders, and the activation of cross-encoders.
+SENTENCES_FILE = "config_sentence_transformers.json"
 # Buffers in old files, and the endings of the first PyTorch port, before 2019.
 _NOT_WEIGHTS = (".position_ids", ".token_type_ids")
 _OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -101,7 +104,36 @@ class HuggingFaceFolder(Checkpoint):
         wrapper = first.removesuffix(table).removesuffix(self.record.prefix)
         return wrapper if all(name.startswith(wrapper) for name in checkpoint) else ""
 
+    def task_name(self):
+        """Returns the registered name of the task whose head the checkpoint has, or `None`."""
+        return "bert_keras>Reranker" if self._has_activated_score() else super().task_name()
+
+    def _has_activated_score(self):
+        """Whether the one output is a cross-encoder's, which differs from its score."""
+        has_activation = not str(self._activation_name() or "Identity").endswith("Identity")
+        return has_activation and self.task_arguments("TextClassifier").get("num_classes") == 1
+
+    def _activation(self, head):
+        name = self._activation_name()
+        return name and read_activation(name, self.path)
+
+    def _activation_name(self):
+        """Returns what sentence-transformers applies to a cross-encoder's outputs, or `None`."""
+        path, theirs = self.folder / SENTENCES_FILE, self.config.get("sentence_transformers")
+        names = [
+            read_json(path).get("activation_fn") if path.is_file() else None,
+            theirs.get("activation_fn") if isinstance(theirs, dict) else None,
+            self.config.get("sbert_ce_default_activation_function"),
+        ]
+        return next(filter(None, names), None)
+
     def load_head_weights(self, task):
+        if type(task).__name__ == "TextClassifier" and self._has_activated_score():
+            warn(
+                f"{self.source} is a cross-encoder whose scores are its outputs after "
+                f"{self._activation_name()}. A TextClassifier answers with the outputs. Load it as "
+                "a `Reranker` for the scores."
+            )
         head = self.record.heads.get(kind_of(task, self.record.heads), Head())
         for name, original in head.tied.items():
             tensors = self.tensors
@@ -238,7 +270,9 @@ def export_to_huggingface(
     readme = card_of(described, folder, card, library, _code(head, tokenizer))
     # A tokenizer in the folder may belong to a backbone that is saved alone.
     theirs = () if task is None and tokenizer is None else TOKENIZER_FILES
-    with replacing_files(folder, stale=(*weights_files(folder), "task.json", *theirs)) as new:
+    # Nor may sentence-transformers' files of an embedder stay beside another model.
+    stale = ("task.json", "modules.json", SENTENCES_FILE, *SENTENCE_FILES, *theirs)
+    with replacing_files(folder, stale=(*weights_files(folder), *stale)) as new:
         write_checkpoint(new, tensors, metadata={"format": "pt"})
         write_json(new / "config.json", config)
         if tokenizer is not None:
@@ -260,18 +294,21 @@ def _code(head, tokenizer):
 
 def _labels(task, head):
     """Returns the settings of a task in their config: labels, problem, dropout, pooling."""
-    config, settings = task.get_config(), {}
+    settings = {}
     if "num_classes" in head.says:
-        names = config["label_names"] or [f"LABEL_{i}" for i in range(config["num_classes"])]
+        names = task.label_names or [f"LABEL_{i}" for i in range(task.num_classes)]
         settings["id2label"] = {str(i): name for i, name in enumerate(names)}
         settings["label2id"] = {name: i for i, name in enumerate(names)}
     if "problem_type" in head.says:
         theirs = {ours: name for name, ours in _PROBLEM_TYPES.items()}
-        settings["problem_type"] = theirs[config["problem_type"]]
+        settings["problem_type"] = theirs[task.problem_type]
+    if "activation" in head.says and (task.problem_type, task.num_classes) == ("regression", 1):
+        # Without it sentence-transformers' `CrossEncoder` would take the sigmoid.
+        settings["sentence_transformers"] = {"activation_fn": TORCH_NAMES[task.activation]}
     if "dropout" in head.says:
-        settings[head.dropout] = config["dropout"]
+        settings[head.dropout] = task.dropout
     if "pooling" in head.says:
-        settings[head.pooling] = config["pooling"]
+        settings[head.pooling] = task.pooling
     return settings
 
 
