@@ -11,11 +11,7 @@ from typing import Any
 import keras
 from keras.src.backend.common import global_state
 
-if keras.backend.backend() == "torch":
-    import torch
-    from torch.nn.modules.module import _has_any_global_hook
-else:
-    torch = None
+_IS_TORCH = keras.backend.backend() == "torch"
 
 
 class DirectCall:
@@ -28,7 +24,7 @@ class DirectCall:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         context = global_state.get_global_attribute("current_call_ctx")
-        if torch is None or context is None:
+        if not _IS_TORCH or context is None:
             return super().__call__(*args, **kwargs)
         training = context.get_value("training")
         if self._call_has_training_arg and kwargs.get("training") is None:
@@ -40,6 +36,8 @@ class DirectCall:
 
 def _is_plain(layer, args, kwargs):
     """Whether `Layer.__call__` would pass these arguments to `layer.call` and add nothing."""
+    from torch.nn.modules.module import _has_any_global_hook
+
     scope = global_state.get_global_attribute("autocast_scope")
     policy = layer._dtype_policy
     dtype = policy.compute_dtype
@@ -63,6 +61,8 @@ _SETTINGS = (type(None), bool, int, float, str)
 
 def _fits(x, dtype):
     """Whether Keras would neither convert, nor cast, nor read a mask of a value."""
+    import torch
+
     return (
         isinstance(x, torch.Tensor)
         and not (x.is_floating_point() and x.dtype != getattr(torch, dtype))

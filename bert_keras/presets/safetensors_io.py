@@ -18,7 +18,7 @@ import safetensors.numpy
 
 from bert_keras.checks import check_choice
 from bert_keras.engine.atomic_files import replacing, write_json
-from bert_keras.presets.shards import locate, read_headers
+from bert_keras.presets.sharded_files import locate, read_headers
 from bert_keras.presets.tensors import Tensors, advice_for
 
 WEIGHTS_FILE = "model.safetensors"

@@ -19,7 +19,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from bert_keras.answers.sentences import Pieces, after_spaces, encode_sentences, needs_space
+from bert_keras.answers.sentence_tokens import Pieces, after_spaces, encode_sentences, needs_space
 from bert_keras.answers.words import number_words
 from bert_keras.checks import as_texts, check_int, check_pairs, check_type
 from bert_keras.engine.atomic_files import of_one_state, reading, write_text
