@@ -186,7 +186,7 @@ def check_what_trains(task, inputs):
     kernel = task.backbone.pooler.dense.kernel
     value, before = to_numpy(kernel).copy(), keras.tree.flatten(task(inputs))
     before = [to_numpy(output).copy() for output in before]
-    kernel.assign(value + 1)
+    kernel.assign(np.zeros_like(value))
     after = [to_numpy(output) for output in keras.tree.flatten(task(inputs))]
     kernel.assign(value)
     is_read = any(np.abs(a - b).max() > 1e-4 for a, b in zip(after, before, strict=True))
@@ -211,7 +211,7 @@ def check_adapters(task):
 
 
 def check_file_format(task, path):
-    """Names that every saved file holds; those of backbones and heads have golden lists."""
+    """Files name the class, the backbone and the head, whose own names have golden lists."""
     import h5py
 
     name = type(task).__name__
@@ -222,7 +222,7 @@ def check_file_format(task, path):
         names = []
         file.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
     weights = [name for name in names if not name.startswith("optimizer/")]
-    assert {name.split("/")[0] for name in weights} == {"backbone", "head"}
+    assert {name.split("/")[0] for name in weights} <= {"backbone", "head"}
 
 
 def check_attributes(backbone):

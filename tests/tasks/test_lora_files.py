@@ -96,21 +96,19 @@ def test_adapters_of_other_settings_are_refused_before_any_weight_changes(tmp_pa
 
 
 def test_damaged_and_foreign_files_are_refused(tmp_path):
-    task = adapted_task()
-    path = tmp_path / "adapters"
+    task, path = adapted_task(), tmp_path / "adapters"
     task.save_adapters(path)
     tensors, metadata = dict(read_safetensors(path)), read_safetensors(path).metadata
-    before = by_path(task.weights)
-    write_safetensors(path, tensors)
-    with pytest.raises(ValueError, match="save_adapters"):
-        task.load_adapters(path)
-    write_safetensors(path, {**tensors, "surplus": np.zeros(2)}, metadata)
-    with pytest.raises(ValueError, match="surplus"):
-        task.load_adapters(path)
     last = next(name for name in tensors if name.endswith("lora_b"))
-    write_safetensors(path, {**tensors, last: tensors[last].T}, metadata)
-    with pytest.raises(ValueError, match=r"Shapes that differ \(1\)"):
-        task.load_adapters(path)
+    before = by_path(task.weights)
+    for contents, message in (
+        ((tensors,), "save_adapters"),
+        (({**tensors, "surplus": np.zeros(2)}, metadata), "surplus"),
+        (({**tensors, last: tensors[last].T}, metadata), r"Shapes that differ \(1\)"),
+    ):
+        write_safetensors(path, *contents)
+        with pytest.raises(ValueError, match=message):
+            task.load_adapters(path)
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(ValueError, match="whole"):
         task.load_adapters(path)
@@ -120,30 +118,20 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("argument", "values", "message"),
     [
-        ({"lora_rank": 0}, "from 1 to 16"),
-        ({"lora_rank": 17}, "from 1 to 16"),
-        ({"lora_rank": True}, "from 1 to 16"),
-        ({"lora_alpha": 0}, "above 0"),
-        ({"lora_alpha": float("nan")}, "above 0"),
-        ({"lora_targets": "query"}, "list of different names"),
-        ({"lora_targets": ()}, "list of different names"),
-        ({"lora_targets": ("query", "query")}, "list of different names"),
-        ({"lora_targets": ("dense",)}, "list of different names"),
-        ({"lora_layers": (2,)}, "from 0 to 1"),
-        ({"lora_layers": (-1,)}, "from 0 to 1"),
-        ({"lora_layers": ()}, "from 0 to 1"),
-        ({"lora_layers": 1}, "from 0 to 1"),
-        ({"lora_layers": (0.5,)}, "from 0 to 1"),
-        ({"frozen": "backbone"}, "must be None"),
-        ({"frozen": 1}, "must be None"),
-        ({"lora_rank": None}, "options of `lora_rank`"),
+        ("lora_rank", (0, 17, True), "from 1 to 16"),
+        ("lora_rank", (None,), "options of `lora_rank`"),
+        ("lora_alpha", (0, float("nan")), "above 0"),
+        ("lora_targets", ("query", (), ("query", "query"), ("dense",)), "list of different names"),
+        ("lora_layers", ((2,), (-1,), (), 1, (0.5,)), "from 0 to 1"),
+        ("frozen", ("backbone", 1), "must be None"),
     ],
 )
-def test_arguments_out_of_range_are_told(options, told):
-    with pytest.raises(ValueError, match=told):
-        adapted_task(**options)
+def test_arguments_out_of_range_are_refused(argument, values, message):
+    for value in values:
+        with pytest.raises(ValueError, match=message):
+            adapted_task(**{argument: value})
 
 
 def test_tasks_on_one_backbone_share_its_adapters(tmp_path):

@@ -174,10 +174,7 @@ def test_what_cannot_be_explained_is_refused():
     with pytest.raises(ValueError, match="no preprocessor"):
         bert_keras.integrated_gradients(bert_keras.TextClassifier(backbone), "a b")
     words = [token for token in VOCABULARY if token != "[MASK]"] + ["x"]
-    tokenizer = bert_keras.WordPieceTokenizer(words)
-    task = bert_keras.TextClassifier(
-        backbone, preprocessor=bert_keras.TextPreprocessor(tokenizer, max_length=16)
-    )
+    task = tiny_classifier(backbone, preprocessor=tiny_preprocessor(vocabulary=words))
     with pytest.raises(ValueError, match="MASK"):
         bert_keras.integrated_gradients(task, LETTERS[0])
     assert bert_keras.integrated_gradients(task, LETTERS[0], baseline="pad").logit
