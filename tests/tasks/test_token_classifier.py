@@ -259,17 +259,13 @@ def test_without_a_chain_the_score_is_the_mean_softmax_of_the_words(shared):
 def test_the_chain_decides_over_the_whole_sentence():
     tagger = tiny_tagger(crf=True, max_length=8)
     # I-PER follows a person only.
-    transitions = np.zeros((5, 5))
-    transitions[[0, 3, 4], 2] = -1000
+    transitions, start = np.zeros((5, 5)), np.zeros(5)
+    transitions[[0, 3, 4], 2] = start[2] = -1000
     tagger.head.crf.transitions.assign(transitions)
-    start = np.zeros(5)
-    start[2] = -1000
     tagger.head.crf.start.assign(start)
     for tags in tagger.predict_tags([SENTENCES[0] * 6, SENTENCES[1]]):
-        before = ["O", *tags[:-1]]
-        assert all(
-            b in ("B-PER", "I-PER") for b, t in zip(before, tags, strict=True) if t == "I-PER"
-        )
+        pairs = zip(["O", *tags[:-1]], tags, strict=True)
+        assert all(before in ("B-PER", "I-PER") for before, tag in pairs if tag == "I-PER")
 
 
 def test_the_chain_s_scores_are_probabilities(shared_chain):

@@ -52,11 +52,6 @@ def test_labels_may_be_in_every_kind_of_column(make):
     classifier.fit(make(TEXTS), make(named), validation_split=0.5, verbose=0)
 
 
-def test_one_hot_labels_are_refused_with_advice(shared_classifier):
-    with pytest.raises(ValueError, match=r"argmax\(axis=-1\)"):
-        shared_classifier.fit(TEXTS, np.eye(2)[LABELS], verbose=0)
-
-
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, datasets.Dataset.from_dict])
 def test_a_table_is_not_a_column_of_its_column_names(table):
     table = table({"text": TEXTS, "other": TEXTS})
@@ -88,31 +83,6 @@ def test_both_texts_of_a_pair_are_scored():
     assert scores[0] == pytest.approx(total, abs=1e-4)
     with pytest.raises(ValueError, match="must fit whole: at most 13"):
         model.score((["a b c d e f g h"], ["a b c d e f"]))
-
-
-@keras.saving.register_keras_serializable(package="tests")
-class Shouting(bert_keras.TextPreprocessor):
-    """Reads lower-case texts twice as often."""
-
-    def __init__(self, *args, times=1, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.times = times
-
-    def get_config(self):
-        return {**super().get_config(), "times": self.times}
-
-
-def test_a_preset_restores_the_preprocessor_class(tmp_path):
-    tokenizer = tiny_preprocessor().tokenizer
-    task = tiny_classifier(preprocessor=Shouting(tokenizer, max_length=16, times=3))
-    task.save_to_preset(tmp_path)
-    again = bert_keras.TextClassifier.from_preset(tmp_path)
-    assert type(again.preprocessor) is Shouting and again.preprocessor.times == 3
-    assert again.preprocessor.tokenizer.vocabulary == tokenizer.vocabulary
-    shorter = bert_keras.TextClassifier.from_preset(tmp_path, max_length=8)
-    assert type(shorter.preprocessor) is Shouting
-    assert (shorter.preprocessor.times, shorter.preprocessor.max_length) == (3, 8)
-    np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0))
 
 
 def test_a_head_for_other_classes_keeps_the_preset_pooling(tmp_path):
