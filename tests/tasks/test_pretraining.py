@@ -166,45 +166,6 @@ def logits_of(reference, inputs):
     return found
 
 
-PAIRS = [
-    ("Pretraining", "BertForPreTraining", {}),
-    ("Pretraining", "BertForPreTraining", {"hidden_act": "gelu_new", "layer_norm_eps": 1e-5}),
-    ("MaskedLM", "BertForMaskedLM", {}),
-    ("NextSentencePrediction", "BertForNextSentencePrediction", {}),
-]
-
-
-@pytest.mark.once
-@pytest.mark.parametrize(("task", "architecture", "overrides"), PAIRS)
-@pytest.mark.filterwarnings("ignore:.*pooler:UserWarning")  # BertForMaskedLM has none
-def test_logits_equal_transformers_in_both_directions(task, architecture, overrides, tmp_path):
-    reference = reference_model(architecture, tmp_path, **overrides)
-    model = getattr(bert_keras, task).from_preset(tmp_path)
-    inputs = batch()[0]
-    expected = logits_of(reference, inputs)
-
-    def agrees(found):
-        found = found if isinstance(found, dict) else {"next_sentence": found, "masked_lm": found}
-        names = set(found) & set(expected) if task != "MaskedLM" else {"masked_lm"}
-        for name in names:
-            np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
-        return len(names)
-
-    ours = {k: v for k, v in inputs.items() if k in model.input_names}
-    assert agrees(model.predict(ours, verbose=0)) == (2 if task == "Pretraining" else 1)
-    import transformers
-
-    model.export_to_huggingface(tmp_path / "exported")
-    again, info = getattr(transformers, architecture).from_pretrained(
-        tmp_path / "exported", output_loading_info=True
-    )
-    assert not info["missing_keys"] and not info["mismatched_keys"]
-    assert all(name.startswith("bert.pooler.") for name in info["unexpected_keys"])
-    agrees(logits_of(again.eval(), inputs))
-    back = getattr(bert_keras, task).from_preset(tmp_path / "exported")
-    agrees(back.predict(ours, verbose=0))
-
-
 @pytest.mark.once
 def test_a_checkpoint_of_both_objectives_gives_each_task_its_part(tmp_path):
     inputs = batch()[0]

@@ -4,12 +4,10 @@ import keras
 import numpy as np
 import pytest
 from checks import assert_same_structure_close, check_task
-from theirs import exported_model, outputs_of, reference_model
 from tiny import VOCABULARY as LETTER_PIECES
 from tiny import batches_of, for_sharing, ready_inputs, tiny_preprocessor, tiny_task
 from tiny import tiny_backbone as tiny_bert
 
-import bert_keras
 from bert_keras.answers.span_search import NBest, Span
 from bert_keras.datasets import QuestionExample
 from bert_keras.datasets.squad import Answer
@@ -341,29 +339,3 @@ def test_labels_of_ready_inputs_must_be_positions_of_tokens(shared, labels):
 def test_a_threshold_of_numpy_is_a_number(threshold):
     stored = tiny_qa(no_answer_threshold=threshold).get_config()["no_answer_threshold"]
     assert type(stored) is float and stored == 1.0
-
-
-# Hugging Face
-
-
-def assert_same_on_tokens(qa, theirs, inputs):
-    mask, found = inputs["padding_mask"] == 1, qa.predict(inputs, verbose=0)
-    expected = outputs_of(theirs, inputs)
-    for name in ("start_logits", "end_logits"):
-        np.testing.assert_allclose(found[name][mask], expected[name][mask], atol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore:.*no values for these weights.*pooler")
-def test_a_hugging_face_checkpoint_gives_the_same_logits_here(tmp_path):
-    theirs = reference_model("BertForQuestionAnswering", tmp_path, VOCABULARY)
-    qa = bert_keras.QuestionAnswering.from_preset(tmp_path)
-    assert_same_on_tokens(qa, theirs, ready_inputs(3, 7))
-
-
-def test_hugging_face_loads_what_is_exported_with_the_same_logits(shared, tmp_path):
-    inputs = ready_inputs(3, 7)
-    theirs = exported_model(shared, "AutoModelForQuestionAnswering", tmp_path)
-    assert_same_on_tokens(shared, theirs, inputs)
-    again = bert_keras.QuestionAnswering.from_preset(tmp_path)
-    found = [qa.predict(inputs, verbose=0) for qa in (again, shared)]
-    assert_same_structure_close(*found, 0)

