@@ -29,7 +29,7 @@ def test_merging_keeps_the_settings_of_the_optimizer_and_loading_finds_a_plain_t
     np.testing.assert_allclose(outputs(again), before, atol=1e-5)
 
 
-def test_what_another_task_compiled_does_not_count_merged_adapters_twice():
+def test_functions_that_another_task_compiled_do_not_count_merged_adapters_twice():
     task = adapted_task()
     other = bert_keras.TokenClassifier(task.backbone, num_classes=3)
     before = other.predict(READY, verbose=0)
@@ -68,14 +68,14 @@ def test_transformers_computes_the_same_from_an_exported_adapted_task(tmp_path):
     np.testing.assert_allclose(outputs(task), expected, atol=1e-5)
 
 
-def test_adapters_for_other_base_weights_are_told(tmp_path):
+def test_adapters_for_other_base_weights_cause_a_warning(tmp_path):
     adapted_task().save_adapters(tmp_path / "adapters")
     with pytest.warns(UserWarning, match="other weights"):
         adapted_task(seed=1).load_adapters(tmp_path / "adapters")
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"lora_rank": 3}, "lora_rank=2, here 3"),
         ({"lora_alpha": 2}, "lora_alpha=8.0, here 2.0"),
@@ -86,11 +86,13 @@ def test_adapters_for_other_base_weights_are_told(tmp_path):
         ({"num_layers": 3}, r"without a tensor \(4\)"),
     ],
 )
-def test_adapters_of_other_settings_are_refused_before_any_weight_changes(tmp_path, options, told):
+def test_adapters_of_other_settings_are_refused_before_any_weight_changes(
+    tmp_path, options, message
+):
     adapted_task().save_adapters(tmp_path / "adapters")
     task = adapted_task(**options)
     before = by_path(task.weights)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         task.load_adapters(tmp_path / "adapters")
     assert_equal(by_path(task.weights), before)
 

@@ -15,6 +15,7 @@ from tiny import (
     VOCABULARY,
     Batches,
     for_sharing,
+    ready_inputs,
     tiny_backbone,
     tiny_preprocessor,
     tiny_task,
@@ -49,26 +50,14 @@ def tiny_detector(backbone=None, **options):
     return tiny_task("ReplacedTokenDetector", backbone or tiny_electra(), **options)
 
 
-def batch(size=6, seq_len=10, num_predictions=3, seed=0):
+def batch(seed=0):
     """A batch as `PretrainingBatches` yields it; the last row only fills it."""
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(5, seq_len + 1, size)
-    mask = np.arange(seq_len) < lengths[:, None]
-    counts = rng.integers(1, num_predictions + 1, size)
-    positions = np.zeros((size, num_predictions), "int32")
-    for row, (count, length) in enumerate(zip(counts, lengths, strict=True)):
-        positions[row, :count] = np.sort(rng.choice(np.arange(1, length - 1), count, False))
-    weights = (positions > 0).astype("float32")
-    weights[-1] = 0
-    ids = rng.integers(5, len(VOCABULARY), (size, seq_len))
-    inputs = {
-        "token_ids": np.where(mask, ids, 0).astype("int32"),
-        "segment_ids": np.zeros((size, seq_len), "int32"),
-        "padding_mask": mask.astype("int32"),
-        "mask_positions": positions,
-    }
-    labels = rng.integers(5, len(VOCABULARY), (size, num_predictions)).astype("int32")
-    return inputs, labels, weights
+    inputs, rng = ready_inputs(6, 10, least=6, seed=seed), np.random.default_rng(seed)
+    columns = np.sort(rng.permuted(np.tile(np.arange(1, 5), (6, 1)), axis=1)[:, :3])
+    exists = np.arange(3) < rng.integers(1, 4, (6, 1))
+    inputs["mask_positions"] = np.where(exists, columns, 0)
+    weights = exists * (np.arange(6)[:, None] < 5).astype("float32")
+    return inputs, rng.integers(5, len(VOCABULARY), (6, 3)).astype("int32"), weights
 
 
 PLAIN = {name: array for name, array in batch()[0].items() if name != "mask_positions"}
@@ -106,7 +95,7 @@ def check_shares(model):
 
 
 @pytest.mark.once
-def test_embeddings_are_one_and_everything_else_is_each_one_s_own():
+def test_the_tasks_share_their_embeddings_and_nothing_else():
     model = tiny_pair()
     check_shares(model)
     parts = [*model.trainable_variables, *model.non_trainable_variables]
@@ -119,7 +108,7 @@ def test_embeddings_are_one_and_everything_else_is_each_one_s_own():
 
 
 @pytest.mark.once
-def test_what_the_parts_leave_as_it_is_does_not_train():
+def test_weights_that_neither_task_trains_do_not_train():
     poolers = [tiny_backbone(name=name) for name in ("first", "second")]
     model = bert_keras.ReplacedTokenDetection(
         bert_keras.MaskedLM(poolers[0]), bert_keras.ReplacedTokenDetector(poolers[1], frozen=0)

@@ -44,7 +44,7 @@ def test_an_idle_pooler_does_not_move_and_causes_no_warning(recwarn):
 
 
 @pytest.mark.once
-def test_a_finished_run_goes_on_where_epochs_are_added():
+def test_a_finished_run_continues_when_epochs_are_added():
     task = tiny_classifier()
     task.compile(learning_rate=1e-2)
     task.fit(TEXTS, LABELS, epochs=1, verbose=0)
@@ -72,7 +72,7 @@ def test_a_run_in_two_parts_equals_one_in_one():
 
 
 @pytest.mark.once
-def test_what_the_optimizer_froze_before_fit_stays_frozen():
+def test_weights_frozen_in_the_optimizer_before_fit_stay_frozen():
     task = tiny_classifier()
     task.optimizer.build(task.trainable_variables)
     task.optimizer.freeze("embeddings/")
@@ -101,7 +101,7 @@ def test_a_layer_frozen_by_hand_is_frozen_after_loading(tmp_path):
 
 
 @pytest.mark.parametrize("num_segments", [0, 1])
-def test_pairs_without_segments_are_told_apart_by_what_stands_between_them(num_segments):
+def test_without_segments_separators_tell_the_texts_of_a_pair_apart(num_segments):
     source, pairs = tiny_classifier(), (TEXTS, TEXTS[::-1])
     task = tiny_classifier(tiny_backbone(num_segments=num_segments))
     assert num_examples(pairs) == len(TEXTS)
@@ -114,7 +114,7 @@ def test_pairs_without_segments_are_told_apart_by_what_stands_between_them(num_s
 
 
 @pytest.mark.once
-def test_what_one_task_froze_trains_in_the_next_on_the_same_backbone():
+def test_weights_that_one_task_freezes_train_in_another_on_the_same_backbone():
     source = tiny_classifier()
     frozen, other = (tiny_classifier(source.backbone, frozen=x) for x in ("backbone", None))
     weights = source.backbone.weights
@@ -159,7 +159,7 @@ def test_a_constructor_that_raises_leaves_no_adapters():
 
 
 @pytest.mark.once
-def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
     backbone = tiny_backbone()
     frozen = tiny_classifier(backbone, frozen="embeddings")
     tiny_classifier(backbone, lora_rank=2)
@@ -170,7 +170,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
 
 
 @pytest.mark.once
-def test_what_was_frozen_by_hand_stays_so_when_adapters_are_merged(tmp_path):
+def test_weights_frozen_by_hand_stay_frozen_when_adapters_are_merged(tmp_path):
     backbone = tiny_backbone()
     backbone.embeddings.trainable = False
     task = tiny_classifier(backbone, lora_rank=2)

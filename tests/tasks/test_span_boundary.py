@@ -118,7 +118,7 @@ def test_the_loss_is_the_mean_of_both_outputs():
 
 
 @pytest.mark.once
-def test_borders_tell_what_no_unigram_knows():
+def test_the_tokens_beside_a_span_predict_the_tokens_inside():
     """Each letter follows from the one before it."""
     starts = np.random.default_rng(0).integers(0, 8, 128)
     texts = [" ".join((LETTERS * 3)[start : start + 12]) for start in starts]

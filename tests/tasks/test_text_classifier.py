@@ -414,7 +414,7 @@ def test_bad_labels_are_refused_and_the_weights_survive(options, labels, message
         ((["a", "b"], ["a"]), ValueError, "equally many"),
     ],
 )
-def test_what_is_no_text_is_refused_and_the_weights_survive(
+def test_anything_but_text_is_refused_and_the_weights_survive(
     shared_classifier, texts, error, message
 ):
     before = shared_classifier.get_weights()

@@ -108,14 +108,14 @@ def test_it_learns_a_handful_of_sentences_by_heart(crf):
         assert np.abs(to_numpy(tagger.head.crf.transitions.value)).max() > 0.1
 
 
-def test_first_pieces_carry_the_labels_and_all_else_weighs_nothing(shared):
+def test_first_pieces_carry_the_labels_and_other_pieces_have_weight_0(shared):
     _, labels, weights = batch_of(shared, SENTENCES[:1], TAGS[:1])
     # [CLS] ada love ##lace lived in london [SEP]
     assert labels[0, :8].tolist() == [0, 1, 2, 0, 0, 0, 3, 0]
     assert weights[0].tolist() == [0, 1, 1, 0, 1, 1, 1] + [0] * (weights.shape[1] - 7)
 
 
-def test_a_sentence_s_weight_is_that_of_its_words(shared):
+def test_each_word_has_the_weight_of_its_sentence(shared):
     batches = batches_of(shared, SENTENCES, TAGS, sample_weight=[0.5, 0, 1, 2], batch_size=16)
     _, _, weights = batches[0]
     rows, _ = batches.batches[0]
@@ -133,7 +133,7 @@ def test_the_loss_is_the_mean_over_words(shared):
 
 
 @pytest.mark.once
-def test_the_chain_s_loss_is_the_negative_log_likelihood_of_whole_sentences_a_word(shared_chain):
+def test_the_chain_s_loss_is_the_negative_log_likelihood_per_word(shared_chain):
     total = 0
     for emissions, tags in zip(shared_chain.predict(SENTENCES, verbose=0), TAGS, strict=True):
         labels = np.array([[NAMES.index(tag) for tag in tags]])

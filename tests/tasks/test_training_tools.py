@@ -131,7 +131,7 @@ def test_validation_and_evaluate_and_files_have_the_averages(tmp_path):
 
 
 @pytest.mark.once
-def test_callbacks_that_keep_other_weights_than_the_averages_are_told_of(tmp_path):
+def test_callbacks_that_keep_weights_that_are_not_averages_cause_a_warning(tmp_path):
     keeping = keras.callbacks.EarlyStopping("loss", restore_best_weights=True)
     writing = keras.callbacks.ModelCheckpoint(tmp_path / "best.keras", "loss", save_best_only=True)
     only_stopping = keras.callbacks.EarlyStopping("loss")
@@ -185,7 +185,7 @@ def test_gradual_unfreezing_holds_each_part_bit_for_bit_until_its_epoch():
 
 
 @pytest.mark.once
-def test_what_is_thawed_has_moments_as_at_the_beginning_of_a_run():
+def test_unfrozen_weights_start_with_empty_moments():
     task = classifier(num_layers=2)
     task.compile(bert_keras.AdamW(1e-2, global_clipnorm=None), jit_compile=JIT)
     fit(task, epochs=2, callbacks=[unfreezing(task)])
@@ -203,7 +203,7 @@ def test_what_is_thawed_has_moments_as_at_the_beginning_of_a_run():
 
 @pytest.mark.once
 @pytest.mark.filterwarnings("error:Skipping variable loading")
-def test_saved_when_half_is_thawed_it_goes_on_bit_for_bit(tmp_path):
+def test_a_run_saved_half_unfrozen_continues_bit_for_bit(tmp_path):
     def half_trained():
         task = classifier(num_layers=2)
         schedule = bert_keras.WarmupDecay(1e-2, total_steps=8)
@@ -270,7 +270,7 @@ def spearman_of_scores():
 
 @pytest.mark.once
 @pytest.mark.parametrize("make", [entity_f1, squad_f1, matthews_correlation, spearman_of_scores])
-def test_the_epoch_with_the_best_metric_is_kept_and_not_the_last(make):
+def test_the_epoch_with_the_best_metric_is_kept_instead_of_the_last(make):
     keras.utils.set_random_seed(0)
     task, x, y, measure = make()
 
@@ -398,7 +398,7 @@ def test_the_focal_loss_refuses_scores_and_several_labels(problem_type, num_clas
 
 
 @pytest.mark.once
-def test_a_new_run_of_a_loaded_model_heeds_the_seed(tmp_path):
+def test_a_new_run_of_a_loaded_model_uses_the_new_seed(tmp_path):
     texts, labels = ["a b c", "d e", "h a", "g"], [0, 1, 1, 0]
     task = tiny_classifier()
     task.fit(texts, labels, verbose=0)
