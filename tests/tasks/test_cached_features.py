@@ -104,7 +104,7 @@ def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_pat
         read.append(inputs["token_ids"].shape)
         return encode(inputs, **options)
 
-    told = keras.callbacks.LambdaCallback(
+    noted = keras.callbacks.LambdaCallback(
         on_epoch_end=lambda epoch, logs: read.append("end of an epoch")
     )
     task.backbone.call = counted
@@ -112,7 +112,7 @@ def test_the_encoder_reads_each_text_once_and_the_task_still_takes_texts(tmp_pat
     with pytest.raises(TypeError, match=r"HeadTask\(task\)\.fit"):
         task.fit(features, verbose=0)
     head = bert_keras.HeadTask(task)
-    head.fit(features, epochs=3, callbacks=[told], verbose=0)
+    head.fit(features, epochs=3, callbacks=[noted], verbose=0)
     assert "end of an epoch" not in read[:-3] and read[-3:] == ["end of an epoch"] * 3
     del task.backbone.call
     assert task.classify(TEXTS[0])["label"] in (0, 1)

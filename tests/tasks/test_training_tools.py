@@ -217,12 +217,12 @@ def test_a_run_saved_half_unfrozen_continues_bit_for_bit(tmp_path):
     loaded.jit_compile = JIT  # A file leaves that to the backend.
     assert any("layer_0/" in path for path in loaded.optimizer.frozen_paths)
     assert not any("layer_1/" in path for path in loaded.optimizer.frozen_paths)
-    before = values(loaded)
+    table = next(path for path in values(loaded) if "token_embedding" in path)
+    before = values(loaded)[table]
     for task in (straight, loaded):
         fit(task, initial_epoch=2, epochs=4, batch_size=4, callbacks=[unfreezing(task)])
-    after = values(loaded)
-    assert_equal(values(straight), after)
-    assert all(np.any(after[path] != before[path]) for path in after if "word" in path)
+    assert_equal(values(straight), values(loaded))
+    assert np.any(values(loaded)[table] != before)
 
 
 # The best epoch
