@@ -71,6 +71,15 @@ def perplexity(labels, logits, weights):
     return np.exp(np.average(-chosen[..., 0], weights=weights))
 
 
+def check_token_metrics(results, labels, logits, weights, prefix=""):
+    """Perplexity and accuracy are those of the positions with weight; returns the loss."""
+    expected = perplexity(labels, logits, weights)
+    assert results[f"{prefix}perplexity"] == pytest.approx(expected, rel=1e-5)
+    is_right = labels == logits.argmax(-1)
+    assert results[f"{prefix}accuracy"] == pytest.approx(np.average(is_right, weights=weights))
+    return np.log(expected)
+
+
 def check_everything_is_built(model):
     """All variables exist before the first call."""
     assert all(layer.built for layer in model._flatten_layers())
