@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import gradients
+from checks import assert_close, gradients
 from keras import ops
 
 from bert_keras.engine import kernels as backends
@@ -16,20 +16,22 @@ def arrays(*shapes):
     return [GENERATOR.standard_normal(shape).astype("float32") for shape in shapes]
 
 
+@pytest.fixture
+def slow_mkl(monkeypatch):
+    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: True)
+
+
+@pytest.mark.usefixtures("slow_mkl")
 @pytest.mark.parametrize("shape", [(5, 8), (2, 3, 8), (4, LEAST_ROWS // 4, 8), (3, 512, 8)])
 @pytest.mark.parametrize("has_bias", [True, False])
-def test_it_is_the_product_and_the_bias(shape, has_bias, monkeypatch):
-    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: True)
-    x, kernel, bias = arrays(shape, (8, 6), (6,))
-    found = ops.convert_to_numpy(dense(x, kernel, bias if has_bias else None))
-    np.testing.assert_allclose(found, x @ kernel + (bias if has_bias else 0), atol=1e-5)
+def test_values_and_gradients_are_those_of_the_product_and_the_bias(shape, has_bias):
+    inputs = arrays(shape, (8, 6), (6,))[: 2 + has_bias]
 
+    def plain(x, kernel, bias=0.0):
+        return ops.matmul(x, kernel) + bias
 
-def test_gradients_are_those_of_the_product(monkeypatch):
-    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: True)
-    inputs = arrays((4, LEAST_ROWS // 4, 8), (8, 6), (6,))
-    plain = gradients(lambda x, kernel, bias: ops.matmul(x, kernel) + bias, *inputs)
-    for ours, theirs in zip(gradients(dense, *inputs), plain, strict=True):
+    assert_close(dense(*inputs), plain(*inputs), 1e-5)
+    for ours, theirs in zip(gradients(dense, *inputs), gradients(plain, *inputs), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
@@ -45,22 +47,20 @@ def test_bfloat16_is_rounded_once():
 
 def test_bfloat16_has_gradients():
     inputs = arrays((2, 16, 8), (8, 6))
-    low = gradients(
-        lambda x, kernel: ops.cast(
-            dense(ops.cast(x, "bfloat16"), ops.cast(kernel, "bfloat16")), "float32"
-        ),
-        *inputs,
-    )
-    for ours, theirs in zip(low, gradients(ops.matmul, *inputs), strict=True):
+
+    def low(*inputs):
+        return ops.cast(dense(*(ops.cast(x, "bfloat16") for x in inputs)), "float32")
+
+    pairs = zip(gradients(low, *inputs), gradients(ops.matmul, *inputs), strict=True)
+    for ours, theirs in pairs:
         np.testing.assert_allclose(ours, theirs, atol=0.02 * np.abs(theirs).max())
 
 
 @pytest.mark.once
-def test_onednn_is_used_where_it_is_faster(monkeypatch):
+def test_onednn_is_used_where_it_is_faster(slow_mkl, monkeypatch):
     import torch
 
     taken = []
-    monkeypatch.setattr(backends, "_has_slow_mkl", lambda: True)
     monkeypatch.setattr(backends, "_by_onednn", lambda *arguments: taken.append(arguments))
     x, kernel = torch.ones(2, LEAST_ROWS, 8), torch.ones(8, 6)
     dense(x, kernel)
