@@ -23,8 +23,10 @@ BACKENDS = ("tensorflow", "jax", "torch")
 # Independent of any backend: they need to run once only. Readers of checkpoints give arrays, which
 # test_families.py assigns on each.
 ONCE = [
+    "tests/answers",
     "tests/corpora",
     "tests/datasets",
+    "tests/engine/test_interrupts.py",
     "tests/export/test_tokenizer_in_graph.py",
     "tests/tokenizers",
     "tests/preprocessing",
@@ -43,7 +45,11 @@ ONCE = [
     "tests/test_typing.py",
 ]
 # Among these, what does compute on a backend.
-ON_EACH = ("tests/metrics/test_streaming.py", "tests/preprocessing/test_batching.py")
+ON_EACH = (
+    "tests/answers/test_viterbi.py",
+    "tests/metrics/test_streaming.py",
+    "tests/preprocessing/test_batching.py",
+)
 
 # Tests compile hundreds of tiny models: quickly rather than well.
 QUICK_COMPILATION = {
