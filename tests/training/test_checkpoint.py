@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import sys
@@ -192,19 +191,6 @@ def test_arguments_out_of_range_are_refused(tmp_path, arguments):
 # Each objective of pretraining
 
 
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    """The path of a text with one sentence per line, and blank lines between documents."""
-    rng = random.Random(0)
-    documents = [
-        "\n".join(" ".join(rng.choices(LETTERS, k=rng.randint(3, 9))) + " ." for _ in range(12))
-        for _ in range(12)
-    ]
-    path = tmp_path_factory.mktemp("pretraining") / "text.txt"
-    path.write_text("\n\n".join(documents), encoding="utf-8")
-    return path
-
-
 def make_data(text, objective, length=16):
     """Returns a folder of examples next to the text."""
     folder = str(text.with_name(f"{objective}_{length}"))
@@ -259,9 +245,11 @@ EVERYWHERE = OBJECTIVES if "ALL_KILLS" in os.environ else ("replaced_tokens",)
         for name in OBJECTIVES
     ],
 )
-def test_every_objective_resumes_as_if_it_had_not_been_killed(text, tmp_path, objective):
+def test_every_objective_resumes_as_if_it_had_not_been_killed(
+    documents_of_letters, tmp_path, objective
+):
     make_task, kind, masking = OBJECTIVES[objective]
-    folder = make_data(text, kind)
+    folder = make_data(documents_of_letters, kind)
 
     def make():
         keras.utils.set_random_seed(0)
@@ -303,9 +291,9 @@ if "ALL_KILLS" in os.environ:
 
 
 @pytest.fixture(scope="module")
-def data(text):
+def data(documents_of_letters):
     """Two folders of examples, with 16 and 32 tokens."""
-    return [make_data(text, "next_sentence", length) for length in (16, 32)]
+    return [make_data(documents_of_letters, "next_sentence", length) for length in (16, 32)]
 
 
 def pretrain(data, objective, *runs):
