@@ -75,6 +75,7 @@ def test_texts_come_from_arguments_files_and_standard_input(
             assert [row["label"] for row in csv.DictReader(file)] == [x["label"] for x in expected]
 
 
+@pytest.mark.once
 def test_a_pair_has_two_columns(command, preset, write):
     path = write("x.jsonl", {"a": "good film", "b": "bad"})
     (found,) = json_lines(command("classify", preset, "--input", path, "--columns", "a,b"))
@@ -108,7 +109,7 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    "answer, told",
+    "answer, words",
     [
         ({"label": "no", "probabilities": {"no": 0.75, "yes": 0.25}}, "no 0.750"),
         ({"labels": [], "probabilities": {"no": 0.25}}, "no label"),
@@ -121,11 +122,11 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
         ([0.5, 1.0], "[0.5, 1.0]"),
     ],
 )
-def test_answers_in_words(answer, told):
-    assert text_rows.in_words(answer) == told
+def test_answers_in_words(answer, words):
+    assert text_rows.in_words(answer) == words
 
 
-def test_info_tells_what_is_there(command, preset):
+def test_info_describes_a_model(command, preset):
     found = dict(line.split(": ", 1) for line in command("info", preset).splitlines())
     assert found["model"] == "TextClassifier"
     assert found["labels"] == "no, yes"
@@ -140,7 +141,7 @@ def test_info_tells_what_is_there(command, preset):
         pytest.param("onnx", marks=pytest.mark.once),
     ],
 )
-def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
+def test_convert_measures_the_files_that_it_wrote(command, preset, tmp_path, to):
     target = tmp_path / {"keras": "x.keras", "program": "x.pt2"}.get(to, "folder")
     if to == "program":
         to = "pt2" if keras.backend.backend() == "torch" else "saved_model"
@@ -156,7 +157,7 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         ((), "Write a command"),
         (("clasify", "PRESET", "x"), "Did you mean classify?"),
@@ -183,16 +184,17 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
         (("classify", "PRESET", "x", "--batch_size", "0"), "--batch_size=0"),
     ],
 )
-def test_a_mistake_is_one_line(command, preset, tagger, write, arguments, told):
+def test_a_mistake_is_one_line(command, preset, tagger, write, arguments, message):
     paths = {"PRESET": preset, "TAGGER": tagger, "NULL": write("x.jsonl", '{"text": null}')}
     paths["LATIN"] = write("x.txt", "é".encode("latin-1"))
-    assert told in command(*(paths.get(x, x) for x in arguments))
+    assert message in command(*(paths.get(x, x) for x in arguments))
 
 
+@pytest.mark.once
 def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
     path, output = write("x.csv", "id,review\n1,good\n"), tmp_path / "out.jsonl"
-    told = command("classify", preset, "--input", path, "--output", output)
-    assert "The header" in told and "review" in told
+    message = command("classify", preset, "--input", path, "--output", output)
+    assert "The header" in message and "review" in message
     assert not output.exists()
 
 
@@ -211,7 +213,7 @@ def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
         ("x.txt", "\ufeffgood\tbad\n\nnul\0\n", [("good\tbad",), ("",), ("nul\0",)]),
     ],
 )
-def test_rows_of_odd_files_are_read_or_told(tmp_path, name, content, expected):
+def test_rows_of_unusual_files_are_read_or_refused(tmp_path, name, content, expected):
     path = tmp_path / name
     path.write_text(content, encoding="utf-8", newline="")
     rows = text_rows.read_rows(str(path), text_rows.format_of(name, "text"), ("text",))

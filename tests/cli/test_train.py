@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import pytest
 from absl import flags
-from tokenizers import pre_tokenizers
+from small_tokenizers import byte_pair_tokenizer
 
 import bert_keras
 from bert_keras.answers.span_search import NBest, Span
@@ -31,18 +31,27 @@ def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def preset(tmp_path_factory):
-    """The folder of a random checkpoint that can spell every word."""
-    folder = tmp_path_factory.mktemp("preset")
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *".?!,0123456789"]
-    vocabulary += ["##" + letter for letter in LETTERS]
-    backbone = bert_keras.BertBackbone(
-        len(vocabulary), num_layers=4, num_heads=2, hidden_dim=8, intermediate_dim=16
+def write_preset(folder, family, tokenizer):
+    """Writes a random checkpoint; returns its folder."""
+    backbone = getattr(bert_keras, f"{family}Backbone")(
+        tokenizer.vocabulary_size, num_layers=4, num_heads=2, hidden_dim=8, intermediate_dim=16
     )
     backbone.save_to_preset(folder)
-    bert_keras.WordPieceTokenizer(vocabulary).save(folder)
+    tokenizer.save(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """A tokenizer that can spell every word."""
+    pieces = [*LETTERS, *".?!,0123456789", *("##" + letter for letter in LETTERS)]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    return bert_keras.WordPieceTokenizer([*special, *pieces])
+
+
+@pytest.fixture(scope="module")
+def preset(tmp_path_factory, tokenizer):
+    return write_preset(tmp_path_factory.mktemp("preset"), "Bert", tokenizer)
 
 
 def arguments(**values):
@@ -98,7 +107,7 @@ def train_and_dev(rows, name="train.tsv", **options):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_every_task_says_how_to_run_it_and_what_its_flags_mean(name, capsys):
+def test_the_help_of_a_task_explains_each_flag(name, capsys):
     for flag in ("-h", "--help"):
         with pytest.raises(SystemExit) as stopped:
             train.main([name, flag])
@@ -355,11 +364,21 @@ def test_text_embedding_measures_before_and_after_training(run):
     assert {path.stem for path in output.glob(PNG)} == {*drawn}
 
 
-def test_entailed_pairs_of_rte_are_similar():
-    rows = [("index", "sentence1", "sentence2", "label"), (0, "a", "b", "entailment")]
+OF_RTE = [("index", "sentence1", "sentence2", "label"), (0, "a", "b", "entailment")]
+OF_MRPC = [("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"), (1, 5, 6, "a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("RTE", [*OF_RTE, (1, "a", "c", "not_entailment")]),
+        ("mrpc", [*OF_MRPC, (0, 5, 7, "a", "c")]),
+    ],
+)
+def test_entailed_and_equivalent_pairs_are_similar(name, rows):
     for part in ("train", "dev"):
-        write(f"RTE/{part}.tsv", [*rows, (1, "a", "c", "not_entailment")])
-    pairs = likeness.read_pairs(parsed(PAIRS, data_dir="RTE")).dev
+        write(f"{name}/{part}.tsv", rows)
+    pairs = likeness.read_pairs(parsed(PAIRS, data_dir=name)).dev
     assert pairs.labels.tolist() == [1.0, 0.0]
 
 
@@ -680,34 +699,11 @@ def test_a_mistake_is_one_line(capsys, values, message):
 # Other families
 
 
-@pytest.fixture(scope="module")
-def family_preset(tmp_path_factory):
-    """Returns a function from a class to the folder of a random checkpoint of that family."""
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens = ["<s>", "<pad>", "</s>", "<unk>", *letters, "Ġt", "ex", "<mask>"]
-    byte_pairs = bert_keras.BytePairTokenizer(
-        {token: number for number, token in enumerate(tokens)}, [("Ġ", "t"), ("e", "x")]
-    )
-    words = bert_keras.WordPieceTokenizer(
-        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *("##" + x for x in LETTERS)]
-    )
-
-    def make(name):
-        folder = tmp_path_factory.mktemp(name)
-        tokenizer = words if name == "DistilBertBackbone" else byte_pairs
-        backbone = getattr(bert_keras, name)(
-            tokenizer.vocabulary_size, num_layers=4, num_heads=2, hidden_dim=8, intermediate_dim=16
-        )
-        backbone.save_to_preset(folder)
-        tokenizer.save(folder)
-        return folder
-
-    return make
-
-
-@pytest.mark.parametrize("family", ["RobertaBackbone", "DistilBertBackbone", "ModernBertBackbone"])
-def test_tasks_take_a_preset_of_any_family(run, family_preset, family):
-    preset = family_preset(family)
+@pytest.mark.parametrize("family", ["Roberta", "DistilBert", "ModernBert"])
+def test_tasks_take_a_preset_of_any_family(run, tokenizer, tmp_path, family):
+    if family != "DistilBert":
+        tokenizer = byte_pair_tokenizer(["some exact text"], vocabulary_size=270)
+    preset = write_preset(tmp_path / "preset", family, tokenizer)
     rows = [(f"some text {i}", f"a word {i}", "yes" if i % 2 else "no") for i in range(12)]
     options = train_and_dev([("text", "pair", "label"), *rows]) | {"preset": preset}
     *_, output = run(TEXTS, **options, pair_column="pair", pictures=True, max_length=40)

@@ -105,7 +105,7 @@ def test_a_batch_has_the_arrays_that_pretraining_takes(folders, kind):
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
-def test_a_batch_depends_on_its_number_alone(folders, kind):
+def test_a_batch_depends_only_on_its_number(folders, kind):
     straight = PretrainingBatches(folders[kind], 8, seed=5)
     batches = [straight[step] for step in range(40)]
     backwards = PretrainingBatches(folders[kind], 8, seed=5)
@@ -121,7 +121,7 @@ def test_a_batch_depends_on_its_number_alone(folders, kind):
     assert unmasked(other[0]) != unmasked(batches[0])
 
 
-def test_an_epoch_reads_every_row_but_the_last_few_once(folders):
+def test_an_epoch_reads_each_row_once_except_for_a_remainder(folders):
     batches = PretrainingBatches(folders["dynamic"], 8)
     ordered = PretrainingBatches(folders["dynamic"], 1, shuffle=False)
     every = sorted(unmasked(ordered[step])[0] for step in range(len(ordered)))
@@ -137,7 +137,7 @@ def test_an_epoch_reads_every_row_but_the_last_few_once(folders):
     assert orders[0] != orders[1]
 
 
-def test_masks_are_fresh_in_each_epoch_or_stay_as_they_were_made(folders):
+def test_dynamic_masks_change_each_epoch_and_static_masks_do_not(folders):
     for kind, are_fresh in (("dynamic", True), ("static", False)):
         batches = PretrainingBatches(folders[kind], 8)
         masks = [{}, {}]
@@ -164,7 +164,7 @@ def test_processes_share_the_rows_of_a_larger_batch(folders):
     assert (parts[0][0][0]["mask_positions"] != parts[1][0][0]["mask_positions"]).any()
 
 
-def test_unshuffled_data_ends_and_fills_up_its_last_batch_with_weightless_rows(folders):
+def test_the_last_batch_of_unshuffled_data_is_filled_with_rows_of_weight_0(folders):
     batches = PretrainingBatches(folders["dynamic"], 32, shuffle=False)
     total = batches.manifest["num_examples"]
     assert batches.num_batches == len(batches) == -(-total // 32) and total % 32
@@ -179,7 +179,7 @@ def test_unshuffled_data_ends_and_fills_up_its_last_batch_with_weightless_rows(f
         batches[len(batches)]
 
 
-def test_shuffled_data_has_no_end_and_other_data_ends_where_it_does(folders):
+def test_only_unshuffled_data_ends(folders):
     batches = PretrainingBatches(folders["dynamic"], 8)
     assert batches.num_batches is None
     assert batches[10_000][0]["token_ids"].shape == (8, 24)
@@ -188,7 +188,7 @@ def test_shuffled_data_has_no_end_and_other_data_ends_where_it_does(folders):
     assert len(ordered) == ordered.num_batches == len(list(ordered)) == count
 
 
-def test_data_in_order_is_masked_alike_whatever_the_seed_and_the_batches(folders):
+def test_unshuffled_data_has_the_same_masks_for_any_seed_and_batch_size(folders):
     def masked_rows(**options):
         batches = PretrainingBatches(folders["dynamic"], shuffle=False, **options)
         total, rows = batches.manifest["num_examples"], []
@@ -210,7 +210,7 @@ def test_data_in_order_is_masked_alike_whatever_the_seed_and_the_batches(folders
     assert len(set(positions.tolist())) > 5
 
 
-def test_shuffled_masks_stay_those_of_runs_that_have_begun(folders):
+def test_masks_of_shuffled_data_do_not_change_between_versions(folders):
     batch = PretrainingBatches(folders["dynamic"], 8, seed=5, start_step=23)[0]
     assert zlib.crc32(np.ascontiguousarray(batch[0]["token_ids"]).tobytes()) == 2256158798
 

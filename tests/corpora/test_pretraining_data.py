@@ -217,7 +217,7 @@ def killed(corpus, tmp_path, monkeypatch):
     return tmp_path / "killed"
 
 
-def test_a_killed_run_goes_on_where_it_was(corpus, killed, tmp_path, monkeypatch):
+def test_a_killed_run_continues_where_it_stopped(corpus, killed, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"manifest\.json"):
         read_manifest(killed)
     # What is damaged meanwhile is made again.

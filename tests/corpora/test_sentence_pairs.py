@@ -148,7 +148,7 @@ def test_half_of_the_second_segments_are_random_and_from_other_documents():
     assert abs(segments.is_short.mean() - 0.1) < 5 * 0.3 / count**0.5
 
 
-def test_documents_can_be_shared_out_in_any_way():
+def test_documents_can_be_divided_in_any_way():
     documents = join_documents(make_documents(11), SEP)
     for cut in (next_sentence_segments, sentence_order_segments):
         whole = rows_of(documents, cut(documents, 32, LAYOUT, seed=4, duplicate=1))
@@ -165,7 +165,7 @@ def test_documents_can_be_shared_out_in_any_way():
         assert rows_of(documents, cut(documents, 32, LAYOUT, seed=5, duplicate=1)) != whole
 
 
-def test_the_random_document_is_never_the_own_one():
+def test_the_random_document_is_always_another_one():
     documents = join_documents([[[10]] * 3000, [[20]]], SEP)
     segments = next_sentence_segments(
         documents, 5, LAYOUT, short_probability=0.0, random_probability=1.0
@@ -211,7 +211,7 @@ def test_sentence_order_swaps_half_of_consecutive_segments():
     assert (document_of[sentence] == document_of[behind]).all()
 
 
-def test_sentence_order_leaves_out_a_sentence_that_has_no_other():
+def test_sentence_order_skips_a_sentence_without_a_neighbour():
     documents = join_documents([[[10]], [[20], [21]], [[30] * 9, [31] * 9, [32] * 9]], SEP)
     segments = sentence_order_segments(documents, 16, LAYOUT, short_probability=0.0)
     assert segments.num_skipped == 2
@@ -230,7 +230,7 @@ def test_full_sentences_use_every_token_once():
     assert all(row[0] == CLS and row[-1] == SEP for row in rows.to_lists())
 
 
-def test_full_sentences_go_on_into_the_next_document_behind_a_separator():
+def test_full_sentences_continue_into_the_next_document_after_a_separator():
     documents = join_documents([[[10, 11], [12]], [[20], [21, 22, 23]]], SEP)
     segments = full_sentences(documents, 8, LAYOUT)
     rows, _ = pack_segments(documents, segments, LAYOUT)

@@ -39,36 +39,34 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_shard_comes_back_as_a_memory_map(tmp_path):
+@pytest.fixture
+def shard(tmp_path):
     write_shard(tmp_path / "shard", ARRAYS)
-    arrays, metadata = open_shard(tmp_path / "shard")
-    assert metadata == {}
-    assert set(arrays) == set(ARRAYS)
+    return tmp_path / "shard"
+
+
+def test_a_shard_comes_back_as_a_memory_map(shard):
+    arrays, metadata = open_shard(shard)
+    assert metadata == {} and set(arrays) == set(ARRAYS)
     for name, array in ARRAYS.items():
         assert arrays[name].dtype == array.dtype and not arrays[name].flags.writeable
         np.testing.assert_array_equal(arrays[name], array)
 
 
-def test_other_tools_read_a_shard(tmp_path):
-    write_shard(tmp_path / "shard", ARRAYS)
-    arrays = safetensors.numpy.load_file(tmp_path / "shard")
+def test_other_tools_and_other_users_can_read_a_shard(shard, tmp_path):
+    arrays = safetensors.numpy.load_file(shard)
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(arrays[name], array)
-    # Also those of other people, where files are made readable for them.
     (tmp_path / "plain").touch()
-    assert (tmp_path / "shard").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert shard.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_every_cut_of_a_shard_is_noticed(tmp_path):
-    path = tmp_path / "shard"
-    write_shard(path, ARRAYS)
-    whole = path.read_bytes()
+def test_every_truncated_shard_is_refused(shard):
+    whole, message = shard.read_bytes(), r"shard cannot be read .*damaged.* Make the data again"
     for size in range(len(whole)):
-        path.write_bytes(whole[:size])
-        with pytest.raises(
-            ValueError, match=r"shard cannot be read .*damaged.* Make the data again"
-        ):
-            open_shard(path)
+        shard.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=message):
+            open_shard(shard)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +83,7 @@ def test_every_cut_of_a_shard_is_noticed(tmp_path):
         b'{"a": {"dtype": "I8", "shape": ["x"], "data_offsets": [0, 1]}}',
     ],
 )
-def test_lying_headers_are_refused(tmp_path, header):
+def test_headers_that_do_not_fit_the_file_are_refused(tmp_path, header):
     path = tmp_path / "shard"
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"1234")
     with pytest.raises(ValueError, match=r"shard cannot be read .*damaged"):

@@ -5,7 +5,7 @@ from bert_keras.corpora.shuffling import shuffled
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 64, 65, 1000, 4097])
-def test_each_place_gets_another_thing(count):
+def test_a_shuffled_order_is_a_permutation(count):
     order = shuffled(range(count), count, [3, 0])
     assert sorted(order.tolist()) == list(range(count))
     # By any part of the places at a time.

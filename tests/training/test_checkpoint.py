@@ -149,6 +149,7 @@ def saved(folder, settings=None):
     return folder / "step_00000007"
 
 
+@pytest.mark.once
 def test_other_settings_are_refused_and_named(tmp_path):
     saved(tmp_path, {"batch_size": 64, "seed": 0})
     with pytest.raises(ValueError, match="batch_size: 64, now 32"):
@@ -156,6 +157,7 @@ def test_other_settings_are_refused_and_named(tmp_path):
     assert TrainingCheckpoint(tmp_path, settings={"batch_size": 64, "seed": 0}).step == 7
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", ["variables.npz", "state.json"])
 def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, name):
     path = saved(tmp_path) / name
@@ -174,6 +176,7 @@ def test_another_model_is_refused_and_not_changed(tmp_path):
     np.testing.assert_array_equal(to_numpy(model.weights[0]), before)
 
 
+@pytest.mark.once
 def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     saved(tmp_path)
     (tmp_path / "step_00000008").mkdir()
@@ -182,6 +185,7 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["step_00000007"]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("arguments", [{"every": 0}, {"keep": 0}])
 def test_arguments_out_of_range_are_refused(tmp_path, arguments):
     with pytest.raises(ValueError, match="an int from 1"):

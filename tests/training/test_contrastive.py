@@ -114,6 +114,7 @@ def test_cosines_ignore_length_and_accept_zeros():
     np.testing.assert_allclose(to_numpy(cosine(first, second)), [1, 0, -1], atol=1e-6)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("loss", "num_texts"), LOSSES)
 def test_losses_survive_serialization(loss, num_texts):
     config = keras.saving.serialize_keras_object(loss)
@@ -134,6 +135,7 @@ def test_a_wrong_number_of_texts_is_refused(loss, num_texts):
         loss(np.zeros(5), ops.ones((5, 7)))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("make", "message"),
     [

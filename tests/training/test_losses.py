@@ -90,6 +90,7 @@ def test_focal_loss_of_a_certain_prediction_is_finite(gamma):
     assert_value(loss, [0.0, 200.0], atol=1e-4)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("labels", "outputs"),
     [((4,), (4, 1)), ((4, 1), (4, 1)), ((4, 3), (4, 3)), ((4,), (4,))],
@@ -136,6 +137,7 @@ def test_consistency_is_the_mean_of_both_divergences_of_torch():
     assert_value(consistency_loss(LOGITS, LOGITS), np.zeros(3))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "loss",
     [
@@ -152,6 +154,7 @@ def test_a_config_restores_the_loss_under_its_registered_name(loss):
     assert restored.get_config() == loss.get_config()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("loss", "option"),
     [(SparseCrossentropy, {"label_smoothing": 1.0}), (FocalCrossentropy, {"gamma": -1.0})],
