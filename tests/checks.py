@@ -267,3 +267,52 @@ def check_equals_transformers(reference, inputs, folder):
             fused["pooled_output"], expected.pooler_output.numpy(), atol=1e-5
         )
     return backbone
+
+
+def random_reference(family, seed, **settings):
+    """Returns a tiny model of transformers and inputs for it, of sizes that the seed draws.
+
+    Rows are padded on the right, nowhere, on the left and anywhere. Families that count positions
+    from the padding's id on have that id at padding; the others have any.
+
+    Args:
+        family: str, beginning of the name of its model class.
+        seed: int.
+        **settings: settings of its config that are not drawn.
+    """
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    num_heads, longest = int(rng.integers(1, 5)), int(rng.integers(5, 15))
+    skipped = settings.get("pad_token_id", 1) + 1 if family in ("Roberta", "MPNet") else 0
+    sizes = {
+        "vocab_size": int(rng.integers(20, 70)),
+        "num_hidden_layers": int(rng.integers(1, 4)),
+        "num_attention_heads": num_heads,
+        "hidden_size": num_heads * int(rng.integers(3, 8)),
+        "max_position_embeddings": longest + skipped,
+        "initializer_range": 0.3,
+    }
+    width = "hidden_dim" if family == "DistilBert" else "intermediate_size"
+    sizes[width] = int(rng.integers(5, 40))
+    config = getattr(transformers, f"{family}Config")(**sizes | settings)
+    config._attn_implementation = "eager"  # the fused one returns no attentions
+    places = np.arange(config.max_position_embeddings - skipped)
+    mask = np.stack([places < 3, places >= 0, places > 2, rng.random(len(places)) < 0.6])
+    ids = rng.integers(skipped, config.vocab_size, mask.shape)
+    inputs = {"token_ids": np.where(mask | (not skipped), ids, skipped - 1), "padding_mask": mask}
+    if getattr(config, "type_vocab_size", 0) > 1:
+        inputs["segment_ids"] = rng.integers(0, config.type_vocab_size, mask.shape)
+    return getattr(transformers, f"{family}Model")(config).eval(), inputs
+
+
+def check_parity(family, seed, folder, **settings):
+    """A model of transformers of random sizes loads as its family's backbone with its outputs.
+
+    Args and settings are those of `random_reference`. Returns our backbone and the reference.
+    """
+    reference, inputs = random_reference(family, seed, **settings)
+    backbone = check_equals_transformers(reference, inputs, folder)
+    assert type(backbone).__name__ == f"{family}Backbone"
+    assert backbone.max_sequence_length == inputs["token_ids"].shape[1]
+    return backbone, reference

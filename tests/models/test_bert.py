@@ -6,7 +6,7 @@ from checks import (
     assert_close,
     check_backbone,
     check_config_round_trip,
-    check_equals_transformers,
+    check_parity,
     check_saved_and_reloaded,
     random_inputs,
     to_numpy,
@@ -142,38 +142,19 @@ def test_in_a_causal_model_later_tokens_change_nothing_before_them(tmp_path):
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    ("activation", "layer_norm_epsilon", "num_segments", "causal"),
+    ("activation", "layer_norm_eps", "num_segments", "causal"),
     [
         ("gelu", 1e-12, 2, False),
-        ("gelu_tanh", 1e-6, 2, False),
+        ("gelu_new", 1e-6, 2, False),
         ("relu", 1e-5, 3, False),
         ("silu", 1e-12, 1, False),
         ("gelu", 1e-12, 2, True),
     ],
 )
-def test_outputs_equal_transformers(tmp_path, activation, layer_norm_epsilon, num_segments, causal):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(1)
-    theirs = {"gelu_tanh": "gelu_new"}.get(activation, activation)
-    config = transformers.BertConfig(
-        vocab_size=50,
-        hidden_size=24,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=40,
-        hidden_act=theirs,
-        layer_norm_eps=layer_norm_epsilon,
-        max_position_embeddings=12,
-        type_vocab_size=num_segments,
-        initializer_range=0.3,
-        is_decoder=causal,
-        use_cache=False,
-    )
-    config._attn_implementation = "eager"  # the fused one returns no attentions
-    check_equals_transformers(
-        transformers.BertModel(config), random_inputs(num_segments=num_segments), tmp_path
-    )
+def test_outputs_equal_transformers(tmp_path, activation, layer_norm_eps, num_segments, causal):
+    options = {"hidden_act": activation, "layer_norm_eps": layer_norm_eps}
+    options |= {"type_vocab_size": num_segments, "is_decoder": causal, "use_cache": False}
+    check_parity("Bert", 1, tmp_path, **options)
 
 
 @pytest.mark.parametrize(
