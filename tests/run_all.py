@@ -35,7 +35,6 @@ ONCE = [
     "tests/presets/test_tf1.py",
     "tests/presets/test_safetensors_io.py",
     "tests/presets/test_tensor_bundle.py",
-    "tests/presets/test_against_keras_hub.py",
     "tests/serving",
     "tests/tasks/test_lora_files.py",
     "tests/test_imports.py",

@@ -1,13 +1,10 @@
 """What goes to KerasHub computes the same there, and comes back the same."""
 
-import io
-
 import keras
 import numpy as np
 import pytest
-import sentencepiece
-from checks import TINY
-from small_tokenizers import byte_pair_tokenizer
+from checks import TINY, to_numpy
+from small_tokenizers import byte_pair_tokenizer, sentence_pieces
 from tiny import VOCABULARY
 
 import bert_keras
@@ -31,7 +28,7 @@ def shaken(model):
     """Gives every weight another value, so that none is 0 or 1 by chance."""
     rng = np.random.default_rng(0)
     for variable in model.weights:
-        value = keras.ops.convert_to_numpy(variable.value)
+        value = to_numpy(variable.value)
         variable.assign(value + rng.normal(0, 0.2, value.shape))
     return model
 
@@ -61,7 +58,7 @@ def inputs_of(model):
 
 def outputs_of(model, inputs):
     """Returns what a call gives, whose compilation `predict` would spend its time on."""
-    return keras.tree.map_structure(keras.ops.convert_to_numpy, model(inputs, training=False))
+    return keras.tree.map_structure(to_numpy, model(inputs, training=False))
 
 
 def assert_same(actual, expected, mask):
@@ -118,14 +115,20 @@ def test_raw_text_is_taken_there_to_predict_to_train_and_to_save(encoder, tmp_pa
     theirs = model.to_keras_hub()
     np.testing.assert_allclose(theirs.predict(TEXTS, verbose=0), expected, rtol=0, atol=1e-5)
     pairs = (TEXTS, TEXTS[::-1])
-    ids = keras.ops.convert_to_numpy(theirs.preprocessor(pairs, y=None)["token_ids"])
+    ids = to_numpy(theirs.preprocessor(pairs, y=None)["token_ids"])
     np.testing.assert_array_equal(model.preprocessor(pairs, length=12)["token_ids"], ids)
     theirs.fit(TEXTS, np.array([0, 1, 2, 0]), batch_size=2, verbose=0)
     trained = theirs.predict(TEXTS, verbose=0)
     assert np.abs(trained - expected).max() > 1e-4
-    theirs.save_to_preset(tmp_path)
-    again = bert_keras.TextClassifier.from_preset(tmp_path)
+    theirs.save_to_preset(tmp_path / "whole")
+    again = bert_keras.TextClassifier.from_preset(tmp_path / "whole")
+    assert (again.num_classes, again.preprocessor.max_length) == (3, 12)
     np.testing.assert_allclose(again.predict(TEXTS, verbose=0), trained, rtol=0, atol=1e-5)
+    theirs.backbone.save_to_preset(tmp_path / "shards", max_shard_size=1e-5)
+    assert (tmp_path / "shards" / "model.weights.json").is_file()
+    shards = Backbone.from_preset(tmp_path / "shards")
+    for whole, joined in zip(again.backbone.weights, shards.weights, strict=True):
+        np.testing.assert_array_equal(*map(to_numpy, (whole, joined)))
 
 
 def test_what_comes_back_is_what_went(tmp_path):
@@ -136,7 +139,7 @@ def test_what_comes_back_is_what_went(tmp_path):
     assert (again.dropout, again.problem_type) == (0.3, "single_label")
     for mine, other in zip(model.weights, again.weights, strict=True):
         assert mine.path.split("/")[1:] == other.path.split("/")[1:]
-        np.testing.assert_array_equal(*(keras.ops.convert_to_numpy(x) for x in (mine, other)))
+        np.testing.assert_array_equal(*(to_numpy(x) for x in (mine, other)))
     ours, found = model.preprocessor, again.preprocessor
     assert (found.max_length, found.tokenizer.vocabulary) == (12, VOCABULARY)
     assert found.tokenizer.settings == ours.tokenizer.settings
@@ -179,15 +182,7 @@ def test_a_byte_pair_tokenizer_and_the_masking_go_along(tmp_path):
 
 @pytest.mark.once
 def test_a_sentence_piece_tokenizer_goes_along(tmp_path):
-    file = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(20 * TEXTS[:3]),
-        model_writer=file,
-        vocab_size=16,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    (tmp_path / "spm.model").write_bytes(file.getvalue())
+    (tmp_path / "spm.model").write_bytes(sentence_pieces(20 * TEXTS[:3], vocab_size=16))
     tokenizer = bert_keras.UnigramTokenizer(tmp_path / "spm.model")
     size = {"vocabulary_size": tokenizer.vocabulary_size, "activation": "gelu"}
     model = bert_keras.TextClassifier(

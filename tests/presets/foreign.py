@@ -120,7 +120,7 @@ def rewrite_hugging_face(folder, change):
     save_file(change(load_file(path)), path)
 
 
-# KerasHub's format, version 0.32; `test_against_keras_hub.py` has folders that it wrote itself
+# KerasHub's format, version 0.32; `test_to_keras_hub.py` has folders that it wrote itself
 
 
 def keras_hub_arrays(model):
@@ -240,7 +240,7 @@ def tf1_tensors(model):
     return tensors
 
 
-def write_tf1(folder, model, write=write_bundle):
+def write_tf1(folder, model):
     """Writes the folder of a model that was trained by Adam."""
     folder.mkdir(exist_ok=True)
     write_json(folder / "bert_config.json", TF1_CONFIG)
@@ -248,7 +248,7 @@ def write_tf1(folder, model, write=write_bundle):
     tensors = tf1_tensors(model)
     slots = {f"{name}/adam_{slot}": array for name, array in tensors.items() for slot in "mv"}
     step = {"global_step": np.array(20_000, "int64")}
-    write(folder / "bert_model.ckpt", {**tensors, **slots, **step})
+    write_bundle(folder / "bert_model.ckpt", {**tensors, **slots, **step})
 
 
 def rewrite_tf1(folder, change):

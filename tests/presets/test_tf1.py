@@ -7,7 +7,6 @@ from bundle_writer import data_path, write_bundle
 from files import change_json, write_json
 from foreign import (
     IS_TOKEN,
-    assert_outputs_equal,
     inputs,
     outputs_of,
     rewrite_tf1,
@@ -27,21 +26,6 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 def folder(reference, tmp_path):
     write_tf1(tmp_path / "theirs", reference)
     return tmp_path / "theirs"
-
-
-def save_with_tensorflow(prefix, tensors):
-    import tensorflow as tf
-
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        variables = [tf.compat.v1.get_variable(k, initializer=x) for k, x in tensors.items()]
-        session.run(tf.compat.v1.global_variables_initializer())
-        tf.compat.v1.train.Saver(variables).save(session, str(prefix))
-
-
-def test_a_checkpoint_that_tensorflow_saved_gives_the_outputs_of_transformers(reference, tmp_path):
-    write_tf1(tmp_path, reference, save_with_tensorflow)
-    backbone = bert_keras.BertBackbone.from_preset(tmp_path)
-    assert_outputs_equal(backbone, outputs_of(reference.bert))
 
 
 def test_the_outputs_tell_the_two_gelus_apart(folder):
