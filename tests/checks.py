@@ -111,6 +111,23 @@ def random_inputs(batch=3, seq_len=7, seed=0, vocabulary_size=50, num_segments=2
     return inputs
 
 
+def inputs_of(model, rows, length):
+    """Returns random inputs for any backbone or task. The first row is full, others are padded."""
+    rng, backbone = np.random.default_rng(0), getattr(model, "backbone", model)
+    shape = (rows, *(2,) * (model.num_input_axes - 2), length)
+    mask = np.arange(length) < rng.integers(1, length + 1, (*shape[:-1], 1))
+    mask[0] = True
+    ids = rng.integers(5, backbone.vocabulary_size, shape)
+    inputs = {
+        "token_ids": np.where(mask, ids, backbone.padding_id or 0),
+        "padding_mask": mask,
+        "segment_ids": rng.integers(0, max(backbone.num_segments, 1), shape),
+        "mask_positions": np.sort(rng.integers(0, length, (rows, 3)), axis=1),
+    }
+    names = (*backbone.input_names, *model.further_inputs)
+    return {name: inputs[name].astype("int32") for name in names}
+
+
 def check_backbone(backbone, golden, folder):
     """A `TINY` backbone of any family keeps the contract of `bert_keras.models.backbone`.
 

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import TINY, to_numpy
+from checks import TINY, inputs_of, to_numpy
 from small_tokenizers import byte_pair_tokenizer, sentence_pieces
 from tiny import VOCABULARY
 
@@ -45,17 +45,6 @@ def made(record, task):
     return shaken(getattr(bert_keras, task)(backbone, **options))
 
 
-def inputs_of(model):
-    backbone = getattr(model, "backbone", model)
-    rng = np.random.default_rng(0)
-    mask = (np.arange(10) < np.array([[10], [4], [7]])).astype("int32")
-    ids = np.where(mask, rng.integers(5, backbone.vocabulary_size, (3, 10)), 1).astype("int32")
-    segments = np.sort(rng.integers(0, 2, (3, 10))).astype("int32")
-    positions = np.array([[1, 2], [3, 1], [6, 2]], "int32")
-    known = {"padding_mask": mask, "segment_ids": segments, "mask_positions": positions}
-    return {name: known.get(name, ids) for name in model.input_names}
-
-
 def outputs_of(model, inputs):
     """Returns what a call gives, whose compilation `predict` would spend its time on."""
     return keras.tree.map_structure(to_numpy, model(inputs, training=False))
@@ -76,7 +65,7 @@ def assert_same(actual, expected, mask):
 )
 def test_outputs_are_equal_there_and_after_the_way_back(record, task, tmp_path):
     model = made(record, task)
-    inputs = inputs_of(model)
+    inputs = inputs_of(model, 3, 10)
     mask, expected = inputs["padding_mask"].astype(bool), outputs_of(model, inputs)
     theirs = model.to_keras_hub()
     names = record.heads[task].architecture if task != "Backbone" else ("Backbone",)

@@ -51,12 +51,8 @@ def _task(**options):
     return tiny_classifier(tiny_backbone(), **options)
 
 
-def _read_all(tensors):
-    for name in tensors:
-        tensors[name]
-
-
-def _use(tokenizer):
+def _use_tokenizer(folder):
+    tokenizer = Tokenizer.load(folder)
     for text in TEXTS:
         tokenizer.detokenize(tokenizer.encode(text, text).ids)
     tokenizer(list(TEXTS))
@@ -167,7 +163,7 @@ def _adapted(made=[]):  # noqa: B006
 
 def _read_checked_files(folder):
     for path in folder.glob("*.safetensors"):
-        _read_all(read_safetensors(path))
+        _exhaust(read_safetensors(path).values())
 
 
 def _file(name, text, read):
@@ -207,17 +203,11 @@ TARGETS = {
         lambda folder: _task().backbone.save_to_preset(folder) or (folder / "config.json").unlink(),
         _read_checked_files,
     ),
-    "tokenizer_json": Target(
-        lambda folder: bert_keras.WordPieceTokenizer(VOCABULARY).save(folder),
-        lambda folder: _use(Tokenizer.load(folder)),
-    ),
-    "byte_pair_json": Target(
-        lambda folder: byte_pair_tokenizer(list(TEXTS)).save(folder),
-        lambda folder: _use(Tokenizer.load(folder)),
-    ),
-    "vocabulary": Target(_write_vocabulary, lambda folder: _use(Tokenizer.load(folder))),
-    "merges": Target(_write_byte_pair, lambda folder: _use(Tokenizer.load(folder))),
-    "sentence_pieces": Target(_write_sentence_pieces, lambda folder: _use(Tokenizer.load(folder))),
+    "tokenizer_json": Target(bert_keras.WordPieceTokenizer(VOCABULARY).save, _use_tokenizer),
+    "byte_pair_json": Target(byte_pair_tokenizer(list(TEXTS)).save, _use_tokenizer),
+    "vocabulary": Target(_write_vocabulary, _use_tokenizer),
+    "merges": Target(_write_byte_pair, _use_tokenizer),
+    "sentence_pieces": Target(_write_sentence_pieces, _use_tokenizer),
     "pretraining": Target(_write_pretraining, _read_pretraining),
     "masked_pretraining": Target(
         lambda folder: _write_pretraining(folder, masking=Masking(max_predictions=3)),

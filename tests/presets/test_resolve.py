@@ -170,7 +170,7 @@ class TestIncompleteCheckpoints:
         ("missing", "error", "message"),
         [
             (["model"], ValueError, r"only pytorch_model\.bin.*safe_serialization=True"),
-            (["model", "pytorch_model"], ValueError, r"only flax_model\.msgpack, tf_model\.h5"),
+            (["model", "pytorch_model"], ValueError, r"only flax_model\.msgpack, .*tf_model\.h5"),
             (
                 ["model", "config", "vocab"],
                 FileNotFoundError,
@@ -198,7 +198,7 @@ class TestNames:
             ("minilm_l6", "'minilm_l6_en_uncased'"),
             ("bert_base_multi", "'bert_base_multi_cased'"),
             ("google-bert/bert-base-uncased", "'hf://google-bert/bert-base-uncased'"),
-            ("xyzzy", "directory"),
+            ("xyzzy", "'. Registered names: "),  # No other name is like it.
         ],
     )
     def test_a_similar_name_is_suggested_for_an_unknown_one(self, name, suggestion):
@@ -207,7 +207,6 @@ class TestNames:
         message = str(raised.value)
         assert repr(name) in message and suggestion in message
         assert all(registered in message for registered in PRESETS)
-        assert ("mean" in message) == ("Did you" in message) == (suggestion != "directory")
 
     @pytest.mark.parametrize("source", [None, 3, b"bert_base_zh", ["bert_base_zh"]])
     def test_only_strings_and_paths_are_sources(self, source):
