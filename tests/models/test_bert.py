@@ -60,27 +60,25 @@ def test_a_fully_masked_row_stays_finite():
         np.testing.assert_allclose(to_numpy(attentions)[1], 0.25, rtol=1e-6)
 
 
-def test_dropout_is_active_in_training_only():
-    backbone = tiny_backbone(dropout=0.5)
-    inputs = random_inputs()
-    first, second = backbone(inputs, training=True), backbone(inputs, training=True)
-    assert np.abs(to_numpy(first["pooled_output"]) - to_numpy(second["pooled_output"])).max() > 1e-4
-    assert_close(backbone(inputs)["pooled_output"], backbone(inputs)["pooled_output"], 0)
-
-
-def test_without_dropout_training_equals_inference():
-    backbone = tiny_backbone(dropout=0.0)
-    inputs = random_inputs()
-    assert_close(
-        backbone(inputs, training=True)["sequence_output"], backbone(inputs)["sequence_output"]
+@pytest.mark.parametrize(
+    ("rates", "is_random"),
+    [
+        ({"dropout": 0.5}, True),
+        ({"dropout": 0.0, "attention_dropout": 0.5}, True),
+        ({"dropout": 0.0}, False),
+    ],
+    ids=str,
+)
+def test_dropout_is_active_in_training_only(rates, is_random):
+    backbone, inputs = tiny_backbone(**rates), random_inputs()
+    first, second, plain, again = (
+        to_numpy(backbone(inputs, training=training)["pooled_output"])
+        for training in (True, True, False, False)
     )
-
-
-def test_attention_dropout_is_separate_from_dropout():
-    backbone = tiny_backbone(dropout=0.0, attention_dropout=0.5)
-    inputs = random_inputs()
-    with_dropout = to_numpy(backbone(inputs, training=True)["sequence_output"])
-    assert np.abs(with_dropout - to_numpy(backbone(inputs)["sequence_output"])).max() > 1e-4
+    np.testing.assert_array_equal(plain, again)
+    for one, other in ((first, second), (first, plain)):
+        difference = np.abs(one - other).max()
+        assert difference > 1e-4 if is_random else difference < 1e-6
 
 
 @pytest.mark.parametrize("num_segments", [0, 1])
