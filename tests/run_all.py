@@ -30,6 +30,7 @@ ONCE = [
     "tests/preprocessing",
     "tests/metrics",
     "tests/presets/test_checkpoints.py",
+    "tests/presets/test_foreign_checkpoints.py",
     "tests/presets/test_keras_hub.py",
     "tests/presets/test_resolve.py",
     "tests/presets/test_tf1.py",

@@ -122,7 +122,7 @@ def test_a_saved_model_is_served_by_name(tmp_path):
     np.testing.assert_allclose(found["end_logits"], wanted["end_logits"], atol=1e-5)
 
 
-def test_what_cannot_be_written_says_why_and_leaves_what_is_there(tmp_path, monkeypatch):
+def test_a_program_that_cannot_be_written_is_refused_and_old_files_stay(tmp_path, monkeypatch):
     model, path = tiny_classifier(), tmp_path / f"model{SUFFIXES[OTHER]}"
     (tmp_path / "model.pt2").write_text("old")
     with pytest.raises(ValueError, match="'savedmodel'"):
@@ -151,7 +151,7 @@ def test_what_cannot_be_written_says_why_and_leaves_what_is_there(tmp_path, monk
 
 
 @pytest.mark.once
-def test_what_trains_a_task_is_not_exported(tmp_path):
+def test_a_wrapper_that_trains_a_task_is_not_exported(tmp_path):
     student = bert_keras.distill(tiny_classifier(), student=(0,))
     with pytest.raises(ValueError, match=r"model\.student\.export"):
         student.export(tmp_path / "model")

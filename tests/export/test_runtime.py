@@ -170,7 +170,7 @@ def test_answers_are_the_tasks_own(answers, name):
     assert_same(found[name], expected[name])
 
 
-def test_the_compared_answers_hold_entities_and_spans(answers):
+def test_the_compared_answers_include_entities_and_spans(answers):
     found = answers[0]
     assert any(len(answer["entities"]) > 1 for answer in found["tag"] + found["crf"])
     assert {len(best) for best in found["answer"]} == {3}
@@ -228,7 +228,7 @@ def test_the_command_answers_from_a_folder_without_keras(folder):
         (["tag", "SERVED", "--batch_size", "1"], "\ufeffcaf\u00e9".encode(), None),
     ],
 )
-def test_the_command_speaks_utf8_and_tells_mistakes_in_a_line(folder, arguments, given, told):
+def test_the_command_reads_utf8_and_reports_mistakes_in_one_line(folder, arguments, given, told):
     code = "import sys; sys.modules['keras'] = None\nfrom bert_keras.cli import main; main.run()"
     arguments = [str(folder / "tag") if word == "SERVED" else word for word in arguments]
     ascii = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -240,7 +240,7 @@ def test_the_command_speaks_utf8_and_tells_mistakes_in_a_line(folder, arguments,
         assert done.returncode == 2 and told in line and not done.stdout
 
 
-def test_the_package_without_keras_has_its_runtime_and_says_what_the_rest_needs():
+def test_without_keras_the_runtime_imports_and_the_rest_says_what_it_needs():
     code = (
         "import sys; sys.modules['keras'] = None; import bert_keras.export.runtime, bert_keras\n"
         "from bert_keras import TextClassifier"
@@ -310,7 +310,7 @@ class OfUpperCase(bert_keras.TextClassifier):
         return super().encode_texts([text.upper() for text in x], *args, **kwargs)
 
 
-def test_what_classes_of_one_s_own_do_with_texts_is_refused(tmp_path):
+def test_classes_that_change_texts_in_their_own_way_are_refused(tmp_path):
     own = Lowering(tiny_preprocessor().tokenizer, max_length=16)
     for cls, preprocessor in (
         (bert_keras.TextClassifier, own),
@@ -354,7 +354,7 @@ def test_the_package_prepares_for_its_command_alone(name, folder):
     assert told.stdout == f"{not is_heard}\n"  # Whether Ctrl-C ends it without a traceback.
 
 
-def test_a_folder_is_whole_or_as_it_was(tmp_path, monkeypatch):
+def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     def files():
         paths = [path for path in (tmp_path / "served").rglob("*") if path.is_file()]
         return {path.relative_to(tmp_path / "served"): path.read_bytes() for path in paths}

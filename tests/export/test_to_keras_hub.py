@@ -63,7 +63,7 @@ def assert_same(actual, expected, mask):
 @pytest.mark.parametrize(
     ("record", "task"), CASES, ids=[f"{r.backbone.split('>')[1]}-{task}" for r, task in CASES]
 )
-def test_outputs_are_equal_there_and_after_the_way_back(record, task, tmp_path):
+def test_outputs_are_equal_in_keras_hub_and_after_the_return(record, task, tmp_path):
     model = made(record, task)
     inputs = inputs_of(model, 3, 10)
     mask, expected = inputs["padding_mask"].astype(bool), outputs_of(model, inputs)
@@ -98,7 +98,7 @@ def backbone(cls=bert_keras.BertBackbone, **options):
 
 
 @pytest.mark.parametrize("encoder", ["BertBackbone", "DistilBertBackbone"])
-def test_raw_text_is_taken_there_to_predict_to_train_and_to_save(encoder, tmp_path):
+def test_keras_hub_predicts_trains_and_saves_from_raw_text(encoder, tmp_path):
     model = classifier(encoder)
     expected = model.predict(TEXTS, verbose=0)
     theirs = model.to_keras_hub()
@@ -120,7 +120,7 @@ def test_raw_text_is_taken_there_to_predict_to_train_and_to_save(encoder, tmp_pa
         np.testing.assert_array_equal(*map(to_numpy, (whole, joined)))
 
 
-def test_what_comes_back_is_what_went(tmp_path):
+def test_a_model_comes_back_from_keras_hub_unchanged(tmp_path):
     model = classifier(dropout=0.3)
     model.export_to_keras_hub(tmp_path)
     again = bert_keras.TextClassifier.from_preset(tmp_path)
@@ -134,7 +134,7 @@ def test_what_comes_back_is_what_went(tmp_path):
     assert found.tokenizer.settings == ours.tokenizer.settings
 
 
-def test_several_labels_are_probabilities_there(tmp_path):
+def test_keras_hub_gives_the_probabilities_of_several_labels(tmp_path):
     model = classifier(problem_type="multi_label")
     expected = model.probabilities(TEXTS)
     found = model.to_keras_hub().predict(TEXTS, verbose=0)
@@ -151,7 +151,7 @@ def test_adapters_are_merged():
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
-def test_a_byte_pair_tokenizer_and_the_masking_go_along(tmp_path):
+def test_a_byte_pair_tokenizer_and_the_masking_are_exported_too(tmp_path):
     tokenizer = byte_pair_tokenizer(TEXTS)
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=12)
     size = {"vocabulary_size": tokenizer.vocabulary_size, "activation": "gelu"}
@@ -170,7 +170,7 @@ def test_a_byte_pair_tokenizer_and_the_masking_go_along(tmp_path):
 
 
 @pytest.mark.once
-def test_a_sentence_piece_tokenizer_goes_along(tmp_path):
+def test_a_sentence_piece_tokenizer_is_exported_too(tmp_path):
     (tmp_path / "spm.model").write_bytes(sentence_pieces(20 * TEXTS[:3], vocab_size=16))
     tokenizer = bert_keras.UnigramTokenizer(tmp_path / "spm.model")
     size = {"vocabulary_size": tokenizer.vocabulary_size, "activation": "gelu"}
@@ -218,7 +218,7 @@ def other_tokenizer(**options):
         ),
     ],
 )
-def test_what_it_has_not_is_refused_with_a_remedy(make, message, tmp_path):
+def test_what_keras_hub_lacks_is_refused_with_a_remedy(make, message, tmp_path):
     (tmp_path / "config.json").write_text("older")
     with pytest.raises(ValueError, match=message):
         make().export_to_keras_hub(tmp_path)
@@ -239,7 +239,7 @@ def test_the_remedies_work(tmp_path):
 
 
 @pytest.mark.once
-def test_nothing_of_an_older_preset_stays_and_on_an_error_everything(tmp_path, monkeypatch):
+def test_an_export_replaces_all_files_or_on_an_error_none(tmp_path, monkeypatch):
     classifier().export_to_keras_hub(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with monkeypatch.context() as patch, pytest.raises(OSError, match="full"):

@@ -111,7 +111,7 @@ def test_layers_that_are_computed_again_give_the_same_gradients():
 
 @pytest.mark.once
 @pytest.mark.parametrize("seed", range(4))
-def test_outputs_equal_transformers_here_and_after_the_way_back(seed, tmp_path):
+def test_outputs_equal_transformers_and_an_export_has_the_same_weights(seed, tmp_path):
     sizes = {
         "num_hidden_layers": (3, 4, 5, 7)[seed],
         "num_hidden_groups": (1, 2, 1, 3)[seed],

@@ -179,7 +179,7 @@ def difference(ours, theirs, padding_mask):
 
 
 @pytest.mark.parametrize(("record", "name", "task"), CASES, ids=IDS)
-def test_in_out_and_in_again(tmp_path, record, name, task):
+def test_outputs_equal_transformers_and_weights_survive_the_export(tmp_path, record, name, task):
     reference = save_with_transformers(tmp_path / "theirs", record, name, task)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

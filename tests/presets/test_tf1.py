@@ -183,7 +183,7 @@ def lowercases(source):
     return Tokenizer.load(source).settings["normalizer"]["lowercase"]
 
 
-def test_it_is_not_downloaded_where_the_repository_has_safetensors(
+def test_it_is_not_downloaded_if_the_repository_has_safetensors(
     folder, reference, tmp_path, monkeypatch
 ):
     reference.bert.save_pretrained(folder)

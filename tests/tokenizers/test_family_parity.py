@@ -174,7 +174,7 @@ def test_vocabularies_and_layouts_equal_hugging_faces(pair):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *WORD_PIECES])
-def test_words_are_tokenized_as_after_a_space(folders, make_pair, kind):
+def test_words_are_tokenized_as_if_after_a_space(folders, make_pair, kind):
     ours, theirs = make_pair(kind)
     if kind == "byte_pair":
         theirs = make_theirs(folders / kind, kind, add_prefix_space=True)
