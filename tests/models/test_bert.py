@@ -72,7 +72,7 @@ def test_a_fully_masked_row_stays_finite():
 def test_dropout_is_active_in_training_only(rates, is_random):
     backbone, inputs = tiny_backbone(**rates), random_inputs()
     first, second, plain, again = (
-        to_numpy(backbone(inputs, training=training)["pooled_output"])
+        to_numpy(backbone(inputs, training=training)["sequence_output"])
         for training in (True, True, False, False)
     )
     np.testing.assert_array_equal(plain, again)

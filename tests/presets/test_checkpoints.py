@@ -324,6 +324,7 @@ def test_weights_that_do_not_fit_the_config_are_refused(tmp_path):
     change_json(tmp_path / "config.json", config={**config, "num_layers": 1})
     with pytest.raises(ValueError, match=r"without a weight \(16\): encoder/layer_1/"):
         bert_keras.TextClassifier.from_preset(tmp_path)
+    change_json(tmp_path / "config.json", config=config)
     rewrite_hugging_face(tmp_path, lambda t: {k: v.astype("int8") for k, v in t.items()})
     with pytest.raises(ValueError, match=r"must be floats\..*dtype int8"):
         bert_keras.TextClassifier.from_preset(tmp_path)

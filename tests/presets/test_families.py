@@ -227,7 +227,7 @@ def test_outputs_equal_transformers_and_weights_survive_the_export(tmp_path, rec
             np.testing.assert_array_equal(to_numpy(ours), to_numpy(theirs), err_msg=ours.path)
 
 
-# Each format's records, kinds of rows, and tasks with rows: ALBERT's to KerasHub are checked there.
+# Each format's records, its kinds of rows, and the tasks that have rows.
 ROWS = [
     (record, kinds, task)
     for format, kinds in (
@@ -252,7 +252,10 @@ def test_the_rows_are_the_weights_of_the_backbone_and_of_each_head(record, kinds
         assert {key: getattr(layers[0], key) for key in asked} == asked
     counts = {letter: getattr(backbone, count) for letter, count in record.counts.items()}
     names = expand(rows, kinds, **counts)
-    assert {relative_path(v) for layer in layers for v in layer.weights} == set(names)
+    paths = {relative_path(v) for layer in layers for v in layer.weights}
+    # KerasHub's RoBERTa has no pooler.
+    left_out = record.optional if kinds is keras_hub.KINDS else ()
+    assert {path for path in paths if path in names or not path.startswith(left_out)} == set(names)
     assert len({theirs for theirs, _ in names.values()}) == len(names)
 
 

@@ -1,5 +1,6 @@
 """Files of tokenizers, ours and Hugging Face's: what is read from each, and what is refused."""
 
+import functools
 import os
 import shutil
 
@@ -207,14 +208,16 @@ def without_a_token(saved):
     del saved["model"]["vocab"]["é"]
 
 
-def on_the_left(section):
-    return lambda saved: saved.update({section: {"direction": "Left"}})
+def cut_on(direction):
+    return {"direction": direction, "max_length": 9, "strategy": "LongestFirst", "stride": 0}
 
 
-def another_padding(saved):
-    saved["padding"] = {"pad_token": "[CLS]", "pad_id": 101}
+def padded_on(direction, token="[PAD]", id=0):
+    padding = {"strategy": "BatchLongest", "direction": direction, "pad_to_multiple_of": None}
+    return padding | {"pad_id": id, "pad_type_id": 0, "pad_token": token}
 
 
+TO_THE_RIGHT = "truncated and padded on the right"
 CONFIG = r"tokenizer_config\.json.*Received"
 # Files that change: their text, their tokens, their JSON or a function of it -> the message.
 REFUSED = [
@@ -237,13 +240,18 @@ REFUSED = [
     ),
     ({"vocab.txt": None, "tokenizer.json": without_a_token}, r"no token for \[7\]"),
     *(
-        ({"tokenizer.json": change}, "truncated and padded on the right")
-        for change in (on_the_left("truncation"), on_the_left("padding"), another_padding)
+        ({"tokenizer.json": functools.partial(dict.update, **change)}, TO_THE_RIGHT)
+        for change in [
+            {"truncation": cut_on("Left")},
+            {"padding": padded_on("Left")},
+            {"padding": padded_on("Right", "[CLS]", 2)},
+        ]
     ),
     ({"tokenizer.json": '{"model": '}, r"tokenizer\.json (must be a file that|is not valid JSON)"),
     (
         {
             "vocab.txt": None,
+            "tokenizer_config.json": None,
             "tokenizer.json": tokenizers.Tokenizer(tokenizers.models.BPE()).to_str(),
         },
         "Missing: cls_token=None, sep_token=None, pad_token=None",
