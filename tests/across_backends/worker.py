@@ -48,7 +48,7 @@ class Regularized(SeveralMasks, bert_keras.TextClassifier):
 
 
 def classifier(recipe=None, num_layers=1, dropout=0.0, dtype=None, **options):
-    made = parts(num_layers, dropout, dtype)
+    made = parts(dropout, num_layers=num_layers, dtype=dtype)
     make = Regularized if "consistency" in options else bert_keras.TextClassifier
     task = make(**made, label_names=["no", "yes"], **options)
     recipe = recipe or {}
