@@ -118,11 +118,12 @@ def inputs_of(model, rows, length):
     mask = np.arange(length) < rng.integers(1, length + 1, (*shape[:-1], 1))
     mask[0] = True
     ids = rng.integers(5, backbone.vocabulary_size, shape)
+    lengths = mask.reshape(rows, -1, length)[:, 0].sum(-1, keepdims=True)
     inputs = {
         "token_ids": np.where(mask, ids, backbone.padding_id or 0),
         "padding_mask": mask,
         "segment_ids": rng.integers(0, max(backbone.num_segments, 1), shape),
-        "mask_positions": np.sort(rng.integers(0, length, (rows, 3)), axis=1),
+        "mask_positions": np.sort(rng.integers(0, lengths, (rows, 3)), axis=1),
     }
     names = (*backbone.input_names, *model.further_inputs)
     return {name: inputs[name].astype("int32") for name in names}
