@@ -111,7 +111,7 @@ def random_inputs(batch=3, seq_len=7, seed=0, vocabulary_size=50, num_segments=2
     return inputs
 
 
-def inputs_of(model, rows, length):
+def inputs_of(model, rows, length, names=None):
     """Returns random inputs for any backbone or task. The first row is full, others are padded."""
     rng, backbone = np.random.default_rng(0), getattr(model, "backbone", model)
     shape = (rows, *(2,) * (model.num_input_axes - 2), length)
@@ -125,7 +125,7 @@ def inputs_of(model, rows, length):
         "segment_ids": rng.integers(0, max(backbone.num_segments, 1), shape),
         "mask_positions": np.sort(rng.integers(0, lengths, (rows, 3)), axis=1),
     }
-    names = (*backbone.input_names, *model.further_inputs)
+    names = names or (*backbone.input_names, *model.further_inputs)
     return {name: inputs[name].astype("int32") for name in names}
 
 
