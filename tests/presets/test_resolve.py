@@ -30,7 +30,7 @@ def checkpoint(tmp_path):
         "README.md": "# A model",
         "1_Pooling/config.json": "{}",
     }
-    copies = ("pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx")
+    copies = ("weights.pt", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx")
     write_files(folder, files | dict.fromkeys(copies, "weights in another format"))
     weights = {"a": np.arange(5000, dtype="float32"), "b": np.ones((3, 3), "float32")}
     write_safetensors(folder / "model.safetensors", weights, {"format": "pt"})
@@ -101,6 +101,8 @@ class TestRegistry:
         }
         # As RoBERTa without segments, with the table of 12 heads for 32 buckets.
         mpnet = count(30527, 12, 768, 514, 0) + 32 * 12
+        # Without positions, segments and pooler, with a table of 512 distances and its norm.
+        deberta = count(128100, 12, 768, 512, 0, False) + 2 * 768
         modern = {
             "modernbert_mini_en_gutenberg": (8192, 4, 256, 683),
             "modernbert_base_en_cased": (50368, 22, 768, 1152),
@@ -109,6 +111,7 @@ class TestRegistry:
         counted = {name: count(*size) for name, size in sizes.items()}
         counted |= {name: count_without_biases(*size) for name, size in modern.items()}
         counted["mpnet_base_en_uncased"] = mpnet
+        counted["deberta_v3_base_en_cased"] = deberta
         assert counted == {name: preset.parameters for name, preset in PRESETS.items()}
 
 
@@ -169,8 +172,8 @@ class TestIncompleteCheckpoints:
     @pytest.mark.parametrize(
         ("missing", "error", "message"),
         [
-            (["model"], ValueError, r"only pytorch_model\.bin.*safe_serialization=True"),
-            (["model", "pytorch_model"], ValueError, r"only flax_model\.msgpack, .*tf_model\.h5"),
+            (["model"], ValueError, r"only weights\.pt.*safe_serialization=True"),
+            (["model", "weights"], ValueError, r"only flax_model\.msgpack, .*tf_model\.h5"),
             (
                 ["model", "config", "vocab"],
                 FileNotFoundError,
@@ -186,7 +189,7 @@ class TestIncompleteCheckpoints:
                 path.unlink()
         with pytest.raises(error, match=message):
             resolve(source)
-        assert not [request for request in hub.requests if request.endswith("pytorch_model.bin")]
+        assert not [request for request in hub.requests if request.endswith("weights.pt")]
 
 
 class TestNames:
@@ -289,7 +292,7 @@ class TestHuggingFace:
     def test_only_the_files_that_presets_read_are_downloaded(self, hub, checkpoint, tmp_path):
         shards = [f"model-{i:05d}-of-00002.safetensors" for i in (1, 2)]
         read = ["task.json", "tokenizer.json", "model.safetensors.index.json", *shards]
-        pickles = ["training_args.bin", "model.pt", "tokenizer/x.pkl", "a.pth"]
+        pickles = ["pytorch_model.bin", "training_args.bin", "model.pt", "tokenizer/x.pkl", "a.pth"]
         write_files(checkpoint, dict.fromkeys([*read, *pickles, "rust_model.ot"], "content"))
         folder = resolve("hf://owner/name")
         assert folder.is_relative_to(tmp_path / "cache")
