@@ -21,6 +21,7 @@ FAMILIES = {
     "distilbert": ("DistilBertBackbone", ("distilbert_",)),
     "spanbert": ("BertBackbone", ()),
     "electra": ("ElectraBackbone", ()),
+    "ernie": ("BertBackbone", ()),
     "mpnet": ("MPNetBackbone", ("mpnet_",)),
     "deberta_v2": ("DebertaV2Backbone", ("deberta_",)),
     "modernbert": ("ModernBertBackbone", ("modernbert_",)),

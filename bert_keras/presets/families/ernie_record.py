@@ -1,0 +1,30 @@
+"""ERNIE in Hugging Face's checkpoints.
+
+It is a BERT whose embeddings add one more vector, that of the task. transformers takes task 0
+unless a caller names another, and so does this package: the row of task 0 is added to each segment, and
+those of other tasks are left out. The result is a `BertBackbone`, which is exported as a BERT with
+the same outputs.
+
+Reference: https://github.com/huggingface/transformers, `models/ernie`.
+"""
+
+from bert_keras.presets.families import bert_record as bert
+from bert_keras.presets.families.record import Tables
+
+_TASKS = "embeddings.task_type_embeddings.weight"
+_SEGMENTS = "embeddings.token_type_embeddings.weight"
+
+
+def _with_task(tensors, backbone):
+    """Adds the vector of task 0 to each segment."""
+    if _TASKS not in tensors or _SEGMENTS not in tensors:
+        return tensors
+    segments = tensors[_SEGMENTS] + tensors[_TASKS][:1]
+    return tensors.only(name for name in tensors if name != _TASKS).updated({_SEGMENTS: segments})
+
+
+HUGGING_FACE = bert.HUGGING_FACE._replace(
+    names={"ernie": "Ernie"},
+    prefix="ernie.",
+    tables=Tables(_with_task, lambda arrays, backbone: arrays),
+)

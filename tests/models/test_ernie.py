@@ -1,0 +1,70 @@
+import warnings
+
+import numpy as np
+import pytest
+from checks import assert_close, check_equals_transformers, random_inputs, to_numpy
+
+import bert_keras
+
+SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIZES |= {"intermediate_size": 24, "max_position_embeddings": 32, "type_vocab_size": 4}
+
+
+def reference_of(architecture="Model", **overrides):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.ErnieConfig(**{**SIZES, **overrides}, attn_implementation="eager")
+    return getattr(transformers, f"Ernie{architecture}")(config).eval()
+
+
+def theirs_of(model, inputs):
+    import torch
+
+    names = {"token_ids": "input_ids", "padding_mask": "attention_mask"}
+    names["segment_ids"] = "token_type_ids"
+    with torch.no_grad():
+        outputs = model(**{names[key]: torch.tensor(x).long() for key, x in inputs.items()})
+    return [array.numpy() for array in outputs.values()]
+
+
+@pytest.mark.parametrize("use_task_id", [True, pytest.param(False, marks=pytest.mark.once)])
+def test_outputs_equal_transformers_and_those_of_the_exported_bert(use_task_id, tmp_path):
+    reference = reference_of(use_task_id=use_task_id)
+    inputs = random_inputs(num_segments=4)
+    backbone = check_equals_transformers(reference, inputs, tmp_path / "theirs")
+    assert type(backbone) is bert_keras.BertBackbone
+    backbone.export_to_huggingface(tmp_path / "ours")
+    import transformers
+
+    bert = transformers.AutoModel.from_pretrained(tmp_path / "ours")
+    assert isinstance(bert, transformers.BertModel)
+    for a, b in zip(theirs_of(bert, inputs), theirs_of(reference, inputs), strict=True):
+        assert_close(a, b, 1e-5)
+
+
+HEADS = {
+    "MaskedLM": "ForMaskedLM",
+    "TextClassifier": "ForSequenceClassification",
+    "TokenClassifier": "ForTokenClassification",
+    "QuestionAnswering": "ForQuestionAnswering",
+}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("task", HEADS)
+def test_heads_equal_transformers(task, tmp_path):
+    reference = reference_of(HEADS[task], use_task_id=True)
+    reference.save_pretrained(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        model = getattr(bert_keras, task).from_preset(tmp_path, preprocessor=None)
+    inputs = random_inputs(num_segments=4)
+    mask, expected = inputs["padding_mask"], theirs_of(reference, inputs)
+    if task == "MaskedLM":
+        inputs["mask_positions"] = np.tile(np.arange(7), (3, 1))
+    found = model(inputs)
+    found = list(found.values()) if isinstance(found, dict) else [found]
+    for a, b in zip(found, expected, strict=True):
+        real = mask if b.shape[:2] == mask.shape else slice(None)
+        assert_close(to_numpy(a)[real], b[real], 1e-5)
