@@ -41,6 +41,7 @@ else:
     from bert_keras.models.electra import ElectraBackbone
     from bert_keras.models.modernbert import ModernBertBackbone
     from bert_keras.models.mpnet import MPNetBackbone
+    from bert_keras.models.nomic_bert import NomicBertBackbone
     from bert_keras.models.roberta import RobertaBackbone
     from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
     from bert_keras.presets.registry import presets

@@ -21,6 +21,7 @@ from bert_keras.models.distilbert import DistilBertBackbone as DistilBertBackbon
 from bert_keras.models.electra import ElectraBackbone as ElectraBackbone
 from bert_keras.models.modernbert import ModernBertBackbone as ModernBertBackbone
 from bert_keras.models.mpnet import MPNetBackbone as MPNetBackbone
+from bert_keras.models.nomic_bert import NomicBertBackbone as NomicBertBackbone
 from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
 from bert_keras.presets.registry import presets as presets

@@ -17,10 +17,10 @@ from bert_keras.types import LayerOptions
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class GatedFeedForward(DirectCall, keras.layers.Layer):
-    """A feed-forward network without biases, whose first layer has a half that gates the other.
+    """A feed-forward network whose first layer has a half that gates the other.
 
     `output = Dropout(activation(x W_1) * (x V)) W_2`, applied to each position separately: GeGLU
-    with the activation `"gelu"`. `W_1` and `V` are the two halves of one kernel.
+    with the activation `"gelu"`. `W_1` and `V` are the two halves of one kernel, which has no bias.
 
     Args:
         intermediate_dim: int, width between the layers; the first has twice as many units.
@@ -28,6 +28,7 @@ class GatedFeedForward(DirectCall, keras.layers.Layer):
         dropout: float, rate between the layers.
         activation: name or callable, see `get_activation`.
         initializer_range: float, standard deviation of the initial kernels.
+        use_bias: bool, whether the output has a bias.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -53,6 +54,7 @@ class GatedFeedForward(DirectCall, keras.layers.Layer):
         dropout=0.0,
         activation="gelu",
         initializer_range=0.02,
+        use_bias=False,
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
@@ -60,9 +62,9 @@ class GatedFeedForward(DirectCall, keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.initializer_range = initializer_range
         self.activation = get_activation(activation)
-        dense = functools.partial(bert_dense, self, layer_class=AdaptableDense, use_bias=False)
-        self.intermediate = dense(2 * intermediate_dim, "intermediate")
-        self.output_dense = dense(hidden_dim, "output", cut_axis=0)
+        dense = functools.partial(bert_dense, self, layer_class=AdaptableDense)
+        self.intermediate = dense(2 * intermediate_dim, "intermediate", use_bias=False)
+        self.output_dense = dense(hidden_dim, "output", cut_axis=0, use_bias=use_bias)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape=None):

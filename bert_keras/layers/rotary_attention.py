@@ -20,7 +20,7 @@ from bert_keras.types import LayerOptions
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class RotaryAttention(DirectCall, keras.layers.Layer):
-    """`SelfAttention` with rotary positions, one common projection, and no biases.
+    """`SelfAttention` with rotary positions and one common projection, by default without biases.
 
     One kernel projects to queries, keys and values. Queries and keys are rotated by their
     positions, see `rotated`. With a window, a token attends to those at most `window // 2`
@@ -31,9 +31,11 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
         hidden_dim: int, width of input and output.
         rotary_base: float, see `rotated`.
         window: int, width of the window that a token sees, or `None` for the whole text.
-        dropout: float, rate on the attention probabilities and, as in the original code, on the
-            output.
+        dropout: float, rate on the attention probabilities.
         initializer_range: float, standard deviation of the initial kernels.
+        use_bias: bool, whether both projections have biases.
+        rotary_scale: float, see `scale` of `rotated`.
+        drops_output: bool, whether dropout acts on the output too, as in ModernBERT.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
     Call arguments:
@@ -67,6 +69,9 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
         window=None,
         dropout=0.0,
         initializer_range=0.02,
+        use_bias=False,
+        rotary_scale=1.0,
+        drops_output=True,
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
@@ -77,10 +82,10 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
             )
         self.num_heads = num_heads
         self.hidden_dim = hidden_dim
-        self.rotary_base = rotary_base
-        self.window = window
+        self.rotary_base, self.rotary_scale = rotary_base, rotary_scale
+        self.window, self.drops_output = window, drops_output
         self.initializer_range = initializer_range
-        dense = functools.partial(bert_dense, self, layer_class=AdaptableDense, use_bias=False)
+        dense = functools.partial(bert_dense, self, layer_class=AdaptableDense, use_bias=use_bias)
         self.query_key_value = dense(3 * hidden_dim, "query_key_value")
         self.output_dense = dense(hidden_dim, "output", cut_axis=0)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
@@ -96,7 +101,7 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
         positions = None
         if are_numbers(attention_mask):
             positions = ops.arange(rows[1], dtype="int32") + 1 - attention_mask[:, 0, 0]
-        turned = rotated(projected[:, :, :2], self.rotary_base, positions)
+        turned = rotated(projected[:, :, :2], self.rotary_base, positions, self.rotary_scale)
         vectors = turned[:, :, 0], turned[:, :, 1], projected[:, :, 2]
         options = (self.dropout, return_attentions, training)
         if self.window is None:
@@ -107,4 +112,6 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
             reach = self.window // 2
             context, attentions = attend_locally(*vectors, attention_mask, reach, *options)
         output = self.output_dense(ops.reshape(context, (*rows, self.hidden_dim)))
-        return self.dropout(output, training=training), attentions
+        if self.drops_output:
+            output = self.dropout(output, training=training)
+        return output, attentions

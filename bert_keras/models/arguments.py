@@ -40,7 +40,7 @@ def checked_argument(name, value):
         check_rates(**{name: value})
     elif name in ("layer_norm_epsilon", "initializer_range"):
         check_number(name, value)
-    elif name in ("causal", "remat"):
+    elif name in ("causal", "remat", "has_biases", "is_gated", "has_pooler"):
         check_bool(name, value)
     elif name == "activation" and not (isinstance(value, str) or callable(value)):
         raise ValueError(f"`activation` must be a name or a function. Received: {value!r}.")

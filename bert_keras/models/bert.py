@@ -127,7 +127,7 @@ def bert_encoder(backbone, **options):
     return Encoder(blocks, remat=backbone.remat, dtype=dtype, name="encoder", **options)
 
 
-def bert_block(backbone, name, block_class=EncoderBlock, attention=None):
+def bert_block(backbone, name, block_class=EncoderBlock, attention=None, feed_forward=FeedForward):
     """Returns a block of BERT's encoder with the settings of a backbone, for other families too.
 
     Args:
@@ -135,6 +135,7 @@ def bert_block(backbone, name, block_class=EncoderBlock, attention=None):
         name: str.
         block_class: `EncoderBlock`, or a callable with its arguments.
         attention: layer called as `SelfAttention` is, or `None` for BERT's.
+        feed_forward: `FeedForward`, or a callable with its arguments.
     """
     if attention is None:
         attention = layer_for(
@@ -145,7 +146,7 @@ def bert_block(backbone, name, block_class=EncoderBlock, attention=None):
     )
     return block_class(
         attention,
-        layer_for(backbone, FeedForward, "feed_forward"),
+        layer_for(backbone, feed_forward, "feed_forward"),
         norm(name="attention_norm"),
         norm(name="feed_forward_norm"),
         dropout=backbone.dropout,

@@ -8,11 +8,15 @@ from bert_keras.presets.families import deberta_v2_record as deberta_v2
 from bert_keras.presets.families import distilbert_record as distilbert
 from bert_keras.presets.families import electra_record as electra
 from bert_keras.presets.families import ernie_record as ernie
+from bert_keras.presets.families import gte_record as gte
+from bert_keras.presets.families import jina_record as jina
 from bert_keras.presets.families import modernbert_record as modernbert
 from bert_keras.presets.families import mpnet_record as mpnet
+from bert_keras.presets.families import nomic_bert_record as nomic_bert
 from bert_keras.presets.families import roberta_record as roberta
 
-FAMILIES = (bert, albert, deberta_v2, distilbert, electra, ernie, modernbert, mpnet, roberta)
+FAMILIES = (bert, albert, deberta_v2, distilbert, electra, ernie, modernbert, mpnet, nomic_bert)
+FAMILIES += (gte, jina, roberta)
 
 
 def records(of_format):
@@ -21,10 +25,16 @@ def records(of_format):
 
 
 def record_of(backbone, of_format="HUGGING_FACE"):
-    """Returns the record of a backbone's class in a format, see `records`, or `None`."""
+    """Returns the record of a backbone in a format, see `records`, or `None`.
+
+    Of several records of its class, it is the first whose `fixed` values the backbone has.
+    """
     name = keras.saving.get_registered_name(type(backbone))
-    found = (record for record in records(of_format) if record.backbone == name)
-    return next(found, None)
+    found = [record for record in records(of_format) if record.backbone == name]
+    for record in found:
+        if all(getattr(backbone, key) == value for key, value in record.fixed.items()):
+            return record
+    return next(iter(found), None)
 
 
 def kind_of(task, known):

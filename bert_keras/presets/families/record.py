@@ -71,6 +71,8 @@ class Head(NamedTuple):
 class Record(NamedTuple):
     """A family in one format.
 
+    Several records may have one class, with different values of `fixed`.
+
     Attributes:
         backbone: registered name of our class.
         names: dict, name of the family in a config -> beginning of the names of its classes.
@@ -88,6 +90,10 @@ class Record(NamedTuple):
         prefix: beginning of the names of the backbone's tensors in a checkpoint with a head.
         heads: dict, class name of our task -> `Head`, the more specific first.
         tables: tensors that do not correspond to one of ours each, or `None`.
+        native: function from a config in any spelling of the family to the one that the other
+            attributes read.
+        spellings: dict, regular expression -> replacement, applied in order to the names of tensors
+            that another spelling has.
         tokenizers: dict, value of `names` -> model type in the tokenizer.json of its tokenizers, if
             the format ties tokenizers to families.
     """
@@ -106,6 +112,8 @@ class Record(NamedTuple):
     optional: tuple[str, ...] = ("pooler/",)
     prefix: str = ""
     tables: Tables | None = None
+    native: Callable = dict
+    spellings: Mapping = _NOTHING
     tokenizers: Mapping = _NOTHING
 
 

@@ -5,13 +5,20 @@ be in shards with an index. They are written as safetensors.
 """
 
 import functools
+import re
 
 import keras
 import ml_dtypes
 import numpy as np
 
 from bert_keras.checks import check_choice
-from bert_keras.engine.atomic_files import read_json, replacing_files, write_json, write_text
+from bert_keras.engine.atomic_files import (
+    read_json,
+    reading,
+    replacing_files,
+    write_json,
+    write_text,
+)
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, own_weights, warn
 from bert_keras.presets.card import README, card_of
@@ -60,7 +67,10 @@ class HuggingFaceFolder(Checkpoint):
         # The oldest configs have no type and belong to the first family.
         model_type = config.get("model_type", next(iter(found)))
         check_choice(f"model_type` in `{path}", model_type, found)
-        super().__init__(folder, config, path, name, found[model_type])
+        record = found[model_type]
+        with reading(path):
+            config = record.native(config)
+        super().__init__(folder, config, path, name, record)
         self._check_one_of("quantization_config", config.get("quantization_config"), (None,))
         self._check_one_of("problem_type", config.get("problem_type"), (None, *_PROBLEM_TYPES))
         self._architectures = names = config.get("architectures") or []
@@ -78,7 +88,10 @@ class HuggingFaceFolder(Checkpoint):
         checkpoint, names = _read_weights(self.folder), {}
         wrapper = self._wrapper(checkpoint)
         for name in checkpoint:
-            canonical = name.removeprefix(wrapper).removeprefix(self.record.prefix)
+            canonical = name.removeprefix(wrapper)
+            for spelling, native in self.record.spellings.items():
+                canonical = re.sub(spelling, native, canonical)
+            canonical = canonical.removeprefix(self.record.prefix)
             for old, new in _OLD_ENDINGS.items():
                 if canonical.endswith(old):
                     canonical = canonical.removesuffix(old) + new
@@ -149,6 +162,12 @@ class HuggingFaceFolder(Checkpoint):
         return head is not None and any(
             name.endswith(head.architecture) for name in self._architectures
         )
+
+    def _expanded(self, rows, **counts):
+        # A head may have a layer of their backbone, such as a pooler.
+        names = super()._expanded(rows, **counts)
+        prefix = self.record.prefix
+        return {path: (name.removeprefix(prefix), how) for path, (name, how) in names.items()}
 
     def _read_head(self, task_class_name, names):
         tensors = super()._read_head(task_class_name, names)

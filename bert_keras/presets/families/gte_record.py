@@ -1,0 +1,62 @@
+"""GTE (gte-multilingual) in Hugging Face's checkpoints, also in those of `model_type` "new".
+
+Reference: https://github.com/huggingface/transformers, `models/gte`.
+"""
+
+import numpy as np
+
+from bert_keras.presets.families import bert_record as bert
+from bert_keras.presets.families import nomic_bert_record as nomic
+from bert_keras.presets.families.record import Tables
+
+_ALLOWED = {
+    "layer_norm_type": ("layer_norm",),
+    "logn_attention_clip1": (False,),
+    "logn_attention_scale": (False,),
+    "position_embedding_type": ("rope",),
+}
+
+
+def _joined(tensors, backbone):
+    """Joins tensors; in the hub's joined one the gate is the second half."""
+    swapped = {}
+    for name in tensors:
+        if ".up_gate_proj." in name:
+            array = tensors[name]
+            swapped[name.replace("up_gate", "gate_up")] = np.roll(array, len(array) // 2, axis=0)
+    tensors = tensors.only(name for name in tensors if ".up_gate_proj." not in name)
+    return nomic.joined(tensors.updated(swapped), backbone)
+
+
+HUGGING_FACE = nomic.HUGGING_FACE._replace(
+    names={"gte": "Gte", "new": "New"},
+    fixed={"has_biases": True, "is_gated": True, "has_pooler": False},
+    defaults={
+        "attention_probs_dropout_prob": 0.0,
+        "hidden_dropout_prob": 0.1,
+        "max_position_embeddings": 8192,
+        "rope_theta": 160_000.0,
+        "type_vocab_size": 1,
+    },
+    rows=nomic.rows(("gate_up_proj", "down_proj"), ("gate_up_proj",)),
+    prefix="gte.",
+    heads={
+        "MaskedLM": bert.masked_lm(
+            *("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder"),
+            has_decoder=False,
+            activation="gelu",
+        ),
+        "TextClassifier": nomic.pooled_classifier("gte."),
+        "TokenClassifier": bert.TOKEN_CLASSIFIER,
+    },
+    tables=Tables(_joined, nomic.split),
+    native=lambda config: nomic.checked(config, _ALLOWED),
+    spellings={
+        r"^new\.": "gte.",
+        r"\bencoder\.layer\.": "layers.",
+        r"\.attention\.": ".self_attn.",
+        r"\.attn_ln\.": ".post_attention_layernorm.",
+        r"\.mlp_ln\.": ".post_mlp_layernorm.",
+        r"^lm_head\.norm\.": "lm_head.layer_norm.",
+    },
+)

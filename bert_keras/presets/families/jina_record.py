@@ -1,0 +1,49 @@
+"""The encoder of jina-embeddings-v3 in Hugging Face's checkpoints.
+
+Reference: https://github.com/huggingface/transformers, `models/jina_embeddings_v3`.
+"""
+
+from bert_keras.presets.families import nomic_bert_record as nomic
+from bert_keras.presets.families import roberta_record as roberta
+from bert_keras.presets.families.record import Tables
+
+_HEADS = roberta.HUGGING_FACE.heads
+
+
+def _joined(tensors, backbone):
+    """Joins tensors; low-rank adapters for several tasks in one file are refused."""
+    if adapted := [name for name in tensors if ".parametrizations." in name]:
+        raise ValueError(
+            "Weights must be those of one task. Received: adapters for several tasks in "
+            f"{len(adapted)} tensors, such as {adapted[0]!r}. Merge those of one task first, or "
+            "load a checkpoint in transformers' own format."
+        )
+    return nomic.joined(tensors, backbone)
+
+
+HUGGING_FACE = nomic.HUGGING_FACE._replace(
+    names={"jina_embeddings_v3": "JinaEmbeddingsV3"},
+    fixed={"has_biases": True, "is_gated": False, "has_pooler": True},
+    defaults={
+        "attention_probs_dropout_prob": 0.1,
+        "hidden_dropout_prob": 0.1,
+        "layer_norm_eps": 1e-5,
+        "max_position_embeddings": 8194,
+        "rope_theta": 20_000.0,
+        "type_vocab_size": 1,
+    },
+    rows=(*nomic.rows(("fc1", "fc2")), roberta.HUGGING_FACE.rows[-1]),
+    optional=("pooler/",),
+    prefix="roberta.",
+    heads={name: head for name, head in _HEADS.items() if name != "MultipleChoice"},
+    tables=Tables(_joined, nomic.split),
+    native=dict,
+    spellings={
+        r"\bemb_ln\.": "embeddings.LayerNorm.",
+        r"\bencoder\.layers\.": "layers.",
+        r"\.mixer\.Wqkv\.": ".self_attn.qkv_proj.",
+        r"\.mixer\.out_proj\.": ".self_attn.o_proj.",
+        r"\.norm1\.": ".post_attention_layernorm.",
+        r"\.norm2\.": ".post_mlp_layernorm.",
+    },
+)

@@ -1,0 +1,212 @@
+"""NomicBERT in Hugging Face's checkpoints, in transformers' spelling and in that of the hub.
+
+Files that were written for the code on the hub have GPT-2's keys in their configs, one tensor for
+queries, keys and values, and other names. Exports have transformers' spelling.
+
+References: https://github.com/huggingface/transformers, `models/nomic_bert`;
+https://github.com/nomic-ai/contrastors, `models/huggingface`.
+"""
+
+import numpy as np
+
+from bert_keras.checks import check_choice, check_number
+from bert_keras.presets.families import bert_record as bert
+from bert_keras.presets.families.record import Field, Record, Tables
+
+BACKBONE = "bert_keras>NomicBertBackbone"
+SIZES = {**bert.SIZES, **bert.TABLES, "layer_norm_eps": "layer_norm_epsilon"}
+_POSITIONS, _THETA = "max_position_embeddings", "rope_theta"
+# One tensor of ours -> those of transformers, in order.
+_JOINED = {
+    "self_attn.qkv_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj"),
+}
+
+
+def joined(tensors, backbone):
+    """Joins the tensors of projections that are one layer here."""
+    arrays, parts = {}, set()
+    for whole, names in _JOINED.items():
+        for first in [name for name in tensors if f".{names[0]}." in name]:
+            group = [first.replace(names[0], name) for name in names]
+            if all(name in tensors for name in group):
+                arrays[first.replace(names[0], whole)] = np.concatenate([tensors[x] for x in group])
+                parts |= {*group}
+    return tensors.only(name for name in tensors if name not in parts).updated(arrays)
+
+
+def split(arrays, backbone):
+    """Splits arrays into those of transformers, the inverse of `joined`."""
+    found = {}
+    for name, array in arrays.items():
+        whole = next((whole for whole in _JOINED if f".{whole}." in name), "")
+        parts = _JOINED.get(whole, ("",))
+        for part, piece in zip(parts, np.split(array, len(parts)), strict=True):
+            found[name.replace(whole, part)] = piece
+    return found
+
+
+def checked(config, allowed):
+    """Returns a config after checking the values of further keys that it may have."""
+    for key, values in allowed.items():
+        check_choice(key, config.get(key, values[0]), values, f"{BACKBONE} supports no others.")
+    return dict(config)
+
+
+def _heads(config):
+    heads, width = config["num_attention_heads"], config["hidden_size"]
+    if config.get("head_dim") is not None:
+        check_choice("The width of all heads", config["head_dim"] * heads, (width,))
+    return heads
+
+
+def _rotation(config):
+    """Returns the base of the rotation, and what positions are divided by."""
+    said = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
+    kind, base = said.get("rope_type", said.get("type", "default")), said.get(_THETA)
+    base = check_number(_THETA, config[_THETA] if base is None else base, above=0)
+    is_whole = said.get("partial_rotary_factor") in (None, 1) and said.get("mixed_b") is None
+    if kind not in ("default", "linear", "ntk") or not is_whole:
+        raise ValueError(
+            "Rotary positions must be over whole heads, and plain, 'linear' or 'ntk' without "
+            f"`mixed_b`. Received: {said}. {BACKBONE} has no others."
+        )
+    if kind == "default":
+        return base, 1.0
+    factor = check_number("factor", said["factor"], above=0)
+    if kind == "linear":
+        return base, factor
+    # A larger base, and all angles smaller by what the fastest plane would not lose otherwise.
+    return base * factor, factor ** (2 * config["num_attention_heads"] / config["hidden_size"])
+
+
+def _write_rotation(arguments):
+    rotation = {"rope_type": "default", _THETA: arguments["rotary_base"]}
+    if arguments["rotary_scale"] != 1:
+        rotation |= {"rope_type": "linear", "factor": float(arguments["rotary_scale"])}
+    return {"rope_parameters": rotation}
+
+
+FIELDS = (
+    Field("num_heads", _heads, lambda arguments: {}),
+    Field("rotary_base", lambda config: _rotation(config)[0], _write_rotation),
+    Field("rotary_scale", lambda config: _rotation(config)[1], lambda arguments: {}),
+)
+
+
+def rows(feed_forward, without_bias=()):
+    """Returns the rows of a family from the names of the two layers of its feed-forward networks.
+
+    Args:
+        feed_forward: pair of str.
+        without_bias: tuple, endings of their names of dense layers without biases.
+    """
+    parts = {
+        "attention/query_key_value": "self_attn.qkv_proj",
+        "attention/output": "self_attn.o_proj",
+        "attention_norm": "post_attention_layernorm",
+        "feed_forward/intermediate": f"mlp.{feed_forward[0]}",
+        "feed_forward/output": f"mlp.{feed_forward[1]}",
+        "feed_forward_norm": "post_mlp_layernorm",
+    }
+    return (
+        *(bert.ROWS[i] for i in (0, 2, 3)),
+        *(
+            (ours, theirs, "kernel" if theirs.endswith(without_bias) else kind)
+            for ours, theirs, kind in bert.block_rows("layers.{i}", parts)
+        ),
+    )
+
+
+def pooled_classifier(prefix):
+    """Returns the head of a classifier with a pooler of the model with the given prefix."""
+    return bert.TEXT_CLASSIFIER._replace(
+        rows=bert.hidden_and_dense(f"{prefix}pooler.dense", "classifier"),
+        options={"pooling": "cls", "hidden_activation": "tanh"},
+    )
+
+
+_KEYS = {
+    "n_embd": "hidden_size",
+    "n_head": "num_attention_heads",
+    "n_layer": "num_hidden_layers",
+    "n_inner": "intermediate_size",
+    "n_positions": _POSITIONS,
+    "layer_norm_epsilon": "layer_norm_eps",
+    "resid_pdrop": "hidden_dropout_prob",
+    "attn_pdrop": "attention_probs_dropout_prob",
+    "rotary_emb_base": _THETA,
+}
+_GATES = {"swiglu": "silu", "geglu": "gelu"}
+_ALLOWED = {
+    "activation_function": tuple(_GATES),
+    "causal": (False,),
+    "mlp_fc1_bias": (False,),
+    "mlp_fc2_bias": (False,),
+    "moe_every_n_layers": (0, None),
+    "num_experts": (0, None),
+    "parallel_block": (False,),
+    "prenorm": (False,),
+    "qkv_proj_bias": (False,),
+    "rotary_emb_fraction": (1.0, 1),
+    "rotary_emb_interleaved": (False,),
+    "rotary_emb_scale_base": (None,),
+    "scale_attn_by_inverse_layer_idx": (False,),
+    "scale_attn_weights": (True,),
+    "use_rms_norm": (False, None),
+}
+
+
+def _native(config):
+    """Returns a config with transformers' keys.
+
+    Beyond the length of training, the hub's code changes the base of the rotation with the length
+    of each batch. Such configs are limited to that length, up to which the base is the config's.
+    """
+    config = checked(config, _ALLOWED)
+    for theirs, native in _KEYS.items():
+        if theirs in config:
+            value = config[theirs]
+            advice = f"`{theirs}` is {value}. Remove the wrong one."
+            config[native] = check_choice(native, config.get(native, value), (value,), advice)
+    if "activation_function" in config:
+        config["hidden_act"] = _GATES[config["activation_function"]]
+    if config.get("rotary_scaling_factor"):
+        config[_POSITIONS] = config["max_trained_positions"]
+    return config
+
+
+_MASKED_LM = "cls.predictions"
+HUGGING_FACE = Record(
+    backbone=BACKBONE,
+    names={"nomic_bert": "NomicBert"},
+    config=SIZES,
+    activation=("hidden_act", bert.ACTIVATIONS),
+    fields=FIELDS,
+    fixed={"has_biases": False, "is_gated": True, "has_pooler": False},
+    defaults={"hidden_act": "silu", _POSITIONS: 2048, _THETA: 1000.0},
+    rows=rows(("gate_up_proj", "down_proj"), ("_proj",)),
+    optional=(),
+    prefix="nomic_bert.",
+    heads={
+        "MaskedLM": bert.masked_lm(
+            f"{_MASKED_LM}.transform.dense", f"{_MASKED_LM}.transform.layer_norm", _MASKED_LM
+        ),
+        "TextClassifier": pooled_classifier("nomic_bert."),
+        "TokenClassifier": bert.TOKEN_CLASSIFIER,
+    },
+    tables=Tables(joined, split),
+    native=_native,
+    spellings={
+        r"^bert\.": "nomic_bert.",
+        r"\bemb_ln\.": "embeddings.LayerNorm.",
+        r"\bencoder\.layers\.": "layers.",
+        r"\.attn\.Wqkv\.": ".self_attn.qkv_proj.",
+        r"\.attn\.out_proj\.": ".self_attn.o_proj.",
+        r"\.norm1\.": ".post_attention_layernorm.",
+        r"\.norm2\.": ".post_mlp_layernorm.",
+        r"\.fc11\.": ".up_proj.",
+        r"\.fc12\.": ".gate_proj.",
+        r"\.mlp\.fc2\.": ".mlp.down_proj.",
+    },
+)
