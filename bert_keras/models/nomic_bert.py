@@ -111,14 +111,8 @@ class NomicBertBackbone(Backbone):
         self.build()
 
     def _block(self, name):
-        attention = layer_for(
-            self,
-            RotaryAttention,
-            "attention",
-            dropout=self.attention_dropout,
-            use_bias=self.has_biases,
-            drops_output=False,
-        )
+        options = {"dropout": self.attention_dropout, "use_bias": self.has_biases}
+        attention = layer_for(self, RotaryAttention, "attention", drops_output=False, **options)
         gated = functools.partial(GatedFeedForward, use_bias=self.has_biases)
         feed_forward = gated if self.is_gated else FeedForward
         return bert_block(self, name, attention=attention, feed_forward=feed_forward)

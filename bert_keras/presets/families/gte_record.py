@@ -9,6 +9,8 @@ from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families import nomic_bert_record as nomic
 from bert_keras.presets.families.record import Tables
 
+_DEFAULTS = {"attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.1, "type_vocab_size": 1}
+_DEFAULTS |= {"max_position_embeddings": 8192, "rope_theta": 160_000.0}
 _ALLOWED = {
     "layer_norm_type": ("layer_norm",),
     "logn_attention_clip1": (False,),
@@ -31,13 +33,7 @@ def _joined(tensors, backbone):
 HUGGING_FACE = nomic.HUGGING_FACE._replace(
     names={"gte": "Gte", "new": "New"},
     fixed={"has_biases": True, "is_gated": True, "has_pooler": False},
-    defaults={
-        "attention_probs_dropout_prob": 0.0,
-        "hidden_dropout_prob": 0.1,
-        "max_position_embeddings": 8192,
-        "rope_theta": 160_000.0,
-        "type_vocab_size": 1,
-    },
+    defaults=_DEFAULTS,
     rows=nomic.rows(("gate_up_proj", "down_proj"), ("gate_up_proj",)),
     prefix="gte.",
     heads={
@@ -52,11 +48,9 @@ HUGGING_FACE = nomic.HUGGING_FACE._replace(
     tables=Tables(_joined, nomic.split),
     native=lambda config: nomic.checked(config, _ALLOWED),
     spellings={
+        **nomic.SPELLINGS,
         r"^new\.": "gte.",
-        r"\bencoder\.layer\.": "layers.",
         r"\.attention\.": ".self_attn.",
-        r"\.attn_ln\.": ".post_attention_layernorm.",
-        r"\.mlp_ln\.": ".post_mlp_layernorm.",
         r"^lm_head\.norm\.": "lm_head.layer_norm.",
     },
 )

@@ -7,6 +7,8 @@ from bert_keras.presets.families import nomic_bert_record as nomic
 from bert_keras.presets.families import roberta_record as roberta
 from bert_keras.presets.families.record import Tables
 
+_DEFAULTS = {"attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1, "type_vocab_size": 1}
+_DEFAULTS |= {"layer_norm_eps": 1e-5, "max_position_embeddings": 8194, "rope_theta": 20_000.0}
 _HEADS = roberta.HUGGING_FACE.heads
 
 
@@ -24,14 +26,7 @@ def _joined(tensors, backbone):
 HUGGING_FACE = nomic.HUGGING_FACE._replace(
     names={"jina_embeddings_v3": "JinaEmbeddingsV3"},
     fixed={"has_biases": True, "is_gated": False, "has_pooler": True},
-    defaults={
-        "attention_probs_dropout_prob": 0.1,
-        "hidden_dropout_prob": 0.1,
-        "layer_norm_eps": 1e-5,
-        "max_position_embeddings": 8194,
-        "rope_theta": 20_000.0,
-        "type_vocab_size": 1,
-    },
+    defaults=_DEFAULTS,
     rows=(*nomic.rows(("fc1", "fc2")), roberta.HUGGING_FACE.rows[-1]),
     optional=("pooler/",),
     prefix="roberta.",
@@ -39,11 +34,8 @@ HUGGING_FACE = nomic.HUGGING_FACE._replace(
     tables=Tables(_joined, nomic.split),
     native=dict,
     spellings={
-        r"\bemb_ln\.": "embeddings.LayerNorm.",
-        r"\bencoder\.layers\.": "layers.",
+        **nomic.SPELLINGS,
         r"\.mixer\.Wqkv\.": ".self_attn.qkv_proj.",
         r"\.mixer\.out_proj\.": ".self_attn.o_proj.",
-        r"\.norm1\.": ".post_attention_layernorm.",
-        r"\.norm2\.": ".post_mlp_layernorm.",
     },
 )

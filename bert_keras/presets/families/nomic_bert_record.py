@@ -23,6 +23,15 @@ _JOINED = {
 }
 
 
+# The hub's names of several families.
+SPELLINGS = {
+    r"\bemb_ln\.": "embeddings.LayerNorm.",
+    r"\bencoder\.layers?\.": "layers.",
+    r"\.(norm1|attn_ln)\.": ".post_attention_layernorm.",
+    r"\.(norm2|mlp_ln)\.": ".post_mlp_layernorm.",
+}
+
+
 def joined(tensors, backbone):
     """Joins the tensors of projections that are one layer here."""
     arrays, parts = {}, set()
@@ -76,7 +85,7 @@ def _rotation(config):
     factor = check_number("factor", said["factor"], above=0)
     if kind == "linear":
         return base, factor
-    # A larger base, and all angles smaller by what the fastest plane would not lose otherwise.
+    # A larger base slows all planes down but the fastest, which the scale slows down too.
     return base * factor, factor ** (2 * config["num_attention_heads"] / config["hidden_size"])
 
 
@@ -101,21 +110,20 @@ def rows(feed_forward, without_bias=()):
         feed_forward: pair of str.
         without_bias: tuple, endings of their names of dense layers without biases.
     """
+    first, second = (f"mlp.{name}" for name in feed_forward)
     parts = {
         "attention/query_key_value": "self_attn.qkv_proj",
         "attention/output": "self_attn.o_proj",
         "attention_norm": "post_attention_layernorm",
-        "feed_forward/intermediate": f"mlp.{feed_forward[0]}",
-        "feed_forward/output": f"mlp.{feed_forward[1]}",
+        "feed_forward/intermediate": first,
+        "feed_forward/output": second,
         "feed_forward_norm": "post_mlp_layernorm",
     }
-    return (
-        *(bert.ROWS[i] for i in (0, 2, 3)),
-        *(
-            (ours, theirs, "kernel" if theirs.endswith(without_bias) else kind)
-            for ours, theirs, kind in bert.block_rows("layers.{i}", parts)
-        ),
+    blocks = (
+        (ours, theirs, "kernel" if theirs.endswith(without_bias) else kind)
+        for ours, theirs, kind in bert.block_rows("layers.{i}", parts)
     )
+    return (bert.ROWS[0], *bert.ROWS[2:4], *blocks)
 
 
 def pooled_classifier(prefix):
@@ -126,34 +134,21 @@ def pooled_classifier(prefix):
     )
 
 
-_KEYS = {
-    "n_embd": "hidden_size",
-    "n_head": "num_attention_heads",
-    "n_layer": "num_hidden_layers",
-    "n_inner": "intermediate_size",
-    "n_positions": _POSITIONS,
-    "layer_norm_epsilon": "layer_norm_eps",
-    "resid_pdrop": "hidden_dropout_prob",
-    "attn_pdrop": "attention_probs_dropout_prob",
-    "rotary_emb_base": _THETA,
-}
+_KEYS = {"n_embd": "hidden_size", "n_inner": "intermediate_size", "n_head": "num_attention_heads"}
+_KEYS |= {"n_layer": "num_hidden_layers", "n_positions": _POSITIONS, "rotary_emb_base": _THETA}
+_KEYS |= {"layer_norm_epsilon": "layer_norm_eps", "resid_pdrop": "hidden_dropout_prob"}
+_KEYS |= {"attn_pdrop": "attention_probs_dropout_prob"}
 _GATES = {"swiglu": "silu", "geglu": "gelu"}
+_FALSE = "causal mlp_fc1_bias mlp_fc2_bias parallel_block prenorm qkv_proj_bias use_rms_norm"
+_FALSE += " rotary_emb_interleaved scale_attn_by_inverse_layer_idx"
 _ALLOWED = {
+    **dict.fromkeys(_FALSE.split(), (False, None)),
     "activation_function": tuple(_GATES),
-    "causal": (False,),
-    "mlp_fc1_bias": (False,),
-    "mlp_fc2_bias": (False,),
     "moe_every_n_layers": (0, None),
     "num_experts": (0, None),
-    "parallel_block": (False,),
-    "prenorm": (False,),
-    "qkv_proj_bias": (False,),
     "rotary_emb_fraction": (1.0, 1),
-    "rotary_emb_interleaved": (False,),
     "rotary_emb_scale_base": (None,),
-    "scale_attn_by_inverse_layer_idx": (False,),
     "scale_attn_weights": (True,),
-    "use_rms_norm": (False, None),
 }
 
 
@@ -198,13 +193,10 @@ HUGGING_FACE = Record(
     tables=Tables(joined, split),
     native=_native,
     spellings={
+        **SPELLINGS,
         r"^bert\.": "nomic_bert.",
-        r"\bemb_ln\.": "embeddings.LayerNorm.",
-        r"\bencoder\.layers\.": "layers.",
         r"\.attn\.Wqkv\.": ".self_attn.qkv_proj.",
         r"\.attn\.out_proj\.": ".self_attn.o_proj.",
-        r"\.norm1\.": ".post_attention_layernorm.",
-        r"\.norm2\.": ".post_mlp_layernorm.",
         r"\.fc11\.": ".up_proj.",
         r"\.fc12\.": ".gate_proj.",
         r"\.mlp\.fc2\.": ".mlp.down_proj.",
