@@ -24,6 +24,7 @@ FAMILIES = {
     "ernie": ("BertBackbone", ()),
     "mpnet": ("MPNetBackbone", ("mpnet_",)),
     "deberta_v2": ("DebertaV2Backbone", ("deberta_",)),
+    "nomic_bert": ("NomicBertBackbone", ()),
     "modernbert": ("ModernBertBackbone", ("modernbert_",)),
 }
 SIZES = {"vocabulary_size": 8000, "num_heads": 4, "hidden_dim": 64, "intermediate_dim": 256}

@@ -98,6 +98,7 @@ TRAINED = {
     "deberta": lambda: of_family(
         bert_keras.DebertaV2Backbone, word_pieces(), num_buckets=6, max_distance=9
     ),
+    "nomic_bert": lambda: of_family(bert_keras.NomicBertBackbone, word_pieces()),
     "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs()),
     "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, 2, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
@@ -110,6 +111,7 @@ TRAINED = {
 }
 # Cases that are loaded in all nine directions.
 FAMILIES = ("roberta", "albert", "distilbert", "electra", "mpnet", "deberta", "modernbert")
+FAMILIES += ("nomic_bert",)
 NINE = ("schedule", *FAMILIES)
 # Cases that each backend loads itself, to resume training bit for bit.
 OWN = ("schedule", "two_of_four_layers_unfrozen", "adapters_by_lamb", "dropout_and_consistency")

@@ -37,6 +37,11 @@ def deberta():
     return bert_keras.DebertaV2Backbone(len(VOCABULARY), **sizes, initializer_range=0.3)
 
 
+def nomic_bert():
+    sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 16, "intermediate_dim": 24}
+    return bert_keras.NomicBertBackbone(len(VOCABULARY), **sizes, initializer_range=0.3)
+
+
 TASKS = {
     "TextClassifier": tiny_classifier,
     "TokenClassifier": lambda: bert_keras.TokenClassifier(tiny_backbone(), 3, crf=True),
@@ -47,6 +52,7 @@ TASKS = {
     "ModernBERT": lambda: bert_keras.TokenClassifier(modernbert(), 3),
     "MPNet": lambda: bert_keras.TextEmbedder(mpnet()),
     "DeBERTa": lambda: bert_keras.TextClassifier(deberta(), 2),
+    "NomicBERT": lambda: bert_keras.TextEmbedder(nomic_bert()),
     "backbone": tiny_backbone,
 }
 ONCE = ("TokenClassifier", "QuestionAnswering", "MaskedLM", "backbone")
@@ -76,7 +82,9 @@ def test_a_program_gives_the_same_at_any_size(name, tmp_path):
 
 
 @pytest.mark.once  # On PyTorch, which writes it; the test of another process has the others.
-@pytest.mark.parametrize("name", ["QuestionAnswering", "MultipleChoice", "MPNet", "DeBERTa"])
+@pytest.mark.parametrize(
+    "name", ["QuestionAnswering", "MultipleChoice", "MPNet", "DeBERTa", "NomicBERT"]
+)
 def test_onnx_gives_the_same_to_both_runtimes(name, tmp_path):
     import onnxruntime
 

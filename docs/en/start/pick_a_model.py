@@ -16,6 +16,7 @@
 # | ELECTRA (2020) | learns on every token which ones a small generator replaced | for a good small model of one's own, where it can be trained for days |
 # | MPNet (2020) | a bias by distance, shared by all layers; guesses tokens in a random order | for the vectors of English sentences |
 # | DeBERTa (2020, v3 2021) | scores content and distance apart; v3 learns as ELECTRA does | for the best accuracy at the size of a base model, where time matters less |
+# | NomicBERT (2024) | rotary positions in BERT's blocks, gates, 8,192 tokens; also GTE and Jina's third encoder | for the vectors of long texts |
 # | ModernBERT (2024) | rotary positions, local attention, gated feed-forward, 8,192 tokens | for long texts, and for English in general |
 #
 # What each learned from the same books in the same half hour, at the size of a laptop, stands in a
@@ -38,6 +39,7 @@ families = (
     "Electra",
     "MPNet",
     "DebertaV2",
+    "NomicBert",
     "ModernBert",
 )
 for family in families:

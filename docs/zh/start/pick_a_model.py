@@ -15,6 +15,7 @@
 # | ELECTRA（2020） | 对每个词片判断它是否被一个小生成器换掉 | 自己训练一个好的小模型，而且能训练很久 |
 # | MPNet（2020） | 由距离决定的偏置，所有层共用；按随机顺序猜词片 | 英文句向量 |
 # | DeBERTa（2020，v3 2021） | 内容与距离分开打分；v3 的训练目标与 ELECTRA 相同 | 同样大小下最看重准确率，不太在意速度 |
+# | NomicBERT（2024） | BERT 的块加上旋转位置与门控，8192 个词片；GTE 与 Jina 第三代编码器同属此类 | 长文本的向量；GTE 支持中文 |
 # | ModernBERT（2024） | 旋转位置、局部注意力、门控前馈、8192 个词片 | 长文本（英文） |
 #
 # **注意名字**：`hfl/chinese-roberta-wwm-ext` 虽然叫 RoBERTa，结构和分词器却都是 BERT 的，它的 `config.json` 里写着
@@ -38,6 +39,7 @@ families = (
     "Electra",
     "MPNet",
     "DebertaV2",
+    "NomicBert",
     "ModernBert",
 )
 for family in families:
