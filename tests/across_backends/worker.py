@@ -104,6 +104,9 @@ TRAINED = {
     "distilbert": lambda: of_family(bert_keras.DistilBertBackbone, word_pieces()),
     "electra": lambda: of_family(bert_keras.ElectraBackbone, word_pieces(), embedding_dim=8),
     "mpnet": lambda: of_family(bert_keras.MPNetBackbone, mpnet_pieces()),
+    "deberta": lambda: of_family(
+        bert_keras.DebertaV2Backbone, word_pieces(), num_buckets=6, max_distance=9
+    ),
     "modernbert": lambda: of_family(bert_keras.ModernBertBackbone, byte_pairs()),
     "one_layer_frozen_and_averages": lambda: classifier({"ema_momentum": 0.9}, 2, frozen=1),
     "two_of_four_layers_unfrozen": lambda: classifier(num_layers=4),
@@ -115,7 +118,7 @@ TRAINED = {
     "float16": lambda: classifier(dtype="mixed_float16"),
 }
 # Cases that are loaded in all nine directions.
-FAMILIES = ("roberta", "albert", "distilbert", "electra", "mpnet", "modernbert")
+FAMILIES = ("roberta", "albert", "distilbert", "electra", "mpnet", "deberta", "modernbert")
 NINE = ("schedule", *FAMILIES)
 # Cases that each backend loads itself, to resume training bit for bit.
 OWN = ("schedule", "two_of_four_layers_unfrozen", "adapters_by_lamb", "dropout_and_consistency")

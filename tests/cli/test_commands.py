@@ -82,6 +82,7 @@ def test_a_pair_has_two_columns(command, preset, tmp_path):
         ("choose", bert_keras.MultipleChoice, ["a film", "good", "bad", "a"]),
         ("fill-mask", bert_keras.MaskedLM, ["a [MASK] film"]),
         ("embed", bert_keras.TextEmbedder, ["good film"]),
+        ("embed", bert_keras.TextEmbedder, ["good film", "--prompt=query: "]),
         ("is-next", bert_keras.NextSentencePrediction, ["good", "bad"]),
     ],
 )
@@ -90,6 +91,7 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
     model.save(tmp_path / "x.keras")
     method = getattr(model, main.COMMANDS[name].method)
     given = [arguments[0], arguments[1:]] if name == "choose" else arguments
+    given = [argument.removeprefix("--prompt=") for argument in given] if name == "embed" else given
     (found,) = json_lines(command(name, tmp_path / "x.keras", *arguments))
     expected = method(*given)
     assert found == json.loads(
@@ -161,6 +163,7 @@ def test_convert_measures_what_it_wrote(command, preset, tmp_path, to):
         (("info", "PRESET", "x"), "Write `info SOURCE`"),
         (("classify", "PRESET", "--input", "nothing.txt"), "not found"),
         (("classify", "PRESET", "x", "--top_k", "2"), "gives one answer"),
+        (("classify", "PRESET", "x", "--prompt", "query"), "takes no prompt"),
         (("classify", "PRESET", "x", "--columns", "a,b,c"), "--columns"),
         (("convert", "PRESET", "x"), "one of keras, preset,"),
         (("classify", "PRESET", "a", "b", "c", "--columns", "x,y"), "one text each for x and y"),

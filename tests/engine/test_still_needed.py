@@ -276,3 +276,15 @@ def test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch():
     bias, mask = keras.ops.zeros((1, 1, 2, 2)), keras.ops.ones((1, 1, 2, 2), "bool")
     with pytest.raises(ValueError, match="Only one of"):
         keras.ops.dot_product_attention(x, x, x, bias=bias, mask=mask)
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="Other backends call layers once per graph.")
+def test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch():
+    layer, x, calls = keras.layers.Dropout(0.1), keras.ops.ones((2, 3)), []
+    layer(x)
+    sys.setprofile(lambda frame, event, argument: calls.append(event == "call"))
+    try:
+        layer(x)
+    finally:
+        sys.setprofile(None)
+    assert sum(calls) > 100

@@ -30,6 +30,12 @@ def mpnet():
     return bert_keras.MPNetBackbone(len(VOCABULARY), **sizes, initializer_range=0.3)
 
 
+def deberta():
+    sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 16, "intermediate_dim": 24}
+    sizes |= {"num_buckets": 6, "max_distance": 9, "convolution_size": 3}
+    return bert_keras.DebertaV2Backbone(len(VOCABULARY), **sizes, initializer_range=0.3)
+
+
 TASKS = {
     "TextClassifier": tiny_classifier,
     "TokenClassifier": lambda: bert_keras.TokenClassifier(tiny_backbone(), 3, crf=True),
@@ -39,6 +45,7 @@ TASKS = {
     "SpanBoundary": lambda: bert_keras.SpanBoundary(tiny_backbone()),
     "ModernBERT": lambda: bert_keras.TokenClassifier(modernbert(), 3),
     "MPNet": lambda: bert_keras.TextEmbedder(mpnet()),
+    "DeBERTa": lambda: bert_keras.TextClassifier(deberta(), 2),
     "backbone": tiny_backbone,
 }
 ONCE = ("TokenClassifier", "QuestionAnswering", "MaskedLM", "backbone")
@@ -82,7 +89,7 @@ def test_a_program_gives_the_same_at_any_size(name, tmp_path):
 
 
 @pytest.mark.once  # On PyTorch, which writes it; the test of another process has the others.
-@pytest.mark.parametrize("name", ["QuestionAnswering", "MultipleChoice", "MPNet"])
+@pytest.mark.parametrize("name", ["QuestionAnswering", "MultipleChoice", "MPNet", "DeBERTa"])
 def test_onnx_gives_the_same_to_both_runtimes(name, tmp_path):
     import onnxruntime
 

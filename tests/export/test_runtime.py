@@ -88,6 +88,11 @@ CASES = {
     ),
     "choose": case("MultipleChoice", "choose", *CHOICES),
     "embed": case("TextEmbedder", "embed", TEXTS),
+    "prompt": case("TextEmbedder", "embed", TEXTS, "query", prompts={"query": "h g "}),
+    "default_prompt": case(
+        *("TextEmbedder", "embed", [" a ", "b"]), prompts={"x": "c"}, default_prompt="x"
+    ),
+    "score": case("Reranker", "classify", (TEXTS, TEXTS[::-1])),
     "fill_mask": case("MaskedLM", "fill_mask", MASKS, 3),
     "bytes": case("MaskedLM", "fill_mask", BYTES, 40, make=roberta_task_of),
     "both": case("Pretraining", "fill_mask", "a [MASK] b"),

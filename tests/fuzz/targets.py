@@ -25,6 +25,7 @@ from bert_keras.presets.families.bert_record import KERAS_HUB, TF1
 from bert_keras.presets.formats import keras_hub, tf1
 from bert_keras.presets.name_map import expand
 from bert_keras.presets.safetensors_io import read_safetensors
+from bert_keras.presets.torch_pickle import read_torch
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.vocabulary import write_vocabulary
 from bert_keras.training.training_checkpoint import TrainingCheckpoint
@@ -218,6 +219,20 @@ def _read_checked_files(folder):
         _read_all(read_safetensors(path))
 
 
+def _write_torch(folder):
+    import torch
+
+    tensors = {name: torch.ones(3, 4, dtype=getattr(torch, name)) for name in ("float16", "int64")}
+    tensors["view"] = torch.arange(12.0).reshape(3, 4).T[1:]
+    for name in ("zip", "legacy"):
+        torch.save(tensors, folder / f"{name}.bin", _use_new_zipfile_serialization=name == "zip")
+
+
+def _read_torch(folder):
+    for path in folder.glob("*.bin"):
+        _read_all(read_torch(path))
+
+
 def _file(name, text, read):
     """Returns the target of a reader of one text file."""
 
@@ -255,6 +270,7 @@ TARGETS = {
         lambda folder: _task().backbone.save_to_preset(folder) or (folder / "config.json").unlink(),
         _read_checked_files,
     ),
+    "torch_pickle": Target(_write_torch, _read_torch),
     "tokenizer_json": Target(
         lambda folder: bert_keras.WordPieceTokenizer(VOCABULARY).save(folder),
         lambda folder: _use(Tokenizer.load(folder)),

@@ -18,7 +18,7 @@ FOLDER = pathlib.Path(__file__).parent
 # fmt: off
 READERS = [
     "keras", "own_preset", "hugging_face", "keras_hub", "tf1", "backbone", "safetensors",
-    "tokenizer_json", "byte_pair_json", "vocabulary", "merges", "sentence_pieces",
+    "torch_pickle", "tokenizer_json", "byte_pair_json", "vocabulary", "merges", "sentence_pieces",
     "pretraining", "masked_pretraining", "tfrecord", "training", "adapters", "csv", "tsv",
     "json_lines", "conll", "conllu", "squad", "multiple_choice", "documents", "command_json",
     "command_csv",

@@ -14,6 +14,7 @@ TASKS = {
     "choice": (bert_keras.MultipleChoice, {}),
     "chain": (bert_keras.TokenClassifier, {"num_classes": 3, "crf": True}),
     "embedder": (bert_keras.TextEmbedder, {}),
+    "embedder_projection": (bert_keras.TextEmbedder, {"projection": {"units": 3}}),
     "masked_lm": (bert_keras.MaskedLM, {}),
     "next_sentence": (bert_keras.NextSentencePrediction, {}),
     "pretraining": (bert_keras.Pretraining, {}),

@@ -115,8 +115,8 @@ def test_a_checkpoint_with_a_single_label_is_a_regression(tmp_path):
     np.testing.assert_allclose(predictions(classifier), transformers_logits(folder), atol=1e-5)
 
 
-def test_a_pickle_is_refused_with_a_remedy(theirs):
-    os.rename(theirs / "model.safetensors", theirs / "pytorch_model.bin")
+def test_a_pickle_of_another_name_is_refused_with_a_remedy(theirs):
+    os.rename(theirs / "model.safetensors", theirs / "model.pt")
     with pytest.raises(ValueError, match=r"safe_serialization|safetensors"):
         bert_keras.BertBackbone.from_preset(theirs)
 

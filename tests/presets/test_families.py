@@ -37,6 +37,8 @@ CASES = [
     if number == 0 or task in ("Backbone", "TextClassifier")
 ]
 IDS = [f"{name}-{task}" for _, name, task in CASES]
+# transformers has no model with the head of DeBERTa's discriminators.
+IN_OUT = [case for case in CASES if case[1:] not in {("deberta-v2", "ReplacedTokenDetector")}]
 # A head without a model of its own in transformers -> prefix of the other head's weights.
 BESIDE = {("albert", "NextSentencePrediction"): "predictions."}
 
@@ -70,6 +72,14 @@ def odd_sizes():
         "global_attention_every": 2,
         "global_rotary_base": float(rng.integers(50, 200)),
         "local_rotary_base": float(rng.integers(5, 50)),
+        "relative_attention": True,
+        "relative_terms": ["p2c", "c2p"],
+        "share_projections": False,
+        "num_buckets": 2 * int(rng.integers(2, 5)),
+        "max_distance": int(rng.integers(8, 20)),
+        "relative_norm": True,
+        "convolution_size": 3,
+        "convolution_activation": "gelu",
     }
 
 
@@ -174,7 +184,9 @@ def difference(ours, theirs, padding_mask):
     return largest
 
 
-@pytest.mark.parametrize(("record", "name", "task"), CASES, ids=IDS)
+@pytest.mark.parametrize(
+    ("record", "name", "task"), IN_OUT, ids=[f"{name}-{task}" for _, name, task in IN_OUT]
+)
 def test_in_out_and_in_again(tmp_path, record, name, task):
     reference = save_with_transformers(tmp_path / "theirs", record, name, task)
     with warnings.catch_warnings():

@@ -31,7 +31,7 @@ def checkpoint(tmp_path):
         "README.md": "# A model",
         "1_Pooling/config.json": "{}",
     }
-    copies = ("pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx")
+    copies = ("weights.pt", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx")
     write_files(folder, files | dict.fromkeys(copies, "weights in another format"))
     weights = {"a": np.arange(5000, dtype="float32"), "b": np.ones((3, 3), "float32")}
     write_safetensors(folder / "model.safetensors", weights, {"format": "pt"})
@@ -94,6 +94,8 @@ class TestRegistry:
         }
         # As RoBERTa without segments, with the table of 12 heads for 32 buckets.
         mpnet = count(30527, 12, 768, 514, 0) + 32 * 12
+        # Without positions, segments and pooler, with a table of 512 distances and its norm.
+        deberta = count(128100, 12, 768, 512, 0, False) + 2 * 768
         modern = {
             "modernbert_mini_en_gutenberg": (8192, 4, 256, 683),
             "modernbert_base_en_cased": (50368, 22, 768, 1152),
@@ -102,6 +104,7 @@ class TestRegistry:
         counted = {name: count(*size) for name, size in sizes.items()}
         counted |= {name: count_without_biases(*size) for name, size in modern.items()}
         counted["mpnet_base_en_uncased"] = mpnet
+        counted["deberta_v3_base_en_cased"] = deberta
         assert counted == {name: preset.parameters for name, preset in PRESETS.items()}
 
 
@@ -147,8 +150,8 @@ class TestLocal:
         ("missing", "error", "message"),
         [
             (["config"], FileNotFoundError, r"config\.json or bert_config\.json.*vocab\.txt"),
-            (["model"], ValueError, r"pytorch_model\.bin.*safe_serialization=True"),
-            (["model", "pytorch_model"], ValueError, r"only flax_model\.msgpack, tf_model\.h5"),
+            (["model"], ValueError, r"only weights\.pt.*safe_serialization=True"),
+            (["model", "weights"], ValueError, r"only flax_model\.msgpack, tf_model\.h5"),
         ],
     )
     def test_an_incomplete_folder_is_refused_with_a_list_of_its_files(
@@ -365,11 +368,11 @@ class TestHuggingFace:
             resolve("hf://owner/name")
         assert raised.value.__cause__ is not None
 
-    def test_a_repository_that_has_only_a_pickle_is_refused(self, hub, checkpoint):
+    def test_a_repository_that_has_only_another_pickle_is_refused(self, hub, checkpoint):
         (checkpoint / "model.safetensors").unlink()
-        with pytest.raises(ValueError, match=r"only pytorch_model\.bin.*safe_serialization=True"):
+        with pytest.raises(ValueError, match=r"only weights\.pt.*safe_serialization=True"):
             resolve("hf://owner/name")
-        assert not [request for request in hub.requests if request.endswith("pytorch_model.bin")]
+        assert not [request for request in hub.requests if request.endswith("weights.pt")]
 
     def test_the_error_of_a_repository_without_a_config_lists_its_files(self, hub, checkpoint):
         shutil.rmtree(checkpoint)

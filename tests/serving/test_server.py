@@ -38,6 +38,7 @@ from bert_keras.serving.served import Served, Settings
 from bert_keras.serving.server import Server
 
 NAMES = ["no", "yes"]
+PROMPTS = {"query": "h g "}
 TEXTS = ["a", "b c", "d"]
 SVG = "http://www.w3.org/2000/svg"  # A namespace; nothing is fetched from it.
 HOSTILE = ["", "<script>alert(1)</script>", "\x00", "a" * 5000, "\ud7ff\U0010ffff", "[MASK] [CLS]"]
@@ -83,7 +84,7 @@ def tasks():
         "tagger": bert_keras.TokenClassifier(tiny_backbone(), 3, label_names=tags, **options),
         "reader": bert_keras.QuestionAnswering(tiny_backbone(), stride=4, **options),
         "filler": bert_keras.MaskedLM(tiny_backbone(), **options),
-        "embedder": bert_keras.TextEmbedder(tiny_backbone(), **options),
+        "embedder": bert_keras.TextEmbedder(tiny_backbone(), prompts=PROMPTS, **options),
         "chooser": bert_keras.MultipleChoice(tiny_backbone(), **options),
         "follower": bert_keras.NextSentencePrediction(tiny_backbone(), **options),
         "judge": bert_keras.ReplacedTokenDetector(tiny_backbone(), **options),
@@ -194,6 +195,17 @@ def test_tritons_client_gets_answers_as_json_and_as_binary(tasks, address, vecto
     close(infer("embedder", text=TEXTS), vectors)
 
 
+def test_each_api_of_embeddings_takes_the_name_of_a_prompt(session, tasks):
+    expected = tasks["embedder"].embed(TEXTS, prompt="query")
+    body = {"inputs": TEXTS, "prompt_name": "query"}
+    close(session.post("/embed", json=body).json(), expected)
+    parameters = {"parameters": {"prompt_name": "query"}, "inputs": TEXTS}
+    close(session.post("/models/embedder", json=parameters).json(), expected)
+    body = {"input": TEXTS, "model": "embedder", "prompt_name": "query"}
+    found = session.post("/v1/embeddings", json=body).json()["data"]
+    close([x["embedding"] for x in found], expected)
+
+
 def test_the_routes_of_text_embeddings_inference_answer(session, vectors):
     def post(path, **body):
         return session.post(path, json=body).json()
@@ -294,6 +306,14 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
         ("/models/inference", {"inputs": "a", "parameters": {"candidate_labels": []}}, 422, "need"),
         ("/embed", {"inputs": []}, 422, "at least one text"),
         ("/embed", {"inputs": "a", "wrong": 1}, 422, "wrong"),
+        ("/embed", {"inputs": "a", "prompt_name": "passage"}, 422, "one of ['query']"),
+        ("/embed", {"inputs": "a", "prompt_name": "x", "truncate": False}, 422, "['query']"),
+        (
+            "/embed",
+            {"inputs": "a " * 13, "prompt_name": "query", "truncate": False},
+            413,
+            "Received: 17",
+        ),
         ("/answers/reader", {"rows": [["a"]]}, 422, "question, context"),
         ("/answers/classifier", {"rows": [["a"]], "top_k": 3}, 422, "one answer"),
         ("/v2/models/reader/infer", {"inputs": []}, 422, "question, context"),
